@@ -1,4 +1,4 @@
-//! `zorb call`: calls an operation of an object whose interface is not compiled into this program.
+//! `zorb call`: calls an operation of an object of any interface.
 
 pub(crate) mod fit;
 mod interface;
@@ -17,43 +17,43 @@ use zorb::prelude::*;
 use zorb::{ObjectRef, TypeCode};
 
 use crate::client::{Client, block_on};
-use crate::failure::of_exception;
-use crate::limits::in_options;
+use crate::failure::verdict_of_exception;
+use crate::limits::with_program_options;
 use crate::login::Login;
-use crate::output::{Node, Output, Tone, escaped_json, told};
+use crate::output::{Node, Output, Tone, escaped_json, printable};
 use crate::{Verdict, target};
-use interface::Wanted;
+use interface::CallNames;
 pub(crate) use interface::repository_id;
 
 const EXAMPLES: &str = "\
 Examples:
   zorb call account.ior deposit '{\"amount\": 10}' --idl bank.idl
-  zorb call account.ior Bank::Account.deposit '[10]' --idl bank.idl    arguments in their order
-  zorb call account.ior balance       an attribute, by the interface repository of the object
-  zorb call account.ior limit 100     and a new value for one
-  zorb call account.ior --idl bank.idl    which operations are there?
-  zorb call corbaloc::host:2809/Account deposit '[10]' --idl bank.idl    the object is asked which interface of the IDL it has
-  zorb call account.ior deposit --template --idl bank.idl    a skeleton of the arguments
-  zorb call account.ior photo --idl bank.idl --max-message 64M    an answer of more than 16 MiB
+  zorb call account.ior Bank::Account.deposit '[10]' --idl bank.idl    arguments by position
+  zorb call account.ior balance       read an attribute, with the interface repository of the object
+  zorb call account.ior limit 100     set an attribute
+  zorb call account.ior --idl bank.idl    list all operations
+  zorb call corbaloc::host:2809/Account deposit '[10]' --idl bank.idl    the object reports which interface of the IDL it has
+  zorb call account.ior deposit --template --idl bank.idl    print a skeleton of the arguments
+  zorb call account.ior photo --idl bank.idl --max-message 64M    a reply of more than 16 MiB
 
-The answer is an object with the out and inout arguments, and with the result as \"$result\". An exception is printed as JSON too,
-and the exit code is 1. How types of IDL look in JSON is in docs/JSON.md of zorb.";
+The output is a JSON object with the out and inout arguments, and with the result as \"$result\". An exception is printed as JSON
+too, with exit code 1. docs/JSON.md of zorb describes the JSON form of IDL types.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CallArgs {
-    /// IOR:, corbaloc:, corbaname:, file:, a file that holds one, or - for standard input
+    /// The object: IOR:, corbaloc:, corbaname: or file:, a file that contains one, or - for standard input
     #[arg(value_name = "REFERENCE")]
     target: String,
-    /// OPERATION, or INTERFACE.OPERATION, or an attribute; without it, or with INTERFACE alone, all are
-    /// listed. INTERFACE is Bank::Account or a repository id
+    /// OPERATION, INTERFACE.OPERATION, or an attribute; lists all operations if it is missing or only
+    /// INTERFACE. INTERFACE has the form Bank::Account, or is a repository id
     #[arg(value_name = "OPERATION")]
     operation: Option<String>,
-    /// Arguments: an object with their names, an array in their order, or one value; @FILE reads a file, -
-    /// standard input
+    /// Arguments: an object by name, an array by position, or a single value; @FILE reads them from a file,
+    /// and - from standard input
     #[arg(value_name = "JSON")]
     arguments: Option<String>,
-    /// Print a skeleton of the arguments of OPERATION as JSON, and call nothing
+    /// Print a skeleton of the arguments of OPERATION as JSON, without a call
     #[arg(long, requires = "operation", conflicts_with = "arguments")]
     template: bool,
     #[command(flatten)]
@@ -64,30 +64,30 @@ pub(crate) struct CallArgs {
     client: Client,
 }
 
-/// Where the interface is known from.
+/// The source of the interface.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Interfaces")]
 pub(crate) struct IdlArgs {
-    /// IDL files that have the interface; without them the object's interface repository is asked
+    /// An IDL file with the interface (default: the interface repository of the object); may be repeated
     #[arg(long = "idl", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// A folder in which #include looks
+    /// A folder that is searched by #include; may be repeated
     #[arg(short = 'I', long = "include", value_name = "FOLDER")]
     include: Vec<PathBuf>,
-    /// Define a macro; without a value it is 1
+    /// Define a macro, with the value 1 by default; may be repeated
     #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]")]
     define: Vec<String>,
-    /// The reference of an interface repository to ask in place of the object's
+    /// The interface repository to use instead of the object's
     #[arg(long, value_name = "REFERENCE", conflicts_with = "files")]
     pub(crate) repository: Option<String>,
 }
 
-/// Runs the command: calls and prints the answer, lists the operations, or prints a skeleton of the
-/// arguments.
+/// Runs the command: calls the operation and prints the results, lists the operations, or prints a skeleton
+/// of the arguments.
 ///
 /// # Errors
-/// The reference, the IDL or the arguments are invalid, or output fails. An exception is printed and is not
-/// an error.
+/// The reference, the IDL or the arguments are invalid, or output fails. An exception is a printed result and
+/// not an error.
 pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
     let url = target::read(&args.target)?.to_string();
     let idl = args.idl.read()?;
@@ -99,28 +99,32 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
             orb.add_value_types(&idl.value_types());
         }
         let object: ObjectRef = orb.resolve_unchecked(&url).await?;
-        let known = (idl.as_ref(), args.idl.repository.as_deref());
-        let named = Named::of(&orb, &object, args.operation.as_deref(), known, output).await?;
+        let sources = (idl.as_ref(), args.idl.repository.as_deref());
+        let named = CallTarget::find(&orb, &object, args.operation.as_deref(), sources, output).await?;
         let Some(name) = named.operation else {
-            anyhow::ensure!(!args.template, "which operation? {}", choice(&named.interface));
-            output.show(&listed(&named.interface), |operations| {
+            anyhow::ensure!(
+                !args.template,
+                "--template needs an operation of the interface; {}",
+                operation_list(&named.interface)
+            );
+            output.show(&signatures(&named.interface), |operations| {
                 let lines = operations.iter().map(|operation| Node::new(operation.clone(), ""));
-                vec![Node::new(told(named.interface.id()), "").under(lines)]
+                vec![Node::new(printable(named.interface.id()), "").children(lines)]
             })?;
             return Ok(Verdict::Good);
         };
         if args.template {
-            // For an attribute, the operation with an argument, which sets it.
-            let operation = find(&named.interface, name, true, idl.as_ref())?;
-            let skeleton = RawValue::from_string(template::of(inputs(&operation))?)?;
+            // For an attribute, this finds the operation that sets it, because only this one has an argument.
+            let operation = find_operation(&named.interface, name, true, idl.as_ref())?;
+            let skeleton = RawValue::from_string(template::skeleton(input_params(&operation))?)?;
             output.show(&skeleton, |skeleton| vec![Node::lines("", escaped_json(skeleton.get()).lines())])?;
             return Ok(Verdict::Good);
         }
-        let operation = find(&named.interface, name, arguments.is_some(), idl.as_ref())?;
-        let request = request(&object, &operation, arguments.as_deref())?;
-        let answered = if operation.oneway {
+        let operation = find_operation(&named.interface, name, arguments.is_some(), idl.as_ref())?;
+        let request = create_request(&object, &operation, arguments.as_deref())?;
+        let result = if operation.oneway {
             let sent = match request.send_oneway().await {
-                // The message must be handed to the system before this process ends.
+                // Otherwise the process could end before the message is sent.
                 Ok(()) => object.flush().await,
                 Err(error) => Err(error),
             };
@@ -128,17 +132,19 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
         } else {
             request.invoke().await.map(Some)
         };
-        let (text, verdict, tone) = match &answered {
-            Ok(Some(answered)) => (answered.to_json(), Verdict::Good, Tone::Plain),
+        let (json, verdict, tone) = match &result {
+            Ok(Some(results)) => (results.to_json(), Verdict::Good, Tone::Plain),
             Ok(None) => (Ok("{}".to_owned()), Verdict::Good, Tone::Plain),
-            Err(exception) => (told_exception(exception), of_answer(exception), Tone::Bad),
+            Err(exception) => (exception_json(exception), verdict_of_result(exception), Tone::Bad),
         };
-        let json = text.context("the answer has no JSON")?;
-        if let Err(DynamicException::System(error)) = &answered {
+        let json = json.context("the result cannot be written as JSON")?;
+        if let Err(DynamicException::System(error)) = &result {
             let text = error.to_string();
             output.remark(&text);
-            if error.kind == SystemExceptionKind::ImpLimit && in_options(&text) == text {
-                output.remark("it is a limit of the server: zorb serve has --max-message SIZE too");
+            if error.kind == SystemExceptionKind::ImpLimit && with_program_options(&text) == text {
+                output.remark(
+                    "this is a limit of the server; `zorb serve` has the option --max-message SIZE too",
+                );
             }
         }
         output.show_json(&json, tone)?;
@@ -146,72 +152,72 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
     })
 }
 
-/// An interface of an object, and one of its operations if the command line names one.
-pub(crate) struct Named<'a> {
+/// The interface with which an object is called, and the name of the operation, if it is given.
+pub(crate) struct CallTarget<'a> {
     pub(crate) interface: Arc<Interface>,
     pub(crate) operation: Option<&'a str>,
 }
 
-impl<'a> Named<'a> {
-    /// Interprets the command line: OPERATION, INTERFACE.OPERATION, or INTERFACE, by IDL or by an interface
+impl<'a> CallTarget<'a> {
+    /// Interprets `text`, which is OPERATION, INTERFACE.OPERATION or INTERFACE, with IDL or an interface
     /// repository.
     ///
     /// # Errors
-    /// The interface is not known.
-    pub(crate) async fn of(
+    /// The interface cannot be found.
+    pub(crate) async fn find(
         orb: &Orb,
         object: &ObjectRef,
         text: Option<&'a str>,
         (idl, repository): (Option<&Idl>, Option<&str>),
         output: &Output,
     ) -> anyhow::Result<Self> {
-        let mut wanted = Wanted::of(text);
-        let found = interface::find(orb, object, wanted, idl, repository).await?;
+        let mut names = CallNames::parse(text);
+        let found = interface::find(orb, object, names, idl, repository).await?;
         if let Some(remark) = &found.remark {
             output.remark(remark);
         }
         let mut interface = found.interface;
-        // An interface outside of all modules has the syntax of an operation.
-        if let (Some(idl), Some(name)) = (idl, wanted.operation)
-            && find(&interface, name, false, None).is_err()
+        // The name of an interface outside of modules looks like that of an operation.
+        if let (Some(idl), Some(name)) = (idl, names.operation)
+            && find_operation(&interface, name, false, None).is_err()
             && let Some(other) = idl.interface(name)
         {
-            (interface, wanted.operation) = (other, None);
+            (interface, names.operation) = (other, None);
         }
-        Ok(Self { interface, operation: wanted.operation })
+        Ok(Self { interface, operation: names.operation })
     }
 }
 
-/// Returns the request for an operation with arguments in JSON.
+/// Creates the request for an operation with arguments in JSON.
 ///
 /// # Errors
 /// The arguments do not fit the operation.
-pub(crate) fn request(
+pub(crate) fn create_request(
     object: &ObjectRef,
     operation: &Arc<OperationInfo>,
     arguments: Option<&str>,
 ) -> anyhow::Result<Request> {
-    let json = by_name(operation, arguments.unwrap_or("{}"))?;
+    let json = arguments_by_name(operation, arguments.unwrap_or("{}"))?;
     let request = Request::described(object, operation).with_json(&json);
-    request.map_err(|error| misfit(operation, &json, &error))
+    request.map_err(|error| argument_error(operation, &json, &error))
 }
 
-/// Returns the names and types of the arguments that the caller passes.
-fn inputs(operation: &OperationInfo) -> impl Iterator<Item = (&str, &TypeCode)> {
+/// Returns the names and types of the `in` and `inout` parameters.
+fn input_params(operation: &OperationInfo) -> impl Iterator<Item = (&str, &TypeCode)> {
     let inputs = operation.params.iter().filter(|param| param.mode.goes_in());
     inputs.map(|param| (&*param.name, &param.code))
 }
 
 impl IdlArgs {
-    /// Returns the IDL, if files were named.
+    /// Reads the IDL, if files are given.
     ///
     /// # Errors
-    /// All errors of the IDL.
+    /// A file cannot be read, or all errors in the IDL.
     pub(crate) fn read(&self) -> anyhow::Result<Option<Idl>> {
         if self.files.is_empty() {
             anyhow::ensure!(
                 self.include.is_empty() && self.define.is_empty(),
-                "-I and -D are for IDL files: --idl FILE"
+                "-I and -D require --idl FILE"
             );
             return Ok(None);
         }
@@ -226,33 +232,33 @@ impl IdlArgs {
     }
 }
 
-/// Returns the verdict for an exception. It is the object's answer, unless no server answered.
-fn of_answer(exception: &DynamicException) -> Verdict {
+/// Returns the verdict for an exception as the result of a call.
+fn verdict_of_result(exception: &DynamicException) -> Verdict {
     match exception {
-        DynamicException::System(error) => of_exception(error),
+        DynamicException::System(error) => verdict_of_exception(error),
         _ => Verdict::Bad,
     }
 }
 
-/// Returns an exception as JSON, with a reason in terms of this program's options.
-fn told_exception(exception: &DynamicException) -> Result<String, DynError> {
+/// Returns an exception as JSON. A reason in it mentions the options of this program.
+fn exception_json(exception: &DynamicException) -> Result<String, DynError> {
     let json = exception.to_json()?;
     Ok(match exception {
-        DynamicException::System(_) => in_options(&json).into_owned(),
+        DynamicException::System(_) => with_program_options(&json).into_owned(),
         _ => json,
     })
 }
 
-/// Lists the operations and attributes in IDL. The names are untrusted, because they may come from an
-/// interface repository.
-fn listed(interface: &Interface) -> Vec<String> {
+/// Returns the declarations of all operations and attributes in IDL. They are escaped, because they may come
+/// from an interface repository.
+fn signatures(interface: &Interface) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
-    for one in interface.lineage() {
-        for attribute in one.attributes() {
+    for ancestor in interface.lineage() {
+        for attribute in ancestor.attributes() {
             let readonly = if attribute.readonly { "readonly " } else { "" };
             all.push(format!("{readonly}attribute {} {};", type_name(&attribute.code), attribute.name));
         }
-        all.extend(one.operations().iter().map(|operation| signature(operation)));
+        all.extend(ancestor.operations().iter().map(|operation| signature(operation)));
     }
     all.iter().map(|line| OneLine::new(line).to_string()).collect()
 }
@@ -279,7 +285,7 @@ fn signature(operation: &OperationInfo) -> String {
     OneLine::new(&text).to_string()
 }
 
-/// Returns the name of a type as in IDL: for a definition, its scoped name.
+/// Returns the name of a type as in IDL. For a definition this is the scoped name.
 fn type_name(code: &TypeCode) -> String {
     match code.id() {
         Ok(id) => match id.strip_prefix("IDL:").and_then(|id| id.rsplit_once(':')) {
@@ -292,13 +298,13 @@ fn type_name(code: &TypeCode) -> String {
     }
 }
 
-/// Returns the operation of this name, or the accessor of the attribute of this name: with arguments the one
-/// that sets it.
+/// Returns the operation with this name, or the operation that sets (if `has_arguments`) or gets the
+/// attribute with this name.
 ///
 /// # Errors
-/// There is none, or the attribute is readonly. The message names another interface of `idl` that has the
-/// operation.
-pub(crate) fn find(
+/// There is no such operation, or the attribute is readonly. The message mentions other interfaces of `idl`
+/// with such an operation.
+pub(crate) fn find_operation(
     interface: &Interface,
     name: &str,
     has_arguments: bool,
@@ -312,16 +318,16 @@ pub(crate) fn find(
     if interface.find(&get).is_some() {
         bail!("{name} is readonly");
     }
-    let others = idl.map(|idl| interface::having(idl, name)).unwrap_or_default();
+    let others = idl.map(|idl| interface::operations_named(idl, name)).unwrap_or_default();
     let others = match others.is_empty() {
         true => String::new(),
-        false => format!("; {} would be one of another interface", others.join(" or ")),
+        false => format!("; another interface has {}", others.join(" or ")),
     };
-    bail!("{} has no operation {name}{others}; {}", Printable::new(interface.id()), choice(interface))
+    bail!("{} has no operation {name}{others}; {}", Printable::new(interface.id()), operation_list(interface))
 }
 
-fn choice(interface: &Interface) -> String {
-    format!("it has\n  {}", listed(interface).join("\n  "))
+fn operation_list(interface: &Interface) -> String {
+    format!("it has\n  {}", signatures(interface).join("\n  "))
 }
 
 /// Returns the text of the arguments: `text` itself, a file, or standard input.
@@ -337,31 +343,33 @@ pub(crate) fn read_arguments(text: &str) -> anyhow::Result<String> {
     }
 }
 
-/// Converts arguments to an object with their names. The texts of the values are not changed.
-fn by_name(operation: &OperationInfo, json: &str) -> anyhow::Result<String> {
-    let inputs: Vec<&str> =
-        operation.params.iter().filter(|param| param.mode.goes_in()).map(|param| &*param.name).collect();
+/// Converts arguments to a JSON object with the names of the parameters. The texts of the values are not
+/// changed.
+fn arguments_by_name(operation: &OperationInfo, json: &str) -> anyhow::Result<String> {
+    let names: Vec<&str> = input_params(operation).map(|(name, _)| name).collect();
     let values: Vec<&RawValue> = match json.trim_start().chars().next() {
         Some('{') => return Ok(json.to_owned()),
         Some('[') => serde_json::from_str(json),
         _ => serde_json::from_str(json).map(|one| vec![one]),
     }
-    .context("the arguments are no JSON")?;
+    .context("the arguments are not valid JSON")?;
     // A single parameter may itself be an array.
-    let values = match (&*inputs, values.len()) {
-        ([_], count) if count != 1 => vec![serde_json::from_str(json).context("the arguments are no JSON")?],
+    let values = match (&*names, values.len()) {
+        ([_], count) if count != 1 => {
+            vec![serde_json::from_str(json).context("the arguments are not valid JSON")?]
+        }
         _ => values,
     };
-    if values.len() != inputs.len() {
+    if values.len() != names.len() {
         bail!(
-            "{} takes {} argument(s), {} came: {}",
+            "{} takes {} argument(s), but {} are given: {}",
             operation.name,
-            inputs.len(),
+            names.len(),
             values.len(),
             signature(operation)
         );
     }
-    let members: Vec<String> = inputs
+    let members: Vec<String> = names
         .iter()
         .zip(values)
         .map(|(name, value)| Ok(format!("{}:{value}", serde_json::to_string(name)?)))
@@ -369,17 +377,17 @@ fn by_name(operation: &OperationInfo, json: &str) -> anyhow::Result<String> {
     Ok(format!("{{{}}}", members.join(",")))
 }
 
-/// Returns the error for arguments that do not fit, with the expected form.
-fn misfit(operation: &OperationInfo, json: &str, error: &SystemException) -> anyhow::Error {
-    let why = std::error::Error::source(error);
-    let why = match why.and_then(|why| why.downcast_ref::<DynError>()) {
+/// Returns the error for arguments that do not fit the operation.
+fn argument_error(operation: &OperationInfo, json: &str, error: &SystemException) -> anyhow::Error {
+    let source = std::error::Error::source(error);
+    let reason = match source.and_then(|source| source.downcast_ref::<DynError>()) {
         Some(error) => {
-            let members: Vec<(&str, &TypeCode)> = inputs(operation).collect();
-            fit::members(&members, json, error)
+            let members: Vec<(&str, &TypeCode)> = input_params(operation).collect();
+            fit::describe_members_error(&members, json, error)
         }
-        None => why.map_or_else(|| error.to_string(), ToString::to_string),
+        None => source.map_or_else(|| error.to_string(), ToString::to_string),
     };
-    anyhow::anyhow!("the arguments do not fit: {why}; the operation is {}", signature(operation))
+    anyhow::anyhow!("the arguments do not fit: {reason}; the operation is {}", signature(operation))
 }
 
 #[cfg(test)]
@@ -409,8 +417,9 @@ mod tests {
     #[test]
     fn operations_and_attributes_are_found_by_their_names() {
         let account = account();
-        let found =
-            |name: &str, arguments| find(&account, name, arguments, None).map(|one| one.name.to_string());
+        let found = |name: &str, has_arguments| {
+            find_operation(&account, name, has_arguments, None).map(|one| one.name.to_string())
+        };
         assert_eq!(found("deposit", true).unwrap(), "deposit");
         assert_eq!(found("owner", false).unwrap(), "_get_owner");
         assert_eq!(found("limit", true).unwrap(), "_set_limit");
@@ -425,16 +434,20 @@ mod tests {
     }
 
     #[test]
-    fn arguments_come_by_name_in_order_or_alone() {
+    fn arguments_are_given_by_name_by_position_or_as_a_single_value() {
         let account = account();
-        let of = |name: &str, json: &str| by_name(&find(&account, name, true, None).unwrap(), json);
+        let of = |name: &str, json: &str| {
+            arguments_by_name(&find_operation(&account, name, true, None).unwrap(), json)
+        };
         let named = r#"{"amount":1,"coins":[2]}"#;
         assert_eq!(of("deposit", named).unwrap(), named);
         assert_eq!(of("deposit", "[1,[2]]").unwrap(), named);
         assert_eq!(of("list", "[1,2]").unwrap(), r#"{"all":[1,2]}"#);
         assert_eq!(of("list", "[[1]]").unwrap(), r#"{"all":[1]}"#);
         assert_eq!(of("limit", "1.50").unwrap(), r#"{"value":1.50}"#);
-        assert!(of("deposit", "[1]").unwrap_err().to_string().contains("takes 2 argument(s), 1 came"));
+        assert!(
+            of("deposit", "[1]").unwrap_err().to_string().contains("takes 2 argument(s), but 1 are given")
+        );
         assert!(of("deposit", "nonsense").is_err());
     }
 }

@@ -13,20 +13,20 @@ use crate::limits::MaxMessage;
 use crate::load::LoadArgs;
 use crate::names::NamesArgs;
 use crate::new::NewArgs;
-use crate::options::Later;
+use crate::options::Deferred;
 use crate::ping::PingArgs;
 use crate::serve::ServeArgs;
 use crate::sniff::SniffArgs;
 use crate::top::TopArgs;
 
-/// Tools for CORBA: looks at object references, asks objects whether they are there, calls them.
+/// Tools for CORBA: inspects object references, tests and calls objects, serves names
 #[derive(Debug, Parser)]
 #[command(name = "zorb", version, about, max_term_width = 110)]
 pub(crate) struct Args {
     /// Write JSON instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// When text is coloured; `auto` respects NO_COLOR and asks whether a terminal reads it
+    /// When to use colours; `auto` uses them on a terminal unless NO_COLOR is set
     #[arg(long = "color", alias = "colour", value_name = "WHEN", default_value = "auto", global = true)]
     pub(crate) colour: Colour,
     #[command(flatten)]
@@ -37,44 +37,44 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Reads, makes and tests object references
+    /// Prints, creates and tests object references
     Ior {
         #[command(subcommand)]
         command: IorCommand,
     },
-    /// Asks an object whether it is there and what it is, and measures how long it takes to answer
-    Ping(Later<PingArgs>),
+    /// Tests whether an object exists and which interface it has, and measures its response times
+    Ping(Deferred<PingArgs>),
     /// Calls an operation of any object, with arguments and results as JSON
-    Call(Later<CallArgs>),
-    /// Calls an operation again and again, and says how many calls a second that gives and how long they take
-    Load(Later<LoadArgs>),
-    /// Is a server of any IDL, whose objects answer as a script says
-    Serve(Later<ServeArgs>),
-    /// Tells the calls between clients and servers: those in a capture, or as a proxy
-    Sniff(Later<SniffArgs>),
-    /// Shows what an ORB is doing, through its admin endpoint
-    Top(Later<TopArgs>),
-    /// Lists and changes the names of a naming service, or is one
+    Call(Deferred<CallArgs>),
+    /// Calls an operation repeatedly, and measures throughput and latencies
+    Load(Deferred<LoadArgs>),
+    /// Runs a server for any IDL, whose objects answer according to a script
+    Serve(Deferred<ServeArgs>),
+    /// Prints the calls between clients and servers, from a packet capture or as a proxy
+    Sniff(Deferred<SniffArgs>),
+    /// Shows the activity of an ORB, from its admin endpoint
+    Top(Deferred<TopArgs>),
+    /// Lists and changes the names of a naming service, or runs one
     Names(NamesArgs),
-    /// Makes a cargo project with a server and a client of an IDL
-    New(Later<NewArgs>),
-    /// Checks IDL, lays it out, and shows what becomes of it
+    /// Creates a cargo project with a server and a client for an IDL file
+    New(Deferred<NewArgs>),
+    /// Checks, formats and compares IDL, and generates Rust code
     Idl(idlc::Args),
-    /// Prints what a shell needs to complete this program's words
+    /// Prints the completion script for a shell
     Completions {
         /// The shell
         shell: Shell,
     },
     /// Writes a manual page for each command
     Man {
-        /// Where to: a folder that is there
+        /// An existing folder for the pages
         #[arg(value_name = "FOLDER")]
         folder: PathBuf,
     },
 }
 
-/// Sets whether further output is coloured.
-pub(crate) fn colour(when: Colour) {
+/// Sets whether the output is coloured.
+pub(crate) fn set_colour(when: Colour) {
     match when {
         Colour::Auto => anstream::ColorChoice::Auto,
         Colour::Always => anstream::ColorChoice::Always,
@@ -106,16 +106,15 @@ fn command() -> clap::Command {
         .mut_subcommand("names", |names| {
             names.mut_subcommands(|command| match command.get_name() {
                 // These commands use no naming service, so the global option does not apply.
-                "serve" | "repair" => {
-                    command.arg(clap::Arg::new("service").long("service").hide(true).value_parser(no_service))
-                }
+                "serve" | "repair" => command
+                    .arg(clap::Arg::new("service").long("service").hide(true).value_parser(reject_service)),
                 _ => command,
             })
         })
 }
 
-fn no_service(_: &str) -> Result<String, String> {
-    Err("this command asks no naming service".to_owned())
+fn reject_service(_: &str) -> Result<String, String> {
+    Err("this command calls no naming service".to_owned())
 }
 
 /// Writes the manual pages.
@@ -132,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_contradicts_itself_nowhere() {
+    fn the_definition_of_the_command_line_is_consistent() {
         command().debug_assert();
     }
 }

@@ -13,33 +13,34 @@ use zorb::tls::{Identity, ServerNames, Tls, Trust};
 use crate::limits::MessageSize;
 use crate::options;
 
-/// The initial reference of naming services, and the default URL.
-const NAMES: &str = "NameService";
-const NAMES_HERE: &str = "corbaloc:iiop:1.2@127.0.0.1:2809/NameService";
+/// The name of the initial reference of naming services.
+const NAME_SERVICE: &str = "NameService";
+/// The default URL of the naming service.
+const DEFAULT_NAME_SERVICE_URL: &str = "corbaloc:iiop:1.2@127.0.0.1:2809/NameService";
 
 /// The default timeout of a call.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Options of all commands that talk to objects.
+/// Options of all commands that call objects.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Connecting")]
 pub(crate) struct Client {
-    /// How long a call may take, and how long a connection may take to be made
+    /// The timeout of each call, and of each connection attempt
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = options::duration)]
     pub(crate) timeout: Duration,
-    /// An initial reference, for corbaname:rir: and corbaloc:rir:
+    /// An initial reference, for corbaname:rir: and corbaloc:rir: URLs
     #[arg(long, value_name = "NAME=URL", value_parser = init_ref)]
     init_ref: Vec<(String, String)>,
-    /// Trust servers with certificates of these CAs, a PEM file: calls use TLS where a reference offers it
+    /// A PEM file with the CA certificates of trusted servers; enables TLS for references that offer it
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
-    /// Show servers this certificate, a PEM file
+    /// A PEM file with the client certificate
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// Its private key, a PEM file
+    /// A PEM file with the private key of the client certificate
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Take certificates that are made out to another host than the reference names, as is the habit of CORBA
+    /// Accept certificates whose host names differ from the address, which are common in CORBA
     #[arg(long, requires = "tls_ca")]
     tls_any_name: bool,
     #[command(flatten)]
@@ -54,7 +55,7 @@ fn init_ref(text: &str) -> Result<(String, String), String> {
 }
 
 impl Client {
-    /// Returns whether no option was given, except --max-message, which servers have too.
+    /// Returns whether all options have their defaults. Ignores --max-message, which servers have too.
     pub(crate) fn is_default(&self) -> bool {
         let Self { timeout, init_ref, tls_ca, tls_cert, tls_key, tls_any_name, size: _ } = self;
         let files = tls_ca.is_some() || tls_cert.is_some() || tls_key.is_some();
@@ -74,12 +75,13 @@ impl Client {
     /// # Errors
     /// As for [`orb`](Self::orb).
     pub(crate) async fn orb_as(&self, credentials: Option<Credentials>) -> anyhow::Result<Orb> {
-        let mut builder = self.size.of(Orb::builder().timeout(self.timeout).connect_timeout(self.timeout))?;
+        let mut builder =
+            self.size.apply(Orb::builder().timeout(self.timeout).connect_timeout(self.timeout))?;
         if let Some(credentials) = credentials {
             builder = builder.credentials(credentials);
         }
-        if !self.init_ref.iter().any(|(name, _)| name == NAMES) {
-            builder = builder.init_ref(NAMES, NAMES_HERE);
+        if !self.init_ref.iter().any(|(name, _)| name == NAME_SERVICE) {
+            builder = builder.init_ref(NAME_SERVICE, DEFAULT_NAME_SERVICE_URL);
         }
         for (name, url) in &self.init_ref {
             builder = builder.init_ref(name, url);
@@ -98,24 +100,25 @@ impl Client {
     }
 }
 
-/// Runs the work of a command to its end.
+/// Runs a future to completion.
 ///
 /// # Errors
-/// Those of `work`, or no runtime can be created.
-pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+/// The error of `future`, or no runtime can be created.
+pub(crate) fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("cannot start")?.block_on(work)
+    runtime.context("cannot start the runtime")?.block_on(future)
 }
 
-/// Waits for Ctrl-C, or the signal that ends services. Signals are caught from this call on, so it must
-/// precede the output that announces the service. A second signal ends the process at once.
+/// Returns a future that waits for Ctrl-C or SIGTERM. Signals are caught from this call on. It must precede
+/// the output that announces a service, because a signal may follow at once. A second signal kills the
+/// process.
 ///
 /// # Errors
 /// The system rejects a signal handler.
-pub(crate) fn ended() -> anyhow::Result<impl Future<Output = ()>> {
+pub(crate) fn termination_signal() -> anyhow::Result<impl Future<Output = ()>> {
     let signal = zorb::signal::Shutdown::new().context("cannot wait for signals")?;
     Ok(async move {
-        // Errors were returned above.
+        // Cannot fail: the handler is installed.
         let _ = signal.await;
     })
 }

@@ -1,4 +1,4 @@
-//! `--max-message`, the maximum size of messages, and the translation of library options in messages to
+//! `--max-message`, the maximum size of messages, and the replacement of library options in error messages by
 //! options of this program.
 
 use std::borrow::Cow;
@@ -6,21 +6,21 @@ use std::borrow::Cow;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use zorb::{Limits, OrbBuilder};
 
-/// The maximum size of a GIOP message: the size field has 32 bits.
-const LARGEST: usize = u32::MAX as usize;
-/// Default of the ORB's memory for all messages.
-const POOL: usize = 256 << 20;
+/// The maximum size of a GIOP message, whose size field has 32 bits.
+const MAX_GIOP_SIZE: usize = u32::MAX as usize;
+/// The default of `OrbBuilder::max_receive_memory`.
+const DEFAULT_RECEIVE_MEMORY: usize = 256 << 20;
 
-/// Bytes of memory for each byte of a message. A boolean is a value of 32 bytes in a tree, and a struct of
-/// one boolean has two such values.
-const DECODED: usize = 64;
+/// The maximum number of bytes in memory for each byte of a message. A boolean takes 32 bytes in a tree of
+/// values, and a struct of one boolean takes 64.
+const DECODED_BYTES_PER_BYTE: usize = 64;
 
-/// The option of all commands that says how large messages may be.
+/// The option `--max-message`, which all commands have.
 #[derive(Debug, Args)]
 pub(crate) struct MaxMessage {
-    /// The largest message that is received, in bytes or with K, M or G (default: 16M); raises all limits
-    /// that such a message needs
-    #[arg(long, value_name = "SIZE", global = true, value_parser = size)]
+    /// The maximum size of a received message, in bytes or with K, M or G (default: 16M); also raises other
+    /// limits that depend on this size
+    #[arg(long, value_name = "SIZE", global = true, value_parser = parse_size)]
     max_message: Option<usize>,
 }
 
@@ -57,39 +57,38 @@ impl MessageSize {
         self.max_message
     }
 
-    /// Applies the limits of environment variables to the builder, and raises the limits that a message of
-    /// the option's size needs.
+    /// Applies the limits from environment variables and from `--max-message` to the builder.
     ///
     /// # Errors
-    /// An environment variable is malformed, or names no limit.
-    pub(crate) fn of(self, builder: OrbBuilder) -> anyhow::Result<OrbBuilder> {
+    /// An environment variable has a wrong value, or its name is not that of a limit.
+    pub(crate) fn apply(self, builder: OrbBuilder) -> anyhow::Result<OrbBuilder> {
         let limits = Limits::from_env()?;
         Ok(match self.max_message {
-            Some(size) => {
-                builder.limits(raised(limits, size)).max_receive_memory(POOL.max(size.saturating_mul(2)))
-            }
+            Some(size) => builder
+                .limits(raise_limits(limits, size))
+                .max_receive_memory(DEFAULT_RECEIVE_MEMORY.max(size.saturating_mul(2))),
             None => builder.limits(limits),
         })
     }
 }
 
-/// Raises the limits that apply to the receipt of a message of this size, whole or in fragments, and to its
-/// decoding.
-fn raised(mut limits: Limits, size: usize) -> Limits {
+/// Raises the limits that a message of this size could exceed, whole or in fragments, when it is received or
+/// decoded.
+fn raise_limits(mut limits: Limits, size: usize) -> Limits {
     limits.max_message_size = size;
-    for (limit, least) in [
+    for (limit, needed) in [
         (&mut limits.max_fragment_memory, size),
         (&mut limits.max_held_bytes, size),
-        (&mut limits.max_decoded, size.saturating_mul(DECODED)),
+        (&mut limits.max_decoded, size.saturating_mul(DECODED_BYTES_PER_BYTE)),
     ] {
-        *limit = least.max(*limit);
+        *limit = needed.max(*limit);
     }
     limits
 }
 
 /// Parses a size such as `65536`, `512K`, `64M`, `1G`; `MiB` and `MB` are `M`.
-fn size(text: &str) -> Result<usize, String> {
-    let expected = || "a size is expected, such as 65536, 512K, 64M or 1G".to_owned();
+fn parse_size(text: &str) -> Result<usize, String> {
+    let expected = || "expected a size, such as 65536, 512K, 64M or 1G".to_owned();
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let scale: u64 = match text.get(number.len()..).unwrap_or_default().to_ascii_lowercase().as_str() {
         "" | "b" => 1,
@@ -101,15 +100,15 @@ fn size(text: &str) -> Result<usize, String> {
     let number: u64 = number.parse().map_err(|_| expected())?;
     let size = number.checked_mul(scale).and_then(|size| usize::try_from(size).ok());
     match size {
-        Some(size) if (1 << 10..=LARGEST).contains(&size) => Ok(size),
+        Some(size) if (1 << 10..=MAX_GIOP_SIZE).contains(&size) => Ok(size),
         // 4G stands for the maximum.
-        Some(size) if size == LARGEST + 1 => Ok(LARGEST),
-        _ => Err("a message has from 1K to 4G bytes".to_owned()),
+        Some(size) if size == MAX_GIOP_SIZE + 1 => Ok(MAX_GIOP_SIZE),
+        _ => Err("the size of a message must be from 1K to 4G".to_owned()),
     }
 }
 
-/// Names of options in messages of the library, and the equivalent options of this program.
-const OPTIONS: [(&str, &str); 11] = [
+/// Parts of messages of the library that mention its options, and their replacements for this program.
+const REPLACEMENTS: [(&str, &str); 11] = [
     ("`Limits::max_message_size`", "`--max-message SIZE`"),
     ("`Limits::max_fragment_memory`", "`--max-message SIZE`"),
     ("`Limits::max_decoded`", "`--max-message SIZE`"),
@@ -118,7 +117,7 @@ const OPTIONS: [(&str, &str); 11] = [
     ("OrbBuilder::login, or with_credentials of the reference", "--user NAME"),
     (
         "OrbBuilder::login, or Reference::with_credentials",
-        "--user NAME, and --plaintext-password where it is not reached by TLS",
+        "--user NAME, and --plaintext-password for a server without TLS",
     ),
     ("take TLS, or Credentials::allow_plaintext_passwords", "--tls-ca FILE, or --plaintext-password"),
     ("this ORB has none: OrbBuilder::tls", "this program uses none: --tls-ca FILE"),
@@ -129,12 +128,12 @@ const OPTIONS: [(&str, &str); 11] = [
     ),
 ];
 
-/// Replaces the library's options in a message by those of this program.
-pub(crate) fn in_options(text: &str) -> Cow<'_, str> {
+/// Replaces the options of the library in a message by those of this program.
+pub(crate) fn with_program_options(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
-    for (library, option) in OPTIONS {
+    for (library, program) in REPLACEMENTS {
         if text.contains(library) {
-            text = Cow::Owned(text.replace(library, option));
+            text = Cow::Owned(text.replace(library, program));
         }
     }
     text
@@ -148,45 +147,45 @@ mod tests {
 
     #[test]
     fn sizes_are_bytes_or_have_a_unit() {
-        assert_eq!(size("65536"), Ok(65_536));
-        assert_eq!(size("512K"), Ok(512 << 10));
-        assert_eq!(size("64M"), size("64MiB"));
-        assert_eq!(size("1g"), Ok(1 << 30));
-        assert_eq!(size("4G"), Ok(LARGEST));
+        assert_eq!(parse_size("65536"), Ok(65_536));
+        assert_eq!(parse_size("512K"), Ok(512 << 10));
+        assert_eq!(parse_size("64M"), parse_size("64MiB"));
+        assert_eq!(parse_size("1g"), Ok(1 << 30));
+        assert_eq!(parse_size("4G"), Ok(MAX_GIOP_SIZE));
         for wrong in ["", "0", "1", "M", "1.5M", "-1", "5G", "64X", "99999999999999999999G", "1é"] {
-            assert!(size(wrong).is_err(), "{wrong}");
+            assert!(parse_size(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
-    fn each_limit_that_a_message_meets_is_raised_and_none_is_lowered() {
-        let usual = Limits::default();
-        let raised = raised(usual.clone(), 64 << 20);
-        for (usual, raised) in [
-            (usual.max_message_size, raised.max_message_size),
-            (usual.max_fragment_memory, raised.max_fragment_memory),
-            (usual.max_decoded, raised.max_decoded),
-            (usual.max_held_bytes, raised.max_held_bytes),
+    fn limits_that_a_message_could_exceed_are_raised_and_never_lowered() {
+        let default = Limits::default();
+        let raised = raise_limits(default.clone(), 64 << 20);
+        for (default, raised) in [
+            (default.max_message_size, raised.max_message_size),
+            (default.max_fragment_memory, raised.max_fragment_memory),
+            (default.max_decoded, raised.max_decoded),
+            (default.max_held_bytes, raised.max_held_bytes),
         ] {
-            assert!(raised >= 64 << 20 && raised >= usual);
+            assert!(raised >= 64 << 20 && raised >= default);
         }
     }
 
     #[test]
-    fn limits_that_a_message_does_not_meet_stay_as_they_are() {
+    fn limits_that_a_message_cannot_exceed_are_not_changed() {
         let mut set = Limits::default();
         set.max_decoded = 1 << 40;
         set.max_fragment_memory = 1 << 10;
         set.max_depth = 3;
-        let mut wanted = set.clone();
-        wanted.max_message_size = 64 << 10;
-        wanted.max_fragment_memory = 64 << 10;
-        assert_eq!(raised(set, 64 << 10), wanted);
+        let mut expected = set.clone();
+        expected.max_message_size = 64 << 10;
+        expected.max_fragment_memory = 64 << 10;
+        assert_eq!(raise_limits(set, 64 << 10), expected);
     }
 
-    /// The messages are those of the library. If one is reworded there, its translation must be adapted here.
+    /// If the library rewords a message, `REPLACEMENTS` must be adapted.
     #[test]
-    fn each_name_that_is_translated_stands_in_a_message_of_the_library() {
+    fn each_text_that_is_replaced_is_in_a_message_of_the_library() {
         fn read(folder: &Path, into: &mut String) {
             for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
                 let path = entry.path();
@@ -201,18 +200,18 @@ mod tests {
         for name in ["giop-codec", "giop-proto", "orb-runtime"] {
             read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src"), &mut sources);
         }
-        for (library, _) in OPTIONS {
-            assert!(sources.contains(library), "no message of the library says {library}");
+        for (library, _) in REPLACEMENTS {
+            assert!(sources.contains(library), "no message of the library contains {library}");
         }
     }
 
     #[test]
-    fn messages_name_the_options_of_this_program() {
-        let text = "a message of 20 octets is over the limit of 10: raise it by `Limits::max_message_size`";
+    fn library_options_in_messages_are_replaced() {
+        let text = "a message of 20 bytes is over the limit of 10: raise it by `Limits::max_message_size`";
         assert_eq!(
-            in_options(text),
-            "a message of 20 octets is over the limit of 10: raise it by `--max-message SIZE`"
+            with_program_options(text),
+            "a message of 20 bytes is over the limit of 10: raise it by `--max-message SIZE`"
         );
-        assert_eq!(in_options("nothing to translate"), "nothing to translate");
+        assert_eq!(with_program_options("nothing to translate"), "nothing to translate");
     }
 }

@@ -1,4 +1,4 @@
-//! The log of commands that serve: warnings and errors of the libraries, on standard error.
+//! The log of servers on standard error: warnings and errors of the libraries.
 
 use std::io::{self, Write};
 
@@ -7,26 +7,26 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::output;
 
-/// Enables the log of warnings and errors, written through the queue of
-/// [`Output::never_block`](crate::output::Output::never_block).
+/// Enables the log of warnings and errors. It uses the queue of
+/// [`Output::make_nonblocking`](crate::output::Output::make_nonblocking).
 pub(crate) fn start() {
     let log = tracing_subscriber::fmt()
         .with_max_level(LevelFilter::WARN)
         .with_ansi(false)
         .with_target(false)
-        .with_writer(Log)
+        .with_writer(LineWriter)
         .finish();
-    // Another subscriber can exist only in tests.
+    // Fails only in tests, if there is another subscriber.
     let _ = tracing::subscriber::set_global_default(log);
 }
 
-/// A writer that passes on complete lines.
-struct Log;
+/// Creates a [`Line`] for each event.
+struct LineWriter;
 
-/// A line that is being written.
+/// The text of one event, which is written as a whole when it is dropped.
 struct Line(Vec<u8>);
 
-impl MakeWriter<'_> for Log {
+impl MakeWriter<'_> for LineWriter {
     type Writer = Line;
 
     fn make_writer(&self) -> Line {

@@ -1,4 +1,4 @@
-//! `--user`: the login of calls (CSIv2).
+//! `--user`: the login for calls (CSIv2).
 
 use std::fs::File;
 use std::io::Read;
@@ -8,27 +8,27 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use zorb::csi::Credentials;
 
-/// Maximum length of a password in bytes.
-const LONGEST: u64 = 4096;
+/// The maximum length of a password.
+const MAX_PASSWORD_BYTES: u64 = 4096;
 
-/// Options of commands that call objects of servers that want a login.
+/// Options of commands that call objects, for servers that require a login.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Login")]
 pub(crate) struct Login {
-    /// Call as this user, NAME or NAME@REALM; the password comes from --password-file, or from a prompt at
-    /// the terminal
+    /// The user for the login, NAME or NAME@REALM; the password is read from --password-file, or from the
+    /// terminal
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
     /// A file whose first line is the password
     #[arg(long, value_name = "FILE", requires = "user")]
     password_file: Option<PathBuf>,
-    /// Send the password over connections without TLS too, where others on the way can read it
+    /// Also send the password over connections without TLS, where it can be intercepted
     #[arg(long, requires = "user")]
     plaintext_password: bool,
 }
 
 impl Login {
-    /// Returns the credentials to send with each request; `None` without --user.
+    /// Returns the credentials to send with each request, or `None` without `--user`.
     ///
     /// # Errors
     /// The file cannot be read or is empty, or there is no terminal for a prompt.
@@ -36,12 +36,11 @@ impl Login {
         let Some(user) = &self.user else { return Ok(None) };
         let password = match &self.password_file {
             Some(path) => first_line(path)?,
-            None => rpassword::prompt_password(format!("password of {user}: ")).context(
-                "cannot ask for the password at the terminal; --password-file FILE reads it from a file",
-            )?,
+            None => rpassword::prompt_password(format!("password of {user}: "))
+                .context("cannot read the password from the terminal; use --password-file FILE")?,
         };
-        // The user requested the login, so it is sent even if the reference, such as a corbaloc: URL, does
-        // not require it.
+        // Always sent, because some references, such as corbaloc: URLs, do not state that a login is
+        // required.
         let credentials = Credentials::login(user, password).always_send();
         Ok(Some(match self.plaintext_password {
             true => credentials.allow_plaintext_passwords(),
@@ -54,10 +53,15 @@ fn first_line(path: &Path) -> anyhow::Result<String> {
     let name = path.display();
     let mut text = String::new();
     let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
-    file.take(LONGEST + 1).read_to_string(&mut text).with_context(|| format!("cannot read {name}"))?;
+    file.take(MAX_PASSWORD_BYTES + 1)
+        .read_to_string(&mut text)
+        .with_context(|| format!("cannot read {name}"))?;
     let password = text.lines().next().unwrap_or_default();
-    ensure!(!password.is_empty(), "{name} holds no password: its first line is empty");
-    ensure!(password.len() as u64 <= LONGEST, "the first line of {name} has more than {LONGEST} bytes");
+    ensure!(!password.is_empty(), "{name} does not contain a password: its first line is empty");
+    ensure!(
+        password.len() as u64 <= MAX_PASSWORD_BYTES,
+        "the first line of {name} has more than {MAX_PASSWORD_BYTES} bytes"
+    );
     Ok(password.to_owned())
 }
 

@@ -1,11 +1,11 @@
-//! `zorb`: inspects object references, tests and calls objects.
+//! The program `zorb`: inspects object references, tests and calls objects, and more.
 //!
 //! Exit codes:
 //!
 //! * 0: success.
-//! * 1: the answer is negative (an exception, no such object or name, no reachable address).
+//! * 1: the answer is negative (an exception, a missing object or name, no reachable address).
 //! * 2: the command line is wrong.
-//! * 3: the result is unknown (no answer, input or output failed).
+//! * 3: the result is unknown (there is no answer, or input or output failed).
 
 mod call;
 mod cli;
@@ -31,15 +31,15 @@ mod top;
 use std::process::ExitCode;
 
 use cli::Command;
-use options::Later;
+use options::Deferred;
 use output::Output;
 
 fn main() -> ExitCode {
     let mut args = cli::parse();
-    start::end_on_panic(args.json);
-    cli::colour(args.colour);
+    start::exit_on_panic(args.json);
+    cli::set_colour(args.colour);
     let output = Output::new(args.json);
-    let done = match &mut args.command {
+    let result = match &mut args.command {
         Command::Idl(idl) => {
             if args.json {
                 idl.message_format = idlc::MessageFormat::Json;
@@ -49,17 +49,17 @@ fn main() -> ExitCode {
         }
         Command::Ior { command } => ior::run(command, &output),
         Command::Names(args) => names::run(args, &output),
-        Command::Ping(Later(args)) => ping::run(args, &output),
-        Command::Serve(Later(args)) => serve::run(args, &output),
-        Command::Sniff(Later(args)) => sniff::run(args, &output),
-        Command::Top(Later(args)) => top::run(args, &output),
-        Command::Call(Later(args)) => call::run(args, &output),
-        Command::Load(Later(args)) => load::run(args, &output),
-        Command::New(Later(args)) => new::run(args),
+        Command::Ping(Deferred(args)) => ping::run(args, &output),
+        Command::Serve(Deferred(args)) => serve::run(args, &output),
+        Command::Sniff(Deferred(args)) => sniff::run(args, &output),
+        Command::Top(Deferred(args)) => top::run(args, &output),
+        Command::Call(Deferred(args)) => call::run(args, &output),
+        Command::Load(Deferred(args)) => load::run(args, &output),
+        Command::New(Deferred(args)) => new::run(args),
         Command::Completions { shell } => output.write(&cli::completions(*shell)).map(|_| Verdict::Good),
         Command::Man { folder } => cli::manual(folder).map(|()| Verdict::Good),
     };
-    let verdict = done.unwrap_or_else(|error| {
+    let verdict = result.unwrap_or_else(|error| {
         output.failure(&error);
         failure::verdict(&error)
     });
@@ -72,9 +72,9 @@ fn main() -> ExitCode {
 enum Verdict {
     /// Success.
     Good,
-    /// The answer is negative, or the object in question does not exist.
+    /// The answer is negative: for example, the object raises an exception or does not exist.
     Bad,
-    /// The options contradict each other.
+    /// The command line is wrong.
     Usage,
     /// The result is unknown.
     Unknown,

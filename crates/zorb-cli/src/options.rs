@@ -1,17 +1,17 @@
-//! Parts of the command line that commands share.
+//! Parts of the command line that several commands share.
 
 use std::time::Duration;
 
 use clap::{ArgMatches, FromArgMatches};
 
-/// The options of a command. They are defined only when the command is used or its help is requested, so that
-/// other commands start faster.
+/// The options of a command, which are defined only if the command or its help is requested. This makes the
+/// start of other commands faster.
 #[derive(Debug)]
-pub(crate) struct Later<T>(pub(crate) T);
+pub(crate) struct Deferred<T>(pub(crate) T);
 
-impl<T: clap::Args> clap::Args for Later<T> {
+impl<T: clap::Args> clap::Args for Deferred<T> {
     fn augment_args(command: clap::Command) -> clap::Command {
-        // Keeps the command's own description, which `augment_args` would replace.
+        // `augment_args` would replace the description of the command.
         command.defer(|command| {
             let about = command.get_about().cloned().unwrap_or_default();
             T::augment_args(command).about(about).long_about(None)
@@ -23,7 +23,7 @@ impl<T: clap::Args> clap::Args for Later<T> {
     }
 }
 
-impl<T: FromArgMatches> FromArgMatches for Later<T> {
+impl<T: FromArgMatches> FromArgMatches for Deferred<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         T::from_arg_matches(matches).map(Self)
     }
@@ -43,7 +43,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     seconds
         .filter(|seconds| *seconds > 0.0)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| "not a time above zero, such as 500ms, 2s or 1.5".to_owned())
+        .ok_or_else(|| "expected a time above zero, such as 500ms, 2s or 1.5".to_owned())
 }
 
 #[cfg(test)]

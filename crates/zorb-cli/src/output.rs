@@ -12,9 +12,9 @@ use giop_codec::{OneLine, Printable};
 use orb_runtime::lossy::{self, Lossy};
 use serde::Serialize;
 
-use crate::limits::in_options;
+use crate::limits::with_program_options;
 pub(crate) use crate::pretty::escaped_json;
-use crate::pretty::pretty;
+use crate::pretty::write_pretty;
 
 const NAME: Style = Style::new().dimmed();
 const HEAD: Style = Style::new().bold();
@@ -22,25 +22,25 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// Maximum bytes of a peer's string in results. Messages show fewer.
-const SHOWN: usize = 4096;
+/// The maximum number of bytes that are printed of a string from a peer.
+const MAX_STRING_BYTES: usize = 4096;
 
-/// Capacity of the output queues in bytes, for commands that serve.
-const QUEUED: usize = 256 << 10;
+/// The capacity of each output queue.
+const QUEUE_BYTES: usize = 256 << 10;
 
-/// Maximum time that the end of the process waits for output that is not read.
-const LAST_LINES: Duration = Duration::from_secs(1);
+/// The maximum time for which the process waits at its end until its output is read.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The queues of standard output and standard error, for commands that serve.
+/// The queues of standard output and standard error of a server.
 static QUEUES: OnceLock<[Lossy; 2]> = OnceLock::new();
 
-/// The form of results on standard output.
+/// Writes text or JSON to standard output and standard error.
 ///
-/// Everything that is written to a terminal passes through here. Control and format characters are escaped in
-/// all of it, and so are line breaks, except those between lines that this program creates.
+/// In all output, control and format characters are escaped. Line breaks are escaped too, except those that
+/// this program inserts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
-    json: bool,
+    is_json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,37 +50,37 @@ enum Stream {
 }
 
 impl Output {
-    pub(crate) fn new(json: bool) -> Self {
-        Self { json }
+    pub(crate) fn new(is_json: bool) -> Self {
+        Self { is_json }
     }
 
     /// Returns whether the output is JSON.
     pub(crate) fn is_json(&self) -> bool {
-        self.json
+        self.is_json
     }
 
-    /// Makes all further output non-blocking. Lines that do not fit into the queue are dropped and counted.
-    /// For commands that serve, which must continue if a pipe or terminal is not read.
+    /// Makes all further output non-blocking, for servers, which must not wait for a slow reader. Lines that
+    /// do not fit into the queue are dropped and counted.
     ///
     /// # Errors
     /// The system cannot create a thread.
-    pub(crate) fn never_block(&self) -> anyhow::Result<()> {
+    pub(crate) fn make_nonblocking(&self) -> anyhow::Result<()> {
         let as_json = |lines: u64| format!("{{\"missing_lines\":{lines}}}\n");
-        let notice: fn(u64) -> String = if self.json { as_json } else { lossy::missing };
-        let out = Lossy::new(io::stdout(), QUEUED, notice).context("cannot start")?;
-        let err = Lossy::new(io::stderr(), QUEUED, notice).context("cannot start")?;
+        let notice: fn(u64) -> String = if self.is_json { as_json } else { lossy::missing };
+        let out = Lossy::new(io::stdout(), QUEUE_BYTES, notice).context("cannot start")?;
+        let err = Lossy::new(io::stderr(), QUEUE_BYTES, notice).context("cannot start")?;
         let _ = QUEUES.set([out, err]);
         Ok(())
     }
 
-    /// Waits until everything is written, for at most one second if it is not read.
+    /// Waits until all output is written, but at most for one second.
     pub(crate) fn finish() {
         for queue in QUEUES.get().into_iter().flatten() {
-            queue.flush(LAST_LINES);
+            queue.flush(FLUSH_TIMEOUT);
         }
     }
 
-    /// Writes a result in the selected form.
+    /// Writes a result as JSON or as the text of a tree.
     ///
     /// # Errors
     /// Standard output cannot be written. It is not an error if the reader closes it early.
@@ -89,70 +89,74 @@ impl Output {
         value: &T,
         tree: impl FnOnce(&T) -> Vec<Node>,
     ) -> anyhow::Result<()> {
-        let text = match self.json {
+        let text = match self.is_json {
             true => escaped_json(&serde_json::to_string_pretty(value)?) + "\n",
-            false => shown(&tree(value)),
+            false => tree_text(&tree(value)),
         };
         self.write(&text).map(drop)
     }
 
-    /// Writes a result that is a single line of JSON, as multiple lines. It needs no further memory.
+    /// Writes a result that is JSON in both forms. Formats it with line breaks, without a copy in memory.
     ///
     /// # Errors
     /// As for [`show`](Self::show).
     pub(crate) fn show_json(&self, json: &str, tone: Tone) -> anyhow::Result<()> {
-        let style = if self.json { Style::new() } else { tone.style() };
-        pretty(json, style, |piece| self.write(piece))
+        let style = if self.is_json { Style::new() } else { tone.style() };
+        write_pretty(json, style, |piece| self.write(piece))
     }
 
-    /// Writes escaped text to standard output. Returns false if standard output is closed.
+    /// Writes text, which must be escaped already, to standard output. Returns false if it is closed.
     ///
     /// # Errors
     /// Standard output cannot be written.
     pub(crate) fn write(&self, text: &str) -> anyhow::Result<bool> {
-        match put(Stream::Out, text) {
+        match write_to(Stream::Out, text) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-            written => written.map(|()| true).context("cannot write to standard output"),
+            result => result.map(|()| true).context("cannot write to standard output"),
         }
     }
 
-    /// Writes a remark for people to standard error.
+    /// Writes a remark to standard error, unless the output is JSON.
     pub(crate) fn remark(&self, text: &str) {
-        if !self.json {
-            let _ = put(Stream::Err, &format!("{NAME}{}{NAME:#}\n", OneLine::new(&in_options(text))));
+        if !self.is_json {
+            let _ = write_to(
+                Stream::Err,
+                &format!("{NAME}{}{NAME:#}\n", OneLine::new(&with_program_options(text))),
+            );
         }
     }
 
     /// Writes the address of the admin endpoint, if there is one.
-    pub(crate) fn admin_at(&self, orb: &zorb::Orb) {
+    pub(crate) fn print_admin_address(&self, orb: &zorb::Orb) {
         if let Some(address) = orb.admin_address() {
-            self.remark(&format!("admin at http://{address}/"));
+            self.remark(&format!("admin endpoint: http://{address}/"));
         }
     }
 
     /// Writes the failure of a command to standard error.
     pub(crate) fn failure(&self, error: &anyhow::Error) {
-        let text = causes(error);
-        let text = in_options(&text);
-        let text = match self.json {
+        let text = with_causes(error);
+        let text = with_program_options(&text);
+        let text = match self.is_json {
             true => escaped_json(&serde_json::json!({ "error": text }).to_string()) + "\n",
             false => {
-                // Lines after the first are indented, so that none resembles a separate message.
+                // Further lines are indented, so that they do not look like separate messages.
                 let lines: Vec<String> = text.lines().map(|line| OneLine::new(line).to_string()).collect();
                 format!("{BAD}zorb:{BAD:#} {}\n", lines.join("\n  "))
             }
         };
-        let _ = put(Stream::Err, &text);
+        let _ = write_to(Stream::Err, &text);
     }
 }
 
 /// Writes a line of the log to standard error.
 pub(crate) fn log_line(line: &str) {
-    let _ = put(Stream::Err, &format!("{}\n", OneLine::new(line)));
+    let _ = write_to(Stream::Err, &format!("{}\n", OneLine::new(line)));
 }
 
-/// Returns an error with its causes, each once, because many errors include their cause in their own text.
-pub(crate) fn causes(error: &anyhow::Error) -> String {
+/// Returns the text of an error and its causes. Omits causes that the text already contains, as many errors
+/// do.
+pub(crate) fn with_causes(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if text.is_empty() {
@@ -165,7 +169,7 @@ pub(crate) fn causes(error: &anyhow::Error) -> String {
 }
 
 /// Writes to a stream, or to its queue, without colours if the stream does not support them.
-fn put(stream: Stream, text: &str) -> io::Result<()> {
+fn write_to(stream: Stream, text: &str) -> io::Result<()> {
     let choice = match stream {
         Stream::Out => anstream::AutoStream::choice(&io::stdout()),
         Stream::Err => anstream::AutoStream::choice(&io::stderr()),
@@ -191,19 +195,19 @@ fn put(stream: Stream, text: &str) -> io::Result<()> {
     }
 }
 
-/// Returns a peer's string in the form for results.
-pub(crate) fn told(text: &str) -> String {
-    Printable::new(text).max_bytes(SHOWN).to_string()
+/// Returns a string from a peer, escaped and truncated for output.
+pub(crate) fn printable(text: &str) -> String {
+    Printable::new(text).max_bytes(MAX_STRING_BYTES).to_string()
 }
 
-/// A line of a tree, with its children. Name and value are one line each: line breaks in them are escaped.
+/// A name and a value in a tree of output, with children. Line breaks in the texts are escaped.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Node {
     name: String,
-    /// More than one line if this program creates them.
+    /// The lines of the value.
     value: Vec<String>,
     tone: Tone,
-    under: Vec<Node>,
+    children: Vec<Node>,
 }
 
 /// The meaning of a value, which determines its style.
@@ -250,31 +254,32 @@ impl Node {
         self
     }
 
-    pub(crate) fn under(mut self, under: impl IntoIterator<Item = Node>) -> Self {
-        self.under.extend(under);
+    /// Adds children.
+    pub(crate) fn children(mut self, children: impl IntoIterator<Item = Node>) -> Self {
+        self.children.extend(children);
         self
     }
 }
 
-/// Returns the lines of a tree. Names of siblings are padded to the same width, so that their values are
-/// aligned. If none has a name, lines start with the values.
-pub(crate) fn shown(nodes: &[Node]) -> String {
+/// Returns the text of a tree. The names of siblings are padded to the same width, so that their values are
+/// aligned. If no sibling has a name, the lines start with the values.
+pub(crate) fn tree_text(nodes: &[Node]) -> String {
     let mut out = String::new();
-    show_level(&mut out, nodes, 0);
+    append_level(&mut out, nodes, 0);
     out
 }
 
-/// Writes nodes and their children at this depth.
+/// Writes nodes and their children, indented by `depth` levels.
 ///
 /// # Errors
 /// The output cannot be written.
 pub(crate) fn write_level(out: &mut impl Write, nodes: &[Node], depth: usize) -> io::Result<()> {
     let mut text = String::new();
-    show_level(&mut text, nodes, depth);
+    append_level(&mut text, nodes, depth);
     out.write_all(text.as_bytes())
 }
 
-fn show_level(out: &mut String, nodes: &[Node], depth: usize) {
+fn append_level(out: &mut String, nodes: &[Node], depth: usize) {
     let names: Vec<String> = nodes.iter().map(|node| OneLine::new(&node.name).whole().to_string()).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     let gap = if width == 0 { 0 } else { width + 2 };
@@ -288,7 +293,7 @@ fn show_level(out: &mut String, nodes: &[Node], depth: usize) {
         for line in lines {
             let _ = writeln!(out, "{:1$}{style}{line}{style:#}", "", indent + gap);
         }
-        show_level(out, &node.under, depth + 1);
+        append_level(out, &node.children, depth + 1);
     }
 }
 
@@ -299,16 +304,16 @@ mod tests {
     use super::*;
 
     fn text(nodes: &[Node]) -> String {
-        anstream::adapter::strip_str(&shown(nodes)).to_string()
+        anstream::adapter::strip_str(&tree_text(nodes)).to_string()
     }
 
     #[test]
-    fn values_of_neighbours_stand_below_each_other() {
+    fn values_of_siblings_are_aligned() {
         let tree = [
             Node::new("a", "one"),
             Node::lines("long", ["two", "lines"])
                 .tone(Tone::Bad)
-                .under([Node::new("x", "1"), Node::new("y", "")]),
+                .children([Node::new("x", "1"), Node::new("y", "")]),
         ];
         assert_eq!(text(&tree), "a     one\nlong  two\n      lines\n  x  1\n  y\n");
     }
@@ -319,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_values_stay_on_their_lines_whatever_is_in_them() {
+    fn control_characters_and_line_breaks_in_names_and_values_are_escaped() {
         let hostile = "a\u{1b}[2J\nzorb: done\u{202e}";
         assert_eq!(
             text(&[Node::new(hostile, hostile)]),
@@ -328,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_the_same_json_without_characters_that_a_terminal_obeys_or_hides() {
+    fn json_with_escaped_control_characters_has_the_same_value() {
         let hostile = serde_json::json!({ "\u{202e}": "\u{1b}\u{7f}\u{9b}\u{200b}\u{e0041}ü\n\t\"" });
         let json = escaped_json(&serde_json::to_string_pretty(&hostile).unwrap());
         assert!(json.chars().all(|c| c == '\n' || is_printable(c)), "{json}");
@@ -337,9 +342,9 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_said_once() {
+    fn causes_that_an_error_already_contains_are_not_repeated() {
         let error =
             anyhow::anyhow!("address in use").context("cannot listen: address in use").context("no server");
-        assert_eq!(causes(&error), "no server: cannot listen: address in use");
+        assert_eq!(with_causes(&error), "no server: cannot listen: address in use");
     }
 }

@@ -1,51 +1,51 @@
-//! Formatting of JSON in multiple lines, without a tree in memory.
+//! Formatting of JSON with line breaks, without a tree in memory.
 //!
-//! `serde_json` could transcode it, but it would round long numbers, and it limits the nesting depth.
+//! `serde_json` is not used for this, because it rounds long numbers and limits the nesting depth.
 
 use std::fmt::Write as _;
 
 use anstyle::Style;
 use giop_codec::is_printable;
 
-/// Maximum bytes per write.
-const PIECE: usize = 64 << 10;
+/// The number of bytes after which the output is written.
+const PIECE_BYTES: usize = 64 << 10;
 
-/// Writes valid JSON indented by two, each line in this style, with control and format characters escaped as
-/// `\u202e`. `write` returns false to stop the output.
+/// Formats valid JSON with an indentation of two spaces, each line in `style`. Control and format characters
+/// are escaped like `\u202e`. If `write` returns false, the rest is omitted.
 ///
 /// # Errors
-/// Those of `write`.
-pub(crate) fn pretty(
+/// The errors of `write`.
+pub(crate) fn write_pretty(
     json: &str,
     style: Style,
     mut write: impl FnMut(&str) -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
     let mut out = style.to_string();
-    let line = |out: &mut String, depth: usize| {
+    let break_line = |out: &mut String, depth: usize| {
         let _ = write!(out, "{style:#}\n{style}{:1$}", "", depth * 2);
     };
-    let (mut depth, mut in_text, mut is_escaped, mut is_opened) = (0_usize, false, false, false);
+    let (mut depth, mut in_string, mut is_escaped, mut follows_open_bracket) = (0_usize, false, false, false);
     for c in json.chars() {
-        if in_text {
+        if in_string {
             push_escaped(&mut out, c);
         } else if !c.is_ascii_whitespace() {
             let closes = matches!(c, '}' | ']');
             depth -= usize::from(closes).min(depth);
-            // An empty pair of brackets stays on one line.
-            if is_opened != closes {
-                line(&mut out, depth);
+            // Empty brackets stay on one line.
+            if follows_open_bracket != closes {
+                break_line(&mut out, depth);
             }
-            is_opened = matches!(c, '{' | '[');
-            depth += usize::from(is_opened);
+            follows_open_bracket = matches!(c, '{' | '[');
+            depth += usize::from(follows_open_bracket);
             out.push(c);
             match c {
-                ',' => line(&mut out, depth),
+                ',' => break_line(&mut out, depth),
                 ':' => out.push(' '),
                 _ => {}
             }
         }
-        (in_text, is_escaped) = after(c, in_text, is_escaped);
-        if out.len() >= PIECE {
+        (in_string, is_escaped) = next_state(c, in_string, is_escaped);
+        if out.len() >= PIECE_BYTES {
             if !write(&out)? {
                 return Ok(());
             }
@@ -56,17 +56,16 @@ pub(crate) fn pretty(
     write(&out).map(drop)
 }
 
-/// Returns whether the position after a character is inside a string, and whether the next character is
-/// escaped.
-fn after(c: char, in_text: bool, is_escaped: bool) -> (bool, bool) {
+/// Returns whether the position after `c` is inside a string, and whether the next character is escaped.
+fn next_state(c: char, in_string: bool, is_escaped: bool) -> (bool, bool) {
     match c {
-        '"' if !is_escaped => (!in_text, false),
-        '\\' if in_text => (true, !is_escaped),
-        _ => (in_text, false),
+        '"' if !is_escaped => (!in_string, false),
+        '\\' if in_string => (true, !is_escaped),
+        _ => (in_string, false),
     }
 }
 
-/// Returns the JSON with control and format characters escaped as `\u202e`.
+/// Returns JSON with control and format characters escaped like `\u202e`.
 pub(crate) fn escaped_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     json.chars().for_each(|c| push_escaped(&mut out, c));
@@ -74,8 +73,8 @@ pub(crate) fn escaped_json(json: &str) -> String {
 }
 
 fn push_escaped(out: &mut String, c: char) {
-    // ASCII control characters are white space between values. Inside strings they are escaped already,
-    // except DEL.
+    // ASCII control characters below space are white space here: JSON strings contain them only in escaped
+    // form.
     if c < ' ' || is_printable(c) {
         return out.push(c);
     }
@@ -90,19 +89,19 @@ mod tests {
 
     use super::*;
 
-    fn all(json: &str, style: Style) -> (String, usize) {
+    fn format(json: &str, style: Style) -> (String, usize) {
         let (mut text, mut pieces) = (String::new(), 0);
         let write = |piece: &str| {
             text.push_str(piece);
             pieces += 1;
             Ok(true)
         };
-        pretty(json, style, write).unwrap();
+        write_pretty(json, style, write).unwrap();
         (text, pieces)
     }
 
     #[test]
-    fn json_has_the_lines_of_serde_json() {
+    fn json_is_formatted_as_by_serde_json() {
         for value in [
             serde_json::json!({}),
             serde_json::json!([]),
@@ -111,16 +110,16 @@ mod tests {
             serde_json::json!([[["\\"]], "\\\\", {}]),
         ] {
             let lines = serde_json::to_string_pretty(&value).unwrap() + "\n";
-            assert_eq!(all(&value.to_string(), Style::new()).0, lines);
-            assert_eq!(all(&lines, Style::new()).0, lines, "lines are made anew");
+            assert_eq!(format(&value.to_string(), Style::new()).0, lines);
+            assert_eq!(format(&lines, Style::new()).0, lines, "formatted JSON is formatted again");
         }
     }
 
     #[test]
-    fn numbers_and_members_stay_as_they_are_written() {
+    fn numbers_and_repeated_members_are_not_changed() {
         let json = r#"{"b":18446744073709551617,"a":1.0e400,"a":0.10}"#;
         assert_eq!(
-            all(json, Style::new()).0,
+            format(json, Style::new()).0,
             "{\n  \"b\": 18446744073709551617,\n  \"a\": 1.0e400,\n  \"a\": 0.10\n}\n"
         );
     }
@@ -128,21 +127,21 @@ mod tests {
     #[test]
     fn each_line_has_the_style() {
         let red = AnsiColor::Red.on_default();
-        assert_eq!(all("[1]", red).0, format!("{red}[{red:#}\n{red}  1{red:#}\n{red}]{red:#}\n"));
+        assert_eq!(format("[1]", red).0, format!("{red}[{red:#}\n{red}  1{red:#}\n{red}]{red:#}\n"));
     }
 
     #[test]
     fn long_json_is_written_in_pieces() {
         let value = serde_json::json!([["\u{202e}".repeat(1 << 16)], vec![vec![0; 0]; 1 << 16]]);
-        let (text, pieces) = all(&value.to_string(), Style::new());
+        let (text, pieces) = format(&value.to_string(), Style::new());
         assert_eq!(text, escaped_json(&serde_json::to_string_pretty(&value).unwrap()) + "\n");
-        assert!(pieces > text.len() / PIECE / 2, "{pieces}");
+        assert!(pieces > text.len() / PIECE_BYTES / 2, "{pieces}");
         let mut pieces = 0;
         let once = |_: &str| {
             pieces += 1;
             Ok(false)
         };
-        pretty(&value.to_string(), Style::new(), once).unwrap();
-        assert_eq!(pieces, 1, "nothing more is wanted");
+        write_pretty(&value.to_string(), Style::new(), once).unwrap();
+        assert_eq!(pieces, 1, "the output must stop after `write` returned false");
     }
 }

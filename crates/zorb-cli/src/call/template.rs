@@ -1,43 +1,46 @@
-//! `--template`: a skeleton of arguments, as JSON in the order of the IDL.
+//! `--template`: a skeleton of the arguments as JSON.
 
 use std::fmt::Write;
 
 use zorb::dynamic::Dynamic;
 use zorb::{TcKind, TypeCode};
 
-/// Maximum nesting of types in a skeleton. Deeper values are left empty.
-const LEVELS: usize = 12;
-/// Maximum nesting of values in JSON.
-const DEEPEST: usize = 64;
-/// Maximum size of a skeleton in bytes.
-const LONGEST: usize = 1 << 20;
+use super::fit::all_members;
 
-/// Returns a JSON object with a value for each of these members: zeros, empty strings, the first enumerator,
-/// sequences of one element.
+/// The nesting depth from which sequences are left empty.
+const MAX_SEQUENCE_DEPTH: usize = 12;
+/// The maximum nesting depth of the JSON.
+const MAX_DEPTH: usize = 64;
+/// The maximum size of a skeleton.
+const MAX_BYTES: usize = 1 << 20;
+
+/// Returns a JSON object with an example value for each member: a zero, an empty string, the first
+/// enumerator, or a sequence of one element.
 ///
 /// # Errors
 /// A member has a type without JSON form, or the skeleton would exceed 1 MiB.
-pub(super) fn of<'a>(members: impl Iterator<Item = (&'a str, &'a TypeCode)>) -> anyhow::Result<String> {
-    let mut skeleton = Skeleton { text: String::new(), inside: Vec::new() };
+pub(super) fn skeleton<'a>(members: impl Iterator<Item = (&'a str, &'a TypeCode)>) -> anyhow::Result<String> {
+    let mut writer = SkeletonWriter { text: String::new(), enclosing_ids: Vec::new() };
     let all: Vec<(String, TypeCode)> = members.map(|(name, code)| (name.to_owned(), code.clone())).collect();
-    skeleton.object(None, &all, 0)?;
-    Ok(skeleton.text)
+    writer.object(None, &all, 0)?;
+    Ok(writer.text)
 }
 
-struct Skeleton {
+struct SkeletonWriter {
     text: String,
     /// The repository ids of the enclosing types.
-    inside: Vec<String>,
+    enclosing_ids: Vec<String>,
 }
 
-impl Skeleton {
+impl SkeletonWriter {
+    /// Writes an object. `case` is the label of a union, as JSON.
     fn object(
         &mut self,
         case: Option<String>,
         members: &[(String, TypeCode)],
         level: usize,
     ) -> anyhow::Result<()> {
-        anyhow::ensure!(self.text.len() <= LONGEST, "the skeleton is longer than 1 MiB");
+        anyhow::ensure!(self.text.len() <= MAX_BYTES, "the skeleton is longer than 1 MiB");
         if members.is_empty() && case.is_none() {
             self.text.push_str("{}");
             return Ok(());
@@ -57,38 +60,38 @@ impl Skeleton {
     }
 
     fn value(&mut self, code: &TypeCode, level: usize) -> anyhow::Result<()> {
-        anyhow::ensure!(level <= DEEPEST, "the arguments are nested over {DEEPEST} deep, which no JSON is");
-        anyhow::ensure!(self.text.len() <= LONGEST, "the skeleton is longer than 1 MiB");
+        anyhow::ensure!(level <= MAX_DEPTH, "the arguments are nested more than {MAX_DEPTH} levels deep");
+        anyhow::ensure!(self.text.len() <= MAX_BYTES, "the skeleton is longer than 1 MiB");
         let code = code.unaliased();
         let id = code.id().unwrap_or_default().to_owned();
         match code.kind() {
             TcKind::Struct | TcKind::Except => {
-                self.inside.push(id);
-                self.object(None, &members(&code), level)?;
-                self.inside.pop();
+                self.enclosing_ids.push(id);
+                self.object(None, &all_members(&code), level)?;
+                self.enclosing_ids.pop();
             }
             TcKind::Union => {
-                self.inside.push(id);
+                self.enclosing_ids.push(id);
                 let (case, member) = first_case(&code)?;
                 self.object(Some(case), &member, level)?;
-                self.inside.pop();
+                self.enclosing_ids.pop();
             }
-            TcKind::Sequence if !is_of_octets(&code) => {
+            TcKind::Sequence if !has_octet_elements(&code) => {
                 let element = code.content_type()?;
-                // Recursion into a type that contains itself, or that is nested too deep, ends here.
-                let repeated =
-                    element.unaliased().id().is_ok_and(|id| self.inside.iter().any(|one| one == id));
-                if repeated || level >= LEVELS || is_entry(&element) {
+                // Ends the recursion into a type that contains itself.
+                let is_recursive =
+                    element.unaliased().id().is_ok_and(|id| self.enclosing_ids.iter().any(|one| one == id));
+                if is_recursive || level >= MAX_SEQUENCE_DEPTH || is_map_entry(&element) {
                     self.text.push_str("[]");
                 } else {
                     self.elements(&element, 1, level)?;
                 }
             }
-            TcKind::Array if !is_of_octets(&code) => {
+            TcKind::Array if !has_octet_elements(&code) => {
                 self.elements(&code.content_type()?, code.length()?, level)?
             }
             TcKind::Any => self.text.push_str(r#"{"$type": "long", "value": 0}"#),
-            _ => self.text.push_str(&plain(&code)?),
+            _ => self.text.push_str(&default_value(&code)?),
         }
         Ok(())
     }
@@ -107,15 +110,8 @@ impl Skeleton {
 }
 
 /// Returns the default value of a type, as JSON.
-fn plain(code: &TypeCode) -> anyhow::Result<String> {
+fn default_value(code: &TypeCode) -> anyhow::Result<String> {
     Ok(Dynamic::default_of(code)?.to_json()?)
-}
-
-fn members(code: &TypeCode) -> Vec<(String, TypeCode)> {
-    let count = code.member_count().unwrap_or(0);
-    (0..count)
-        .filter_map(|at| Some((code.member_name(at).ok()?.to_owned(), code.member_type(at).ok()?)))
-        .collect()
 }
 
 /// Returns the label of a union's first member, as JSON, and the member.
@@ -125,16 +121,16 @@ fn first_case(code: &TypeCode) -> anyhow::Result<(String, Vec<(String, TypeCode)
         #[serde(rename = "$case")]
         case: serde_json::Value,
     }
-    let Case { case } = serde_json::from_str(&plain(code)?)?;
-    Ok((case.to_string(), members(code).into_iter().take(1).collect()))
+    let Case { case } = serde_json::from_str(&default_value(code)?)?;
+    Ok((case.to_string(), all_members(code).into_iter().take(1).collect()))
 }
 
-fn is_of_octets(code: &TypeCode) -> bool {
+fn has_octet_elements(code: &TypeCode) -> bool {
     code.content_type().is_ok_and(|element| element.unaliased().kind() == TcKind::Octet)
 }
 
-/// Returns whether an element is an entry of a map: an unnamed pair.
-fn is_entry(element: &TypeCode) -> bool {
+/// Returns whether a type is an entry of a map, which is a struct without a repository id.
+fn is_map_entry(element: &TypeCode) -> bool {
     let element = element.unaliased();
     element.kind() == TcKind::Struct && element.id().is_ok_and(str::is_empty)
 }
@@ -146,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_skeleton_of_each_type_is_taken_as_a_value_of_it() {
+    fn the_skeleton_of_each_type_is_a_valid_value() {
         let idl = "enum Colour { RED, GREEN };
             struct Point { double x; float y; };
             typedef sequence<Point> Points;
@@ -166,7 +162,7 @@ mod tests {
             .or_else(|_| Idl::parse(&idl.replace("CORBA::TypeCode code;", "")))
             .unwrap();
         let all = idl.type_code("All").unwrap();
-        let json = of([("all", &all)].into_iter()).unwrap();
+        let json = skeleton([("all", &all)].into_iter()).unwrap();
         let read = Dynamic::members_from_json(&[("all", &all)], &Default::default(), &json);
         assert!(read.is_ok(), "{}\n{json}", read.unwrap_err());
         let text = json.replace('\n', " ").split_whitespace().collect::<Vec<_>>().join(" ");
@@ -185,13 +181,15 @@ mod tests {
 
     #[test]
     fn no_arguments_are_an_empty_object() {
-        assert_eq!(of(std::iter::empty()).unwrap(), "{}");
+        assert_eq!(skeleton(std::iter::empty()).unwrap(), "{}");
     }
 
     #[test]
-    fn arrays_that_are_too_long_to_show_are_refused() {
+    fn too_long_arrays_are_rejected() {
         let idl = Idl::parse("typedef long Wide[1000][1000];").unwrap();
         let wide = idl.type_code("Wide").unwrap();
-        assert!(of([("wide", &wide)].into_iter()).unwrap_err().to_string().contains("longer than 1 MiB"));
+        assert!(
+            skeleton([("wide", &wide)].into_iter()).unwrap_err().to_string().contains("longer than 1 MiB")
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! `zorb ior check`: tests which addresses of a reference lead from this machine to its object, and why
-//! others do not.
+//! `zorb ior check`: tests from this machine which addresses of a reference lead to the object, and why
+//! others fail.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -13,33 +13,33 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use zorb::prelude::*;
 
-use super::dump::{Address, Protocol, ways};
+use super::dump::{Address, Protocol, addresses_with_profiles};
 use crate::Verdict;
 use crate::output::{Node, Output, Tone};
 
-/// The results for the addresses of a reference.
+/// The results for the addresses of a reference. The field names are the JSON keys.
 #[derive(Debug, Serialize)]
 struct Report {
     type_id: String,
     /// Whether a client that tries the addresses in order reaches the object.
     usable: bool,
-    addresses: Vec<Tried>,
+    addresses: Vec<AddressResult>,
 }
 
 /// The result for one address.
 #[derive(Debug, Serialize)]
-struct Tried {
+struct AddressResult {
     #[serde(flatten)]
     address: Address,
-    /// The IP addresses that the host's name resolves to.
+    /// The IP addresses of the host.
     resolved: Vec<IpAddr>,
     outcome: Outcome,
-    /// The meaning of the outcome, or what to do.
+    /// A description of the outcome, or what to do.
     text: String,
-    /// A note about an address that can cause problems even if it works from here.
+    /// A note about an address that other machines may not reach.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'static str>,
-    /// The time until the answer in microseconds.
+    /// The time until the outcome was known, if a server was reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     answered_us: Option<u64>,
 }
@@ -49,11 +49,11 @@ struct Tried {
 enum Outcome {
     /// The object exists, or the server knows its location.
     Object,
-    /// A server answers that does not have the object.
+    /// A server answers, but it does not have the object.
     NoObject,
-    /// A server listens, but it was not asked.
+    /// A server listens, but no request was sent.
     Listens,
-    /// A server listens, and answered with an error.
+    /// A server listens, but the request failed.
     Error,
     /// No server can be reached.
     Unreachable,
@@ -64,25 +64,28 @@ enum Outcome {
 /// Tests all addresses concurrently, and prints the results.
 ///
 /// # Errors
-/// The reference names no address, or output fails.
-pub(super) fn run(url: &ObjectUrl, within: Duration, output: &Output) -> anyhow::Result<Verdict> {
+/// The reference contains no address, or output fails.
+pub(super) fn run(url: &ObjectUrl, time_limit: Duration, output: &Output) -> anyhow::Result<Verdict> {
     let ior = match url {
         ObjectUrl::Ior(ior) => ior.clone(),
         ObjectUrl::Corbaloc(url) => url.to_ior()?,
         ObjectUrl::Corbaname(url) => url.context.to_ior()?,
-        ObjectUrl::File(path) => anyhow::bail!("{} is a file in a file", path.display()),
+        ObjectUrl::File(path) => {
+            anyhow::bail!("the file contains only the name of another file, {}", path.display())
+        }
     };
-    let ways = ways(&ior);
+    let candidates = addresses_with_profiles(&ior);
     anyhow::ensure!(
-        !ways.is_empty(),
-        "the reference has no IIOP profile, and so no address to try (zorb ior dump shows what it has)"
+        !candidates.is_empty(),
+        "the reference has no IIOP profile, so there is no address to test (see `zorb ior dump`)"
     );
-    let addresses = crate::start::threads(Some(2))?.block_on(async {
-        let orb = Orb::builder().connect_timeout(within).timeout(within).build().await?;
+    let addresses = crate::start::runtime(Some(2))?.block_on(async {
+        let orb = Orb::builder().connect_timeout(time_limit).timeout(time_limit).build().await?;
         let mut tasks = Vec::new();
-        for (address, profile) in ways {
+        for (address, profile) in candidates {
             let (orb, type_id) = (orb.clone(), ior.type_id.clone());
-            tasks.push(tokio::spawn(async move { tried(&orb, &type_id, address, &profile, within).await }));
+            tasks
+                .push(tokio::spawn(async move { test(&orb, &type_id, address, &profile, time_limit).await }));
         }
         let mut all = Vec::new();
         for task in tasks {
@@ -91,7 +94,7 @@ pub(super) fn run(url: &ObjectUrl, within: Duration, output: &Output) -> anyhow:
         orb.shutdown().await;
         anyhow::Ok(all)
     })?;
-    let usable = addresses.iter().any(|tried| tried.outcome == Outcome::Object);
+    let usable = addresses.iter().any(|result| result.outcome == Outcome::Object);
     let report = Report { type_id: ior.type_id, usable, addresses };
     output.show(&report, Report::tree)?;
     Ok(if usable { Verdict::Good } else { Verdict::Bad })
@@ -99,7 +102,7 @@ pub(super) fn run(url: &ObjectUrl, within: Duration, output: &Output) -> anyhow:
 
 impl Report {
     fn tree(&self) -> Vec<Node> {
-        let mut nodes: Vec<Node> = self.addresses.iter().map(Tried::node).collect();
+        let mut nodes: Vec<Node> = self.addresses.iter().map(AddressResult::node).collect();
         nodes.push(match self.usable {
             true => Node::new("usable", "yes").tone(Tone::Good),
             false => Node::new("usable", "not from this machine").tone(Tone::Bad),
@@ -108,28 +111,35 @@ impl Report {
     }
 }
 
-impl Tried {
+impl AddressResult {
     fn node(&self) -> Node {
         let tone = match self.outcome {
             Outcome::Object => Tone::Good,
             Outcome::Listens | Outcome::NoObject => Tone::Doubtful,
             Outcome::Error | Outcome::Unreachable | Outcome::Unusable => Tone::Bad,
         };
-        let took = self.answered_us.map(|us| format!(" ({:.1} ms)", us as f64 / 1e3)).unwrap_or_default();
-        let mut under = vec![Node::new("from", self.address.from)];
-        let by_name = self.address.host.parse::<IpAddr>().is_err();
-        if by_name && !self.resolved.is_empty() {
+        let time = self.answered_us.map(|us| format!(" ({:.1} ms)", us as f64 / 1e3)).unwrap_or_default();
+        let mut children = vec![Node::new("from", self.address.from)];
+        let has_name = self.address.host.parse::<IpAddr>().is_err();
+        if has_name && !self.resolved.is_empty() {
             let all: Vec<String> = self.resolved.iter().map(ToString::to_string).collect();
-            under.push(Node::new("resolved", all.join(", ")));
+            children.push(Node::new("resolved", all.join(", ")));
         }
-        under.extend(self.note.map(|note| Node::new("note", note).tone(Tone::Doubtful)));
-        Node::new(self.address.shown(), format!("{}{took}", self.text)).tone(tone).under(under)
+        children.extend(self.note.map(|note| Node::new("note", note).tone(Tone::Doubtful)));
+        Node::new(self.address.display(), format!("{}{time}", self.text)).tone(tone).children(children)
     }
 }
 
-async fn tried(orb: &Orb, type_id: &str, address: Address, profile: &IiopProfile, within: Duration) -> Tried {
+/// Tests an address.
+async fn test(
+    orb: &Orb,
+    type_id: &str,
+    address: Address,
+    profile: &IiopProfile,
+    time_limit: Duration,
+) -> AddressResult {
     let start = Instant::now();
-    let mut tried = Tried {
+    let mut result = AddressResult {
         address,
         resolved: Vec::new(),
         outcome: Outcome::Unusable,
@@ -137,145 +147,146 @@ async fn tried(orb: &Orb, type_id: &str, address: Address, profile: &IiopProfile
         note: None,
         answered_us: None,
     };
-    match find(orb, type_id, &mut tried, profile, within).await {
+    match find_object(orb, type_id, &mut result, profile, time_limit).await {
         Ok((outcome, text)) => {
-            tried.answered_us = Some(u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX));
-            (tried.outcome, tried.text) = (outcome, text);
+            result.answered_us = Some(u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX));
+            (result.outcome, result.text) = (outcome, text);
         }
-        Err((outcome, text)) => (tried.outcome, tried.text) = (outcome, text),
+        Err((outcome, text)) => (result.outcome, result.text) = (outcome, text),
     }
-    tried
+    result
 }
 
-/// Tests an address. The result is an error if no server can be reached.
-async fn find(
+/// Searches the object at the address in `result`. Returns an error if no server can be reached or the
+/// request fails.
+async fn find_object(
     orb: &Orb,
     type_id: &str,
-    tried: &mut Tried,
+    result: &mut AddressResult,
     profile: &IiopProfile,
-    within: Duration,
+    time_limit: Duration,
 ) -> Result<(Outcome, String), (Outcome, String)> {
-    let Address { protocol, host, port, .. } = tried.address.clone();
+    let Address { protocol, host, port, .. } = result.address.clone();
     if protocol == Protocol::Unix {
-        return unix(&host).await;
+        return connect_unix(&host).await;
     }
     if port == 0 {
-        let why = "port 0: the server does not listen there; another address or TLS is the way to it";
-        return Err((Outcome::Unusable, why.to_owned()));
+        let reason = "port 0: the server does not listen at this address, only at another one or with TLS";
+        return Err((Outcome::Unusable, reason.to_owned()));
     }
-    let found = timeout(within, lookup_host((host.clone(), port))).await;
-    let resolved: Vec<SocketAddr> = match found {
+    let lookup = timeout(time_limit, lookup_host((host.clone(), port))).await;
+    let resolved: Vec<SocketAddr> = match lookup {
         Ok(Ok(resolved)) => resolved.collect(),
         Ok(Err(error)) => {
-            let why = format!(
-                "{} is no name that this machine can resolve ({error}): the server should publish one that it can, or its IP address",
+            let reason = format!(
+                "this machine cannot resolve the host name {} ({error}); the server should publish another name, or its IP address",
                 Printable::new(&host)
             );
-            return Err((Outcome::Unreachable, why));
+            return Err((Outcome::Unreachable, reason));
         }
         Err(_) => {
             return Err((
                 Outcome::Unreachable,
-                format!("no name server told within {within:?} what {} is", Printable::new(&host)),
+                format!("no name server has resolved {} within {time_limit:?}", Printable::new(&host)),
             ));
         }
     };
-    tried.resolved = resolved.iter().map(SocketAddr::ip).collect();
-    tried.resolved.dedup();
-    tried.note = tried.resolved.iter().find_map(|ip| note(*ip));
-    if resolved.iter().all(|at| at.ip().is_unspecified()) {
+    result.resolved = resolved.iter().map(SocketAddr::ip).collect();
+    result.resolved.dedup();
+    result.note = result.resolved.iter().find_map(|ip| note(*ip));
+    if resolved.iter().all(|address| address.ip().is_unspecified()) {
         return Err((Outcome::Unusable, UNSPECIFIED.to_owned()));
     }
-    connect(&resolved, within).await.map_err(|why| (Outcome::Unreachable, why))?;
+    connect(&resolved, time_limit).await.map_err(|reason| (Outcome::Unreachable, reason))?;
     if protocol == Protocol::Ssliop {
         return Ok((
             Outcome::Listens,
-            "somebody listens; not asked, because TLS takes somebody whom one trusts".to_owned(),
+            "a server listens; no request was sent, because this command does not use TLS".to_owned(),
         ));
     }
-    let alone = alone(type_id, profile, host, port);
-    let object = orb.resolve_unchecked::<ObjectRef>(&alone.to_string()).await;
+    let single = single_address_ior(type_id, profile, host, port);
+    let object = orb.resolve_unchecked::<ObjectRef>(&single.to_string()).await;
     let object = object.map_err(|error| (Outcome::Unusable, error.to_string()))?;
     match object.locate().await {
-        Ok(true) => Ok((Outcome::Object, "the object is there".to_owned())),
-        Ok(false) => Ok((Outcome::NoObject, "a server answers, which does not have the object".to_owned())),
-        Err(error) => Err((Outcome::Error, format!("somebody listens, but: {error}"))),
+        Ok(true) => Ok((Outcome::Object, "the object exists".to_owned())),
+        Ok(false) => Ok((Outcome::NoObject, "a server answers, but it does not have the object".to_owned())),
+        Err(error) => Err((Outcome::Error, format!("a server listens, but the request failed: {error}"))),
     }
 }
 
-const UNSPECIFIED: &str = "it names no machine: the server publishes the address that it listens at. Tell the server its own name \
-                           (omniORB: -ORBendPointPublish; TAO: hostname_in_ior in -ORBListenEndpoints; JacORB: OAIAddr or \
+const UNSPECIFIED: &str = "this is not the address of a machine, but the wildcard address at which the server listens. Configure the host \
+                           name of the server (omniORB: -ORBendPointPublish; TAO: hostname_in_ior in -ORBListenEndpoints; JacORB: OAIAddr or \
                            jacorb.ior_proxy_host; zorb: OrbBuilder::publish)";
 
-/// Returns a note about an address that can cause problems.
+/// Returns a note about an address that other machines may not reach.
 fn note(ip: IpAddr) -> Option<&'static str> {
     let (private, link_local) = match ip {
         IpAddr::V4(v4) => (v4.is_private(), v4.is_link_local()),
         IpAddr::V6(v6) => (v6.is_unique_local(), v6.is_unicast_link_local()),
     };
     if ip.is_loopback() {
-        Some(
-            "a loopback address: it means this machine here, and every other machine for those who read the reference there",
-        )
+        Some("a loopback address: it always refers to the machine of the client")
     } else if link_local {
-        Some("a link-local address: only machines on the same link reach it")
+        Some("a link-local address: only machines on the same link can reach it")
     } else if private {
-        Some("a private address: only machines of the same network reach it")
+        Some("a private address: only machines in the same network can reach it")
     } else {
         None
     }
 }
 
 /// Connects to one of the resolved addresses.
-async fn connect(resolved: &[SocketAddr], within: Duration) -> Result<(), String> {
-    let mut whys = Vec::new();
-    for at in resolved {
-        match timeout(within, TcpStream::connect(at)).await {
+async fn connect(resolved: &[SocketAddr], time_limit: Duration) -> Result<(), String> {
+    let mut errors = Vec::new();
+    for address in resolved {
+        match timeout(time_limit, TcpStream::connect(address)).await {
             Ok(Ok(_)) => return Ok(()),
-            Ok(Err(error)) => whys.push(format!("{at}: {}", why(&error))),
-            Err(_) if !has_route(*at) => whys.push(format!("{at}: this machine has no route to it")),
-            Err(_) => whys.push(format!(
-                "{at}: no answer within {within:?}: a firewall drops what comes, or the machine is off or elsewhere"
+            Ok(Err(error)) => errors.push(format!("{address}: {}", connect_error(&error))),
+            Err(_) if !has_route(*address) => errors.push(format!("{address}: {NO_ROUTE}")),
+            Err(_) => errors.push(format!(
+                "{address}: no response within {time_limit:?}; a firewall may drop the packets, or the machine is off"
             )),
         }
     }
-    whys.dedup();
-    Err(whys.join("; "))
+    errors.dedup();
+    Err(errors.join("; "))
 }
 
-fn why(error: &io::Error) -> String {
+const NO_ROUTE: &str = "this machine has no route to the address";
+
+fn connect_error(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => {
-            "refused: the machine is there, and nobody listens at that port; the server has ended, or started anew elsewhere".to_owned()
+            "connection refused: no server listens at this port; it may have ended or been restarted at another port".to_owned()
         }
-        io::ErrorKind::NetworkUnreachable => "this machine has no route to it".to_owned(),
-        io::ErrorKind::HostUnreachable => "no such machine on its network".to_owned(),
+        io::ErrorKind::NetworkUnreachable => NO_ROUTE.to_owned(),
+        io::ErrorKind::HostUnreachable => "the machine cannot be found in its network".to_owned(),
         _ => error.to_string(),
     }
 }
 
-/// Returns whether the system has a route for a datagram to this address. None is sent.
-fn has_route(at: SocketAddr) -> bool {
-    let any: SocketAddr = if at.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
-    UdpSocket::bind(any).and_then(|socket| socket.connect(at)).is_ok()
+/// Returns whether the system has a route to an address. Nothing is sent.
+fn has_route(address: SocketAddr) -> bool {
+    let any: SocketAddr = if address.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
+    UdpSocket::bind(any).and_then(|socket| socket.connect(address)).is_ok()
 }
 
-async fn unix(path: &str) -> Result<(Outcome, String), (Outcome, String)> {
+async fn connect_unix(path: &str) -> Result<(Outcome, String), (Outcome, String)> {
     #[cfg(unix)]
     match tokio::net::UnixStream::connect(path).await {
-        Ok(_) => Ok((Outcome::Listens, "somebody listens at the socket".to_owned())),
+        Ok(_) => Ok((Outcome::Listens, "a server listens at the socket".to_owned())),
         Err(error) => Err((
             Outcome::Unreachable,
-            format!("{error}: the socket is of another machine, or its server has ended"),
+            format!("{error}: the socket belongs to another machine, or the server has ended"),
         )),
     }
     #[cfg(not(unix))]
-    Err((Outcome::Unusable, format!("{path}: this system has no Unix sockets")))
+    Err((Outcome::Unusable, format!("{path}: this system does not support Unix sockets")))
 }
 
-/// Returns the reference with this address only.
-fn alone(type_id: &str, profile: &IiopProfile, host: String, port: u16) -> Ior {
-    let other = [
+/// Returns a reference with only this address.
+fn single_address_ior(type_id: &str, profile: &IiopProfile, host: String, port: u16) -> Ior {
+    let removed_tags = [
         ComponentTag::ALTERNATE_IIOP_ADDRESS,
         ComponentTag::SSL_SEC_TRANS,
         ComponentTag::CSI_SEC_MECH_LIST,
@@ -283,7 +294,7 @@ fn alone(type_id: &str, profile: &IiopProfile, host: String, port: u16) -> Ior {
         ComponentTag::TAO_ENDPOINTS,
     ];
     let mut profile = profile.clone();
-    profile.components.retain(|component| !other.contains(&component.tag));
+    profile.components.retain(|component| !removed_tags.contains(&component.tag));
     (profile.host, profile.port) = (host, port);
     Ior::from_profiles(type_id, &[profile]).unwrap_or_default()
 }
@@ -293,14 +304,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_limited_reach_are_noted() {
-        let noted =
+    fn addresses_that_other_machines_may_not_reach_have_notes() {
+        let note_kind =
             |ip: &str| note(ip.parse().unwrap()).map(|note| note.split(':').next().unwrap_or_default());
-        assert_eq!(noted("127.0.0.1"), Some("a loopback address"));
-        assert_eq!(noted("::1"), Some("a loopback address"));
-        assert_eq!(noted("10.1.2.3"), Some("a private address"));
-        assert_eq!(noted("169.254.1.1"), Some("a link-local address"));
-        assert_eq!(noted("fe80::1"), Some("a link-local address"));
-        assert_eq!(noted("192.0.2.1"), None);
+        assert_eq!(note_kind("127.0.0.1"), Some("a loopback address"));
+        assert_eq!(note_kind("::1"), Some("a loopback address"));
+        assert_eq!(note_kind("10.1.2.3"), Some("a private address"));
+        assert_eq!(note_kind("169.254.1.1"), Some("a link-local address"));
+        assert_eq!(note_kind("fe80::1"), Some("a link-local address"));
+        assert_eq!(note_kind("192.0.2.1"), None);
     }
 }

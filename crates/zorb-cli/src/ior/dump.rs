@@ -1,4 +1,4 @@
-//! The complete content of a reference.
+//! `zorb ior dump`: the complete content of a reference.
 
 use giop_codec::cdr::CdrDecode;
 use giop_codec::ior::{
@@ -9,42 +9,45 @@ use giop_codec::url::ObjectUrl;
 use giop_codec::{OneLine, Version};
 use serde::Serialize;
 
-use super::component::{ComponentView, address};
+use super::component::{ComponentView, host_and_port};
 use super::key::{KeyView, hex};
 use super::names;
-use crate::output::{Node, Tone, told};
+use crate::output::{Node, Tone, printable};
 
-/// A parsed reference.
+/// A parsed reference. The field names are the JSON keys, unless renamed.
 #[derive(Debug, Serialize)]
 pub(super) struct Dump {
-    /// The URL that was given, unless it was a stringified IOR.
+    /// The URL, unless the reference was given as `IOR:`.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// The name in a URL, which only a naming service can resolve.
+    /// The name in a `corbaname:` URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     type_id: String,
     nil: bool,
-    /// The ORB that created it, if a profile contains this.
+    /// The ORB that created the reference, if a profile states it.
     #[serde(skip_serializing_if = "Option::is_none")]
     orb: Option<&'static str>,
     profiles: Vec<ProfileView>,
     ior: String,
 }
 
+/// A profile: a way to reach the object.
 #[derive(Debug, Serialize)]
 struct ProfileView {
     tag: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'static str>,
-    octets: usize,
+    #[serde(rename = "octets")]
+    size: usize,
     #[serde(flatten)]
-    body: Body,
+    body: ProfileBody,
 }
 
+/// The content of a profile.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Body {
+enum ProfileBody {
     Iiop {
         version: String,
         addresses: Vec<Address>,
@@ -60,11 +63,11 @@ enum Body {
     Components {
         components: Vec<ComponentView>,
     },
-    /// The tag is unknown.
+    /// A profile with an unknown tag.
     Unknown {
         hex: String,
     },
-    /// The content does not match the tag.
+    /// A profile that does not have the format of its tag.
     Corrupt {
         error: String,
         hex: String,
@@ -76,7 +79,7 @@ enum Body {
 pub(super) struct Address {
     pub(super) protocol: Protocol,
     pub(super) host: String,
-    /// 0 if the server does not listen there.
+    /// 0 if the server does not listen at this address.
     pub(super) port: u16,
     /// The source of the address: the profile, or a component.
     pub(super) from: &'static str,
@@ -102,11 +105,11 @@ impl Protocol {
 }
 
 impl Address {
-    /// Formats the address for people.
-    pub(super) fn shown(&self) -> String {
+    /// Returns the address in the form of a URL.
+    pub(super) fn display(&self) -> String {
         match self.protocol {
-            Protocol::Unix => format!("unix://{}", told(&self.host)),
-            protocol => format!("{}://{}", protocol.name(), address(&self.host, self.port)),
+            Protocol::Unix => format!("unix://{}", printable(&self.host)),
+            protocol => format!("{}://{}", protocol.name(), host_and_port(&self.host, self.port)),
         }
     }
 }
@@ -115,13 +118,17 @@ impl Dump {
     /// Parses the reference in `url`.
     ///
     /// # Errors
-    /// A URL that names no address, such as `corbaloc:rir:`.
-    pub(super) fn of(url: &ObjectUrl) -> anyhow::Result<Self> {
+    /// The URL has no address, such as `corbaloc:rir:`.
+    pub(super) fn new(url: &ObjectUrl) -> anyhow::Result<Self> {
         let (ior, text, name) = match url {
             ObjectUrl::Ior(ior) => (ior.clone(), None, None),
             ObjectUrl::Corbaloc(loc) => (loc.to_ior()?, Some(url.to_string()), None),
-            ObjectUrl::Corbaname(of) => (of.context.to_ior()?, Some(url.to_string()), Some(of.name.clone())),
-            ObjectUrl::File(path) => anyhow::bail!("{} is a file in a file", path.display()),
+            ObjectUrl::Corbaname(name) => {
+                (name.context.to_ior()?, Some(url.to_string()), Some(name.name.clone()))
+            }
+            ObjectUrl::File(path) => {
+                anyhow::bail!("the file contains only the name of another file, {}", path.display())
+            }
         };
         let orb = ior.iiop_profiles().find_map(|profile| profile.orb_type()?.name());
         Ok(Self {
@@ -130,7 +137,7 @@ impl Dump {
             type_id: ior.type_id.clone(),
             nil: ior.is_nil(),
             orb,
-            profiles: ior.profiles.iter().map(ProfileView::of).collect(),
+            profiles: ior.profiles.iter().map(ProfileView::new).collect(),
             ior: ior.to_string(),
         })
     }
@@ -139,15 +146,15 @@ impl Dump {
         let mut nodes = Vec::new();
         nodes.extend(self.url.as_ref().map(|url| Node::new("url", url)));
         nodes.extend(self.name.as_ref().map(|name| {
-            let what = if name.is_empty() { "the context itself" } else { name.as_str() };
-            // The backslashes of a name are already doubled.
-            let what = OneLine::new(what);
-            Node::new("name", format!("{what}  (in the naming context below)"))
+            let name = if name.is_empty() { "the context itself" } else { name.as_str() };
+            // `OneLine` does not double backslashes, because names already contain them as escapes.
+            let name = OneLine::new(name);
+            Node::new("name", format!("{name}  (in the naming context below)"))
         }));
         let id = match self.type_id.as_str() {
             "" if self.nil => Node::new("type", "nil: no object").tone(Tone::Head),
-            "" => Node::new("type", "not said; the object knows (_is_a)").tone(Tone::Doubtful),
-            id => Node::new("type", told(id)).tone(Tone::Head),
+            "" => Node::new("type", "unknown; only the object can tell (_is_a)").tone(Tone::Doubtful),
+            id => Node::new("type", printable(id)).tone(Tone::Head),
         };
         nodes.push(id);
         nodes.extend(self.orb.map(|orb| Node::new("made by", orb)));
@@ -157,64 +164,71 @@ impl Dump {
 }
 
 impl ProfileView {
-    fn of(profile: &TaggedProfile) -> Self {
+    fn new(profile: &TaggedProfile) -> Self {
         Self {
             tag: profile.tag.0,
-            name: names::of_profile(profile.tag.0),
-            octets: profile.data.len(),
-            body: Body::of(profile),
+            name: names::profile_name(profile.tag.0),
+            size: profile.data.len(),
+            body: ProfileBody::parse(profile),
         }
     }
 
     fn node(&self, number: usize) -> Node {
-        let tag = names::shown(self.tag, self.name);
+        let tag = names::tag_text(self.tag, self.name);
         let name = format!("profile {number}");
-        let parts = |first: Vec<Node>, key: Option<&KeyView>, components: &[ComponentView]| {
+        let children = |first: Vec<Node>, key: Option<&KeyView>, components: &[ComponentView]| {
             let key = key.map(KeyView::node);
             first.into_iter().chain(key).chain(components.iter().map(ComponentView::node)).collect::<Vec<_>>()
         };
         match &self.body {
-            Body::Iiop { version, addresses, key, components } => {
-                let line = |address: &Address| {
-                    let node = Node::new("address", address.shown());
+            ProfileBody::Iiop { version, addresses, key, components } => {
+                let address_node = |address: &Address| {
+                    let node = Node::new("address", address.display());
                     if address.port == 0 && address.protocol == Protocol::Iiop {
-                        Node::new("address", format!("{}  (nobody listens there)", address.shown()))
+                        Node::new(
+                            "address",
+                            format!("{}  (the server does not listen here)", address.display()),
+                        )
                     } else {
                         node.tone(Tone::Head)
                     }
                 };
-                let addresses = addresses.iter().map(line).collect();
-                Node::new(name, format!("IIOP {version}")).under(parts(addresses, Some(key), components))
+                let addresses = addresses.iter().map(address_node).collect();
+                Node::new(name, format!("IIOP {version}")).children(children(
+                    addresses,
+                    Some(key),
+                    components,
+                ))
             }
-            Body::Uiop { version, path, key, components } => {
-                let at = vec![Node::new("path", told(path)).tone(Tone::Head)];
-                Node::new(name, format!("{tag} {version}")).under(parts(at, Some(key), components))
+            ProfileBody::Uiop { version, path, key, components } => {
+                let path = vec![Node::new("path", printable(path)).tone(Tone::Head)];
+                Node::new(name, format!("{tag} {version}")).children(children(path, Some(key), components))
             }
-            Body::Components { components } => {
-                Node::new(name, tag).under(parts(Vec::new(), None, components))
+            ProfileBody::Components { components } => {
+                Node::new(name, tag).children(children(Vec::new(), None, components))
             }
-            Body::Unknown { hex } => Node::new(name, tag).under([Node::new("octets", hex)]),
-            Body::Corrupt { error, hex } => {
-                Node::new(name, format!("{tag}: {error}")).tone(Tone::Bad).under([Node::new("octets", hex)])
+            ProfileBody::Unknown { hex } => Node::new(name, tag).children([Node::new("bytes", hex)]),
+            ProfileBody::Corrupt { error, hex } => {
+                Node::new(name, format!("{tag}: {error}")).tone(Tone::Bad).children([Node::new("bytes", hex)])
             }
         }
     }
 }
 
-impl Body {
-    fn of(profile: &TaggedProfile) -> Self {
-        let views = |components: &[TaggedComponent]| components.iter().map(ComponentView::of).collect();
+impl ProfileBody {
+    fn parse(profile: &TaggedProfile) -> Self {
+        let views = |components: &[TaggedComponent]| components.iter().map(ComponentView::new).collect();
         let body = match profile.tag {
             ProfileTag::INTERNET_IOP => IiopProfile::from_tagged(profile).map(|iiop| Self::Iiop {
-                version: version(iiop.version),
+                version: version_text(iiop.version),
                 addresses: addresses(&iiop),
-                key: KeyView::of(iiop.object_key.as_slice()),
+                key: KeyView::new(iiop.object_key.as_slice()),
                 components: views(&iiop.components),
             }),
             ProfileTag::TAO_UIOP => UiopProfile::from_tagged(profile).map(|uiop| Self::Uiop {
-                version: version(uiop.version),
+                version: version_text(uiop.version),
                 path: uiop.path.clone(),
-                key: KeyView::of(uiop.object_key.as_slice()),
+                key: KeyView::new(uiop.object_key.as_slice()),
                 components: views(&uiop.components),
             }),
             ProfileTag::MULTIPLE_COMPONENTS => open_encapsulation(&profile.data)
@@ -233,11 +247,11 @@ impl Body {
     }
 }
 
-fn version(version: Version) -> String {
+fn version_text(version: Version) -> String {
     format!("1.{}", version.minor())
 }
 
-/// Returns all addresses of the object in the profile, in their order.
+/// Returns all addresses of the object in a profile, in the order of the profile.
 pub(super) fn addresses(profile: &IiopProfile) -> Vec<Address> {
     let plain =
         |host: &str, port, from| Address { protocol: Protocol::Iiop, host: host.to_owned(), port, from };
@@ -246,10 +260,10 @@ pub(super) fn addresses(profile: &IiopProfile) -> Vec<Address> {
     let mut all = vec![plain(&profile.host, profile.port, "profile")];
     for component in &profile.components {
         match component.tag {
-            // Clients of IIOP 1.1 ignore them.
+            // Only defined from IIOP 1.2 on.
             ComponentTag::ALTERNATE_IIOP_ADDRESS if profile.version >= Version::V1_2 => {
-                let named = component.as_alternate_address();
-                all.extend(named.map(|(host, port)| plain(&host, port, "TAG_ALTERNATE_IIOP_ADDRESS")));
+                let alternate = component.as_alternate_address();
+                all.extend(alternate.map(|(host, port)| plain(&host, port, "TAG_ALTERNATE_IIOP_ADDRESS")));
             }
             ComponentTag::SSL_SEC_TRANS => {
                 let ssl = component.as_ssl_sec_trans();
@@ -258,9 +272,9 @@ pub(super) fn addresses(profile: &IiopProfile) -> Vec<Address> {
             ComponentTag::CSI_SEC_MECH_LIST => {
                 for mechanism in component.as_csi_mechanisms().into_iter().flat_map(|list| list.mechanisms) {
                     let giop_codec::csi::TransportMechanism::Tls(tls) = mechanism.transport else { continue };
-                    for at in tls.addresses {
-                        let host = if at.host.is_empty() { &profile.host } else { &at.host };
-                        all.push(secure(host, at.port, "TAG_CSI_SEC_MECH_LIST"));
+                    for address in tls.addresses {
+                        let host = if address.host.is_empty() { &profile.host } else { &address.host };
+                        all.push(secure(host, address.port, "TAG_CSI_SEC_MECH_LIST"));
                     }
                 }
             }
@@ -276,20 +290,20 @@ pub(super) fn addresses(profile: &IiopProfile) -> Vec<Address> {
             _ => {}
         }
     }
-    let mut seen: Vec<Address> = Vec::new();
+    let mut unique: Vec<Address> = Vec::new();
     for address in all {
-        let same = |other: &Address| {
+        let is_same = |other: &Address| {
             (other.protocol, &other.host, other.port) == (address.protocol, &address.host, address.port)
         };
-        if !seen.iter().any(same) {
-            seen.push(address);
+        if !unique.iter().any(is_same) {
+            unique.push(address);
         }
     }
-    seen
+    unique
 }
 
-/// Returns all addresses of the object, each with its profile, without parsing the rest of the reference.
-pub(super) fn ways(ior: &Ior) -> Vec<(Address, IiopProfile)> {
+/// Returns all addresses of the object in a reference, each with its profile.
+pub(super) fn addresses_with_profiles(ior: &Ior) -> Vec<(Address, IiopProfile)> {
     ior.iiop_profiles()
         .flat_map(|profile| addresses(&profile).into_iter().map(move |address| (address, profile.clone())))
         .collect()

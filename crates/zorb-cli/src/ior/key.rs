@@ -6,133 +6,143 @@ use serde::Serialize;
 
 use crate::output::Node;
 
-/// An object key, and its parts if the format is known.
+/// An object key, and its parts if the format is known. The field names are the JSON keys, unless renamed.
 #[derive(Debug, Serialize)]
 pub(super) struct KeyView {
-    octets: usize,
+    #[serde(rename = "octets")]
+    size: usize,
     hex: String,
-    /// As text, with `\xHH` for bytes that are not text.
+    /// The key as text, with `\xHH` for bytes that are not text.
     text: String,
-    /// The parts of the key.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    form: Option<Form>,
+    #[serde(rename = "form", skip_serializing_if = "Option::is_none")]
+    parts: Option<KeyParts>,
 }
 
-/// The parts of a key in the format of a known ORB. They are not trustworthy, because references can be
-/// forged.
+/// The parts of a key in the format of a known ORB. They can be wrong, because other ORBs may create similar
+/// keys.
 #[derive(Debug, Serialize)]
-struct Form {
+struct KeyParts {
     /// The ORB that uses this format.
     orb: &'static str,
-    /// Whether the key outlives its server's process, if the format contains this.
+    /// Whether the object is persistent, if the format states this.
     #[serde(skip_serializing_if = "Option::is_none")]
     persistent: Option<bool>,
     /// The names of the POAs below the root.
     #[serde(skip_serializing_if = "Option::is_none")]
     poa: Option<Vec<String>>,
-    /// The object's id in its POA, with `\xHH` for bytes that are not text.
+    /// The id of the object in its POA, with `\xHH` for bytes that are not text.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
 }
 
 impl KeyView {
-    pub(super) fn of(key: &[u8]) -> Self {
-        Self { octets: key.len(), hex: hex(key), text: text(key), form: Form::of(key) }
+    pub(super) fn new(key: &[u8]) -> Self {
+        Self { size: key.len(), hex: hex(key), text: text(key), parts: KeyParts::parse(key) }
     }
 
-    /// Returns the key as text if it is text, otherwise in hexadecimal digits.
-    pub(super) fn shown(&self) -> String {
-        let shown = if self.text.contains("\\x") { &self.hex } else { &self.text };
-        format!("{shown}  ({} octets)", self.octets)
+    /// Returns the key as text, or in hexadecimal digits if it is not text.
+    pub(super) fn display(&self) -> String {
+        let key = if self.text.contains("\\x") { &self.hex } else { &self.text };
+        format!("{key}  ({} bytes)", self.size)
     }
 
     pub(super) fn node(&self) -> Node {
-        let node = Node::new("key", self.shown());
-        let Some(form) = &self.form else { return node };
-        let lifespan = match form.persistent {
+        let node = Node::new("key", self.display());
+        let Some(parts) = &self.parts else { return node };
+        let lifespan = match parts.persistent {
             Some(true) => ", persistent",
-            Some(false) => ", of one run of its server",
+            Some(false) => ", transient",
             None => "",
         };
-        let mut under = vec![Node::new("form", format!("{}{lifespan}", form.orb))];
-        if let Some(poa) = &form.poa {
+        let mut children = vec![Node::new("format", format!("{}{lifespan}", parts.orb))];
+        if let Some(poa) = &parts.poa {
             let path = if poa.is_empty() { "RootPOA".to_owned() } else { poa.join("/") };
-            under.push(Node::new("POA", path));
+            children.push(Node::new("POA", path));
         }
-        under.extend(form.id.as_ref().map(|id| Node::new("id", id)));
-        node.under(under)
+        children.extend(parts.id.as_ref().map(|id| Node::new("id", id)));
+        node.children(children)
     }
 }
 
-impl Form {
-    fn of(key: &[u8]) -> Option<Self> {
-        zorb(key).or_else(|| omniorb(key)).or_else(|| tao(key)).or_else(|| jacorb(key))
+impl KeyParts {
+    fn parse(key: &[u8]) -> Option<Self> {
+        parse_zorb(key)
+            .or_else(|| parse_omniorb(key))
+            .or_else(|| parse_tao(key))
+            .or_else(|| parse_jacorb(key))
     }
 }
 
-fn zorb(key: &[u8]) -> Option<Form> {
+fn parse_zorb(key: &[u8]) -> Option<KeyParts> {
     let key = Key::parse(key).ok()?;
     if matches!(key, Key::Plain(_)) {
         return None;
     }
     let persistent = matches!(key, Key::Persistent { .. });
     let poa = key.path().and_then(|path| path.names().ok().map(|names| names.map(str::to_owned).collect()));
-    Some(Form { orb: "zorb", persistent: Some(persistent), poa, id: Some(text(key.object_id().as_slice())) })
+    Some(KeyParts {
+        orb: "zorb",
+        persistent: Some(persistent),
+        poa,
+        id: Some(text(key.object_id().as_slice())),
+    })
 }
 
 /// Parses `FE stamp(8) 00 id` of the root POA, or `FF name FF name (FE stamp(8)) 00 id` below it.
-fn omniorb(key: &[u8]) -> Option<Form> {
+fn parse_omniorb(key: &[u8]) -> Option<KeyParts> {
     let mut poa = Vec::new();
     let mut rest = key;
-    while let Some(behind) = rest.strip_prefix(&[0xff]) {
-        let end = behind.iter().position(|octet| matches!(octet, 0 | 0xfe | 0xff))?;
-        let (name, behind) = behind.split_at(end);
+    while let Some(after_marker) = rest.strip_prefix(&[0xff]) {
+        let end = after_marker.iter().position(|byte| matches!(byte, 0 | 0xfe | 0xff))?;
+        let (name, after_name) = after_marker.split_at(end);
         poa.push(String::from_utf8(name.to_vec()).ok().filter(|name| !name.is_empty())?);
-        rest = behind;
+        rest = after_name;
     }
-    let (transient, rest) = match rest.strip_prefix(&[0xfe]) {
-        Some(behind) => (true, behind.get(8..)?),
+    let (is_transient, rest) = match rest.strip_prefix(&[0xfe]) {
+        Some(stamp) => (true, stamp.get(8..)?),
         None if poa.is_empty() => return None,
         None => (false, rest),
     };
     let id = rest.strip_prefix(&[0])?;
-    Some(Form { orb: "omniORB", persistent: Some(!transient), poa: Some(poa), id: Some(text(id)) })
+    Some(KeyParts { orb: "omniORB", persistent: Some(!is_transient), poa: Some(poa), id: Some(text(id)) })
 }
 
 /// Parses `14 01 0F 00`, then letters for the kind of POA, the kind of id, and the lifespan.
-fn tao(key: &[u8]) -> Option<Form> {
+fn parse_tao(key: &[u8]) -> Option<KeyParts> {
     let rest = key.strip_prefix(&[0x14, 0x01, 0x0f, 0x00])?;
-    let [b'R' | b'N', b'S' | b'U', lasts @ (b'P' | b'T'), ..] = rest else { return None };
-    Some(Form { orb: "TAO", persistent: Some(*lasts == b'P'), poa: None, id: None })
+    let [b'R' | b'N', b'S' | b'U', lifespan @ (b'P' | b'T'), ..] = rest else { return None };
+    Some(KeyParts { orb: "TAO", persistent: Some(*lifespan == b'P'), poa: None, id: None })
 }
 
-/// Parses `server/POA/POA/id`, in which a `/` within a part is written `&%`, and a `&` twice.
-fn jacorb(key: &[u8]) -> Option<Form> {
-    let mut parts: Vec<&[u8]> = key.split(|octet| *octet == b'/').collect();
+/// Parses `server/POA/POA/id`. In a part, `/` is written as `&%`, and `&` as `&&`.
+fn parse_jacorb(key: &[u8]) -> Option<KeyParts> {
+    let mut parts: Vec<&[u8]> = key.split(|byte| *byte == b'/').collect();
     let id = parts.pop().filter(|id| !id.is_empty())?;
     let (server, poas) = parts.split_first()?;
     let name = |part: &&[u8]| {
-        let unmasked = unmask(part);
-        String::from_utf8(unmasked).ok().filter(|name| !name.is_empty() && !name.contains(char::is_control))
+        String::from_utf8(unescape(part))
+            .ok()
+            .filter(|name| !name.is_empty() && !name.contains(char::is_control))
     };
     let server = name(server)?;
     let poa = poas.iter().map(name).collect::<Option<Vec<_>>>()?;
-    // The default name of an unnamed server identifies the ORB. Any other text with slashes could be a
-    // user-defined key.
-    let transient = server == "StandardImplName" || server.bytes().all(|octet| octet.is_ascii_digit());
-    (transient || !poa.is_empty()).then(|| Form {
+    // A name without a POA is accepted only with the default server name or a number. Otherwise it could be a
+    // key that a user chose.
+    let is_transient = server == "StandardImplName" || server.bytes().all(|byte| byte.is_ascii_digit());
+    (is_transient || !poa.is_empty()).then(|| KeyParts {
         orb: "JacORB",
-        persistent: (!transient).then_some(true),
+        persistent: (!is_transient).then_some(true),
         poa: Some(poa),
-        id: Some(text(&unmask(id))),
+        id: Some(text(&unescape(id))),
     })
 }
 
-fn unmask(part: &[u8]) -> Vec<u8> {
-    let mut octets = Vec::with_capacity(part.len());
+/// Removes the escapes of JacORB.
+fn unescape(part: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(part.len());
     let mut rest = part.iter();
-    while let Some(octet) = rest.next() {
-        octets.push(match octet {
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
             b'&' => match rest.next() {
                 Some(b'%') => b'/',
                 Some(other) => *other,
@@ -141,29 +151,29 @@ fn unmask(part: &[u8]) -> Vec<u8> {
             other => *other,
         });
     }
-    octets
+    bytes
 }
 
-pub(super) fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the key as text. Control characters and invalid UTF-8 become `\xHH`, and backslashes are doubled.
-pub(super) fn text(octets: &[u8]) -> String {
+/// Returns bytes as text. Control characters and invalid UTF-8 become `\xHH`, and backslashes are doubled.
+pub(super) fn text(bytes: &[u8]) -> String {
     let mut out = String::new();
-    for chunk in octets.utf8_chunks() {
+    for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
             match c {
                 '\\' => out.push_str("\\\\"),
                 c if c.is_control() => {
                     c.encode_utf8(&mut [0; 4])
                         .bytes()
-                        .for_each(|octet| out.push_str(&format!("\\x{octet:02x}")));
+                        .for_each(|byte| out.push_str(&format!("\\x{byte:02x}")));
                 }
                 c => out.push(c),
             }
         }
-        chunk.invalid().iter().for_each(|octet| out.push_str(&format!("\\x{octet:02x}")));
+        chunk.invalid().iter().for_each(|byte| out.push_str(&format!("\\x{byte:02x}")));
     }
     out
 }
@@ -174,8 +184,8 @@ mod tests {
 
     type Parts = (&'static str, Option<bool>, Option<Vec<String>>, Option<String>);
 
-    fn form(key: &[u8]) -> Option<Parts> {
-        Form::of(key).map(|form| (form.orb, form.persistent, form.poa, form.id))
+    fn parts(key: &[u8]) -> Option<Parts> {
+        KeyParts::parse(key).map(|parts| (parts.orb, parts.persistent, parts.poa, parts.id))
     }
 
     fn names(names: &[&str]) -> Option<Vec<String>> {
@@ -184,21 +194,21 @@ mod tests {
 
     /// The keys were created by these ORBs.
     #[test]
-    fn keys_of_known_orbs_are_taken_apart() {
+    fn keys_of_known_orbs_are_parsed() {
         let root = b"\xfe\x27\xf2\x00\x6b\x00\x00\x54\x5c\x00\x00\x00\x00\x00";
         let id = Some("\\x00\\x00\\x00\\x00".to_owned());
-        assert_eq!(form(root), Some(("omniORB", Some(false), names(&[]), id.clone())));
+        assert_eq!(parts(root), Some(("omniORB", Some(false), names(&[]), id.clone())));
         let child = b"\xffbd\xfe\x77\xf3\x00\x6b\x01\x00\x7a\x92\x00\x00\x00\x00\x00";
-        assert_eq!(form(child), Some(("omniORB", Some(false), names(&["bd"]), id)));
+        assert_eq!(parts(child), Some(("omniORB", Some(false), names(&["bd"]), id)));
         let persistent = b"\xffa\xffb\x00name";
-        assert_eq!(form(persistent), Some(("omniORB", Some(true), names(&["a", "b"]), Some("name".into()))));
-        assert_eq!(form(b"\x14\x01\x0f\x00NUP\x00\x00"), Some(("TAO", Some(true), None, None)));
-        let jacorb = form(b"StandardImplName/Accounts/a&%b&&c");
+        assert_eq!(parts(persistent), Some(("omniORB", Some(true), names(&["a", "b"]), Some("name".into()))));
+        assert_eq!(parts(b"\x14\x01\x0f\x00NUP\x00\x00"), Some(("TAO", Some(true), None, None)));
+        let jacorb = parts(b"StandardImplName/Accounts/a&%b&&c");
         assert_eq!(jacorb, Some(("JacORB", None, names(&["Accounts"]), Some("a/b&c".into()))));
     }
 
     #[test]
-    fn other_keys_are_left_whole() {
+    fn keys_in_other_formats_have_no_parts() {
         for key in [
             &b"NameService"[..],
             b"",
@@ -210,12 +220,12 @@ mod tests {
             b"a/b",
             b"\x14\x01\x0f\x00",
         ] {
-            assert_eq!(form(key), None, "{key:?}");
+            assert_eq!(parts(key), None, "{key:?}");
         }
     }
 
     #[test]
-    fn text_shows_every_octet() {
+    fn bytes_that_are_not_text_are_escaped() {
         assert_eq!(text(b"a\\b\n\xffc"), "a\\\\b\\x0a\\xffc");
         assert_eq!(text("ä".as_bytes()), "ä");
     }

@@ -1,4 +1,4 @@
-//! `zorb ior make`: a reference to an object at an address.
+//! `zorb ior make`: creates a reference to an object at an address.
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
@@ -21,28 +21,29 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct MakeArgs {
-    /// A corbaloc: URL that says address and key, in place of --at and --key
+    /// A corbaloc: URL with address and key, instead of --at and --key
     #[arg(value_name = "URL", conflicts_with_all = ["at", "key", "key_hex"], required_unless_present = "at")]
     url: Option<String>,
-    /// The repository id of the interface, IDL:Module/Interface:1.0; without it clients ask the object
+    /// The repository id of the interface, such as IDL:Module/Interface:1.0; if it is missing, clients query
+    /// the object
     #[arg(long = "type", value_name = "ID", default_value = "")]
     type_id: String,
-    /// Where the server listens; further ones are alternate addresses
+    /// The address of the server; may be repeated for alternate addresses
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     at: Vec<(String, u16)>,
     /// The object key, as text
     #[arg(long, value_name = "TEXT", conflicts_with = "key_hex", required_unless_present_any = ["key_hex", "url"])]
     key: Option<String>,
     /// The object key, in hexadecimal digits
-    #[arg(long, value_name = "HEX", value_parser = octets)]
-    key_hex: Option<Octets>,
+    #[arg(long, value_name = "HEX", value_parser = parse_hex)]
+    key_hex: Option<KeyBytes>,
     /// The version of IIOP
     #[arg(long = "iiop", value_name = "VERSION", default_value = "1.2")]
     version: IiopVersion,
-    /// Say that the server knows UTF-8 and UTF-16, as zorb does; without code sets text is in ISO 8859-1
+    /// Declare that the server supports UTF-8 and UTF-16, as zorb does; otherwise text is in ISO 8859-1
     #[arg(long)]
     code_sets: bool,
-    /// A port for TLS beside it; with port 0 in --at TLS is required
+    /// An additional port for TLS; TLS is required if --at has port 0
     #[arg(long, value_name = "PORT")]
     ssl_port: Option<u16>,
 }
@@ -66,7 +67,7 @@ impl IiopVersion {
         }
     }
 
-    fn of(self) -> Version {
+    fn version(self) -> Version {
         match self {
             Self::V1_0 => Version::V1_0,
             Self::V1_1 => Version::V1_1,
@@ -75,36 +76,37 @@ impl IiopVersion {
     }
 }
 
-/// The bytes of a key.
+/// The bytes of an object key.
 #[derive(Debug, Clone)]
-struct Octets(Vec<u8>);
+struct KeyBytes(Vec<u8>);
 
+/// Parses `HOST:PORT`. An IPv6 address is enclosed in brackets.
 pub(crate) fn host_and_port(text: &str) -> Result<(String, u16), String> {
-    let wrong = || "HOST:PORT is expected, such as example.org:4711 or [::1]:4711".to_owned();
+    let wrong = || "expected HOST:PORT, such as example.org:4711 or [::1]:4711".to_owned();
     let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
-    let port = port.parse().map_err(|_| format!("{port:?} is no port: 0 to 65535 are"))?;
-    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-    match bare {
+    let port = port.parse().map_err(|_| format!("{port:?} is not a port number from 0 to 65535"))?;
+    let ipv6 = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    match ipv6 {
         None if host.contains([':', '[', ']']) => {
-            Err("an IPv6 address stands in brackets: [::1]:4711".to_owned())
+            Err("an IPv6 address must be enclosed in brackets: [::1]:4711".to_owned())
         }
-        _ if bare.unwrap_or(host).is_empty() || host.contains('\0') => Err(wrong()),
-        _ => Ok((bare.unwrap_or(host).to_owned(), port)),
+        _ if ipv6.unwrap_or(host).is_empty() || host.contains('\0') => Err(wrong()),
+        _ => Ok((ipv6.unwrap_or(host).to_owned(), port)),
     }
 }
 
-fn octets(text: &str) -> Result<Octets, String> {
+fn parse_hex(text: &str) -> Result<KeyBytes, String> {
     let digits: Vec<u32> = text
         .chars()
-        .map(|c| c.to_digit(16).ok_or_else(|| format!("{c:?} is no hexadecimal digit")))
+        .map(|c| c.to_digit(16).ok_or_else(|| format!("{c:?} is not a hexadecimal digit")))
         .collect::<Result<_, _>>()?;
     if !digits.len().is_multiple_of(2) {
-        return Err("the last octet has only one digit".to_owned());
+        return Err("the last byte has only one digit".to_owned());
     }
-    Ok(Octets(
+    Ok(KeyBytes(
         digits
             .chunks_exact(2)
-            .map(|pair| pair.iter().fold(0, |octet, digit| octet << 4 | *digit as u8))
+            .map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | *digit as u8))
             .collect(),
     ))
 }
@@ -114,38 +116,39 @@ fn octets(text: &str) -> Result<Octets, String> {
 /// # Errors
 /// The URL is invalid, options contradict each other, or output fails.
 pub(super) fn run(args: &MakeArgs, output: &Output) -> anyhow::Result<Verdict> {
-    let ior = made(args)?;
-    let dump = Dump::of(&ObjectUrl::Ior(ior.clone()))?;
+    let ior = create(args)?;
+    let dump = Dump::new(&ObjectUrl::Ior(ior.clone()))?;
     output.show(&dump, |_| vec![Node::new(ior.to_string(), "")])?;
     Ok(Verdict::Good)
 }
 
-fn made(args: &MakeArgs) -> anyhow::Result<Ior> {
-    let version = args.version.of();
+fn create(args: &MakeArgs) -> anyhow::Result<Ior> {
+    let version = args.version.version();
     let mut profiles: Vec<IiopProfile> = match &args.url {
         Some(url) => {
             let ior = match url.parse()? {
                 ObjectUrl::Corbaloc(url) => url.to_ior()?,
                 ObjectUrl::Ior(ior) => ior,
-                _ => bail!("{url}: only corbaloc: and IOR: say themselves where an object is"),
+                _ => bail!("{url}: only corbaloc: and IOR: contain the address of an object"),
             };
             ior.iiop_profiles().collect()
         }
         None => {
             let key = match (&args.key, &args.key_hex) {
                 (Some(text), _) => text.clone().into_bytes(),
-                (None, Some(Octets(octets))) => octets.clone(),
+                (None, Some(KeyBytes(bytes))) => bytes.clone(),
                 (None, None) => Vec::new(),
             };
-            let ((host, port), others) = args.at.split_first().context("no address: --at HOST:PORT")?;
+            let ((host, port), alternates) =
+                args.at.split_first().context("the address is missing; use --at HOST:PORT")?;
             let mut profile = IiopProfile::new(host, *port, ObjectKey::from(key)).with_version(version);
-            if !others.is_empty() && version != Version::V1_2 {
+            if !alternates.is_empty() && version != Version::V1_2 {
                 bail!(
-                    "IIOP {} has no alternate addresses: give one --at, or --iiop 1.2",
+                    "IIOP {} does not support alternate addresses; use --at only once, or --iiop 1.2",
                     args.version.name()
                 );
             }
-            for (host, port) in others {
+            for (host, port) in alternates {
                 profile = profile.with_component(TaggedComponent::alternate_address(host, *port)?);
             }
             vec![profile]
@@ -155,7 +158,7 @@ fn made(args: &MakeArgs) -> anyhow::Result<Ior> {
         && (args.code_sets || args.ssl_port.is_some())
     {
         bail!(
-            "IIOP 1.0 has no components: --code-sets and --ssl-port take 1.1 or 1.2 (in a URL: corbaloc::1.2@HOST)"
+            "IIOP 1.0 does not support --code-sets and --ssl-port; use IIOP 1.1 or 1.2 (in a URL: corbaloc::1.2@HOST)"
         );
     }
     for profile in &mut profiles {
@@ -163,16 +166,16 @@ fn made(args: &MakeArgs) -> anyhow::Result<Ior> {
             profile.components.push(TaggedComponent::code_sets(&CodeSetComponentInfo::zorb())?);
         }
         if let Some(port) = args.ssl_port {
-            let required =
+            let requires =
                 if profile.port == 0 { SslSecTrans::PROTECTED } else { SslSecTrans::NO_PROTECTION };
             let supports = SslSecTrans::PROTECTED
                 | SslSecTrans::DETECTS
                 | SslSecTrans::TRUST_IN_TARGET
                 | SslSecTrans::TRUST_IN_CLIENT
-                | required;
+                | requires;
             profile.components.push(TaggedComponent::ssl_sec_trans(SslSecTrans {
                 target_supports: supports,
-                target_requires: required,
+                target_requires: requires,
                 port,
             }));
         }
@@ -185,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_hosts_and_ports() {
+    fn addresses_are_parsed() {
         assert_eq!(host_and_port("h:1"), Ok(("h".into(), 1)));
         assert_eq!(host_and_port("[::1]:2809"), Ok(("::1".into(), 2809)));
         for wrong in ["", "h", ":1", "h:", "h:65536", "::1:1", "[::1:1", "[]:1"] {
@@ -194,9 +197,9 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_digits_in_pairs() {
-        assert_eq!(octets("00fF").unwrap().0, [0, 255]);
-        assert!(octets("0").unwrap_err().contains("one digit"));
-        assert!(octets("0g").unwrap_err().contains("'g'"));
+    fn hexadecimal_keys_are_parsed() {
+        assert_eq!(parse_hex("00fF").unwrap().0, [0, 255]);
+        assert!(parse_hex("0").unwrap_err().contains("one digit"));
+        assert!(parse_hex("0g").unwrap_err().contains("'g'"));
     }
 }

@@ -1,18 +1,17 @@
-//! `zorb ior`: reads, makes and tests object references.
+//! `zorb ior`: prints, creates and tests object references.
 
 mod check;
 mod component;
 mod dump;
 mod key;
 mod make;
-pub(crate) use make::host_and_port;
 mod names;
 
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-pub(crate) use make::MakeArgs;
+pub(crate) use make::{MakeArgs, host_and_port};
 
 use crate::options;
 use crate::output::Output;
@@ -20,25 +19,24 @@ use crate::{Verdict, target};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum IorCommand {
-    /// Prints everything that a reference says, whatever ORB made it
+    /// Prints the complete content of a reference of any ORB
     Dump {
-        /// IOR:, corbaloc:, file:, a file that holds one, or - for standard input
+        /// The object: IOR:, corbaloc: or file:, a file that contains a reference, or - for standard input
         #[arg(value_name = "REFERENCE")]
         target: String,
     },
-    /// Tries each address of a reference from this machine; reports which lead to the object, and why others
-    /// do not
+    /// Tests from this machine which addresses of a reference lead to the object, and why others fail
     Check(CheckArgs),
-    /// Prints a reference to an object at an address
+    /// Creates a reference to an object at an address
     Make(MakeArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// IOR:, corbaloc:, file:, a file that holds one, or - for standard input
+    /// The object: IOR:, corbaloc: or file:, a file that contains a reference, or - for standard input
     #[arg(value_name = "REFERENCE")]
     target: String,
-    /// How long each address may take to answer
+    /// The timeout for each address
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = options::duration)]
     timeout: Duration,
 }
@@ -50,7 +48,7 @@ pub(crate) struct CheckArgs {
 pub(crate) fn run(command: &IorCommand, output: &Output) -> anyhow::Result<Verdict> {
     match command {
         IorCommand::Dump { target } => {
-            let dump = dump::Dump::of(&target::read(target)?)?;
+            let dump = dump::Dump::new(&target::read(target)?)?;
             output.show(&dump, dump::Dump::tree)?;
             Ok(Verdict::Good)
         }

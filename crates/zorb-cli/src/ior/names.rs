@@ -1,7 +1,7 @@
-//! Names of the tags of profiles and components.
+//! The names of the tags of profiles and components.
 
-/// Returns the name of a profile's tag, if known.
-pub(super) fn of_profile(tag: u32) -> Option<&'static str> {
+/// Returns the name of the tag of a profile, if it is known.
+pub(super) fn profile_name(tag: u32) -> Option<&'static str> {
     Some(match tag {
         0 => "TAG_INTERNET_IOP",
         1 => "TAG_MULTIPLE_COMPONENTS",
@@ -16,8 +16,8 @@ pub(super) fn of_profile(tag: u32) -> Option<&'static str> {
     })
 }
 
-/// Returns the name of a component's tag, if known.
-pub(super) fn of_component(tag: u32) -> Option<&'static str> {
+/// Returns the name of the tag of a component, if it is known.
+pub(super) fn component_name(tag: u32) -> Option<&'static str> {
     Some(match tag {
         0 => "TAG_ORB_TYPE",
         1 => "TAG_CODE_SETS",
@@ -70,8 +70,9 @@ pub(super) fn of_component(tag: u32) -> Option<&'static str> {
     })
 }
 
-/// Returns the vendor of a reserved tag, which starts with the vendor's four letters.
-pub(super) fn of_vendor(tag: u32) -> Option<&'static str> {
+/// Returns the vendor of a tag from a range that the OMG assigned to the vendor. These tags start with ASCII
+/// letters.
+fn vendor(tag: u32) -> Option<&'static str> {
     Some(match tag >> 8 {
         0x41_5454 => "omniORB",
         0x4a_4143 => "JacORB",
@@ -86,9 +87,9 @@ pub(super) fn of_vendor(tag: u32) -> Option<&'static str> {
     })
 }
 
-/// Formats a tag: its name, or its number and vendor.
-pub(super) fn shown(tag: u32, name: Option<&'static str>) -> String {
-    match (name, of_vendor(tag)) {
+/// Returns the text for a tag: its name, or its number and vendor.
+pub(super) fn tag_text(tag: u32, name: Option<&'static str>) -> String {
+    match (name, vendor(tag)) {
         (Some(name), _) => name.to_owned(),
         (None, Some(vendor)) => format!("{tag:#010x} (unknown, {vendor})"),
         (None, None) => format!("{tag:#x} (unknown)"),

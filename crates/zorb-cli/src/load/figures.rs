@@ -1,4 +1,4 @@
-//! Measurements of calls, in memory that does not grow with their number.
+//! Measurements of calls. Their memory does not grow with the number of calls.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,83 +9,89 @@ use serde::Serialize;
 use zorb::MinorCode;
 use zorb::dynamic::DynamicException;
 
-use crate::limits::in_options;
+use crate::limits::with_program_options;
 
-/// Maximum latency that is recorded exactly, in nanoseconds: an hour.
-const LONGEST: u64 = 3_600_000_000_000;
-/// Significant digits of a latency.
-const DIGITS: u8 = 3;
-/// Maximum number of kinds of exceptions that are counted separately.
-const KINDS: usize = 64;
-/// Maximum characters of an example.
-const EXAMPLE: usize = 300;
+/// The maximum latency that is recorded exactly: one hour.
+const MAX_LATENCY_NANOS: u64 = 3_600_000_000_000;
+/// The number of significant digits of a latency.
+const SIGNIFICANT_DIGITS: u8 = 3;
+/// The maximum number of kinds of exceptions that are counted separately.
+const MAX_KINDS: usize = 64;
+/// The maximum length of an example in characters.
+const MAX_EXAMPLE_CHARS: usize = 300;
 
 /// The outcome of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome<'a> {
-    Answered,
-    /// A user exception, by its repository id.
-    Raised(String),
-    /// A failure, counted by its exception and minor code.
-    Failed {
+    Success,
+    /// The repository id of a user exception.
+    UserException(String),
+    /// A system exception. `kind` is its name with the minor code.
+    Failure {
         kind: String,
         exception: &'a zorb::SystemException,
     },
 }
 
 impl<'a> Outcome<'a> {
-    pub(super) fn of(outcome: &'a Result<(), DynamicException>) -> Self {
-        match outcome {
-            Ok(()) => Self::Answered,
+    pub(super) fn new(result: &'a Result<(), DynamicException>) -> Self {
+        match result {
+            Ok(()) => Self::Success,
             Err(DynamicException::System(exception)) => {
                 let name = exception.kind.name();
                 let kind = match exception.minor {
                     MinorCode::NONE => name.to_owned(),
                     minor => format!("{name} ({minor})"),
                 };
-                Self::Failed { kind, exception }
+                Self::Failure { kind, exception }
             }
-            Err(exception) => Self::Raised(exception.repository_id()),
+            Err(exception) => Self::UserException(exception.repository_id()),
         }
     }
 }
 
-/// The number of occurrences of an outcome, and the first one as an example.
+/// The number of exceptions of one kind, and the first one as an example.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Kind {
+pub(super) struct KindCount {
     pub(super) count: u64,
-    /// The text of the first occurrence.
+    /// The text of the first exception.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) example: String,
 }
 
-/// Latencies and counts.
-pub(super) struct Figures(Mutex<Counts>);
+/// The measurements of some workers.
+pub(super) struct Measurements(Mutex<Counts>);
 
+/// Latencies and numbers of calls.
 pub(super) struct Counts {
-    /// Latencies of all answers, including user exceptions, in nanoseconds. `None` if the histogram could not
-    /// be created.
+    /// The latencies in nanoseconds of all calls with a reply, including user exceptions. `None` if the
+    /// histogram could not be created.
     pub(super) latencies: Option<Histogram<u64>>,
     pub(super) answered: u64,
-    pub(super) raised: BTreeMap<String, Kind>,
-    pub(super) failed: BTreeMap<String, Kind>,
+    pub(super) user_exceptions: BTreeMap<String, KindCount>,
+    pub(super) failures: BTreeMap<String, KindCount>,
 }
 
-impl Figures {
+impl Measurements {
     pub(super) fn new() -> Self {
-        let latencies = Histogram::new_with_bounds(1, LONGEST, DIGITS).ok();
-        Self(Mutex::new(Counts { latencies, answered: 0, raised: BTreeMap::new(), failed: BTreeMap::new() }))
+        let latencies = Histogram::new_with_bounds(1, MAX_LATENCY_NANOS, SIGNIFICANT_DIGITS).ok();
+        Self(Mutex::new(Counts {
+            latencies,
+            answered: 0,
+            user_exceptions: BTreeMap::new(),
+            failures: BTreeMap::new(),
+        }))
     }
 
-    pub(super) fn record(&self, outcome: &Outcome<'_>, took: Duration) {
-        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX).max(1);
+    pub(super) fn record(&self, outcome: &Outcome<'_>, latency: Duration) {
+        let nanos = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX).max(1);
         self.with(|counts| {
             match outcome {
-                Outcome::Answered => counts.answered += 1,
-                Outcome::Raised(id) => count(&mut counts.raised, id, String::new),
-                Outcome::Failed { kind, exception } => {
-                    return count(&mut counts.failed, kind, || {
-                        in_options(&exception.to_string()).chars().take(EXAMPLE).collect()
+                Outcome::Success => counts.answered += 1,
+                Outcome::UserException(id) => count(&mut counts.user_exceptions, id, String::new),
+                Outcome::Failure { kind, exception } => {
+                    return count(&mut counts.failures, kind, || {
+                        with_program_options(&exception.to_string()).chars().take(MAX_EXAMPLE_CHARS).collect()
                     });
                 }
             }
@@ -96,20 +102,22 @@ impl Figures {
     }
 
     /// Adds the counts of another instance.
-    pub(super) fn add(&mut self, other: &Figures) {
+    pub(super) fn add(&mut self, other: &Measurements) {
         let own = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         other.with(|other| {
             if let (Some(own), Some(other)) = (&mut own.latencies, &other.latencies) {
-                // Both have the same bounds, so this cannot fail.
+                // Cannot fail, because both have the same bounds.
                 let _ = own.add(other);
             }
             own.answered += other.answered;
-            for (own, other) in [(&mut own.raised, &other.raised), (&mut own.failed, &other.failed)] {
-                for (kind, further) in other {
-                    let known = own.entry(kind.clone()).or_default();
-                    known.count += further.count;
-                    if known.example.is_empty() {
-                        known.example.clone_from(&further.example);
+            let pairs =
+                [(&mut own.user_exceptions, &other.user_exceptions), (&mut own.failures, &other.failures)];
+            for (own, other) in pairs {
+                for (kind, added) in other {
+                    let sum = own.entry(kind.clone()).or_default();
+                    sum.count += added.count;
+                    if sum.example.is_empty() {
+                        sum.example.clone_from(&added.example);
                     }
                 }
             }
@@ -121,14 +129,14 @@ impl Figures {
     }
 }
 
-/// Counts an occurrence of a kind. If there are too many kinds, further ones are counted together.
-fn count(kinds: &mut BTreeMap<String, Kind>, kind: &str, example: impl FnOnce() -> String) {
-    let kind = if kinds.contains_key(kind) || kinds.len() < KINDS { kind } else { "other" };
+/// Counts an exception. If there are too many kinds, further kinds are counted as `other`.
+fn count(kinds: &mut BTreeMap<String, KindCount>, kind: &str, example: impl FnOnce() -> String) {
+    let kind = if kinds.contains_key(kind) || kinds.len() < MAX_KINDS { kind } else { "other" };
     if let Some(known) = kinds.get_mut(kind) {
         known.count += 1;
         return;
     }
-    kinds.insert(kind.to_owned(), Kind { count: 1, example: example() });
+    kinds.insert(kind.to_owned(), KindCount { count: 1, example: example() });
 }
 
 #[cfg(test)]
@@ -138,46 +146,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outcomes_are_counted_by_kind_and_latencies_are_those_of_answers() {
-        let one = Figures::new();
-        one.record(&Outcome::Answered, Duration::from_millis(1));
-        one.record(&Outcome::Raised("IDL:Broke:1.0".to_owned()), Duration::from_millis(3));
+    fn outcomes_are_counted_by_kind_and_failures_have_no_latency() {
+        let one = Measurements::new();
+        one.record(&Outcome::Success, Duration::from_millis(1));
+        one.record(&Outcome::UserException("IDL:Broke:1.0".to_owned()), Duration::from_millis(3));
         let exception =
             |minor| SystemException::new(SystemExceptionKind::Transient, minor, CompletionStatus::No);
         let overloaded = Err(exception(minor::TRANSIENT_OVERLOADED).because("too much").into());
-        one.record(&Outcome::of(&overloaded), Duration::from_secs(1));
-        let other = Figures::new();
-        other.record(&Outcome::Answered, Duration::from_millis(2));
-        other.record(&Outcome::of(&overloaded), Duration::from_secs(1));
-        other.record(&Outcome::of(&Err(exception(MinorCode::NONE).into())), Duration::from_secs(1));
-        let mut all = Figures::new();
+        one.record(&Outcome::new(&overloaded), Duration::from_secs(1));
+        let other = Measurements::new();
+        other.record(&Outcome::Success, Duration::from_millis(2));
+        other.record(&Outcome::new(&overloaded), Duration::from_secs(1));
+        other.record(&Outcome::new(&Err(exception(MinorCode::NONE).into())), Duration::from_secs(1));
+        let mut all = Measurements::new();
         all.add(&one);
         all.add(&other);
         all.with(|counts| {
             let latencies = counts.latencies.as_ref().unwrap();
-            assert_eq!((counts.answered, latencies.len()), (2, 3), "failures have no latency");
+            assert_eq!((counts.answered, latencies.len()), (2, 3), "failures must have no latency");
             assert!((2_990_000..3_010_000).contains(&latencies.max()), "{}", latencies.max());
-            assert_eq!(counts.raised["IDL:Broke:1.0"].count, 1);
+            assert_eq!(counts.user_exceptions["IDL:Broke:1.0"].count, 1);
             let kinds: Vec<(&str, u64)> =
-                counts.failed.iter().map(|(kind, one)| (&**kind, one.count)).collect();
+                counts.failures.iter().map(|(kind, one)| (&**kind, one.count)).collect();
             assert_eq!(kinds, [("TRANSIENT", 1), ("TRANSIENT (zorb minor 1)", 2)]);
-            assert!(counts.failed["TRANSIENT (zorb minor 1)"].example.contains("too much"));
+            assert!(counts.failures["TRANSIENT (zorb minor 1)"].example.contains("too much"));
         });
     }
 
     #[test]
-    fn kinds_and_examples_are_bounded() {
-        let figures = Figures::new();
+    fn the_number_of_kinds_and_the_length_of_examples_are_limited() {
+        let measurements = Measurements::new();
         for number in 0..1000 {
-            figures.record(&Outcome::Raised(format!("IDL:X{number}:1.0")), Duration::from_millis(1));
+            measurements
+                .record(&Outcome::UserException(format!("IDL:X{number}:1.0")), Duration::from_millis(1));
         }
-        figures.with(|counts| {
-            assert_eq!(counts.raised.len(), KINDS + 1);
-            assert_eq!(counts.raised["other"].count, 1000 - KINDS as u64);
+        measurements.with(|counts| {
+            assert_eq!(counts.user_exceptions.len(), MAX_KINDS + 1);
+            assert_eq!(counts.user_exceptions["other"].count, 1000 - MAX_KINDS as u64);
         });
         let long = SystemException::new(SystemExceptionKind::Unknown, MinorCode::NONE, CompletionStatus::No);
         let long = Err(long.because("é".repeat(10_000)).into());
-        figures.record(&Outcome::of(&long), Duration::from_millis(1));
-        figures.with(|counts| assert_eq!(counts.failed["UNKNOWN"].example.chars().count(), EXAMPLE));
+        measurements.record(&Outcome::new(&long), Duration::from_millis(1));
+        measurements
+            .with(|counts| assert_eq!(counts.failures["UNKNOWN"].example.chars().count(), MAX_EXAMPLE_CHARS));
     }
 }

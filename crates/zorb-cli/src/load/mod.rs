@@ -17,12 +17,12 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use zorb::dynamic::{DynamicException, OperationInfo, Request};
 use zorb::prelude::*;
 
-use crate::call::{IdlArgs, Named, find, read_arguments, request};
-use crate::client::{Client, ended};
+use crate::call::{CallTarget, IdlArgs, create_request, find_operation, read_arguments};
+use crate::client::{Client, termination_signal};
 use crate::login::Login;
 use crate::output::Output;
 use crate::{Verdict, options, target};
-use figures::{Figures, Outcome};
+use figures::{Measurements, Outcome};
 use report::Report;
 use schedule::Schedule;
 
@@ -30,45 +30,45 @@ const EXAMPLES: &str = "\
 Examples:
   zorb load account.ior deposit '{\"amount\": 10}' --idl bank.idl -c 64 -n 100000
   zorb load account.ior balance --idl bank.idl --duration 10s --connections 4
-  zorb load account.ior balance --idl bank.idl --duration 10s --rate 5000    the answers of 5000 calls a second
+  zorb load account.ior balance --idl bank.idl --duration 10s --rate 5000    start 5000 calls per second
   zorb load account.ior balance --idl bank.idl --json
 
-Without --rate each of the calls under way is followed by the next one when it is answered. With --rate calls are started at that rate
-however long answers take, and the latency of one that had to wait for an earlier one counts from when it was due: otherwise a server
-that stops for a second would be measured by one slow call instead of by all those that it kept waiting.
+Without --rate, the next call starts when one of the concurrent calls completes. With --rate, calls are due at a fixed rate. The
+latency of a call that is delayed by earlier calls is measured from the time when it was due. Therefore, a server that stops for a
+second causes high latencies of all calls that were due in this second, not only of one.
 
-Latencies are those of answers, user exceptions among them; failures are counted by kind. Of oneways they are the times in which calls
-were handed to the connection. Ctrl-C ends it and prints what there is so far. The exit code is 1 where calls failed or none was answered.";
+Latencies include user exceptions, but not failures, which are counted by kind. The latency of a oneway call is the time to hand it
+to the connection. Ctrl-C ends the run and prints the results so far. The exit code is 1 if a call failed or no call succeeded.";
 
-/// Interval of progress updates.
-const SHOWN_EACH: Duration = Duration::from_millis(100);
+/// The interval between updates of the progress bar.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Options of `zorb load`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LoadArgs {
-    /// IOR:, corbaloc:, corbaname:, file:, a file that holds one, or - for standard input
+    /// The object: IOR:, corbaloc:, corbaname: or file:, a file that contains one, or - for standard input
     #[arg(value_name = "REFERENCE")]
     target: String,
-    /// OPERATION, or INTERFACE.OPERATION, or an attribute
+    /// OPERATION, INTERFACE.OPERATION, or an attribute
     #[arg(value_name = "OPERATION")]
     operation: String,
-    /// Arguments, as for zorb call; they are encoded once
+    /// Arguments, as for `zorb call`; they are encoded only once
     #[arg(value_name = "JSON")]
     arguments: Option<String>,
-    /// Concurrent calls
+    /// The number of concurrent calls
     #[arg(short, long, value_name = "CALLS", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     concurrency: u32,
-    /// Calls in all
+    /// The total number of calls
     #[arg(short = 'n', long, value_name = "CALLS", default_value_t = 10_000, conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
     number: u64,
-    /// How long calls are started, in place of a number of calls
+    /// The time during which calls are started, instead of a number of calls
     #[arg(long, value_name = "TIME", value_parser = options::duration)]
     duration: Option<Duration>,
-    /// Calls to start in a second, however long answers take
+    /// The number of calls to start per second, even if calls are slow
     #[arg(long, value_name = "CALLS", value_parser = rate)]
     rate: Option<f64>,
-    /// Connections that the calls are spread over
+    /// The number of connections over which the calls are distributed
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     connections: u32,
     #[command(flatten)]
@@ -81,23 +81,23 @@ pub(crate) struct LoadArgs {
 
 fn rate(text: &str) -> Result<f64, String> {
     let rate = text.parse::<f64>().ok().filter(|rate| *rate >= 0.001 && *rate <= 1e9);
-    rate.ok_or_else(|| "calls a second are expected, such as 5000 or 0.5".to_owned())
+    rate.ok_or_else(|| "expected a number of calls per second, such as 5000 or 0.5".to_owned())
 }
 
-/// Calls, and prints the measurements.
+/// Makes the calls, and prints the measurements.
 ///
 /// # Errors
 /// The reference, the IDL or the arguments are invalid, there is no connection, or output fails.
 pub(crate) fn run(args: &LoadArgs, output: &Output) -> anyhow::Result<Verdict> {
     let credentials = args.login.credentials()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let report = runtime.context("cannot start")?.block_on(async {
+    let report = runtime.context("cannot start the runtime")?.block_on(async {
         let mut orbs = Vec::new();
         for _ in 0..args.connections.min(args.concurrency) {
-            // All references of an ORB share its connections, so each connection needs an ORB.
+            // One ORB for each connection, because all references of an ORB share a connection.
             orbs.push(args.client.orb_as(credentials.clone()).await?);
         }
-        let report = measured(args, &orbs, output).await;
+        let report = measure(args, &orbs, output).await;
         for orb in orbs {
             orb.shutdown().await;
         }
@@ -107,145 +107,152 @@ pub(crate) fn run(args: &LoadArgs, output: &Output) -> anyhow::Result<Verdict> {
     Ok(if report.is_good() { Verdict::Good } else { Verdict::Bad })
 }
 
-async fn measured(args: &LoadArgs, orbs: &[Orb], output: &Output) -> anyhow::Result<Report> {
-    let mut over = std::pin::pin!(ended()?);
+/// Makes the calls, and returns the measurements.
+async fn measure(args: &LoadArgs, orbs: &[Orb], output: &Output) -> anyhow::Result<Report> {
+    let mut signal = std::pin::pin!(termination_signal()?);
     let url = target::read(&args.target)?.to_string();
     let calls = tokio::select! {
-        calls = calls(args, &url, orbs, output) => calls?,
-        () = &mut over => bail!("interrupted before the first call"),
+        calls = prepare_calls(args, &url, orbs, output) => calls?,
+        () = &mut signal => bail!("interrupted before the first call"),
     };
-    let oneway = calls.operation.oneway;
-    let begin = Instant::now();
+    let is_oneway = calls.operation.oneway;
+    let start = Instant::now();
     let load = Arc::new(Load {
-        schedule: Schedule::new(begin, args.number, args.duration, args.rate),
-        shards: (0..available_parallelism().map_or(1, usize::from)).map(|_| Figures::new()).collect(),
-        finished: AtomicU64::new(0),
-        oneway,
+        schedule: Schedule::new(start, args.number, args.duration, args.rate),
+        shards: (0..available_parallelism().map_or(1, usize::from)).map(|_| Measurements::new()).collect(),
+        finished_calls: AtomicU64::new(0),
+        is_oneway,
     });
     let mut workers = JoinSet::new();
-    for (at, request) in (0..args.concurrency as usize).zip(calls.requests.iter().cycle()) {
-        workers.spawn(Arc::clone(&load).work(request.clone(), at));
+    for (index, request) in (0..args.concurrency as usize).zip(calls.requests.iter().cycle()) {
+        workers.spawn(Arc::clone(&load).make_calls(request.clone(), index));
     }
-    let bar = Bar::new(args, output);
-    let mut ticks = interval(SHOWN_EACH);
+    let progress = Progress::new(args, output);
+    let mut ticks = interval(PROGRESS_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let interrupted = loop {
         tokio::select! {
-            () = &mut over => break true,
-            _ = ticks.tick() => bar.show(load.finished.load(Ordering::Relaxed), begin.elapsed()),
-            ended = workers.join_next() => match ended {
+            () = &mut signal => break true,
+            _ = ticks.tick() => progress.show(load.finished_calls.load(Ordering::Relaxed), start.elapsed()),
+            result = workers.join_next() => match result {
                 None => break false,
-                Some(ended) => ended.context("a call panicked")?,
+                Some(result) => result.context("a call panicked")?,
             },
         }
     };
-    // Completed calls are measured. Unanswered ones are abandoned.
-    let seconds = begin.elapsed();
+    // Calls without a reply are abandoned and not measured.
+    let elapsed = start.elapsed();
     workers.shutdown().await;
-    bar.clear();
-    if oneway {
+    progress.clear();
+    if is_oneway {
         for request in &calls.requests {
             if let Err(error) = request.target().flush().await {
                 output.remark(&error.to_string());
             }
         }
     }
-    let finished = load.finished.load(Ordering::Relaxed);
-    let mut figures = Figures::new();
-    load.shards.iter().for_each(|shard| figures.add(shard));
+    let finished_calls = load.finished_calls.load(Ordering::Relaxed);
+    let mut measurements = Measurements::new();
+    load.shards.iter().for_each(|shard| measurements.add(shard));
     Ok(Report::new(
-        &figures,
+        &measurements,
         &report::Run {
             operation: calls.operation.name.to_string(),
-            seconds,
+            elapsed,
             concurrency: args.concurrency,
             connections: orbs.len(),
             rate: args.rate,
-            unfinished: load.schedule.begun().saturating_sub(finished),
-            not_begun: load.schedule.not_begun(begin + seconds),
+            unfinished: load.schedule.started_calls().saturating_sub(finished_calls),
+            not_begun: load.schedule.overdue_calls(start + elapsed),
             interrupted,
         },
     ))
 }
 
-/// The calls to make.
-struct Calls {
+/// The prepared calls.
+struct PreparedCalls {
     operation: Arc<OperationInfo>,
-    /// The same call over each connection.
+    /// The request for each connection.
     requests: Vec<Request>,
 }
 
 /// Finds the operation, encodes the arguments, and connects.
 ///
 /// # Errors
-/// The interface is not known, the arguments do not fit, or there is no connection to the object.
-async fn calls(args: &LoadArgs, url: &str, orbs: &[Orb], output: &Output) -> anyhow::Result<Calls> {
+/// The interface cannot be found, the arguments do not fit, or the connection to the object fails.
+async fn prepare_calls(
+    args: &LoadArgs,
+    url: &str,
+    orbs: &[Orb],
+    output: &Output,
+) -> anyhow::Result<PreparedCalls> {
     let idl = args.idl.read()?;
     let arguments = args.arguments.as_deref().map(read_arguments).transpose()?;
-    let mut made: Option<Calls> = None;
+    let mut calls: Option<PreparedCalls> = None;
     for orb in orbs {
         if let Some(idl) = &idl {
             orb.add_value_types(&idl.value_types());
         }
         let object: ObjectRef = orb.resolve_unchecked(url).await?;
-        if let Some(made) = &mut made {
-            if let Some(first) = made.requests.first() {
-                made.requests.push(first.to(&object));
+        if let Some(calls) = &mut calls {
+            if let Some(first) = calls.requests.first() {
+                calls.requests.push(first.to(&object));
             }
         } else {
-            let known = (idl.as_ref(), args.idl.repository.as_deref());
-            let named = Named::of(orb, &object, Some(&args.operation), known, output).await?;
-            let name = named.operation.with_context(|| {
+            let sources = (idl.as_ref(), args.idl.repository.as_deref());
+            let call_target = CallTarget::find(orb, &object, Some(&args.operation), sources, output).await?;
+            let name = call_target.operation.with_context(|| {
                 format!(
-                    "{} is an interface: name one of its operations, zorb call lists them",
+                    "{} is an interface, but an operation is needed; `zorb call` lists the operations",
                     args.operation
                 )
             })?;
-            let operation = find(&named.interface, name, arguments.is_some(), idl.as_ref())?;
-            let request = request(&object, &operation, arguments.as_deref())?;
-            made = Some(Calls { operation, requests: vec![request] });
+            let operation = find_operation(&call_target.interface, name, arguments.is_some(), idl.as_ref())?;
+            let request = create_request(&object, &operation, arguments.as_deref())?;
+            calls = Some(PreparedCalls { operation, requests: vec![request] });
         }
-        // Connect in advance, so that connecting does not count as latency of a call.
-        object.validate_connection().await.context("no connection to the object")?;
+        // Connects in advance, so that no latency includes the connection setup.
+        object.validate_connection().await.context("cannot connect to the object")?;
     }
-    made.context("no connection is wanted")
+    calls.context("the number of connections is 0")
 }
 
 /// State that all workers share.
 struct Load {
     schedule: Schedule,
-    /// Measurements of workers. Some workers share an entry, so that memory does not grow with their number.
-    shards: Vec<Figures>,
-    finished: AtomicU64,
-    oneway: bool,
+    /// The measurements. Several workers share an element, so that the memory does not grow with their
+    /// number.
+    shards: Vec<Measurements>,
+    finished_calls: AtomicU64,
+    is_oneway: bool,
 }
 
 impl Load {
     /// Makes calls one after the other until the schedule ends.
-    async fn work(self: Arc<Self>, request: Request, at: usize) {
-        while let Some(since) = self.schedule.next().await {
-            let outcome = match self.oneway {
+    async fn make_calls(self: Arc<Self>, request: Request, worker_index: usize) {
+        while let Some(start) = self.schedule.next_call().await {
+            let result = match self.is_oneway {
                 true => request.send_oneway().await.map_err(DynamicException::System),
                 false => request.invoke().await.map(drop),
             };
-            let took = since.elapsed();
-            if let Some(shard) = self.shards.get(at % self.shards.len().max(1)) {
-                shard.record(&Outcome::of(&outcome), took);
+            let latency = start.elapsed();
+            if let Some(shard) = self.shards.get(worker_index % self.shards.len().max(1)) {
+                shard.record(&Outcome::new(&result), latency);
             }
-            self.finished.fetch_add(1, Ordering::Relaxed);
+            self.finished_calls.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
 /// The progress bar on a terminal.
-struct Bar {
+struct Progress {
     bar: ProgressBar,
     duration: Option<Duration>,
 }
 
-impl Bar {
+impl Progress {
     fn new(args: &LoadArgs, output: &Output) -> Self {
-        // Without a terminal, nothing is drawn.
+        // Draws nothing if standard error is not a terminal.
         let target = match output.is_json() {
             true => ProgressDrawTarget::hidden(),
             false => ProgressDrawTarget::stderr(),
@@ -257,11 +264,11 @@ impl Bar {
         Self { bar, duration: args.duration }
     }
 
-    fn show(&self, finished: u64, elapsed: Duration) {
-        let rate = finished as f64 / elapsed.as_secs_f64().max(1e-3);
-        self.bar.set_message(format!("{finished} calls, {rate:.0} calls/s"));
+    fn show(&self, finished_calls: u64, elapsed: Duration) {
+        let rate = finished_calls as f64 / elapsed.as_secs_f64().max(1e-3);
+        self.bar.set_message(format!("{finished_calls} calls, {rate:.0} calls/s"));
         self.bar.set_position(match self.duration {
-            None => finished,
+            None => finished_calls,
             Some(duration) => elapsed.min(duration).as_millis() as u64,
         });
     }

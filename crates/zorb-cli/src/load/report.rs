@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::figures::{Figures, Kind};
+use super::figures::{KindCount, Measurements};
 use crate::output::{Node, Tone};
 
 /// The parameters of a run, and how it ended.
 pub(super) struct Run {
     pub(super) operation: String,
-    pub(super) seconds: Duration,
+    pub(super) elapsed: Duration,
     pub(super) concurrency: u32,
     pub(super) connections: usize,
     pub(super) rate: Option<f64>,
@@ -20,7 +20,7 @@ pub(super) struct Run {
     pub(super) interrupted: bool,
 }
 
-/// The measurements.
+/// The results of a run. The field names are the JSON keys.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     operation: String,
@@ -29,20 +29,20 @@ pub(super) struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     rate: Option<f64>,
     seconds: f64,
-    /// Calls answered without an exception.
+    /// The number of calls without an exception.
     answered: u64,
     /// User exceptions, by repository id.
-    user_exceptions: BTreeMap<String, Kind>,
+    user_exceptions: BTreeMap<String, KindCount>,
     /// System exceptions, by name and minor code.
-    failures: BTreeMap<String, Kind>,
+    failures: BTreeMap<String, KindCount>,
     failed: u64,
-    /// Calls without an answer at the end.
+    /// The number of started calls without a reply at the end.
     unfinished: u64,
-    /// Calls that were due by the rate, and not started because others were unanswered.
+    /// The number of calls that were due, but not started because too many calls were in progress.
     not_begun: u64,
-    /// Answers per second, including user exceptions.
+    /// The number of replies per second, including user exceptions.
     calls_per_second: f64,
-    /// Latencies of the answers; missing if there are none.
+    /// The latencies of calls with a reply, or `None` if there was no reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     latency_us: Option<Latency>,
     interrupted: bool,
@@ -62,8 +62,8 @@ struct Latency {
 }
 
 impl Report {
-    pub(super) fn new(figures: &Figures, run: &Run) -> Self {
-        figures.with(|counts| {
+    pub(super) fn new(measurements: &Measurements, run: &Run) -> Self {
+        measurements.with(|counts| {
             let us = |nanos: u64| nanos as f64 / 1e3;
             let latencies = counts.latencies.as_ref().filter(|latencies| !latencies.is_empty());
             let latency_us = latencies.map(|all| Latency {
@@ -75,8 +75,9 @@ impl Report {
                 p999: us(all.value_at_quantile(0.999)),
                 max: us(all.max()),
             });
-            let sum = |kinds: &BTreeMap<String, Kind>| kinds.values().map(|kind| kind.count).sum::<u64>();
-            let seconds = run.seconds.as_secs_f64();
+            let sum =
+                |kinds: &BTreeMap<String, KindCount>| kinds.values().map(|kind| kind.count).sum::<u64>();
+            let seconds = run.elapsed.as_secs_f64();
             Self {
                 operation: run.operation.clone(),
                 concurrency: run.concurrency,
@@ -84,10 +85,10 @@ impl Report {
                 rate: run.rate,
                 seconds,
                 answered: counts.answered,
-                failed: sum(&counts.failed),
-                calls_per_second: (counts.answered + sum(&counts.raised)) as f64 / seconds.max(1e-9),
-                user_exceptions: counts.raised.clone(),
-                failures: counts.failed.clone(),
+                failed: sum(&counts.failures),
+                calls_per_second: (counts.answered + sum(&counts.user_exceptions)) as f64 / seconds.max(1e-9),
+                user_exceptions: counts.user_exceptions.clone(),
+                failures: counts.failures.clone(),
                 unfinished: run.unfinished,
                 not_begun: run.not_begun,
                 latency_us,
@@ -96,19 +97,19 @@ impl Report {
         })
     }
 
-    /// Returns whether calls were answered and none failed.
+    /// Returns whether at least one call was answered and no call failed.
     pub(super) fn is_good(&self) -> bool {
         self.failed == 0 && self.latency_us.is_some()
     }
 
     pub(super) fn tree(&self) -> Vec<Node> {
-        let raised: u64 = self.user_exceptions.values().map(|kind| kind.count).sum();
+        let user_exceptions: u64 = self.user_exceptions.values().map(|kind| kind.count).sum();
         let mut calls = format!("{} answered", self.answered);
         for (count, what) in [
-            (raised, "raised user exceptions"),
+            (user_exceptions, "raised user exceptions"),
             (self.failed, "failed"),
-            (self.unfinished, "not answered yet"),
-            (self.not_begun, "due but not begun"),
+            (self.unfinished, "without a reply"),
+            (self.not_begun, "due but not started"),
         ] {
             // The number of failed calls is shown even if it is 0.
             if count > 0 || what == "failed" {
@@ -117,17 +118,18 @@ impl Report {
         }
         let tone = if self.is_good() { Tone::Good } else { Tone::Bad };
         let connections = if self.connections == 1 { "connection" } else { "connections" };
-        let mut how = format!("{} at a time over {} {connections}", self.concurrency, self.connections);
+        let mut parameters =
+            format!("{} concurrent calls over {} {connections}", self.concurrency, self.connections);
         if let Some(rate) = self.rate {
-            how.push_str(&format!(", {rate} started in a second"));
+            parameters.push_str(&format!(", {rate} started per second"));
         }
         if self.interrupted {
-            how.push_str(", interrupted");
+            parameters.push_str(", interrupted");
         }
         let mut nodes = vec![
             Node::new("operation", &self.operation).tone(Tone::Head),
             Node::new("calls", calls).tone(tone),
-            Node::new("made", how),
+            Node::new("load", parameters),
             Node::new("time", format!("{:.2} s", self.seconds)),
             Node::new("throughput", format!("{:.0} calls/s", self.calls_per_second)).tone(Tone::Head),
         ];
@@ -141,27 +143,28 @@ impl Report {
                 ("p99.9", latency.p999),
                 ("max", latency.max),
             ];
-            nodes.push(Node::new("latency", "").under(rows.map(|(name, us)| Node::new(name, time(us)))));
+            nodes.push(
+                Node::new("latency", "").children(rows.map(|(name, us)| Node::new(name, time_text(us)))),
+            );
         }
         for (name, kinds, tone) in [
             ("user exceptions", &self.user_exceptions, Tone::Doubtful),
             ("failures", &self.failures, Tone::Bad),
         ] {
             if !kinds.is_empty() {
-                let rows = kinds.iter().map(|(kind, one)| {
-                    let example =
-                        if one.example.is_empty() { String::new() } else { format!("  {}", one.example) };
-                    Node::new(kind, format!("{}{example}", one.count)).tone(tone)
+                let rows = kinds.iter().map(|(kind, KindCount { count, example })| {
+                    let example = if example.is_empty() { String::new() } else { format!("  {example}") };
+                    Node::new(kind, format!("{count}{example}")).tone(tone)
                 });
-                nodes.push(Node::new(name, "").under(rows));
+                nodes.push(Node::new(name, "").children(rows));
             }
         }
         nodes
     }
 }
 
-/// Formats microseconds in the most readable unit.
-fn time(us: f64) -> String {
+/// Formats a time in microseconds with a suitable unit.
+fn time_text(us: f64) -> String {
     match us {
         us if us < 1e3 => format!("{us:.0} us"),
         us if us < 1e6 => format!("{:.2} ms", us / 1e3),
@@ -175,15 +178,15 @@ mod tests {
     use super::*;
 
     fn report(outcomes: &[(Outcome<'_>, u64)]) -> Report {
-        let figures = Figures::new();
+        let measurements = Measurements::new();
         for (outcome, ms) in outcomes {
-            figures.record(outcome, Duration::from_millis(*ms));
+            measurements.record(outcome, Duration::from_millis(*ms));
         }
         Report::new(
-            &figures,
+            &measurements,
             &Run {
                 operation: "deposit".to_owned(),
-                seconds: Duration::from_secs(2),
+                elapsed: Duration::from_secs(2),
                 concurrency: 8,
                 connections: 1,
                 rate: None,
@@ -195,8 +198,8 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_those_of_the_answers() {
-        let outcomes: Vec<_> = (1..=1000).map(|ms| (Outcome::Answered, ms)).collect();
+    fn percentiles_are_correct() {
+        let outcomes: Vec<_> = (1..=1000).map(|ms| (Outcome::Success, ms)).collect();
         let report = report(&outcomes);
         let latency = report.latency_us.as_ref().unwrap();
         for (found, ms) in [
@@ -214,8 +217,8 @@ mod tests {
     }
 
     #[test]
-    fn user_exceptions_are_answers_and_failures_are_none() {
-        let raised = report(&[(Outcome::Raised("IDL:Broke:1.0".to_owned()), 1)]);
+    fn a_run_is_good_with_user_exceptions_but_not_without_replies() {
+        let raised = report(&[(Outcome::UserException("IDL:Broke:1.0".to_owned()), 1)]);
         assert!(raised.is_good() && raised.latency_us.is_some());
         let nothing = report(&[]);
         assert!(!nothing.is_good() && nothing.latency_us.is_none());

@@ -5,92 +5,91 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// A number that no count of calls reaches.
-const ALL: u64 = u64::MAX;
-
-/// The calls to make: a number of calls, or as many as fit in a duration; at a rate, or each as soon as
-/// another one is answered.
+/// When to make calls: a number of calls or for a duration, and at a fixed rate or as fast as possible.
 #[derive(Debug)]
 pub(super) struct Schedule {
-    begin: Instant,
+    start: Instant,
+    /// The maximum number of calls.
     number: u64,
-    until: Option<Instant>,
+    /// The time after which no call starts.
+    end: Option<Instant>,
+    /// The number of calls per second.
     rate: Option<f64>,
-    /// Number of calls that were handed out.
-    given: AtomicU64,
-    /// Number of calls that were started.
-    begun: AtomicU64,
+    /// The number of calls that were assigned to workers.
+    assigned: AtomicU64,
+    started: AtomicU64,
 }
 
-/// The action for the next call.
+/// The action of a worker.
 #[derive(Debug, PartialEq, Eq)]
-enum Turn {
-    /// There are no more calls.
-    Over,
-    /// Wait until this time, then make the call.
-    At(Instant),
-    /// Make the call now. Its latency counts from this time.
-    Since(Instant),
+enum Action {
+    /// End, because there are no more calls.
+    End,
+    /// Make a call at this time.
+    CallAt(Instant),
+    /// Make a call now. Its latency is measured from this time.
+    CallNow(Instant),
 }
 
 impl Schedule {
-    pub(super) fn new(begin: Instant, number: u64, duration: Option<Duration>, rate: Option<f64>) -> Self {
+    pub(super) fn new(start: Instant, number: u64, duration: Option<Duration>, rate: Option<f64>) -> Self {
         // A duration that overflows has no end.
-        let until = duration.and_then(|duration| begin.checked_add(duration));
-        let number = if duration.is_some() { ALL } else { number };
-        Self { begin, number, until, rate, given: AtomicU64::new(0), begun: AtomicU64::new(0) }
+        let end = duration.and_then(|duration| start.checked_add(duration));
+        let number = if duration.is_some() { u64::MAX } else { number };
+        Self { start, number, end, rate, assigned: AtomicU64::new(0), started: AtomicU64::new(0) }
     }
 
-    /// Waits until the next call is due. Returns the time from which its latency counts, or `None` if there
-    /// are no more calls.
+    /// Waits until the next call is due. Returns the time from which its latency is measured, or `None` if
+    /// there are no more calls.
     ///
-    /// That is the due time if the call is late because of preceding calls. Otherwise it is the actual start,
-    /// so that a late timer does not count.
-    pub(super) async fn next(&self) -> Option<Instant> {
-        let since = match self.turn(Instant::now()) {
-            Turn::Over => return None,
-            Turn::Since(since) => since,
-            Turn::At(due) => {
+    /// This is the due time if earlier calls delayed the call. Otherwise it is the actual start, so that the
+    /// delay of a timer is not included.
+    pub(super) async fn next_call(&self) -> Option<Instant> {
+        let start = match self.next_action(Instant::now()) {
+            Action::End => return None,
+            Action::CallNow(start) => start,
+            Action::CallAt(due) => {
                 sleep_until(due).await;
                 Instant::now()
             }
         };
-        self.begun.fetch_add(1, Ordering::Relaxed);
-        Some(since)
+        self.started.fetch_add(1, Ordering::Relaxed);
+        Some(start)
     }
 
-    /// Determines the action for the next call at this time.
-    fn turn(&self, now: Instant) -> Turn {
-        let place = self.given.fetch_add(1, Ordering::Relaxed);
-        match self.due(place) {
-            _ if place >= self.number || self.is_over(now) => Turn::Over,
-            Some(due) if self.is_over(due) => Turn::Over,
-            Some(due) if due > now => Turn::At(due),
-            Some(due) => Turn::Since(due),
-            None => Turn::Since(now),
+    /// Assigns the next call to a worker.
+    fn next_action(&self, now: Instant) -> Action {
+        let index = self.assigned.fetch_add(1, Ordering::Relaxed);
+        match self.due_time(index) {
+            _ if index >= self.number || self.is_after_end(now) => Action::End,
+            Some(due) if self.is_after_end(due) => Action::End,
+            Some(due) if due > now => Action::CallAt(due),
+            Some(due) => Action::CallNow(due),
+            None => Action::CallNow(now),
         }
     }
 
-    fn is_over(&self, at: Instant) -> bool {
-        self.until.is_some_and(|until| at >= until)
+    fn is_after_end(&self, time: Instant) -> bool {
+        self.end.is_some_and(|end| time >= end)
     }
 
-    fn due(&self, place: u64) -> Option<Instant> {
-        let after = Duration::try_from_secs_f64(place as f64 / self.rate?).ok()?;
-        self.begin.checked_add(after)
+    /// Returns the time at which a call is due by the rate, if there is one.
+    fn due_time(&self, index: u64) -> Option<Instant> {
+        let after = Duration::try_from_secs_f64(index as f64 / self.rate?).ok()?;
+        self.start.checked_add(after)
     }
 
     /// Returns the number of calls that were started.
-    pub(super) fn begun(&self) -> u64 {
-        self.begun.load(Ordering::Relaxed)
+    pub(super) fn started_calls(&self) -> u64 {
+        self.started.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of calls that were due at this time, by the rate, and were not started.
-    pub(super) fn not_begun(&self, at: Instant) -> u64 {
+    /// Returns the number of calls that are due by the rate, but not started at this time.
+    pub(super) fn overdue_calls(&self, now: Instant) -> u64 {
         let Some(rate) = self.rate else { return 0 };
-        let end = self.until.map_or(at, |until| until.min(at));
-        let due = (end.saturating_duration_since(self.begin).as_secs_f64() * rate).ceil();
-        (due as u64).min(self.number).saturating_sub(self.begun())
+        let end = self.end.map_or(now, |end| end.min(now));
+        let due = (end.saturating_duration_since(self.start).as_secs_f64() * rate).ceil();
+        (due as u64).min(self.number).saturating_sub(self.started_calls())
     }
 }
 
@@ -101,61 +100,63 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn so_many_calls_are_made_at_once() {
-        let begin = Instant::now();
-        let schedule = Schedule::new(begin, 3, None, None);
+    fn without_a_rate_all_calls_start_at_once() {
+        let start = Instant::now();
+        let schedule = Schedule::new(start, 3, None, None);
         for _ in 0..3 {
-            assert_eq!(schedule.turn(begin), Turn::Since(begin));
+            assert_eq!(schedule.next_action(start), Action::CallNow(start));
         }
-        assert_eq!(schedule.turn(begin), Turn::Over);
-        assert_eq!(schedule.not_begun(begin), 0);
+        assert_eq!(schedule.next_action(start), Action::End);
+        assert_eq!(schedule.overdue_calls(start), 0);
     }
 
     #[test]
-    fn calls_end_with_their_time() {
-        let begin = Instant::now();
-        let schedule = Schedule::new(begin, 1, Some(SECOND), None);
+    fn no_calls_start_after_the_duration() {
+        let start = Instant::now();
+        let schedule = Schedule::new(start, 1, Some(SECOND), None);
         for _ in 0..10 {
-            assert_eq!(schedule.turn(begin), Turn::Since(begin));
+            assert_eq!(schedule.next_action(start), Action::CallNow(start));
         }
-        assert_eq!(schedule.turn(begin + SECOND), Turn::Over);
+        assert_eq!(schedule.next_action(start + SECOND), Action::End);
         // A duration that overflows has no end.
-        let endless = Schedule::new(begin, 1, Some(Duration::MAX), None);
-        assert_eq!(endless.turn(begin + 100 * SECOND), Turn::Since(begin + 100 * SECOND));
+        let endless = Schedule::new(start, 1, Some(Duration::MAX), None);
+        assert_eq!(endless.next_action(start + 100 * SECOND), Action::CallNow(start + 100 * SECOND));
     }
 
     #[test]
-    fn calls_at_a_rate_are_due_one_after_the_other() {
-        let begin = Instant::now();
-        let schedule = Schedule::new(begin, 1, Some(SECOND), Some(10.0));
-        assert_eq!(schedule.turn(begin), Turn::Since(begin));
+    fn calls_are_due_at_the_rate() {
+        let start = Instant::now();
+        let schedule = Schedule::new(start, 1, Some(SECOND), Some(10.0));
+        assert_eq!(schedule.next_action(start), Action::CallNow(start));
         for call in 1..10 {
-            assert_eq!(schedule.turn(begin), Turn::At(begin + Duration::from_millis(100 * call)));
+            assert_eq!(
+                schedule.next_action(start),
+                Action::CallAt(start + Duration::from_millis(100 * call))
+            );
         }
-        assert_eq!(schedule.turn(begin), Turn::Over);
+        assert_eq!(schedule.next_action(start), Action::End);
     }
 
-    /// If a server answers nothing for a second, the calls of that second are delayed. Their latencies count
-    /// from their due times.
+    /// If a server does not answer for a second, the calls that are due in this second are delayed.
     #[test]
-    fn calls_that_are_late_count_from_when_they_were_due() {
-        let begin = Instant::now();
-        let schedule = Schedule::new(begin, 1, Some(2 * SECOND), Some(10.0));
-        assert_eq!(schedule.turn(begin), Turn::Since(begin));
+    fn latencies_of_delayed_calls_are_measured_from_their_due_times() {
+        let start = Instant::now();
+        let schedule = Schedule::new(start, 1, Some(2 * SECOND), Some(10.0));
+        assert_eq!(schedule.next_action(start), Action::CallNow(start));
         for call in 1..=10 {
-            let due = begin + Duration::from_millis(100 * call);
-            assert_eq!(schedule.turn(begin + SECOND), Turn::Since(due));
+            let due = start + Duration::from_millis(100 * call);
+            assert_eq!(schedule.next_action(start + SECOND), Action::CallNow(due));
         }
-        assert_eq!(schedule.turn(begin + SECOND), Turn::At(begin + Duration::from_millis(1100)));
+        assert_eq!(schedule.next_action(start + SECOND), Action::CallAt(start + Duration::from_millis(1100)));
     }
 
     #[tokio::test]
-    async fn calls_that_were_due_and_not_begun_are_counted() {
-        let begin = Instant::now();
-        let schedule = Schedule::new(begin, 1, Some(3600 * SECOND), Some(1000.0));
-        assert!(schedule.next().await.is_some());
-        assert_eq!((schedule.begun(), schedule.not_begun(begin + 2 * SECOND)), (1, 1999));
+    async fn calls_that_are_due_but_not_started_are_counted() {
+        let start = Instant::now();
+        let schedule = Schedule::new(start, 1, Some(3600 * SECOND), Some(1000.0));
+        assert!(schedule.next_call().await.is_some());
+        assert_eq!((schedule.started_calls(), schedule.overdue_calls(start + 2 * SECOND)), (1, 1999));
         // After the end of the duration, no calls are due.
-        assert_eq!(schedule.not_begun(begin + 7200 * SECOND), 3_599_999);
+        assert_eq!(schedule.overdue_calls(start + 7200 * SECOND), 3_599_999);
     }
 }

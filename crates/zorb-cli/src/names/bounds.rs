@@ -1,4 +1,4 @@
-//! Bounds of the number of bindings that are listed, and of the time for it.
+//! Limits of commands that list names: the number of bindings, and the time.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,93 +8,93 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::options;
 
-/// Maximum number of consecutive empty answers of an iterator.
-const EMPTY: u32 = 100;
+/// The maximum number of consecutive empty pages of an iterator.
+const MAX_EMPTY_PAGES: u32 = 100;
 
 /// Options of commands that list names.
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct Bounds {
-    /// Bindings that are listed at most
+    /// The maximum number of bindings that are listed
     #[arg(long, value_name = "BINDINGS", default_value_t = 100_000)]
     most: usize,
-    /// How long all of it may take; --timeout is for each call
+    /// The maximum time for the whole list; --timeout limits each call
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = options::duration)]
     within: Duration,
 }
 
-/// The remainder of these bounds.
+/// The unused part of the limits while a command runs.
 #[derive(Debug)]
-pub(super) struct Left {
+pub(super) struct RemainingBounds {
     bindings: usize,
     bounds: Bounds,
-    until: Instant,
-    empty: u32,
+    deadline: Instant,
+    empty_pages: u32,
 }
 
-/// The reason why the list is incomplete.
+/// The reason why a list ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum StopReason {
     /// There are more bindings than the maximum.
-    Most,
+    TooMany,
     /// The time has expired.
-    Time,
-    /// The service returns empty answers without an end.
-    Empty,
+    Timeout,
+    /// The service returned too many consecutive empty pages.
+    EmptyPages,
     /// Standard output is closed.
     Closed,
 }
 
 impl Bounds {
     /// Starts the time.
-    pub(super) fn start(self) -> Left {
-        // A duration that is too long is limited to 30 years.
-        let far = Duration::from_secs(30 * 365 * 86_400);
-        let until = Instant::now() + self.within.min(far);
-        Left { bindings: self.most, bounds: self, until, empty: 0 }
+    pub(super) fn start(self) -> RemainingBounds {
+        // At most 30 years, so that the sum does not overflow.
+        let max = Duration::from_secs(30 * 365 * 86_400);
+        let deadline = Instant::now() + self.within.min(max);
+        RemainingBounds { bindings: self.most, bounds: self, deadline, empty_pages: 0 }
     }
 }
 
-impl Left {
+impl RemainingBounds {
     /// Returns the result of `work`, unless the time expires first.
-    pub(super) async fn within<T>(&self, work: impl Future<Output = T>) -> Result<T, Stop> {
-        timeout_at(self.until, work).await.map_err(|_| Stop::Time)
+    pub(super) async fn within<T>(&self, work: impl Future<Output = T>) -> Result<T, StopReason> {
+        timeout_at(self.deadline, work).await.map_err(|_| StopReason::Timeout)
     }
 
-    /// Counts an answer with this number of bindings.
+    /// Counts a page with this number of bindings.
     ///
     /// # Errors
-    /// [`Stop::Empty`]: too many consecutive answers were empty.
-    pub(super) fn answer(&mut self, bindings: usize) -> Result<(), Stop> {
-        self.empty = if bindings == 0 { self.empty + 1 } else { 0 };
-        if self.empty >= EMPTY { Err(Stop::Empty) } else { Ok(()) }
+    /// [`StopReason::EmptyPages`]: too many consecutive pages were empty.
+    pub(super) fn count_page(&mut self, bindings: usize) -> Result<(), StopReason> {
+        self.empty_pages = if bindings == 0 { self.empty_pages + 1 } else { 0 };
+        if self.empty_pages >= MAX_EMPTY_PAGES { Err(StopReason::EmptyPages) } else { Ok(()) }
     }
 
-    /// Counts a binding to list.
+    /// Counts a binding before it is listed.
     ///
     /// # Errors
-    /// [`Stop::Most`]: the maximum number of bindings is already listed.
-    pub(super) fn binding(&mut self) -> Result<(), Stop> {
-        self.bindings = self.bindings.checked_sub(1).ok_or(Stop::Most)?;
+    /// [`StopReason::TooMany`]: the maximum number of bindings is already listed.
+    pub(super) fn count_binding(&mut self) -> Result<(), StopReason> {
+        self.bindings = self.bindings.checked_sub(1).ok_or(StopReason::TooMany)?;
         Ok(())
     }
 
-    /// Returns a message with what to do; `None` if standard output is closed.
-    pub(super) fn text(&self, stop: Stop) -> Option<String> {
+    /// Returns a message with what to do, or `None` if standard output is closed.
+    pub(super) fn message(&self, stop: StopReason) -> Option<String> {
         let Bounds { most, within } = self.bounds;
         Some(match stop {
-            Stop::Most => {
-                format!("there is more than {most} bindings: --most {} lists more", most.saturating_mul(10))
+            StopReason::TooMany => {
+                format!("there are more than {most} bindings; --most {} lists more", most.saturating_mul(10))
             }
-            Stop::Time => {
+            StopReason::Timeout => {
                 format!(
-                    "not all of it came within {within:?}: --within {:?} waits longer",
+                    "the list was not complete within {within:?}; --within {:?} waits longer",
                     within.saturating_mul(10)
                 )
             }
-            Stop::Empty => {
-                format!("the service answered {EMPTY} times that there is more, without a binding")
+            StopReason::EmptyPages => {
+                format!("the service returned {MAX_EMPTY_PAGES} empty pages in sequence")
             }
-            Stop::Closed => return None,
+            StopReason::Closed => return None,
         })
     }
 }
@@ -104,21 +104,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bindings_are_counted_up_to_the_bound() {
-        let mut left = Bounds { most: 5, within: Duration::from_secs(60) }.start();
-        let listed = (0..10).take_while(|_| left.binding().is_ok()).count();
-        assert_eq!((listed, left.binding()), (5, Err(Stop::Most)));
-        assert!(left.text(Stop::Most).unwrap().contains("more than 5 bindings: --most 50"));
-        assert!(left.text(Stop::Time).unwrap().contains("within 60s: --within 600s"));
+    fn bindings_are_counted_up_to_the_maximum() {
+        let mut remaining = Bounds { most: 5, within: Duration::from_secs(60) }.start();
+        let listed = (0..10).take_while(|_| remaining.count_binding().is_ok()).count();
+        assert_eq!((listed, remaining.count_binding()), (5, Err(StopReason::TooMany)));
+        assert!(remaining.message(StopReason::TooMany).unwrap().contains("more than 5 bindings; --most 50"));
+        assert!(remaining.message(StopReason::Timeout).unwrap().contains("within 60s; --within 600s"));
     }
 
     #[test]
-    fn answers_without_bindings_end() {
-        let mut left = Bounds { most: 5, within: Duration::MAX }.start();
-        for _ in 0..EMPTY - 1 {
-            assert_eq!(left.answer(0), Ok(()));
+    fn too_many_empty_pages_end_the_list() {
+        let mut remaining = Bounds { most: 5, within: Duration::MAX }.start();
+        for _ in 0..MAX_EMPTY_PAGES - 1 {
+            assert_eq!(remaining.count_page(0), Ok(()));
         }
-        assert_eq!(left.answer(0), Err(Stop::Empty));
-        assert_eq!(left.answer(1), Ok(()));
+        assert_eq!(remaining.count_page(0), Err(StopReason::EmptyPages));
+        assert_eq!(remaining.count_page(1), Ok(()));
     }
 }

@@ -1,106 +1,105 @@
-//! Incremental output of names, as text or as JSON.
+//! Incremental output of lists of names, as text or JSON.
 
 use std::io::{self, Write};
 
 use anyhow::Context;
 use serde::Serialize;
 
-use super::bounds::Stop;
+use super::bounds::StopReason;
 use crate::output::{Node, Output, escaped_json, write_level};
 
-/// The writer of names to standard output.
-pub(super) struct Lines<W: Write> {
+/// Writes lists of names, item by item.
+pub(super) struct ListWriter<W: Write> {
     out: W,
-    json: bool,
+    is_json: bool,
     /// For each open list, whether it has any items.
-    open: Vec<bool>,
-    /// The first error of a write.
-    failed: Option<io::Error>,
+    open_lists: Vec<bool>,
+    /// The first error of a write. Nothing is written after it.
+    error: Option<io::Error>,
 }
 
-impl Lines<anstream::AutoStream<io::Stdout>> {
+impl ListWriter<anstream::AutoStream<io::Stdout>> {
     pub(super) fn new(output: &Output) -> Self {
         Self::to(anstream::stdout(), output.is_json())
     }
 }
 
-impl<W: Write> Lines<W> {
-    fn to(out: W, json: bool) -> Self {
-        Self { out, json, open: Vec::new(), failed: None }
+impl<W: Write> ListWriter<W> {
+    fn to(out: W, is_json: bool) -> Self {
+        Self { out, is_json, open_lists: Vec::new(), error: None }
     }
 
-    /// Begins a list: that of the whole output, or one within the last item.
-    pub(super) fn begin(&mut self) {
+    /// Begins the list of the whole output, or a list within the last item.
+    pub(super) fn begin_list(&mut self) {
         self.json("[");
-        self.open.push(false);
+        self.open_lists.push(false);
     }
 
     /// Ends the current list.
-    pub(super) fn end(&mut self) {
-        if self.open.pop() == Some(true) {
-            self.line_of_json();
+    pub(super) fn end_list(&mut self) {
+        if self.open_lists.pop() == Some(true) {
+            self.json_line_break();
         }
         self.json("]");
     }
 
-    /// Writes an item: in JSON as it is, in text as a node at the depth of the open list.
+    /// Writes an item of the current list: as JSON, or as text with the node.
     pub(super) fn item(&mut self, json: &impl Serialize, node: impl FnOnce() -> Node) {
-        self.next();
-        if self.json {
+        self.begin_item();
+        if self.is_json {
             let text = serde_json::to_string(json).unwrap_or_default();
             self.json(&text);
         } else {
-            self.node(&node(), self.open.len().saturating_sub(1));
+            self.node(&node(), self.open_lists.len().saturating_sub(1));
         }
     }
 
-    /// Begins an item with further content: in JSON with its first members, in text with its node.
-    pub(super) fn open_item(&mut self, json: &str, node: impl FnOnce() -> Node) {
-        self.next();
+    /// Writes the first part of an item that contains a list: the start of a JSON object, or the node.
+    pub(super) fn begin_nested_item(&mut self, json: &str, node: impl FnOnce() -> Node) {
+        self.begin_item();
         self.json(json);
-        if !self.json {
-            self.node(&node(), self.open.len().saturating_sub(1));
+        if !self.is_json {
+            self.node(&node(), self.open_lists.len().saturating_sub(1));
         }
     }
 
-    /// Writes a line of text at the depth of a list within the open one; nothing in JSON.
-    pub(super) fn inside(&mut self, node: &Node) {
-        self.node(node, self.open.len());
+    /// Writes a node, one level deeper than the current list. Writes nothing if the output is JSON.
+    pub(super) fn nested_node(&mut self, node: &Node) {
+        self.node(node, self.open_lists.len());
     }
 
     fn node(&mut self, node: &Node, depth: usize) {
-        if !self.json && self.failed.is_none() {
-            let written = write_level(&mut self.out, std::slice::from_ref(node), depth);
-            self.failed = written.err();
+        if !self.is_json && self.error.is_none() {
+            self.error = write_level(&mut self.out, std::slice::from_ref(node), depth).err();
         }
     }
 
-    /// Writes this piece of JSON; nothing in text.
+    /// Writes a part of JSON. Writes nothing if the output is text.
     pub(super) fn json(&mut self, text: &str) {
-        if self.json && self.failed.is_none() {
-            self.failed = self.out.write_all(escaped_json(text).as_bytes()).err();
+        if self.is_json && self.error.is_none() {
+            self.error = self.out.write_all(escaped_json(text).as_bytes()).err();
         }
     }
 
     /// Flushes the output.
     ///
     /// # Errors
-    /// [`Stop::Closed`]: nothing can be written any more, see [`done`](Self::done).
-    pub(super) fn flush(&mut self) -> Result<(), Stop> {
-        if self.failed.is_none() {
-            self.failed = self.out.flush().err();
+    /// [`StopReason::Closed`] if a write failed. [`finish`](Self::finish) returns the error.
+    pub(super) fn flush(&mut self) -> Result<(), StopReason> {
+        if self.error.is_none() {
+            self.error = self.out.flush().err();
         }
-        if self.failed.is_some() { Err(Stop::Closed) } else { Ok(()) }
+        if self.error.is_some() { Err(StopReason::Closed) } else { Ok(()) }
     }
 
     /// Ends the output.
     ///
     /// # Errors
-    /// It could not be written. It is not an error if the reader closes a pipe early.
-    pub(super) fn done(mut self) -> anyhow::Result<()> {
+    /// The first error of a write, except that the reader closed the pipe.
+    pub(super) fn finish(mut self) -> anyhow::Result<()> {
         self.json("\n");
         let _ = self.flush();
-        match self.failed {
+        match self.error {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 Err(error).context("cannot write to standard output")
             }
@@ -108,16 +107,17 @@ impl<W: Write> Lines<W> {
         }
     }
 
-    fn next(&mut self) {
-        let further = self.open.last_mut().is_some_and(|open| std::mem::replace(open, true));
-        if further {
+    fn begin_item(&mut self) {
+        let has_items =
+            self.open_lists.last_mut().is_some_and(|has_items| std::mem::replace(has_items, true));
+        if has_items {
             self.json(",");
         }
-        self.line_of_json();
+        self.json_line_break();
     }
 
-    fn line_of_json(&mut self) {
-        let indent = format!("\n{:1$}", "", 2 * self.open.len());
+    fn json_line_break(&mut self) {
+        let indent = format!("\n{:1$}", "", 2 * self.open_lists.len());
         self.json(&indent);
     }
 }
@@ -126,34 +126,34 @@ impl<W: Write> Lines<W> {
 mod tests {
     use super::*;
 
-    fn written(json: bool) -> String {
+    fn example(is_json: bool) -> String {
         let mut out = Vec::new();
-        let mut lines = Lines::to(&mut out, json);
-        lines.begin();
+        let mut lines = ListWriter::to(&mut out, is_json);
+        lines.begin_list();
         lines.item(&serde_json::json!({ "name": "a" }), || Node::new("a", ""));
-        lines.open_item(r#"{"name":"b","context":"#, || Node::new("b/", ""));
-        lines.begin();
+        lines.begin_nested_item(r#"{"name":"b","context":"#, || Node::new("b/", ""));
+        lines.begin_list();
         lines.item(&serde_json::json!({ "name": "c" }), || Node::new("c", ""));
-        lines.end();
-        lines.inside(&Node::new("...", "more"));
+        lines.end_list();
+        lines.nested_node(&Node::new("...", "more"));
         lines.json("}");
-        lines.end();
-        lines.done().unwrap();
+        lines.end_list();
+        lines.finish().unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
-    fn items_in_items_are_json_and_text() {
-        let json: serde_json::Value = serde_json::from_str(&written(true)).unwrap();
+    fn nested_lists_are_written_as_json_and_as_text() {
+        let json: serde_json::Value = serde_json::from_str(&example(true)).unwrap();
         assert_eq!(json, serde_json::json!([{ "name": "a" }, { "name": "b", "context": [{ "name": "c" }] }]));
-        let text = anstream::adapter::strip_str(&written(false)).to_string();
+        let text = anstream::adapter::strip_str(&example(false)).to_string();
         assert_eq!(text, "a\nb/\n  c\n  ...  more\n");
     }
 
     #[test]
-    fn a_reader_that_goes_is_no_error() {
-        struct Gone(io::ErrorKind);
-        impl Write for Gone {
+    fn a_pipe_that_the_reader_closed_is_not_an_error() {
+        struct FailingWriter(io::ErrorKind);
+        impl Write for FailingWriter {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
                 Err(self.0.into())
             }
@@ -162,10 +162,10 @@ mod tests {
             }
         }
         for (kind, is_error) in [(io::ErrorKind::BrokenPipe, false), (io::ErrorKind::StorageFull, true)] {
-            let mut lines = Lines::to(Gone(kind), true);
-            lines.begin();
-            assert_eq!(lines.flush(), Err(Stop::Closed));
-            assert_eq!(lines.done().is_err(), is_error);
+            let mut lines = ListWriter::to(FailingWriter(kind), true);
+            lines.begin_list();
+            assert_eq!(lines.flush(), Err(StopReason::Closed));
+            assert_eq!(lines.finish().is_err(), is_error);
         }
     }
 }

@@ -5,24 +5,24 @@ use zorb::ObjectRef;
 use zorb::cos_naming::{BindingType, Naming};
 use zorb::prelude::*;
 
-use super::bounds::{Left, Stop};
-use super::lines::Lines;
+use super::bounds::{RemainingBounds, StopReason};
+use super::lines::ListWriter;
 use crate::Verdict;
-use crate::limits::in_options;
-use crate::output::{Node, Output, Tone, told};
+use crate::limits::with_program_options;
+use crate::output::{Node, Output, Tone, printable};
 
 /// A binding.
 #[derive(Debug, Serialize)]
-struct Bound {
+struct ListedBinding {
     name: String,
     context: bool,
-    /// Set by `--long`.
+    /// With `--long`.
     #[serde(skip_serializing_if = "Option::is_none")]
     type_id: Option<String>,
-    /// Set by `--long`, if the reference has an address that a URL can express.
+    /// With `--long`, if the address can be written as a `corbaloc:` URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// The reason why it could not be determined.
+    /// With `--long`, the reason why the name could not be resolved.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -34,59 +34,60 @@ struct Bound {
 pub(super) async fn run(
     names: &Naming,
     long: bool,
-    mut left: Left,
+    mut remaining: RemainingBounds,
     output: &Output,
 ) -> anyhow::Result<Verdict> {
-    let mut lines = Lines::new(output);
-    lines.begin();
+    let mut lines = ListWriter::new(output);
+    lines.begin_list();
     let mut listing = names.list();
-    let done = pages(names, &mut listing, long, &mut left, &mut lines).await;
-    lines.end();
-    lines.done()?;
-    let stop = match done {
+    let result = print_pages(names, &mut listing, long, &mut remaining, &mut lines).await;
+    lines.end_list();
+    lines.finish()?;
+    let reason = match result {
         Ok(()) => return Ok(Verdict::Good),
-        Err(Ended::Call(error)) => return Err(error.into()),
-        Err(Ended::Stop(stop)) => stop,
+        Err(ListError::Call(error)) => return Err(error.into()),
+        Err(ListError::Stopped(reason)) => reason,
     };
-    // Lets the service release its iterator. If the call fails, the service releases it by itself.
-    let _ = left.within(listing.close()).await;
-    let Some(text) = left.text(stop) else { return Ok(Verdict::Good) };
-    output.failure(&anyhow::anyhow!(text));
+    // Releases the iterator of the service. If the call fails, the service releases it later.
+    let _ = remaining.within(listing.close()).await;
+    let Some(message) = remaining.message(reason) else { return Ok(Verdict::Good) };
+    output.failure(&anyhow::anyhow!(message));
     Ok(Verdict::Bad)
 }
 
 /// The reason why the list is incomplete.
-enum Ended {
+enum ListError {
     Call(SystemException),
-    Stop(Stop),
+    Stopped(StopReason),
 }
 
-impl From<Stop> for Ended {
-    fn from(stop: Stop) -> Self {
-        Self::Stop(stop)
+impl From<StopReason> for ListError {
+    fn from(reason: StopReason) -> Self {
+        Self::Stopped(reason)
     }
 }
 
-async fn pages<W: std::io::Write>(
+/// Prints all bindings of a context.
+async fn print_pages<W: std::io::Write>(
     names: &Naming,
     listing: &mut zorb::cos_naming::Listing,
     long: bool,
-    left: &mut Left,
-    lines: &mut Lines<W>,
-) -> Result<(), Ended> {
+    remaining: &mut RemainingBounds,
+    lines: &mut ListWriter<W>,
+) -> Result<(), ListError> {
     while !listing.is_done() {
-        let mut page = left.within(listing.page()).await?.map_err(Ended::Call)?;
-        left.answer(page.len())?;
+        let mut page = remaining.within(listing.page()).await?.map_err(ListError::Call)?;
+        remaining.count_page(page.len())?;
         page.sort_by(|a, b| a.0.cmp(&b.0));
         let width = if long {
-            page.iter().map(|(name, kind)| shown(name, *kind).chars().count()).max()
+            page.iter().map(|(name, kind)| display_name(name, *kind).chars().count()).max()
         } else {
             None
         };
         for (name, kind) in page {
-            left.binding()?;
-            let bound = bound(names, name, kind, long, left).await?;
-            lines.item(&bound, || bound.node(width.unwrap_or(0)));
+            remaining.count_binding()?;
+            let binding = describe_binding(names, name, kind, long, remaining).await?;
+            lines.item(&binding, || binding.node(width.unwrap_or(0)));
             if long {
                 lines.flush()?;
             }
@@ -96,46 +97,48 @@ async fn pages<W: std::io::Write>(
     Ok(())
 }
 
-async fn bound(
+/// Describes a binding. With `long`, resolves the name.
+async fn describe_binding(
     names: &Naming,
     name: String,
     kind: BindingType,
     long: bool,
-    left: &Left,
-) -> Result<Bound, Stop> {
+    remaining: &RemainingBounds,
+) -> Result<ListedBinding, StopReason> {
     let context = kind == BindingType::Ncontext;
-    let mut bound = Bound { name, context, type_id: None, url: None, error: None };
+    let mut binding = ListedBinding { name, context, type_id: None, url: None, error: None };
     if long {
-        match left.within(names.resolve::<ObjectRef>(&bound.name)).await? {
+        match remaining.within(names.resolve::<ObjectRef>(&binding.name)).await? {
             Ok(object) => {
-                bound.type_id = Some(object.repository_id().to_owned());
-                bound.url = object.to_corbaloc();
+                binding.type_id = Some(object.repository_id().to_owned());
+                binding.url = object.to_corbaloc();
             }
-            // Bound to nil, or unbound concurrently.
-            Err(error) => bound.error = Some(in_options(&error.to_string()).into_owned()),
+            // For example, the name is bound to nil, or was unbound since the page was read.
+            Err(error) => binding.error = Some(with_program_options(&error.to_string()).into_owned()),
         }
     }
-    Ok(bound)
+    Ok(binding)
 }
 
-/// Appends a slash to the name of a context.
-fn shown(name: &str, kind: BindingType) -> String {
+/// Returns the name, with a slash after the name of a context.
+fn display_name(name: &str, kind: BindingType) -> String {
     match kind {
         BindingType::Ncontext => format!("{name}/"),
         BindingType::Nobject => name.to_owned(),
     }
 }
 
-impl Bound {
+impl ListedBinding {
     /// Returns the node, with the name padded to the width of its page.
     fn node(&self, width: usize) -> Node {
-        let name = if self.context { format!("{}/", self.name) } else { self.name.clone() };
+        let kind = if self.context { BindingType::Ncontext } else { BindingType::Nobject };
+        let name = display_name(&self.name, kind);
         let padded = format!("{name:width$}");
         if let Some(error) = &self.error {
             return Node::new(padded, error).tone(Tone::Bad);
         }
         let parts = [self.type_id.as_deref(), self.url.as_deref()];
-        let parts: Vec<String> = parts.into_iter().flatten().map(told).collect();
+        let parts: Vec<String> = parts.into_iter().flatten().map(printable).collect();
         match parts.is_empty() {
             true => Node::new(name, ""),
             false => Node::new(padded, parts.join("  ")),

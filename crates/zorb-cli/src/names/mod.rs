@@ -1,4 +1,4 @@
-//! `zorb names`: the content of a naming service of any ORB.
+//! `zorb names`: lists and changes the names of a naming service of any ORB.
 
 mod bounds;
 #[cfg(feature = "etcd")]
@@ -23,8 +23,8 @@ pub(crate) use serve::ServeArgs;
 use bounds::Bounds;
 
 use crate::client::{Client, block_on};
-use crate::failure::{Usage, hinted};
-use crate::options::Later;
+use crate::failure::{UsageError, with_hint};
+use crate::options::Deferred;
 use crate::output::{Node, Output};
 use crate::{Verdict, target};
 
@@ -34,17 +34,17 @@ Examples:
   zorb names --service corbaloc::1.2@host:2809/NameService list bank
   zorb names bind bank/accounts/mine account.ior --parents
   zorb ping $(zorb names resolve bank/accounts/mine)
-  zorb names watch bank --interval 500ms       changes below bank, as they come
-  zorb names serve                             is a naming service
+  zorb names watch bank --interval 500ms       prints changes below bank
+  zorb names serve                             runs a naming service
 
-A name is a/b.kind/c: `/` separates its parts, a dot the kind, and a backslash stands before those that are meant as they are.";
+A name looks like a/b.kind/c: `/` separates its components, and a dot separates id and kind. A backslash escapes these characters.";
 
 /// Options of `zorb names`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct NamesArgs {
-    /// The naming service: a URL or reference of a naming context, or a file with one (default: --init-ref
-    /// NameService=URL, else the service on this machine at port 2809)
+    /// The naming service: a URL or reference of a naming context, or a file that contains one (default:
+    /// --init-ref NameService=URL if given, otherwise port 2809 of this machine)
     #[arg(long, value_name = "REFERENCE", global = true)]
     service: Option<String>,
     #[command(flatten)]
@@ -55,12 +55,12 @@ pub(crate) struct NamesArgs {
 
 #[derive(Debug, Subcommand)]
 enum NamesCommand {
-    /// Lists what is bound in a context
+    /// Lists the names in a context
     List {
-        /// The context; without it the first one
+        /// The context (default: the root context)
         #[arg(value_name = "NAME")]
         name: Option<String>,
-        /// Also say what each object is, and where
+        /// Also print the type and address of each object
         #[arg(short, long)]
         long: bool,
         #[command(flatten)]
@@ -68,66 +68,65 @@ enum NamesCommand {
     },
     /// Prints all names below a context
     Tree {
-        /// The context; without it the first one
+        /// The context (default: the root context)
         #[arg(value_name = "NAME")]
         name: Option<String>,
-        /// Contexts within each other that are entered
+        /// The maximum number of levels of nested contexts
         #[arg(long, value_name = "LEVELS", default_value_t = 16)]
         depth: u32,
         #[command(flatten)]
         bounds: Bounds,
     },
-    /// Prints the reference that has a name
+    /// Prints the reference that is bound to a name
     Resolve {
         /// The name
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Gives an object a name
+    /// Binds a name to an object
     Bind {
         /// The name
         #[arg(value_name = "NAME")]
         name: String,
-        /// IOR:, corbaloc:, file:, a file that holds one, or - for standard input
+        /// The object: IOR:, corbaloc: or file:, a file that contains a reference, or - for standard input
         #[arg(value_name = "REFERENCE")]
         target: String,
-        /// In place of the object that has the name
+        /// Replace the object that is bound to the name now
         #[arg(long)]
         replace: bool,
-        /// Make contexts on the way that are not there
+        /// Create the missing contexts in the name
         #[arg(long)]
         parents: bool,
-        /// The object is a context: names lead on through it
+        /// The object is a naming context, which becomes a part of the name tree
         #[arg(long)]
         context: bool,
-        /// The time after which the name is free again, unless the command is repeated before. Supported by
-        /// services of zorb that keep their names in etcd
+        /// The number of seconds after which the name is unbound, unless the command is repeated. Needs a
+        /// service of zorb that stores its names in etcd
         #[arg(long = "for", value_name = "SECONDS", conflicts_with_all = ["replace", "context"])]
         seconds: Option<u32>,
     },
-    /// Makes a context, and those on the way to it
+    /// Creates a context, and the missing contexts in its name
     Make {
         /// The name
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Takes a name away; what it was bound to stays what it is
+    /// Unbinds a name; the object itself is not changed
     Unbind {
         /// The name
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Prints changes of names until Ctrl-C: bound, unbound, bound to something else. Works with any service,
-    /// which is polled
+    /// Prints changes of names until Ctrl-C: bound, unbound, rebound. Works with any service, by polling it
     Watch(watch::WatchArgs),
-    /// Reports whether a service of zorb knows the latest of its names; if its store is unavailable, it reads
-    /// its own copy
+    /// Reports whether the names of a service of zorb are current; if its storage is unavailable, they may be
+    /// outdated
     Status,
-    /// Is a naming service, until Ctrl-C: port 2809 of this machine, and a file that keeps the names
-    Serve(Later<Box<ServeArgs>>),
-    /// Saves what can be read of a damaged file of names; the damaged one stays beside it
+    /// Runs a naming service until Ctrl-C, by default at port 2809 and with its names in a file
+    Serve(Deferred<Box<ServeArgs>>),
+    /// Recreates a damaged file of names, and keeps a copy of the damaged one
     Repair {
-        /// The file
+        /// The damaged file
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
@@ -136,82 +135,83 @@ enum NamesCommand {
 /// Runs the command.
 ///
 /// # Errors
-/// There is no naming service, it reports an error, or output fails.
+/// The naming service cannot be reached or reports an error, or output fails.
 pub(crate) fn run(args: &NamesArgs, output: &Output) -> anyhow::Result<Verdict> {
     match &args.command {
-        NamesCommand::Serve(_) | NamesCommand::Repair { .. } => args.ask_no_service()?,
+        NamesCommand::Serve(_) | NamesCommand::Repair { .. } => args.reject_service_options()?,
         _ => {}
     }
     match &args.command {
-        NamesCommand::Serve(Later(args)) => return serve::run(args, output),
+        NamesCommand::Serve(Deferred(args)) => return serve::run(args, output),
         NamesCommand::Repair { file } => return serve::repair(file, output),
         _ => {}
     }
     block_on(async {
         let orb = args.client.orb().await?;
-        let done = on(&orb, args, output).await;
+        let result = run_client(&orb, args, output).await;
         orb.shutdown().await;
-        done
+        result
     })
 }
 
 impl NamesArgs {
-    /// Checks that no options for a naming service are given.
+    /// Checks the options of a command that calls no naming service.
     ///
     /// # Errors
-    /// There are such options, although the command uses no service.
-    fn ask_no_service(&self) -> Result<(), Usage> {
+    /// An option for such calls is given.
+    fn reject_service_options(&self) -> Result<(), UsageError> {
         if self.service.is_none() && self.client.is_default() {
             return Ok(());
         }
-        let text = "--service and the options of connections have no meaning here: this command asks no naming service";
-        Err(Usage(text.to_owned()))
+        let text = "--service and the options for connections cannot be used here: this command calls no naming service";
+        Err(UsageError(text.to_owned()))
     }
 }
 
-async fn on(orb: &Orb, args: &NamesArgs, output: &Output) -> anyhow::Result<Verdict> {
+async fn run_client(orb: &Orb, args: &NamesArgs, output: &Output) -> anyhow::Result<Verdict> {
     let names = service(orb, args.service.as_deref()).await?;
     match &args.command {
         NamesCommand::List { name, long, bounds } => {
-            let inside = inside(&names, name.as_deref()).await?;
-            return list::run(&inside, *long, bounds.start(), output).await;
+            let context = context(&names, name.as_deref()).await?;
+            return list::run(&context, *long, bounds.start(), output).await;
         }
         NamesCommand::Tree { name, depth, bounds } => {
-            let inside = inside(&names, name.as_deref()).await?;
-            return tree::run(inside, *depth, bounds.start(), output).await;
+            let context = context(&names, name.as_deref()).await?;
+            return tree::run(context, *depth, bounds.start(), output).await;
         }
         NamesCommand::Resolve { name } => {
             let object: ObjectRef = names.resolve(name).await?;
-            let found = Found { reference: object.to_string(), type_id: object.repository_id().to_owned() };
-            output.show(&found, |found| vec![Node::new("", &found.reference)])?;
+            let resolved =
+                Resolved { reference: object.to_string(), type_id: object.repository_id().to_owned() };
+            output.show(&resolved, |resolved| vec![Node::new("", &resolved.reference)])?;
         }
         NamesCommand::Bind { name, target, replace, parents, context, seconds } => {
             let url = target::read(target)?.to_string();
             if let (true, Some(parent)) = (*parents, parent(name)) {
                 names.make_contexts(parent).await?;
             }
-            let done = bind(orb, &names, name, &url, (*replace, *context, *seconds)).await;
-            done.map_err(without_parents)?;
+            let result = bind(orb, &names, name, &url, (*replace, *context, *seconds)).await;
+            result.map_err(add_parents_hint)?;
         }
         NamesCommand::Make { name } => drop(names.make_contexts(name).await?),
         NamesCommand::Unbind { name } => names.unbind(name).await?,
         NamesCommand::Watch(watch) => {
-            let inside = inside(&names, watch.name.as_deref()).await?;
-            return watch::run(&inside, watch, args.client.timeout, output).await;
+            let context = context(&names, watch.name.as_deref()).await?;
+            return watch::run(&context, watch, args.client.timeout, output).await;
         }
         NamesCommand::Status => {
-            let status = status::Status::of(&names).await?;
+            let status = status::Status::query(&names).await?;
             output.show(&status, status::Status::nodes)?;
             return Ok(if status.current { Verdict::Good } else { Verdict::Bad });
         }
-        // These commands use no service.
+        // Handled by the caller.
         NamesCommand::Serve(_) | NamesCommand::Repair { .. } => {}
     }
     Ok(Verdict::Good)
 }
 
-/// Converts the exceptions of `bind_for`, using the name.
-fn raised(name: &str, error: BindForError) -> NamingError {
+/// Converts an exception of `bind_for` to the error type of the other operations.
+fn naming_error(name: &str, error: BindForError) -> NamingError {
     let name = name.to_owned();
     match error {
         BindForError::NotFound(error) => {
@@ -227,8 +227,7 @@ fn raised(name: &str, error: BindForError) -> NamingError {
     }
 }
 
-/// Binds a name: replacing an existing binding or not, as a context or an object, and optionally for a number
-/// of seconds.
+/// Binds a name. The tuple is `--replace`, `--context` and `--for`.
 async fn bind(
     orb: &Orb,
     names: &Naming,
@@ -238,8 +237,9 @@ async fn bind(
 ) -> anyhow::Result<()> {
     if let Some(seconds) = seconds {
         let bound: ObjectRef = orb.resolve_unchecked(url).await?;
-        let done = status::balanced(names).await?.bind_for(&parse_name(name)?, bound, seconds).await;
-        return Ok(done.map_err(|error| raised(name, error))?);
+        let context = status::balanced(names).await?;
+        let result = context.bind_for(&parse_name(name)?, bound, seconds).await;
+        return Ok(result.map_err(|error| naming_error(name, error))?);
     }
     if context {
         let bound: NamingContextRef = orb.resolve(url).await?;
@@ -255,44 +255,48 @@ async fn bind(
     Ok(())
 }
 
-/// Adds a hint about the option that creates missing contexts, if one is missing.
-fn without_parents(error: anyhow::Error) -> anyhow::Error {
+/// Adds a hint about `--parents` if a context in the name is missing.
+fn add_parents_hint(error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref().and_then(NamingError::missing_context) {
-        Some(_) => hinted(error, "--parents makes the contexts on the way"),
+        Some(_) => with_hint(error, "--parents creates the missing contexts"),
         None => error,
     }
 }
 
+/// Returns the naming service of the option `--service`, or the default one.
 async fn service(orb: &Orb, service: Option<&str>) -> anyhow::Result<Naming> {
     let found = match service {
         Some(text) => Naming::new(orb.resolve(&target::read(text)?.to_string()).await?),
-        None => {
-            orb.naming().await.map_err(|error| hinted(error, "--service says where a naming service is"))?
-        }
+        None => orb
+            .naming()
+            .await
+            .map_err(|error| with_hint(error, "--service selects another naming service"))?,
     };
     Ok(found)
 }
 
-async fn inside(names: &Naming, name: Option<&str>) -> anyhow::Result<Naming> {
+/// Returns the context of this name, by default the root context.
+async fn context(names: &Naming, name: Option<&str>) -> anyhow::Result<Naming> {
     Ok(match name {
         None | Some("") => names.clone(),
         Some(name) => names.enter(name).await?,
     })
 }
 
-/// Returns a name without its last part. Escaped separators do not count.
+/// Returns a name without its last component. Escaped separators do not count.
 fn parent(name: &str) -> Option<&str> {
-    let octets = name.as_bytes();
-    let separator = |at: &usize| {
-        let before = octets.get(..*at).unwrap_or_default();
-        let escapes = before.iter().rev().take_while(|octet| **octet == b'\\').count();
-        octets.get(*at) == Some(&b'/') && escapes % 2 == 0
+    let bytes = name.as_bytes();
+    let is_separator = |position: &usize| {
+        let before = bytes.get(..*position).unwrap_or_default();
+        let escapes = before.iter().rev().take_while(|byte| **byte == b'\\').count();
+        bytes.get(*position) == Some(&b'/') && escapes % 2 == 0
     };
-    (0..octets.len()).rev().find(separator).and_then(|at| name.get(..at))
+    (0..bytes.len()).rev().find(is_separator).and_then(|end| name.get(..end))
 }
 
+/// The result of `zorb names resolve`.
 #[derive(Debug, Serialize)]
-struct Found {
+struct Resolved {
     reference: String,
     type_id: String,
 }
@@ -302,7 +306,7 @@ mod tests {
     use super::parent;
 
     #[test]
-    fn the_parent_of_a_name_is_all_but_its_last_part() {
+    fn the_parent_of_a_name_lacks_only_the_last_component() {
         assert_eq!(parent("a/b.c/d"), Some("a/b.c"));
         assert_eq!(parent("a"), None);
         assert_eq!(parent(r"a\/b"), None);

@@ -10,8 +10,8 @@ use cos_naming::store::{DiskStore, MemoryStore, Store};
 use serde::Serialize;
 use zorb::prelude::*;
 
-use crate::client::ended;
-use crate::failure::hinted;
+use crate::client::termination_signal;
+use crate::failure::with_hint;
 use crate::limits::MessageSize;
 use crate::output::{Node, Output, Tone};
 use crate::{Verdict, log, start};
@@ -19,28 +19,28 @@ use crate::{Verdict, log, start};
 /// Options of `zorb names serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Where to listen: iiop://HOST:PORT, unix:PATH; may be given again
+    /// The address to listen at: iiop://HOST:PORT or unix:PATH; may be repeated
     #[arg(long, value_name = "URL", default_value = "iiop://127.0.0.1:2809")]
     listen: Vec<String>,
-    /// The host that references name, where it is another than that of --listen
+    /// The host in references, if it differs from that of --listen; may be repeated
     #[arg(long, value_name = "HOST[:PORT]")]
     publish: Vec<String>,
-    /// The file of the names (default: zorb/names.redb among this user's data)
+    /// The file of the names (default: zorb/names.redb in the data directory of the user)
     #[arg(long, value_name = "FILE", conflicts_with = "memory")]
     store: Option<PathBuf>,
-    /// Keep names in memory alone: they are gone with the process
+    /// Keep the names in memory only; they are lost when the process ends
     #[arg(long)]
     memory: bool,
     #[cfg(feature = "etcd")]
     #[command(flatten)]
     etcd: super::etcd::EtcdArgs,
-    /// Write the reference of the first context to a file, for programs that are given one
+    /// Write the reference of the root context to a file
     #[arg(long, value_name = "FILE")]
     ior: Option<PathBuf>,
-    /// Open an HTTP endpoint that shows what the server is doing, for browsers, Prometheus and zorb top
+    /// Open an HTTP endpoint with the state of the server, for browsers, Prometheus and `zorb top`
     #[arg(long, value_name = "HOST:PORT")]
     admin: Option<String>,
-    /// Answer Java programs that are given -ORBInitialHost and -ORBInitialPort (Sun's bootstrap protocol)
+    /// Support Java programs with -ORBInitialHost and -ORBInitialPort (Sun's bootstrap protocol)
     #[arg(long)]
     bootstrap: bool,
     #[command(flatten)]
@@ -52,58 +52,58 @@ pub(crate) struct ServeArgs {
 
 /// The properties of the running service.
 #[derive(Debug, Serialize)]
-struct Served {
+struct ServiceInfo {
     urls: Vec<String>,
     reference: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     store: Option<PathBuf>,
-    /// No other machine can reach it.
+    /// True if no other machine can reach the service.
     local: bool,
 }
 
 /// The result of a repair.
 #[derive(Debug, Serialize)]
-struct Repair {
+struct RepairReport {
     contexts: u64,
     bindings: u64,
-    /// Number of lost bindings, if the damaged file contains their total number.
+    /// The number of lost bindings, if it is known.
     lost: Option<u64>,
-    /// The names come from the journal next to the file.
+    /// True if all names come from the journal.
     from_journal: bool,
     damaged: PathBuf,
 }
 
-/// Serves names until a signal ends it.
+/// Serves names until a signal arrives.
 ///
 /// # Errors
 /// The address is in use, the store is in use or corrupt, or output fails.
 pub(super) fn run(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
-    output.never_block()?;
+    output.make_nonblocking()?;
     log::start();
-    start::threads(None)?.block_on(begin(args, output))
+    start::runtime(None)?.block_on(begin(args, output))
 }
 
-/// Saves the readable part of a damaged store.
+/// Recreates a damaged file of names.
 ///
 /// # Errors
-/// Nothing can be saved, or output fails.
+/// No names can be recovered, or output fails.
 pub(super) fn repair(file: &Path, output: &Output) -> anyhow::Result<Verdict> {
-    let repaired = DiskStore::repair(file)?;
-    let found = Repair {
-        contexts: repaired.contexts,
-        bindings: repaired.bindings,
-        lost: repaired.lost,
-        from_journal: repaired.from_journal,
-        damaged: repaired.damaged,
+    let summary = DiskStore::repair(file)?;
+    let report = RepairReport {
+        contexts: summary.contexts,
+        bindings: summary.bindings,
+        lost: summary.lost_bindings,
+        from_journal: summary.from_journal,
+        damaged: summary.damaged_file,
     };
-    output.show(&found, |found| {
-        let lost = found.lost.map_or("not known".to_owned(), |lost| lost.to_string());
+    output.show(&report, |report| {
+        let lost = report.lost.map_or("unknown".to_owned(), |lost| lost.to_string());
         vec![
-            Node::new("contexts", found.contexts.to_string()),
-            Node::new("bindings", found.bindings.to_string()),
-            Node::new("lost", lost).tone(if found.lost == Some(0) { Tone::Good } else { Tone::Doubtful }),
-            Node::new("from", if found.from_journal { "the journal" } else { "the file" }),
-            Node::new("damaged", found.damaged.display().to_string()),
+            Node::new("contexts", report.contexts.to_string()),
+            Node::new("bindings", report.bindings.to_string()),
+            Node::new("lost", lost).tone(if report.lost == Some(0) { Tone::Good } else { Tone::Doubtful }),
+            Node::new("from", if report.from_journal { "the journal" } else { "the file" }),
+            Node::new("damaged", report.damaged.display().to_string()),
         ]
     })?;
     Ok(Verdict::Good)
@@ -112,9 +112,9 @@ pub(super) fn repair(file: &Path, output: &Output) -> anyhow::Result<Verdict> {
 async fn begin(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
     let (mut builder, rest) = Orb::from_args(args.orb.iter().cloned())?;
     if let Some(unknown) = rest.first() {
-        bail!("{unknown} is no -ORB option");
+        bail!("{unknown} is not an -ORB option");
     }
-    builder = args.size.of(builder)?;
+    builder = args.size.apply(builder)?;
     for url in &args.listen {
         builder = builder.listen(url);
     }
@@ -127,12 +127,12 @@ async fn begin(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
     #[cfg(feature = "etcd")]
     if let Some(config) = args.etcd.config()? {
         let store = cos_naming::store::EtcdStore::connect(config).await?;
-        return serve(builder, store, Some(&args.etcd.place()), args, output).await;
+        return serve(builder, store, Some(&args.etcd.location()), args, output).await;
     }
     let store = match (args.memory, &args.store) {
         (true, _) => None,
         (false, Some(path)) => Some(path.clone()),
-        (false, None) => Some(usual_store()?),
+        (false, None) => Some(default_store()?),
     };
     match &store {
         None => serve(builder, MemoryStore::new(), None, args, output).await,
@@ -140,7 +140,7 @@ async fn begin(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
     }
 }
 
-/// Serves an open store. The server does not listen before that, so early clients retry.
+/// Serves an open store. The server does not listen before the store is open, so early clients retry.
 async fn serve<S: Store>(
     builder: zorb::OrbBuilder,
     store: S,
@@ -149,18 +149,18 @@ async fn serve<S: Store>(
     output: &Output,
 ) -> anyhow::Result<Verdict> {
     let store = Arc::new(store);
-    // Requests are held until the first context exists. OBJECT_NOT_EXIST would tell clients that it is
-    // permanently gone.
+    // Requests are held until the root context exists. OBJECT_NOT_EXIST would mean that it never will.
     let built = builder.start_paused().build().await;
-    let hint = "another naming service may be there: --listen takes another port";
-    let orb = built.map_err(|error| hinted(error, hint))?;
-    let served = present(&orb, store, path, args, output).await;
-    // Even after a failure: clients whose requests are held learn that they were not executed.
+    let hint = "another naming service may use the port; --listen selects another one";
+    let orb = built.map_err(|error| with_hint(error, hint))?;
+    let result = serve_until_signal(&orb, store, path, args, output).await;
+    // Also after a failure, so that clients of held requests are informed that they were not executed.
     orb.shutdown().await;
-    served
+    result
 }
 
-async fn present<S: Store>(
+/// Serves names, and prints the addresses and references.
+async fn serve_until_signal<S: Store>(
     orb: &Orb,
     store: Arc<S>,
     path: Option<&Path>,
@@ -171,35 +171,34 @@ async fn present<S: Store>(
     orb.add_health_check(move || health.upgrade().and_then(|store| store.problem()));
     let server = Server::builder(store).bootstrap(args.bootstrap).serve(orb)?;
     orb.resume();
-    start::serves();
+    start::set_serving();
     let reference = server.root().as_object().to_string();
     if let Some(file) = &args.ior {
         std::fs::write(file, format!("{reference}\n"))
             .with_context(|| format!("cannot write {}", file.display()))?;
     }
     let endpoints = orb.endpoints();
-    let served = Served {
+    let info = ServiceInfo {
         urls: server.root().to_corbaloc().into_iter().collect(),
         reference,
         store: path.map(Path::to_owned),
         local: endpoints.iter().all(|endpoint| is_local(endpoint)) && args.publish.is_empty(),
     };
-    let over = ended()?;
-    output.admin_at(orb);
-    output.show(&served, Served::tree)?;
-    over.await;
+    let signal = termination_signal()?;
+    output.print_admin_address(orb);
+    output.show(&info, ServiceInfo::tree)?;
+    signal.await;
     orb.shutdown().await;
     drop(server);
     Ok(Verdict::Good)
 }
 
 /// Returns the default location of the store, according to the XDG Base Directory Specification.
-fn usual_store() -> anyhow::Result<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let data = set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")));
-    let folder =
-        data.context("neither XDG_DATA_HOME nor HOME is set: --store says where to keep names")?.join("zorb");
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+fn default_store() -> anyhow::Result<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let data = variable("XDG_DATA_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/share")));
+    let folder = data.context("neither XDG_DATA_HOME nor HOME is set; use --store FILE")?.join("zorb");
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     Ok(folder.join("names.redb"))
 }
 
@@ -210,20 +209,22 @@ fn is_local(endpoint: &str) -> bool {
         || ["127.", "[::1]", "localhost"].iter().any(|host| address.starts_with(host))
 }
 
-impl Served {
+impl ServiceInfo {
     fn tree(&self) -> Vec<Node> {
         let mut nodes: Vec<Node> =
-            self.urls.iter().map(|url| Node::new("names at", url).tone(Tone::Head)).collect();
-        let kept =
-            self.store.as_ref().map_or("in memory: they are gone with this process".to_owned(), |path| {
+            self.urls.iter().map(|url| Node::new("listening on", url).tone(Tone::Head)).collect();
+        let store = self
+            .store
+            .as_ref()
+            .map_or("memory; the names are lost when this process ends".to_owned(), |path| {
                 path.display().to_string()
             });
-        nodes.push(Node::new("kept in", kept));
+        nodes.push(Node::new("stored in", store));
         if self.local {
-            let how = "this machine alone; --listen iiop://0.0.0.0:2809 --publish HOST serves others";
-            nodes.push(Node::new("for", how).tone(Tone::Doubtful));
+            let access = "this machine only; use --listen iiop://0.0.0.0:2809 --publish HOST for others";
+            nodes.push(Node::new("access", access).tone(Tone::Doubtful));
         }
-        nodes.push(Node::new("ends by", "Ctrl-C"));
+        nodes.push(Node::new("stop with", "Ctrl-C"));
         nodes
     }
 }

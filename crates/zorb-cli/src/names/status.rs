@@ -11,15 +11,15 @@ use crate::output::{Node, Tone};
 /// The status of a service.
 #[derive(Debug, Serialize)]
 pub(super) struct Status {
-    /// Whether it knows the latest state of its names.
+    /// Whether the names of the service are up to date.
     pub(super) current: bool,
-    /// Seconds since its storage became unreachable.
+    /// For how many seconds the storage has been unavailable.
     away_for: u32,
     iterators: u32,
 }
 
 impl Status {
-    pub(super) async fn of(names: &Naming) -> anyhow::Result<Self> {
+    pub(super) async fn query(names: &Naming) -> anyhow::Result<Self> {
         let State { current, away_for, iterators } = balanced(names).await?.state().await?;
         Ok(Self { current, away_for, iterators })
     }
@@ -28,14 +28,15 @@ impl Status {
         let names = if self.current {
             Node::new("names", "current").tone(Tone::Good)
         } else {
-            let away = format!("read from memory: what keeps them has been away for {} s", self.away_for);
-            Node::new("names", away).tone(Tone::Bad)
+            let outdated =
+                format!("may be outdated: the storage has been unavailable for {} s", self.away_for);
+            Node::new("names", outdated).tone(Tone::Bad)
         };
         vec![names, Node::new("iterators", self.iterators.to_string())]
     }
 }
 
-/// Returns the context with zorb's extensions of the OMG interface.
+/// Returns the context with the interface that zorb's naming service adds.
 pub(super) async fn balanced(names: &Naming) -> anyhow::Result<BalancedContextRef> {
-    names.context().narrow().await.context("the naming service is none of zorb")
+    names.context().narrow().await.context("the naming service is not one of zorb")
 }

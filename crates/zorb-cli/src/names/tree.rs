@@ -1,4 +1,4 @@
-//! `zorb names tree`: all names below a context, written incrementally.
+//! `zorb names tree`: prints all names below a context incrementally.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::Write;
@@ -10,44 +10,45 @@ use tokio::task::JoinHandle;
 use zorb::cos_naming::{BindingType, Listing, Naming, NamingContextRef};
 use zorb::prelude::*;
 
-use super::bounds::{Left, Stop};
-use super::lines::Lines;
+use super::bounds::{RemainingBounds, StopReason};
+use super::lines::ListWriter;
 use crate::Verdict;
-use crate::limits::in_options;
+use crate::limits::with_program_options;
 use crate::output::{Node, Output, Tone};
 
-/// Maximum number of contexts of a page that are queried ahead of their turn, so that the timeouts of
-/// unreachable ones overlap.
-const AHEAD: usize = 32;
-/// Maximum bytes of a context's names that are kept until its turn. Larger contexts are queried again.
-const KEPT: usize = 64 << 10;
-/// Maximum bytes of keys and addresses of visited contexts.
-const MAX_SEEN: usize = 64 << 20;
+/// The maximum number of contexts that are queried concurrently, so that the timeouts of unreachable contexts
+/// overlap.
+const MAX_PREFETCHED: usize = 32;
+/// The maximum size of the first page of a prefetched context. A larger page is requested again later.
+const MAX_PREFETCHED_BYTES: usize = 64 << 10;
+/// The maximum total size of the keys and addresses of visited contexts.
+const MAX_VISITED_BYTES: usize = 64 << 20;
 
-const SEEN: &str = "told before: a context in a circle, or one with several names";
+const ALREADY_LISTED: &str = "already listed: the context is bound in a cycle, or has several names";
 
 type Page = Vec<(String, BindingType)>;
 
-/// A queried context, with its first page if it was kept.
-struct Opened {
+/// A prefetched context.
+struct OpenContext {
     names: Naming,
     listing: Listing,
-    first: Option<Page>,
+    /// The first page, unless it was too large.
+    first_page: Option<Page>,
 }
 
-type Opening = JoinHandle<Result<Opened, String>>;
+type PrefetchTask = JoinHandle<Result<OpenContext, String>>;
 
-/// The state of the traversal.
-struct Walk<'a, W: Write> {
+/// Prints a tree of contexts.
+struct TreePrinter<'a, W: Write> {
     depth: u32,
-    left: &'a mut Left,
-    lines: &'a mut Lines<W>,
-    seen: Seen,
-    asking: Arc<Semaphore>,
-    /// Everything was listed, except contexts that were already listed.
-    whole: bool,
-    /// The reason for the end was already printed.
-    ended: bool,
+    remaining: &'a mut RemainingBounds,
+    lines: &'a mut ListWriter<W>,
+    visited: VisitedContexts,
+    prefetch_slots: Arc<Semaphore>,
+    /// True if every context was listed at least once.
+    is_complete: bool,
+    /// True if the reason for an early end was already printed.
+    is_end_printed: bool,
 }
 
 /// Lists all contexts below a context, `depth` levels deep.
@@ -57,196 +58,209 @@ struct Walk<'a, W: Write> {
 pub(super) async fn run(
     names: Naming,
     depth: u32,
-    mut left: Left,
+    mut remaining: RemainingBounds,
     output: &Output,
 ) -> anyhow::Result<Verdict> {
-    let mut lines = Lines::new(output);
-    let mut walk = Walk {
+    let mut lines = ListWriter::new(output);
+    let mut printer = TreePrinter {
         depth,
-        left: &mut left,
+        remaining: &mut remaining,
         lines: &mut lines,
-        seen: Seen::default(),
-        asking: Arc::new(Semaphore::new(AHEAD)),
-        whole: true,
-        ended: false,
+        visited: VisitedContexts::default(),
+        prefetch_slots: Arc::new(Semaphore::new(MAX_PREFETCHED)),
+        is_complete: true,
+        is_end_printed: false,
     };
     let listing = names.list();
-    let stopped = walk.enter(Opened { names, listing, first: None }, 0).await;
-    let whole = walk.whole && stopped.is_ok();
-    lines.done()?;
+    let result = printer.print_context(OpenContext { names, listing, first_page: None }, 0).await;
+    let is_complete = printer.is_complete && result.is_ok();
+    lines.finish()?;
     // A reader that closes the pipe early is not a failure.
-    Ok(if whole || stopped == Err(Stop::Closed) { Verdict::Good } else { Verdict::Bad })
+    Ok(if is_complete || result == Err(StopReason::Closed) { Verdict::Good } else { Verdict::Bad })
 }
 
-impl<W: Write> Walk<'_, W> {
-    /// Lists a context. Open lists are closed in any case.
-    fn enter(&mut self, opened: Opened, level: u32) -> Pin<Box<dyn Future<Output = Result<(), Stop>> + '_>> {
+impl<W: Write> TreePrinter<'_, W> {
+    /// Prints a context. Also closes its list after an error.
+    fn print_context(
+        &mut self,
+        context: OpenContext,
+        level: u32,
+    ) -> Pin<Box<dyn Future<Output = Result<(), StopReason>> + '_>> {
         Box::pin(async move {
             self.lines.json(r#"{"bindings":"#);
-            self.lines.begin();
-            let done = self.pages(opened, level).await;
-            self.lines.end();
-            let missing = match &done {
+            self.lines.begin_list();
+            let result = self.print_pages(context, level).await;
+            self.lines.end_list();
+            let reason = match &result {
                 Ok(None) => None,
-                Ok(Some(why)) => Some(why.clone()),
-                Err(stop) => self.left.text(*stop),
+                Ok(Some(reason)) => Some(reason.clone()),
+                Err(stop) => self.remaining.message(*stop),
             };
-            if let Some(why) = missing {
-                self.whole &= why == SEEN;
-                let text = serde_json::to_string(&why).unwrap_or_default();
+            if let Some(reason) = reason {
+                self.is_complete &= reason == ALREADY_LISTED;
+                let text = serde_json::to_string(&reason).unwrap_or_default();
                 self.lines.json(&format!(r#","missing":{text}"#));
-                self.missing(&why, done.is_err());
+                self.print_omission(&reason, result.is_err());
             }
             self.lines.json("}");
-            done.map(drop)
+            result.map(drop)
         })
     }
 
-    /// Prints in text the reason why names are missing, at their position. A reason that ends the whole
-    /// output is printed once.
-    fn missing(&mut self, why: &str, is_end: bool) {
-        if !std::mem::replace(&mut self.ended, is_end) {
-            self.lines.inside(&Node::new("...", why).tone(Tone::Doubtful));
+    /// Prints in text output why names are missing at this position. A reason that ends the whole output
+    /// (`is_end`) is printed only once.
+    fn print_omission(&mut self, reason: &str, is_end: bool) {
+        if !std::mem::replace(&mut self.is_end_printed, is_end) {
+            self.lines.nested_node(&Node::new("...", reason).tone(Tone::Doubtful));
         }
     }
 
-    /// Lists the pages of a context. `Some` is the reason why its content is missing or incomplete.
-    async fn pages(&mut self, opened: Opened, level: u32) -> Result<Option<String>, Stop> {
-        let Opened { names, mut listing, mut first } = opened;
-        if let Some(why) = self.refused(names.context(), level) {
-            return Ok(Some(why));
+    /// Prints the bindings of a context. `Some` is the reason why bindings are missing.
+    async fn print_pages(&mut self, context: OpenContext, level: u32) -> Result<Option<String>, StopReason> {
+        let OpenContext { names, mut listing, mut first_page } = context;
+        if let Some(reason) = self.omission_reason(names.context(), level) {
+            return Ok(Some(reason));
         }
-        let done = loop {
-            let mut page = match first.take() {
+        let stop = loop {
+            let mut page = match first_page.take() {
                 Some(page) => page,
                 None if listing.is_done() => return Ok(None),
-                None => match self.left.within(listing.page()).await {
+                None => match self.remaining.within(listing.page()).await {
                     Ok(Ok(page)) => page,
-                    Ok(Err(error)) => return Ok(Some(in_options(&error.to_string()).into_owned())),
+                    Ok(Err(error)) => return Ok(Some(with_program_options(&error.to_string()).into_owned())),
                     Err(stop) => break stop,
                 },
             };
             page.sort_by(|a, b| a.0.cmp(&b.0));
-            let answer = self.left.answer(page.len());
-            if let Err(stop) = self.page(&names, page, level).await.and(answer) {
+            let count = self.remaining.count_page(page.len());
+            if let Err(stop) = self.print_page(&names, page, level).await.and(count) {
                 break stop;
             }
         };
-        // Lets the service release its iterator. If the call fails, the service releases it by itself.
-        let _ = self.left.within(listing.close()).await;
-        Err(done)
+        // Releases the iterator of the service. If the call fails, the service releases it later.
+        let _ = self.remaining.within(listing.close()).await;
+        Err(stop)
     }
 
-    /// Returns the reason why a context is not listed.
-    fn refused(&mut self, context: &NamingContextRef, level: u32) -> Option<String> {
-        match self.seen.insert(context) {
-            Some(true) if level >= self.depth => Some(format!("{level} levels are told (--depth)")),
+    /// Returns the reason why a context is not listed, if any. Otherwise, marks it as visited.
+    fn omission_reason(&mut self, context: &NamingContextRef, level: u32) -> Option<String> {
+        match self.visited.insert(context) {
+            Some(true) if level >= self.depth => Some(format!("only {level} levels are listed (--depth)")),
             Some(true) => None,
-            Some(false) => Some(SEEN.to_owned()),
-            None => Some(format!("references of contexts take more than {} MiB", MAX_SEEN >> 20)),
+            Some(false) => Some(ALREADY_LISTED.to_owned()),
+            None => {
+                Some(format!("the references of contexts take more than {} MiB", MAX_VISITED_BYTES >> 20))
+            }
         }
     }
 
-    /// Lists a page, and the contexts in it.
-    async fn page(&mut self, names: &Naming, page: Page, level: u32) -> Result<(), Stop> {
-        let contexts: Vec<String> = page
+    /// Prints a page, including the contents of its contexts.
+    async fn print_page(&mut self, names: &Naming, page: Page, level: u32) -> Result<(), StopReason> {
+        let context_names: Vec<String> = page
             .iter()
             .filter(|(_, kind)| *kind == BindingType::Ncontext)
             .map(|(name, _)| name.clone())
             .collect();
-        let mut waiting = contexts.into_iter();
-        let mut opening: Ahead = Ahead::default();
+        let mut context_names = context_names.into_iter();
+        let mut prefetched = PrefetchQueue::default();
         for (name, kind) in page {
-            self.left.binding()?;
-            while opening.0.len() < AHEAD
-                && let Some(next) = waiting.next()
+            self.remaining.count_binding()?;
+            while prefetched.0.len() < MAX_PREFETCHED
+                && let Some(next) = context_names.next()
             {
-                let lists = level + 1 < self.depth;
-                opening.0.push_back(tokio::spawn(open(names.clone(), next, lists, Arc::clone(&self.asking))));
+                let with_page = level + 1 < self.depth;
+                let slots = Arc::clone(&self.prefetch_slots);
+                prefetched.0.push_back(tokio::spawn(prefetch(names.clone(), next, with_page, slots)));
             }
             if kind == BindingType::Nobject {
                 self.lines.item(&serde_json::json!({ "name": name }), || Node::new(&name, ""));
                 continue;
             }
             let text = serde_json::to_string(&name).unwrap_or_default();
-            self.lines
-                .open_item(&format!(r#"{{"name":{text},"context":"#), || Node::new(format!("{name}/"), ""));
+            self.lines.begin_nested_item(&format!(r#"{{"name":{text},"context":"#), || {
+                Node::new(format!("{name}/"), "")
+            });
             self.lines.flush()?;
-            let stopped = match opening.0.pop_front() {
+            let result = match prefetched.0.pop_front() {
                 None => Ok(()),
-                Some(mut task) => match self.left.within(&mut task).await {
-                    Ok(Ok(Ok(opened))) => self.enter(opened, level + 1).await,
+                Some(mut task) => match self.remaining.within(&mut task).await {
+                    Ok(Ok(Ok(context))) => self.print_context(context, level + 1).await,
                     Ok(Ok(Err(error))) => {
-                        self.not_entered(&error, false);
+                        self.print_unread_context(&error, false);
                         Ok(())
                     }
                     // A task that panicked has already printed its message.
                     Ok(Err(_)) => Ok(()),
                     Err(stop) => {
                         task.abort();
-                        self.not_entered(&self.left.text(stop).unwrap_or_default(), true);
+                        self.print_unread_context(&self.remaining.message(stop).unwrap_or_default(), true);
                         Err(stop)
                     }
                 },
             };
             self.lines.json("}");
-            stopped?;
+            result?;
         }
         self.lines.flush()
     }
 
-    /// Prints that a context could not be entered.
-    fn not_entered(&mut self, why: &str, is_end: bool) {
-        self.whole = false;
-        let text = serde_json::to_string(why).unwrap_or_default();
+    /// Prints the reason why a context could not be read.
+    fn print_unread_context(&mut self, reason: &str, is_end: bool) {
+        self.is_complete = false;
+        let text = serde_json::to_string(reason).unwrap_or_default();
         self.lines.json(&format!(r#"{{"bindings":[],"missing":{text}}}"#));
-        self.missing(why, is_end);
+        self.print_omission(reason, is_end);
     }
 }
 
-/// Contexts that are being queried. Dropping it aborts pending queries.
+/// The contexts that are prefetched, in the order of their output. Dropping the queue aborts the tasks.
 #[derive(Default)]
-struct Ahead(VecDeque<Opening>);
+struct PrefetchQueue(VecDeque<PrefetchTask>);
 
-impl Drop for Ahead {
+impl Drop for PrefetchQueue {
     fn drop(&mut self) {
         self.0.iter().for_each(JoinHandle::abort);
     }
 }
 
-/// Queries a context and its first page.
-async fn open(names: Naming, name: String, lists: bool, asking: Arc<Semaphore>) -> Result<Opened, String> {
-    let _permit = asking.acquire().await.map_err(|error| error.to_string())?;
-    let said = |error: &dyn std::fmt::Display| in_options(&error.to_string()).into_owned();
-    let names = names.enter(&name).await.map_err(|error| said(&error))?;
+/// Resolves a context, and with `with_page` also requests its first page.
+async fn prefetch(
+    names: Naming,
+    name: String,
+    with_page: bool,
+    slots: Arc<Semaphore>,
+) -> Result<OpenContext, String> {
+    let _slot = slots.acquire().await.map_err(|error| error.to_string())?;
+    let message = |error: &dyn std::fmt::Display| with_program_options(&error.to_string()).into_owned();
+    let names = names.enter(&name).await.map_err(|error| message(&error))?;
     let mut listing = names.list();
-    let mut first = None;
-    if lists {
-        let page = listing.page().await.map_err(|error| said(&error))?;
-        if page.iter().map(|(name, _)| name.len() + size_of::<(String, BindingType)>()).sum::<usize>() <= KEPT
-        {
-            first = Some(page);
+    let mut first_page = None;
+    if with_page {
+        let page = listing.page().await.map_err(|error| message(&error))?;
+        let sizes = page.iter().map(|(name, _)| name.len() + size_of::<(String, BindingType)>());
+        if sizes.sum::<usize>() <= MAX_PREFETCHED_BYTES {
+            first_page = Some(page);
         } else {
             listing.close().await;
             listing = names.list();
         }
     }
-    Ok(Opened { names, listing, first })
+    Ok(OpenContext { names, listing, first_page })
 }
 
 /// Hosts and ports.
 type Addresses = Vec<(String, u16)>;
 
-/// The visited contexts, by their keys, each with its addresses. Needed because contexts can be bound in
-/// cycles.
+/// The visited contexts. They are recorded because contexts can be bound in cycles.
 #[derive(Default)]
-struct Seen {
+struct VisitedContexts {
+    /// For each object key, the addresses of the contexts with this key.
     contexts: HashMap<Box<[u8]>, Vec<Addresses>>,
     bytes: usize,
 }
 
-impl Seen {
-    /// Adds a context. Returns whether it is new; `None` if the memory limit is exceeded.
+impl VisitedContexts {
+    /// Adds a context. Returns whether it is new, or `None` if the contexts need too much memory.
     fn insert(&mut self, context: &NamingContextRef) -> Option<bool> {
         let ior = context.ior();
         let (key, addresses) = match ior.iiop_profile() {
@@ -263,7 +277,7 @@ impl Seen {
         }
         let hosts: usize = addresses.iter().map(|(host, _)| host.len() + size_of::<(String, u16)>()).sum();
         self.bytes += key.len() + hosts + 2 * size_of::<Vec<u8>>();
-        if self.bytes > MAX_SEEN {
+        if self.bytes > MAX_VISITED_BYTES {
             return None;
         }
         self.contexts.entry(key).or_default().push(addresses);
@@ -276,14 +290,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contexts_are_known_again_by_key_and_one_address() {
-        let mut seen = Seen::default();
+    fn contexts_with_the_same_key_and_one_common_address_are_the_same() {
+        let mut visited = VisitedContexts::default();
         let at = |hosts: &[&str]| hosts.iter().map(|host| ((*host).to_owned(), 1)).collect::<Vec<_>>();
-        assert_eq!(seen.insert_at(b"a"[..].into(), at(&["one", "two"])), Some(true));
-        assert_eq!(seen.insert_at(b"a"[..].into(), at(&["two"])), Some(false));
-        assert_eq!(seen.insert_at(b"a"[..].into(), at(&["three"])), Some(true));
-        assert_eq!(seen.insert_at(b"b"[..].into(), at(&["one"])), Some(true));
-        seen.bytes = MAX_SEEN;
-        assert_eq!(seen.insert_at(b"c"[..].into(), at(&["one"])), None);
+        assert_eq!(visited.insert_at(b"a"[..].into(), at(&["one", "two"])), Some(true));
+        assert_eq!(visited.insert_at(b"a"[..].into(), at(&["two"])), Some(false));
+        assert_eq!(visited.insert_at(b"a"[..].into(), at(&["three"])), Some(true));
+        assert_eq!(visited.insert_at(b"b"[..].into(), at(&["one"])), Some(true));
+        visited.bytes = MAX_VISITED_BYTES;
+        assert_eq!(visited.insert_at(b"c"[..].into(), at(&["one"])), None);
     }
 }

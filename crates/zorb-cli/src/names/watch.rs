@@ -1,4 +1,4 @@
-//! `zorb names watch`: prints changes of names, for any naming service.
+//! `zorb names watch`: prints changes of the names of any naming service, by polling it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -17,50 +17,51 @@ use zorb::prelude::*;
 use crate::output::{Output, escaped_json};
 use crate::{Verdict, options};
 
-/// Maximum number of names that are resolved concurrently.
-const TOGETHER: usize = 16;
+/// The maximum number of names that are resolved concurrently.
+const MAX_CONCURRENT_CALLS: usize = 16;
 
-/// Maximum duration of a scan of all names, in call timeouts, so that a slow service cannot block it forever.
-const CALLS: u32 = 12;
+/// The maximum duration of a scan of all names, as a multiple of the call timeout. Otherwise a slow service
+/// could block a scan forever.
+const MAX_SCAN_TIMEOUTS: u32 = 12;
 
 /// Options of `zorb names watch`.
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
-    /// The context below which names are watched; without it the first one
+    /// The context below which names are watched (default: the root context)
     #[arg(value_name = "NAME")]
     pub(super) name: Option<String>,
-    /// How long after a look at all names the next one begins
+    /// The pause between two scans of all names
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = options::duration)]
     interval: Duration,
-    /// Contexts within each other that are entered
+    /// The maximum number of levels of nested contexts
     #[arg(long, value_name = "LEVELS", default_value_t = 16)]
     depth: u32,
-    /// The most names that are watched
+    /// The maximum number of names that are watched
     #[arg(long, value_name = "NAMES", default_value_t = 10_000)]
     most: usize,
 }
 
-/// The object that a name is bound to.
+/// What a name is bound to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Bound {
+enum Binding {
     Context,
-    /// An object, by its reference; `None` if it is unknown or nil.
+    /// The reference of an object, or `None` if it is unknown or nil.
     Object(Option<String>),
-    /// A group of zorb, by its members.
+    /// The members of a group, which only the naming service of zorb has.
     Group(String),
 }
 
-/// All names at one time.
+/// The names that a scan found.
 #[derive(Debug, Default)]
-struct Look {
-    names: BTreeMap<String, Bound>,
+struct Scan {
+    names: BTreeMap<String, Binding>,
     /// Contexts that could not be read. Their previous content is assumed to be unchanged.
     unread: Vec<String>,
-    /// There are more or deeper names than are watched.
-    is_cut: bool,
+    /// True if names were omitted because of `--most` or `--depth`.
+    is_truncated: bool,
 }
 
-/// A line of the output.
+/// A line of the output. The names of variants and fields are the JSON keys.
 #[derive(Debug, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 enum Line<'a> {
@@ -102,7 +103,7 @@ impl Line<'_> {
             Self::Rebound { name, context, reference } => {
                 format!("rebound  {name}{}{}", slash(context), to(reference))
             }
-            Self::Away { error } => format!("the names can not be read, which is tried again: {error}"),
+            Self::Away { error } => format!("cannot read the names, retrying: {error}"),
             Self::Back => "the names can be read again".to_owned(),
         }
     }
@@ -118,45 +119,45 @@ pub(super) async fn run(
     timeout: Duration,
     output: &Output,
 ) -> anyhow::Result<Verdict> {
-    let over = crate::client::ended()?;
-    tokio::pin!(over);
-    let closed = closed()?;
+    let signal = crate::client::termination_signal()?;
+    tokio::pin!(signal);
+    let closed = output_closed()?;
     tokio::pin!(closed);
     let watch = Watch {
         names: names.clone(),
         groups: names.context().narrow().await.ok(),
         depth: args.depth,
         most: args.most,
-        time: timeout.saturating_mul(CALLS).max(args.interval),
+        max_scan_time: timeout.saturating_mul(MAX_SCAN_TIMEOUTS).max(args.interval),
     };
     let work = async {
-        let mut before = watch.look(&BTreeMap::new()).await?;
-        if before.is_cut {
-            output.remark("there are names that are not watched (--most, --depth)");
+        let mut before = watch.scan(&BTreeMap::new()).await?;
+        if before.is_truncated {
+            output.remark("some names are not watched (--most, --depth)");
         }
-        if !tell(output, &Line::Watching { names: before.names.len() })? {
+        if !write_line(output, &Line::Watching { names: before.names.len() })? {
             return Ok(());
         }
-        let mut away = false;
+        let mut is_unavailable = false;
         loop {
             tokio::time::sleep(args.interval).await;
-            match watch.look(&before.names).await {
+            match watch.scan(&before.names).await {
                 Ok(now) => {
-                    let back = std::mem::take(&mut away);
-                    if back && !tell(output, &Line::Back)? {
+                    let was_unavailable = std::mem::take(&mut is_unavailable);
+                    if was_unavailable && !write_line(output, &Line::Back)? {
                         return Ok(());
                     }
-                    let now = now.after(&before);
+                    let now = now.with_unread_names(&before);
                     for line in differences(&before.names, &now.names) {
-                        if !tell(output, &line)? {
+                        if !write_line(output, &line)? {
                             return Ok(());
                         }
                     }
                     before = now;
                 }
                 Err(error) => {
-                    if !std::mem::replace(&mut away, true)
-                        && !tell(output, &Line::Away { error: &format!("{error:#}") })?
+                    if !std::mem::replace(&mut is_unavailable, true)
+                        && !write_line(output, &Line::Away { error: &format!("{error:#}") })?
                     {
                         return Ok(());
                     }
@@ -165,17 +166,17 @@ pub(super) async fn run(
         }
     };
     tokio::select! {
-        done = work => done.map(|()| Verdict::Good),
-        () = &mut over => Ok(Verdict::Good),
+        result = work => result.map(|()| Verdict::Good),
+        () = &mut signal => Ok(Verdict::Good),
         () = &mut closed => Ok(Verdict::Good),
     }
 }
 
 /// Writes a line. Returns false if standard output is closed.
-fn tell(output: &Output, line: &Line<'_>) -> anyhow::Result<bool> {
+fn write_line(output: &Output, line: &Line<'_>) -> anyhow::Result<bool> {
     match (output.is_json(), line) {
         (true, _) => output.write(&(escaped_json(&serde_json::to_string(line)?) + "\n")),
-        // Lines that are not changes go to standard error, for people.
+        // In text output, only changes go to standard output.
         (false, Line::Watching { .. } | Line::Away { .. } | Line::Back) => {
             output.remark(&line.text());
             Ok(true)
@@ -184,12 +185,12 @@ fn tell(output: &Output, line: &Line<'_>) -> anyhow::Result<bool> {
     }
 }
 
-/// Completes when standard output is closed. Without changes nothing is written, so a failed write would not
-/// reveal it.
+/// Completes when standard output is closed. A failed write would reveal this too, but nothing is written
+/// without changes.
 ///
 /// # Errors
 /// The system cannot create a thread.
-fn closed() -> anyhow::Result<impl Future<Output = ()>> {
+fn output_closed() -> anyhow::Result<impl Future<Output = ()>> {
     let (close, closed) = tokio::sync::oneshot::channel::<()>();
     #[cfg(unix)]
     {
@@ -197,9 +198,9 @@ fn closed() -> anyhow::Result<impl Future<Output = ()>> {
         let thread = std::thread::Builder::new().name("zorb-watch".to_owned());
         let thread = thread.spawn(move || {
             let out = io::stdout();
-            // poll(2) reports errors and hang-ups without being asked. Files have neither.
-            let mut ends = [PollFd::new(&out, PollFlags::empty())];
-            while poll(&mut ends, None).is_err_and(|error| error == rustix::io::Errno::INTR) {}
+            // poll(2) always reports errors and hang-ups. It never returns if standard output is a file.
+            let mut descriptors = [PollFd::new(&out, PollFlags::empty())];
+            while poll(&mut descriptors, None).is_err_and(|error| error == rustix::io::Errno::INTR) {}
             let _ = close.send(());
         });
         thread.context("cannot start")?;
@@ -211,21 +212,25 @@ fn closed() -> anyhow::Result<impl Future<Output = ()>> {
     })
 }
 
-fn differences<'a>(before: &'a BTreeMap<String, Bound>, now: &'a BTreeMap<String, Bound>) -> Vec<Line<'a>> {
-    let is_context = |bound: &Bound| *bound == Bound::Context;
-    let reference = |bound: &'a Bound| match bound {
-        Bound::Object(reference) => reference.as_deref(),
-        Bound::Context | Bound::Group(_) => None,
+/// Returns a line for each name that differs between two scans.
+fn differences<'a>(
+    before: &'a BTreeMap<String, Binding>,
+    now: &'a BTreeMap<String, Binding>,
+) -> Vec<Line<'a>> {
+    let is_context = |bound: &Binding| *bound == Binding::Context;
+    let reference = |bound: &'a Binding| match bound {
+        Binding::Object(reference) => reference.as_deref(),
+        Binding::Context | Binding::Group(_) => None,
     };
-    let gone = before.iter().filter(|(name, _)| !now.contains_key(*name));
+    let unbound = before.iter().filter(|(name, _)| !now.contains_key(*name));
     let mut lines: Vec<Line<'a>> =
-        gone.map(|(name, bound)| Line::Unbound { name, context: is_context(bound) }).collect();
+        unbound.map(|(name, bound)| Line::Unbound { name, context: is_context(bound) }).collect();
     for (name, bound) in now {
         let (context, reference) = (is_context(bound), reference(bound));
         match before.get(name) {
             None => lines.push(Line::Bound { name, context, reference }),
-            // Only now it became known that this is a group.
-            Some(Bound::Object(_)) if matches!(bound, Bound::Group(_)) => {}
+            // The binding was a group before, but this was not known.
+            Some(Binding::Object(_)) if matches!(bound, Binding::Group(_)) => {}
             Some(other) if other != bound => lines.push(Line::Rebound { name, context, reference }),
             Some(_) => {}
         }
@@ -233,14 +238,14 @@ fn differences<'a>(before: &'a BTreeMap<String, Bound>, now: &'a BTreeMap<String
     lines
 }
 
-impl Look {
-    /// Adds the names of an earlier scan that this one did not reach.
-    fn after(mut self, before: &Self) -> Self {
+impl Scan {
+    /// Adds the names of an earlier scan that this scan could not read.
+    fn with_unread_names(mut self, before: &Self) -> Self {
         for (name, bound) in &before.names {
-            let below = |context: &String| {
+            let is_below = |context: &String| {
                 name.strip_prefix(context.as_str()).is_some_and(|rest| rest.starts_with('/'))
             };
-            if !self.names.contains_key(name) && (self.is_cut || self.unread.iter().any(below)) {
+            if !self.names.contains_key(name) && (self.is_truncated || self.unread.iter().any(is_below)) {
                 self.names.insert(name.clone(), bound.clone());
             }
         }
@@ -248,32 +253,32 @@ impl Look {
     }
 }
 
-/// The watched service and its limits.
+/// The watched service and the limits of scans.
 struct Watch {
     names: Naming,
-    /// The same service if it is one of zorb, whose names can refer to several objects.
+    /// The context with the interface for groups, if the service is one of zorb.
     groups: Option<BalancedContextRef>,
     depth: u32,
     most: usize,
-    time: Duration,
+    max_scan_time: Duration,
 }
 
 impl Watch {
-    /// Reads all names.
+    /// Reads all names. `before` are the names of the previous scan.
     ///
     /// # Errors
-    /// The first context cannot be read, or the scan takes too long.
-    async fn look(&self, before: &BTreeMap<String, Bound>) -> anyhow::Result<Look> {
-        let look = tokio::time::timeout(self.time, self.walk(before)).await;
-        look.with_context(|| {
-            format!("the service needs more than {:?} to tell its names (--timeout)", self.time)
+    /// The context at the top cannot be read, or the scan takes too long.
+    async fn scan(&self, before: &BTreeMap<String, Binding>) -> anyhow::Result<Scan> {
+        let scan = tokio::time::timeout(self.max_scan_time, self.scan_without_timeout(before)).await;
+        scan.with_context(|| {
+            format!("the service needs more than {:?} to list its names (--timeout)", self.max_scan_time)
         })?
     }
 
-    async fn walk(&self, before: &BTreeMap<String, Bound>) -> anyhow::Result<Look> {
-        let mut look = Look::default();
+    async fn scan_without_timeout(&self, before: &BTreeMap<String, Binding>) -> anyhow::Result<Scan> {
+        let mut scan = Scan::default();
         // Contexts can be bound in cycles.
-        let mut seen = HashSet::from([self.names.context().as_object().to_string()]);
+        let mut visited = HashSet::from([self.names.context().as_object().to_string()]);
         let mut contexts = vec![(String::new(), self.names.clone(), 0)];
         let mut objects = Vec::new();
         while let Some((path, names, level)) = contexts.pop() {
@@ -282,10 +287,10 @@ impl Watch {
                 let page = match listing.page().await {
                     Ok(page) => page,
                     Err(error) if path.is_empty() => return Err(error.into()),
-                    // The context was destroyed between two calls.
+                    // The context was destroyed during the scan.
                     Err(error) if error.kind == SystemExceptionKind::ObjectNotExist => break,
                     Err(_) => {
-                        look.unread.push(path.clone());
+                        scan.unread.push(path.clone());
                         break;
                     }
                 };
@@ -293,82 +298,85 @@ impl Watch {
                     break;
                 }
                 for (name, kind) in page {
-                    if look.names.len() >= self.most {
-                        look.is_cut = true;
+                    if scan.names.len() >= self.most {
+                        scan.is_truncated = true;
                         break;
                     }
-                    let whole = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
+                    let full_name = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
                     if kind == BindingType::Nobject {
-                        look.names.insert(whole.clone(), Bound::Object(None));
-                        objects.push(whole);
+                        scan.names.insert(full_name.clone(), Binding::Object(None));
+                        objects.push(full_name);
                         continue;
                     }
-                    look.names.insert(whole.clone(), Bound::Context);
+                    scan.names.insert(full_name.clone(), Binding::Context);
                     if level + 1 >= self.depth {
-                        look.is_cut = true;
+                        scan.is_truncated = true;
                         continue;
                     }
                     match names.enter(&name).await {
-                        Ok(inside) if seen.insert(inside.context().as_object().to_string()) => {
-                            contexts.push((whole, inside, level + 1));
+                        Ok(context) if visited.insert(context.context().as_object().to_string()) => {
+                            contexts.push((full_name, context, level + 1));
                         }
                         Ok(_) | Err(NamingError::NotFound { .. }) => {}
-                        Err(_) => look.unread.push(whole),
+                        Err(_) => scan.unread.push(full_name),
                     }
                 }
-                if look.names.len() >= self.most {
-                    look.is_cut = true;
+                if scan.names.len() >= self.most {
+                    scan.is_truncated = true;
                     break;
                 }
             }
         }
-        for some in objects.chunks(TOGETHER) {
-            let mut asked = JoinSet::new();
-            for name in some {
+        for chunk in objects.chunks(MAX_CONCURRENT_CALLS) {
+            let mut tasks = JoinSet::new();
+            for name in chunk {
                 let (names, groups) = (self.names.clone(), self.groups.clone());
-                let (name, known) = (name.clone(), before.get(name).cloned());
-                asked.spawn(async move { (bound(&names, groups.as_ref(), &name, known).await, name) });
+                let (name, previous) = (name.clone(), before.get(name).cloned());
+                tasks.spawn(async move {
+                    (current_binding(&names, groups.as_ref(), &name, previous).await, name)
+                });
             }
-            while let Some(done) = asked.join_next().await {
-                match done? {
-                    (Some(bound), name) => drop(look.names.insert(name, bound)),
-                    (None, name) => drop(look.names.remove(&name)),
+            while let Some(result) = tasks.join_next().await {
+                match result? {
+                    (Some(bound), name) => drop(scan.names.insert(name, bound)),
+                    (None, name) => drop(scan.names.remove(&name)),
                 }
             }
         }
-        Ok(look)
+        Ok(scan)
     }
 }
 
-/// Returns the current binding of a name; `None` if it is unbound. `known` is the previous binding.
-async fn bound(
+/// Returns the current binding of a name, or `None` if it is not bound any more. `previous` is the binding of
+/// the previous scan.
+async fn current_binding(
     names: &Naming,
     groups: Option<&BalancedContextRef>,
     name: &str,
-    known: Option<Bound>,
-) -> Option<Bound> {
-    if matches!(known, Some(Bound::Group(_)))
+    previous: Option<Binding>,
+) -> Option<Binding> {
+    if matches!(previous, Some(Binding::Group(_)))
         && let Some(Ok(members)) = members(groups, name).await
     {
-        return Some(Bound::Group(members));
+        return Some(Binding::Group(members));
     }
     let found = match names.resolve::<ObjectRef>(name).await {
-        Ok(object) => Bound::Object(Some(object.to_string())),
+        Ok(object) => Binding::Object(Some(object.to_string())),
         Err(NamingError::NotFound { .. }) => return None,
-        Err(NamingError::Nil(_)) => Bound::Object(None),
-        // Keep the previous binding instead of reporting a change that may not exist.
-        Err(_) => return Some(known.unwrap_or(Bound::Object(None))),
+        Err(NamingError::Nil(_)) => Binding::Object(None),
+        // The binding is unknown: reports no change.
+        Err(_) => return Some(previous.unwrap_or(Binding::Object(None))),
     };
-    // A name that resolves to different objects may be a group.
-    if known.as_ref().is_some_and(|known| *known != found)
+    // A group resolves to a different object each time.
+    if previous.as_ref().is_some_and(|previous| *previous != found)
         && let Some(Ok(members)) = members(groups, name).await
     {
-        return Some(Bound::Group(members));
+        return Some(Binding::Group(members));
     }
     Some(found)
 }
 
-/// Returns the members of a group as one text; `None` if the service is not one of zorb.
+/// Returns the members of a group as one text, or `None` if the service is not one of zorb.
 async fn members(groups: Option<&BalancedContextRef>, name: &str) -> Option<Result<String, MembersError>> {
     let name = parse_name(name).ok()?;
     let found = groups?.members(&name).await;
@@ -386,33 +394,34 @@ async fn members(groups: Option<&BalancedContextRef>, name: &str) -> Option<Resu
 mod tests {
     use super::*;
 
-    fn names(all: &[(&str, Bound)]) -> BTreeMap<String, Bound> {
+    fn names(all: &[(&str, Binding)]) -> BTreeMap<String, Binding> {
         all.iter().map(|(name, bound)| ((*name).to_owned(), bound.clone())).collect()
     }
 
-    fn object(text: &str) -> Bound {
-        Bound::Object(Some(text.to_owned()))
+    fn object(text: &str) -> Binding {
+        Binding::Object(Some(text.to_owned()))
     }
 
     #[test]
-    fn changes_are_what_differs_between_two_looks() {
+    fn changes_are_the_differences_between_two_scans() {
         let before =
-            names(&[("a", object("1")), ("b", object("1")), ("c", Bound::Context), ("g", object("1"))]);
-        let group = Bound::Group("m=1 n=2".to_owned());
-        let now = names(&[("a", object("2")), ("c", Bound::Context), ("d", Bound::Context), ("g", group)]);
+            names(&[("a", object("1")), ("b", object("1")), ("c", Binding::Context), ("g", object("1"))]);
+        let group = Binding::Group("m=1 n=2".to_owned());
+        let now =
+            names(&[("a", object("2")), ("c", Binding::Context), ("d", Binding::Context), ("g", group)]);
         let lines: Vec<_> = differences(&before, &now).iter().map(Line::text).collect();
         assert_eq!(lines, ["unbound  b", "rebound  a  2", "bound    d/"]);
     }
 
     #[test]
-    fn what_was_not_read_is_taken_to_be_as_before() {
-        let before = Look {
+    fn names_that_were_not_read_are_assumed_to_be_unchanged() {
+        let before = Scan {
             names: names(&[("a", object("1")), ("c/x", object("1")), ("cc/y", object("1"))]),
-            ..Look::default()
+            ..Scan::default()
         };
-        let now = Look { unread: vec!["c".to_owned()], ..Look::default() };
-        assert_eq!(now.after(&before).names, names(&[("c/x", object("1"))]));
-        let cut = Look { is_cut: true, ..Look::default() };
-        assert_eq!(cut.after(&before).names.len(), 3);
+        let now = Scan { unread: vec!["c".to_owned()], ..Scan::default() };
+        assert_eq!(now.with_unread_names(&before).names, names(&[("c/x", object("1"))]));
+        let truncated = Scan { is_truncated: true, ..Scan::default() };
+        assert_eq!(truncated.with_unread_names(&before).names.len(), 3);
     }
 }

@@ -1,49 +1,50 @@
-//! Values in scripts and in lines of the log.
+//! The JSON of values, for comparison with a script and for the log.
 
 use std::io::{self, Write};
 
 use zorb::Any;
 use zorb::dynamic::Dynamic;
 
-/// Maximum bytes of a value that is decoded unconditionally. For larger ones, lines of the log show only the
-/// size.
-pub(super) const LOOKED_AT: usize = 64 << 10;
+/// The maximum size of a value that is decoded on the thread of a request. The log contains only the size of
+/// a larger value.
+pub(super) const MAX_INLINE_BYTES: usize = 64 << 10;
 
-/// Maximum bytes of text for one value in a line of the log.
-const TOLD: usize = 4 << 10;
+/// The maximum length of a value in the log.
+const MAX_LOGGED_BYTES: usize = 4 << 10;
 
-/// Returns whether this text is the JSON of a value. Stops at the first difference.
-pub(super) fn is_told(value: &Dynamic, text: &str) -> bool {
-    let mut rest = Same(text.as_bytes());
-    value.write_json(&mut rest).is_ok() && rest.0.is_empty()
+/// Returns whether `json` is the JSON of a value. Stops at the first difference.
+pub(super) fn has_json(value: &Dynamic, json: &str) -> bool {
+    let mut writer = CompareWriter(json.as_bytes());
+    value.write_json(&mut writer).is_ok() && writer.0.is_empty()
 }
 
-/// Returns values by their names as a JSON object for a line of the log. Each value is truncated after 4 KiB,
-/// and is null if it has no JSON form.
-pub(super) fn told<'a>(values: impl Iterator<Item = (&'a str, &'a Any)>) -> String {
-    let one = |(name, value): (&str, &Any)| format!("{}:{}", serde_json::Value::from(name), told_one(value));
+/// Returns named values as a JSON object for the log. Each value is truncated after 4 KiB, and is null if it
+/// has no JSON form.
+pub(super) fn log_text<'a>(values: impl Iterator<Item = (&'a str, &'a Any)>) -> String {
+    let one =
+        |(name, value): (&str, &Any)| format!("{}:{}", serde_json::Value::from(name), value_log_text(value));
     let all: Vec<String> = values.map(one).collect();
     format!("{{{}}}", all.join(","))
 }
 
-fn told_one(value: &Any) -> String {
-    if value.byte_len() > LOOKED_AT {
+fn value_log_text(value: &Any) -> String {
+    if value.byte_len() > MAX_INLINE_BYTES {
         return format!("({} bytes)", value.byte_len());
     }
-    let mut text = Cut { text: Vec::new(), is_cut: false };
-    let written = value.to_dynamic().and_then(|value| value.write_json(&mut text));
-    let shown = String::from_utf8_lossy(&text.text);
-    match written {
-        Ok(()) => shown.into_owned(),
-        Err(_) if text.is_cut => format!("{}...", shown.trim_end_matches(char::REPLACEMENT_CHARACTER)),
+    let mut writer = TruncatingWriter { text: Vec::new(), is_truncated: false };
+    let result = value.to_dynamic().and_then(|value| value.write_json(&mut writer));
+    let text = String::from_utf8_lossy(&writer.text);
+    match result {
+        Ok(()) => text.into_owned(),
+        Err(_) if writer.is_truncated => format!("{}...", text.trim_end_matches(char::REPLACEMENT_CHARACTER)),
         Err(_) => "null".to_owned(),
     }
 }
 
-/// The remainder of an expected text.
-struct Same<'t>(&'t [u8]);
+/// A writer that fails if the written text is not as expected. Contains the rest of the expected text.
+struct CompareWriter<'t>(&'t [u8]);
 
-impl Write for Same<'_> {
+impl Write for CompareWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 = self.0.strip_prefix(bytes).ok_or(io::ErrorKind::InvalidData)?;
         Ok(bytes.len())
@@ -54,18 +55,18 @@ impl Write for Same<'_> {
     }
 }
 
-/// The truncated start of a text.
-struct Cut {
+/// A writer that keeps the start of a text and fails when the text is too long.
+struct TruncatingWriter {
     text: Vec<u8>,
-    is_cut: bool,
+    is_truncated: bool,
 }
 
-impl Write for Cut {
+impl Write for TruncatingWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let left = TOLD - self.text.len();
-        self.text.extend_from_slice(bytes.get(..left).unwrap_or(bytes));
-        self.is_cut = bytes.len() > left;
-        if self.is_cut { Err(io::ErrorKind::WriteZero.into()) } else { Ok(bytes.len()) }
+        let remaining = MAX_LOGGED_BYTES - self.text.len();
+        self.text.extend_from_slice(bytes.get(..remaining).unwrap_or(bytes));
+        self.is_truncated = bytes.len() > remaining;
+        if self.is_truncated { Err(io::ErrorKind::WriteZero.into()) } else { Ok(bytes.len()) }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -80,24 +81,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_compared_as_far_as_it_is_the_same() {
+    fn a_value_is_compared_with_json() {
         let list = Dynamic::from_json(&TypeCode::sequence(&TypeCode::LONG, 0), "[1, 2]").unwrap();
         for (text, same) in
             [("[1,2]", true), ("[1,2", false), ("[1,2]]", false), ("[1,3]", false), ("", false)]
         {
-            assert_eq!(is_told(&list, text), same, "{text}");
+            assert_eq!(has_json(&list, text), same, "{text}");
         }
     }
 
     #[test]
-    fn long_values_are_cut_and_large_ones_are_told_by_their_size() {
+    fn long_values_are_truncated_and_of_large_values_only_the_size_is_logged() {
         let of = |len: usize| Any::new("\u{e4}".repeat(len)).unwrap();
         assert_eq!(
-            told([("a", &of(1)), ("b", &of(2))].into_iter()),
+            log_text([("a", &of(1)), ("b", &of(2))].into_iter()),
             "{\"a\":\"\u{e4}\",\"b\":\"\u{e4}\u{e4}\"}"
         );
-        let cut = told([("a", &of(5000))].into_iter());
-        assert!(cut.ends_with("\u{e4}...}") && cut.len() <= TOLD + 16, "{}", cut.len());
-        assert_eq!(told([("a", &of(LOOKED_AT))].into_iter()), "{\"a\":(131077 bytes)}");
+        let truncated = log_text([("a", &of(5000))].into_iter());
+        assert!(
+            truncated.ends_with("\u{e4}...}") && truncated.len() <= MAX_LOGGED_BYTES + 16,
+            "{}",
+            truncated.len()
+        );
+        assert_eq!(log_text([("a", &of(MAX_INLINE_BYTES))].into_iter()), "{\"a\":(131077 bytes)}");
     }
 }

@@ -8,12 +8,12 @@ use zorb::Any;
 use zorb::dynamic::{DynServant, Dynamic, DynamicException, NVList, OperationInfo, ServerRequest};
 use zorb::{SystemException, TypeCode};
 
-use super::look::{LOOKED_AT, is_told, told};
+use super::look::{MAX_INLINE_BYTES, has_json, log_text};
 use super::script::{Answer, Answers, Outcome};
 use crate::output::{Output, escaped_json};
 
-/// A servant that answers requests according to a script, and with default values if the script has no
-/// answer.
+/// A servant that answers requests according to a script. If the script has no answer, it returns default
+/// values.
 pub(super) struct Mock {
     answers: Arc<Answers>,
     state: Mutex<State>,
@@ -28,10 +28,10 @@ pub(super) struct Log {
 
 #[derive(Default)]
 struct State {
-    /// Values that attributes were set to.
+    /// The values of attributes that clients have set.
     attributes: BTreeMap<String, Any>,
-    /// How often each answer was given, by operation and index.
-    given: BTreeMap<(String, usize), u64>,
+    /// How often each answer was used, by operation and index.
+    use_counts: BTreeMap<(String, usize), u64>,
 }
 
 impl Mock {
@@ -39,46 +39,48 @@ impl Mock {
         Self { answers: Arc::new(answers), state: Mutex::default(), log }
     }
 
-    /// Returns the first of these answers whose number of uses is not exhausted, and counts it as given.
-    fn choose(&self, operation: &str, fitting: Vec<usize>) -> Option<&Answer> {
+    /// Returns the first of the matching answers that was not yet used `times` times, and counts its use.
+    fn choose(&self, operation: &str, matching: Vec<usize>) -> Option<&Answer> {
         let answers = self.answers.get(operation)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        fitting.into_iter().find_map(|at| {
-            let answer = answers.get(at)?;
-            let given = state.given.entry((operation.to_owned(), at)).or_default();
-            if answer.times.is_some_and(|times| *given >= times) {
+        matching.into_iter().find_map(|index| {
+            let answer = answers.get(index)?;
+            let use_count = state.use_counts.entry((operation.to_owned(), index)).or_default();
+            if answer.times.is_some_and(|times| *use_count >= times) {
                 return None;
             }
-            *given += 1;
+            *use_count += 1;
             Some(answer)
         })
     }
 
-    /// Returns the answers that match these arguments. If the script needs large arguments, they are decoded
-    /// on a blocking thread.
-    async fn fitting(&self, request: &ServerRequest) -> Vec<usize> {
+    /// Returns the indexes of the answers that match the arguments. If the script compares large arguments,
+    /// they are decoded on a blocking thread.
+    async fn matching_answers(&self, request: &ServerRequest) -> Vec<usize> {
         let operation = request.operation();
         let Some(answers) = self.answers.get(operation) else { return Vec::new() };
         let arguments = request.arguments();
-        let asked_for =
-            |name: &str| answers.iter().any(|answer| answer.when.iter().any(|(of, _)| of == name));
-        let asked = arguments.iter().filter(|argument| asked_for(&argument.name));
-        let bytes: usize = asked.filter_map(|argument| argument.value.as_ref()).map(Any::byte_len).sum();
-        if bytes <= LOOKED_AT {
-            return fitting(answers, arguments);
+        let is_compared = |name: &str| {
+            answers.iter().any(|answer| answer.when.iter().any(|(compared, _)| compared == name))
+        };
+        let compared = arguments.iter().filter(|argument| is_compared(&argument.name));
+        let bytes: usize = compared.filter_map(|argument| argument.value.as_ref()).map(Any::byte_len).sum();
+        if bytes <= MAX_INLINE_BYTES {
+            return matching_answers(answers, arguments);
         }
         let (answers, arguments) = (Arc::clone(&self.answers), arguments.clone());
         let operation = operation.to_owned();
-        let looked = tokio::task::spawn_blocking(move || {
-            answers.get(&operation).map(|answers| fitting(answers, &arguments)).unwrap_or_default()
+        let task = tokio::task::spawn_blocking(move || {
+            answers.get(&operation).map(|answers| matching_answers(answers, &arguments)).unwrap_or_default()
         });
-        looked.await.unwrap_or_default()
+        task.await.unwrap_or_default()
     }
 
+    /// Answers a request according to the script.
     async fn answer(&self, mut request: ServerRequest) -> Result<ServerRequest, DynamicException> {
         let operation = request.info().clone();
-        let fitting = self.fitting(&request).await;
-        let answer = self.choose(&operation.name, fitting);
+        let matching = self.matching_answers(&request).await;
+        let answer = self.choose(&operation.name, matching);
         if let Some(answer) = answer
             && !answer.delay.is_zero()
         {
@@ -98,23 +100,23 @@ impl Mock {
             {
                 state.attributes.insert(attribute.to_owned(), value);
             } else if let Some(attribute) = operation.name.strip_prefix("_get_") {
-                // A value that was set has priority over the script's initial value.
+                // A value that a client has set replaces the value in the script.
                 result = state.attributes.get(attribute).cloned().or(result);
             }
         }
         if operation.result.kind() != TypeCode::VOID.kind() {
             request.set_result(match result {
                 Some(result) => result,
-                None => blank(&operation.result)?,
+                None => default_value(&operation.result)?,
             });
         }
         for (name, value) in outs {
             request.set(name, value.clone())?;
         }
-        // Without a value in the script, `inout` arguments are returned unchanged.
+        // An `inout` argument without a value in the script is returned unchanged.
         for argument in request.arguments_mut().iter_mut() {
             if argument.mode.comes_out() && argument.value.is_none() {
-                argument.value = Some(blank(&argument.code)?);
+                argument.value = Some(default_value(&argument.code)?);
             }
         }
         Ok(request)
@@ -123,58 +125,59 @@ impl Mock {
 
 impl DynServant for Mock {
     async fn invoke(&self, request: ServerRequest) -> Result<ServerRequest, DynamicException> {
-        let said = self.log.as_ref().map(|_| (request.info().clone(), arguments(request.arguments())));
-        let answered = self.answer(request).await;
-        if let (Some(log), Some((operation, arguments))) = (&self.log, said) {
-            log.tell(&operation, &arguments, &answered);
+        let call = self.log.as_ref().map(|_| (request.info().clone(), arguments_text(request.arguments())));
+        let result = self.answer(request).await;
+        if let (Some(log), Some((operation, arguments))) = (&self.log, call) {
+            log.write(&operation, &arguments, &result);
         }
-        answered
+        result
     }
 }
 
-fn blank(code: &TypeCode) -> Result<Any, SystemException> {
+fn default_value(code: &TypeCode) -> Result<Any, SystemException> {
     Ok(Any::from_dynamic(&Dynamic::default_of(code)?)?)
 }
 
-/// Returns the answers that match these arguments. Each argument is decoded at most once.
-fn fitting(answers: &[Answer], arguments: &NVList) -> Vec<usize> {
-    let mut trees: BTreeMap<&str, Option<Dynamic>> = BTreeMap::new();
-    let mut fits = |answer: &Answer| {
-        answer.when.iter().all(|(name, text)| {
+/// Returns the indexes of the answers that match the arguments. Each argument is decoded at most once.
+fn matching_answers(answers: &[Answer], arguments: &NVList) -> Vec<usize> {
+    let mut decoded: BTreeMap<&str, Option<Dynamic>> = BTreeMap::new();
+    let mut matches = |answer: &Answer| {
+        answer.when.iter().all(|(name, json)| {
             let Some(argument) = arguments.named(name) else { return false };
-            let tree = trees
+            let value = decoded
                 .entry(&argument.name)
                 .or_insert_with(|| argument.value.as_ref().and_then(|value| value.to_dynamic().ok()));
-            tree.as_ref().is_some_and(|tree| is_told(tree, text))
+            value.as_ref().is_some_and(|value| has_json(value, json))
         })
     };
-    answers.iter().enumerate().filter(|(_, answer)| fits(answer)).map(|(at, _)| at).collect()
+    answers.iter().enumerate().filter(|(_, answer)| matches(answer)).map(|(index, _)| index).collect()
 }
 
-/// Returns the incoming arguments as JSON.
-fn arguments(arguments: &NVList) -> String {
-    told(arguments.iter().filter_map(|argument| Some((&*argument.name, argument.value.as_ref()?))))
+/// Returns the arguments for the log.
+fn arguments_text(arguments: &NVList) -> String {
+    log_text(arguments.iter().filter_map(|argument| Some((&*argument.name, argument.value.as_ref()?))))
 }
 
-/// Returns the results as JSON.
-fn answer(request: &ServerRequest) -> String {
-    let nothing = request.info().result.kind() == TypeCode::VOID.kind();
-    let result = request.result().filter(|_| !nothing).map(|result| ("$result", result));
+/// Returns the results for the log.
+fn results_text(request: &ServerRequest) -> String {
+    let is_void = request.info().result.kind() == TypeCode::VOID.kind();
+    let result = request.result().filter(|_| !is_void).map(|result| ("$result", result));
     let outputs = request.arguments().iter().filter(|argument| argument.mode.comes_out());
     let outputs = outputs.filter_map(|argument| Some((&*argument.name, argument.value.as_ref()?)));
-    told(result.into_iter().chain(outputs))
+    log_text(result.into_iter().chain(outputs))
 }
 
 impl Log {
-    fn tell(
+    /// Writes a call and its outcome.
+    fn write(
         &self,
         operation: &OperationInfo,
         arguments: &str,
-        answered: &Result<ServerRequest, DynamicException>,
+        result: &Result<ServerRequest, DynamicException>,
     ) {
-        let outcome = match answered {
+        let outcome = match result {
             Ok(_) if operation.oneway => String::new(),
-            Ok(request) => format!(" -> {}", answer(request)),
+            Ok(request) => format!(" -> {}", results_text(request)),
             Err(exception) => {
                 format!(" -> {}", exception.to_json().unwrap_or_else(|_| exception.to_string()))
             }

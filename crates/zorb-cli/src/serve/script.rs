@@ -13,24 +13,25 @@ use zorb::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, Ty
 
 use crate::call::fit;
 
-/// The objects of a script by their keys.
+/// The objects of a script, by their keys.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Script(BTreeMap<String, Object>);
+pub(super) struct Script(BTreeMap<String, ScriptObject>);
 
 /// An object of a script.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Object {
+pub(super) struct ScriptObject {
     pub(super) interface: String,
     /// One or more answers for each operation and attribute.
     #[serde(default)]
     operations: BTreeMap<String, Value>,
 }
 
+/// An answer in the form of the script.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct ScriptAnswer {
     #[serde(default)]
     when: Map<String, Value>,
     result: Option<Value>,
@@ -42,17 +43,17 @@ struct Line {
     times: Option<u64>,
 }
 
-/// The answers of an object, by operation names as in messages.
+/// The answers of an object, by the names of operations in messages (such as `_get_balance`).
 pub(super) type Answers = BTreeMap<String, Vec<Answer>>;
 
 /// An answer of an operation.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// The arguments that it applies to, as JSON in the form of the log.
+    /// The arguments to which the answer applies, by name, as normalized JSON.
     pub(super) when: Vec<(String, String)>,
     pub(super) outcome: Outcome,
     pub(super) delay: Duration,
-    /// How often it is given; `None` if always.
+    /// How often the answer is used, or `None` without a limit.
     pub(super) times: Option<u64>,
 }
 
@@ -68,16 +69,16 @@ impl Script {
     /// Reads a file.
     ///
     /// # Errors
-    /// The file cannot be read, or is not a script. The message gives line and column.
+    /// The file cannot be read, or is not a script. The message contains line and column.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let text =
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        serde_json::from_str(&text).with_context(|| format!("{} is no script", path.display()))
+        serde_json::from_str(&text).with_context(|| format!("{} is not a valid script", path.display()))
     }
 
-    /// Adds an object without answers of its own; `false` if the key is in use.
+    /// Adds an object without answers. Returns false if the key is already in use.
     pub(super) fn add(&mut self, key: &str, interface: &str) -> bool {
-        let object = Object { interface: interface.to_owned(), operations: BTreeMap::new() };
+        let object = ScriptObject { interface: interface.to_owned(), operations: BTreeMap::new() };
         self.0.insert(key.to_owned(), object).is_none()
     }
 
@@ -85,38 +86,41 @@ impl Script {
         self.0.is_empty()
     }
 
-    pub(super) fn objects(&self) -> impl Iterator<Item = (&str, &Object)> {
+    pub(super) fn objects(&self) -> impl Iterator<Item = (&str, &ScriptObject)> {
         self.0.iter().map(|(key, object)| (key.as_str(), object))
     }
 }
 
-impl Object {
+impl ScriptObject {
     /// Returns the answers, checked against the interface. `key` is used in errors.
     ///
     /// # Errors
-    /// An operation that the interface does not have, or a value that does not fit its type. The message
-    /// gives the location in the script.
+    /// The interface does not have an operation, or a value does not fit its type. The message contains the
+    /// location in the script.
     pub(super) fn answers(
         &self,
         key: &str,
         interface: &Interface,
-        known: &ValueTypes,
+        value_types: &ValueTypes,
     ) -> anyhow::Result<Answers> {
         let mut answers = Answers::new();
-        for (name, said) in &self.operations {
-            let place = format!("{key}.{name}");
+        for (name, entry) in &self.operations {
+            let location = format!("{key}.{name}");
             let found = interface.find(name).or_else(|| interface.find(&format!("_get_{name}")));
-            let operation = found
-                .with_context(|| format!("{place}: {} has no such operation or attribute", self.interface))?;
-            let lines: Vec<(String, &Value)> = match said {
-                Value::Array(lines) => {
-                    lines.iter().enumerate().map(|(at, line)| (format!("{place}[{at}]"), line)).collect()
-                }
-                line => vec![(place, line)],
+            let operation = found.with_context(|| {
+                format!("{location}: {} has no such operation or attribute", self.interface)
+            })?;
+            let answer_values: Vec<(String, &Value)> = match entry {
+                Value::Array(values) => values
+                    .iter()
+                    .enumerate()
+                    .map(|(index, value)| (format!("{location}[{index}]"), value))
+                    .collect(),
+                value => vec![(location, value)],
             };
-            let all: anyhow::Result<Vec<Answer>> = lines
+            let all: anyhow::Result<Vec<Answer>> = answer_values
                 .into_iter()
-                .map(|(place, line)| answer(operation, known, line).context(place))
+                .map(|(location, value)| parse_answer(operation, value_types, value).context(location))
                 .collect();
             answers.insert(operation.name.to_string(), all?);
         }
@@ -124,100 +128,108 @@ impl Object {
     }
 }
 
-fn answer(operation: &OperationInfo, known: &ValueTypes, line: &Value) -> anyhow::Result<Answer> {
-    let line: Line = Line::deserialize(line)?;
+fn parse_answer(
+    operation: &OperationInfo,
+    value_types: &ValueTypes,
+    value: &Value,
+) -> anyhow::Result<Answer> {
+    let parsed = ScriptAnswer::deserialize(value)?;
     let mut when = Vec::new();
-    for (name, value) in line.when {
+    for (name, value) in parsed.when {
         let param = operation.params.iter().find(|param| *param.name == *name && param.mode.goes_in());
-        let param =
-            param.with_context(|| format!("when.{name}: {} takes no such argument", operation.name))?;
-        // Normalized to the form of the log: 10 and 10.0 are the same double.
-        let value = of_type(&param.code, known, &value).with_context(|| format!("when.{name}"))?;
+        let param = param.with_context(|| format!("when.{name}: {} has no such argument", operation.name))?;
+        // Normalized, because for example 10 and 10.0 are the same double.
+        let value = parse_value(&param.code, value_types, &value).with_context(|| format!("when.{name}"))?;
         when.push((name, value.to_json()?));
     }
-    let outcome = match (line.raises, line.result, line.out.is_empty()) {
+    let outcome = match (parsed.raises, parsed.result, parsed.out.is_empty()) {
         (Some(_), Some(_), _) | (Some(_), _, false) => {
-            bail!("an answer that raises has no result and no out")
+            bail!("an answer with `raises` cannot have `result` or `out`")
         }
-        (Some(raises), None, true) => raised(operation, known, &raises).context("raises")?,
+        (Some(raises), None, true) => parse_exception(operation, value_types, &raises).context("raises")?,
         (None, result, _) => {
             if result.is_some() && operation.result.kind() == TypeCode::VOID.kind() {
                 bail!("{} has no result", operation.name);
             }
-            let result =
-                result.map(|value| any(&operation.result, known, &value).context("result")).transpose()?;
+            let result = result
+                .map(|value| parse_any(&operation.result, value_types, &value).context("result"))
+                .transpose()?;
             let mut outs = Vec::new();
-            for (name, value) in line.out {
+            for (name, value) in parsed.out {
                 let param =
                     operation.params.iter().find(|param| *param.name == *name && param.mode.comes_out());
                 let param =
                     param.with_context(|| format!("out.{name}: {} has no such argument", operation.name))?;
                 outs.push((
                     name.clone(),
-                    any(&param.code, known, &value).with_context(|| format!("out.{name}"))?,
+                    parse_any(&param.code, value_types, &value).with_context(|| format!("out.{name}"))?,
                 ));
             }
             Outcome::Values(result, outs)
         }
     };
-    Ok(Answer { when, outcome, delay: Duration::from_millis(line.delay_ms), times: line.times })
+    Ok(Answer { when, outcome, delay: Duration::from_millis(parsed.delay_ms), times: parsed.times })
 }
 
-fn of_type(code: &TypeCode, known: &ValueTypes, value: &Value) -> anyhow::Result<Dynamic> {
+fn parse_value(code: &TypeCode, value_types: &ValueTypes, value: &Value) -> anyhow::Result<Dynamic> {
     let json = value.to_string();
-    Dynamic::from_json_knowing(code, known, &json)
-        .map_err(|error| anyhow::anyhow!(fit::value(code, &json, &error)))
+    Dynamic::from_json_knowing(code, value_types, &json)
+        .map_err(|error| anyhow::anyhow!(fit::describe_value_error(code, &json, &error)))
 }
 
-fn any(code: &TypeCode, known: &ValueTypes, value: &Value) -> anyhow::Result<Any> {
-    Ok(Any::from_dynamic(&of_type(code, known, value)?)?)
+fn parse_any(code: &TypeCode, value_types: &ValueTypes, value: &Value) -> anyhow::Result<Any> {
+    Ok(Any::from_dynamic(&parse_value(code, value_types, value)?)?)
 }
 
-/// Returns a user exception of the operation, or a system exception, for which the name is sufficient.
-fn raised(operation: &OperationInfo, known: &ValueTypes, said: &Value) -> anyhow::Result<Outcome> {
-    let id = said.as_str().or_else(|| said.get("$exception")?.as_str());
-    let id = id.context("the repository id of an exception is expected, alone or as \"$exception\"")?;
+/// Parses a user exception of the operation, or a system exception, for which the name is sufficient.
+fn parse_exception(
+    operation: &OperationInfo,
+    value_types: &ValueTypes,
+    value: &Value,
+) -> anyhow::Result<Outcome> {
+    let id = value.as_str().or_else(|| value.get("$exception")?.as_str());
+    let id = id.context("expected the repository id of an exception, alone or as \"$exception\"")?;
     if let Some(kind) =
         SystemExceptionKind::from_repository_id(id).or_else(|| SystemExceptionKind::from_name(id))
     {
-        return system(kind, said).map(Outcome::System);
+        return parse_system_exception(kind, value).map(Outcome::System);
     }
-    let listed = operation.raises.iter().find(|code| code.unaliased().id().is_ok_and(|listed| listed == id));
-    let code = listed.with_context(|| {
-        let listed: Vec<String> =
+    let declared = operation.raises.iter().find(|code| code.unaliased().id().is_ok_and(|other| other == id));
+    let code = declared.with_context(|| {
+        let declared: Vec<String> =
             operation.raises.iter().filter_map(|code| Some(code.id().ok()?.to_owned())).collect();
         format!(
-            "{} does not raise {id}, but {}",
+            "{} does not raise {id}, but only {}",
             operation.name,
-            if listed.is_empty() { "system exceptions alone".to_owned() } else { listed.join(", ") }
+            if declared.is_empty() { "system exceptions".to_owned() } else { declared.join(", ") }
         )
     })?;
     // For an exception without members, the name is sufficient.
-    let members = if said.is_string() { &Value::Object(Map::new()) } else { said };
-    Ok(Outcome::User(any(code, known, members)?))
+    let members = if value.is_string() { &Value::Object(Map::new()) } else { value };
+    Ok(Outcome::User(parse_any(code, value_types, members)?))
 }
 
-fn system(kind: SystemExceptionKind, said: &Value) -> anyhow::Result<SystemException> {
-    let minor = match said.get("minor") {
+fn parse_system_exception(kind: SystemExceptionKind, value: &Value) -> anyhow::Result<SystemException> {
+    let minor = match value.get("minor") {
         None => MinorCode::NONE,
         Some(minor) => {
             let minor = minor.as_u64().and_then(|minor| u32::try_from(minor).ok());
-            MinorCode(minor.context("minor: a number from 0 to 4294967295 is expected")?)
+            MinorCode(minor.context("minor: expected a number from 0 to 4294967295")?)
         }
     };
-    let completed = match said.get("completed").map(|completed| completed.as_str()) {
+    let completed = match value.get("completed").map(|completed| completed.as_str()) {
         None => CompletionStatus::No,
         Some(Some("COMPLETED_YES")) => CompletionStatus::Yes,
         Some(Some("COMPLETED_NO")) => CompletionStatus::No,
         Some(Some("COMPLETED_MAYBE")) => CompletionStatus::Maybe,
-        Some(_) => bail!("completed: COMPLETED_YES, COMPLETED_NO or COMPLETED_MAYBE is expected"),
+        Some(_) => bail!("completed: expected COMPLETED_YES, COMPLETED_NO or COMPLETED_MAYBE"),
     };
-    // Answers of `zorb call` can be used in a script. A reason is only a comment there.
+    // `reason` is ignored. It is permitted so that the output of `zorb call` can be used in a script.
     let known = ["$exception", "minor", "completed", "reason"];
     if let Some(unknown) =
-        said.as_object().and_then(|said| said.keys().find(|key| !known.contains(&key.as_str())))
+        value.as_object().and_then(|members| members.keys().find(|key| !known.contains(&key.as_str())))
     {
-        bail!("{unknown}: system exceptions have minor and completed alone");
+        bail!("{unknown}: a system exception has only minor and completed");
     }
     Ok(SystemException::new(kind, minor, completed))
 }

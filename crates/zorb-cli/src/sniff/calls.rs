@@ -1,4 +1,4 @@
-//! Conversion of messages to output: requests with their arguments, replies with their results.
+//! Decoding of messages for the output: requests with their arguments, replies with their results.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -17,98 +17,36 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::contexts;
-use super::stream::{Cut, Cutter, MAX_MESSAGE, Whole};
-use super::tcp::Happened;
-use super::types::{Decoded, Known, Types, scoped, system_exception};
+use super::record::{ContextRecord, MessageRecord};
+use super::stream::{CompleteMessage, DEFAULT_MAX_MESSAGE_BYTES, MessageParser, StreamItem};
+use super::tcp::ConnectionEvent;
+use super::types::{DecodedBody, KnownOperation, Types, scoped_name, system_exception};
 use crate::limits::MessageSize;
 
-/// Maximum number of pending requests of a connection. Replies to further ones are shown without their
-/// requests.
-const MAX_WAITING: usize = 4096;
-/// Maximum number of pending requests of all connections.
-const MAX_WAITING_IN_ALL: usize = 65_536;
-/// Maximum bytes of a key, and of a type's name, that are kept while a request is pending.
-const MAX_KEPT: usize = 1024;
-/// Maximum bytes of incomplete messages of all connections. The buffers of a connection that exceeds it are
-/// dropped.
-const MAX_HELD: usize = 256 << 20;
-/// Maximum bytes that are shown of a body without types.
-const MAX_OCTETS: usize = 4096;
-
-/// A message in the output, for people and programs.
-#[derive(Debug, Serialize)]
-pub(super) struct Told {
-    /// Seconds since 1970.
-    pub(super) time: f64,
-    pub(super) connection: u64,
-    pub(super) from: SocketAddr,
-    pub(super) to: SocketAddr,
-    pub(super) message: &'static str,
-    pub(super) giop: String,
-    pub(super) little_endian: bool,
-    pub(super) octets: u64,
-    /// Number of fragments.
-    #[serde(skip_serializing_if = "is_one")]
-    pub(super) fragments: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) request: Option<u32>,
-    /// The object key, with printable bytes unchanged.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) key: Option<String>,
-    /// The interface, if the IDL has it: `Bank::Account`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) interface: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) operation: Option<String>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) oneway: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) status: Option<&'static str>,
-    /// Time since the request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) latency_us: Option<f64>,
-    /// Arguments or results by their names.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) body: Option<Box<RawValue>>,
-    /// The body if no types are known, in hexadecimal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) body_octets: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) contexts: Vec<ContextTold>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) remarks: Vec<String>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
-fn is_one(count: &u32) -> bool {
-    *count == 1
-}
-
-/// A service context.
-#[derive(Debug, Serialize)]
-pub(super) struct ContextTold {
-    pub(super) id: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) name: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) says: Option<String>,
-    pub(super) octets: usize,
-}
-
-/// A message, and its bytes.
+/// The maximum number of pending requests of a connection. Replies to further requests are printed without
+/// the request.
+const MAX_PENDING: usize = 4096;
+/// The maximum number of pending requests of all connections.
+const MAX_PENDING_IN_ALL: usize = 65_536;
+/// The maximum length of the key and of the repository id that are stored for a pending request.
+const MAX_STORED_BYTES: usize = 1024;
+/// The maximum size of incomplete messages of all connections. If a connection exceeds it, the buffers of
+/// this connection are dropped.
+const MAX_BUFFERED_BYTES: usize = 256 << 20;
+/// A message in the form of the output, and its bytes.
 #[derive(Debug)]
-pub(super) struct Seen {
-    pub(super) told: Told,
+pub(super) struct SniffedMessage {
+    pub(super) record: MessageRecord,
     pub(super) from_client: bool,
     /// `None` for an incomplete message.
-    pub(super) whole: Option<Whole>,
+    pub(super) complete: Option<CompleteMessage>,
 }
 
-/// Counters of a capture.
+/// The numbers of connections and messages. The field names are the JSON keys.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct CallCounts {
     pub(super) connections: u64,
-    /// Connections with TLS, which cannot be read.
+    /// Connections with TLS, whose contents cannot be read.
     pub(super) tls: u64,
     /// Connections with other protocols.
     pub(super) foreign: u64,
@@ -121,158 +59,174 @@ pub(super) struct CallCounts {
     pub(super) unanswered: u64,
 }
 
-/// The conversion of connection data to calls.
+/// Converts the data of connections to messages in the form of the output.
 pub(super) struct Sniffer {
     pub(super) types: Types,
     connections: HashMap<u64, Connection>,
-    held: usize,
-    /// Number of pending requests.
-    waiting: usize,
+    /// The number of bytes in the buffers of all connections.
+    buffered_bytes: usize,
+    /// The number of pending requests of all connections.
+    pending_count: usize,
     pub(super) counts: CallCounts,
-    /// Maximum size of a message that is kept, in bytes.
-    max_message: usize,
+    /// The maximum size of a message that is decoded.
+    max_message_bytes: usize,
 }
 
 struct Connection {
     client: SocketAddr,
     server: SocketAddr,
-    ways: [Cutter; 2],
-    foreign: bool,
+    /// The parsers of the client's and of the server's messages.
+    parsers: [MessageParser; 2],
+    /// True if the connection does not use GIOP.
+    is_foreign: bool,
     code_sets: Option<CodeSets>,
-    /// Pending requests, by the side that sent them and by number.
-    waiting: HashMap<(bool, u32), Pending>,
-    /// Further requests may be kept as pending.
-    room: bool,
+    /// The pending requests, by the side that sent them (true for the client) and by request id.
+    pending: HashMap<(bool, u32), PendingRequest>,
+    /// True if there are fewer than `MAX_PENDING_IN_ALL` pending requests.
+    may_add_pending: bool,
     number: u64,
 }
 
-struct Pending {
-    /// `None` if the message was incomplete, so its time is unknown.
+struct PendingRequest {
+    /// `None` if the message was incomplete, because its time is unknown then.
     time: Option<Duration>,
     key: Box<[u8]>,
     operation: String,
-    known: Option<Known>,
-    /// The type that `_is_a` tests.
-    asked: Option<String>,
-    /// The request was cancelled.
-    cancelled: bool,
+    known: Option<KnownOperation>,
+    /// The repository id in a request for `_is_a`.
+    tested_id: Option<String>,
+    is_cancelled: bool,
 }
 
 impl Sniffer {
     pub(super) fn new(types: Types, size: MessageSize) -> Self {
-        let max_message = size.bytes().unwrap_or(MAX_MESSAGE);
+        let max_message_bytes = size.bytes().unwrap_or(DEFAULT_MAX_MESSAGE_BYTES);
         let counts = CallCounts::default();
-        Self { types, connections: HashMap::new(), held: 0, waiting: 0, counts, max_message }
+        Self {
+            types,
+            connections: HashMap::new(),
+            buffered_bytes: 0,
+            pending_count: 0,
+            counts,
+            max_message_bytes,
+        }
     }
 
-    /// Returns the bytes of incomplete messages, and the number of pending requests.
+    /// Returns the number of buffered bytes and of pending requests.
     #[cfg(test)]
-    pub(super) fn held(&self) -> (usize, usize) {
-        (self.held, self.waiting)
+    pub(super) fn memory_use(&self) -> (usize, usize) {
+        (self.buffered_bytes, self.pending_count)
     }
 
     /// Handles an event of a connection.
-    pub(super) fn happened(
+    pub(super) fn handle_event(
         &mut self,
         number: u64,
         time: Duration,
-        happened: Happened,
-        tell: &mut impl FnMut(Seen),
+        event: ConnectionEvent,
+        emit: &mut impl FnMut(SniffedMessage),
     ) {
-        if let Happened::Opened { client, server, whole } = happened {
+        if let ConnectionEvent::Opened { client, server, from_start } = event {
             self.counts.connections += 1;
             let connection = Connection {
                 client,
                 server,
-                ways: [Cutter::new(whole, self.max_message), Cutter::new(whole, self.max_message)],
-                foreign: false,
+                parsers: [
+                    MessageParser::new(from_start, self.max_message_bytes),
+                    MessageParser::new(from_start, self.max_message_bytes),
+                ],
+                is_foreign: false,
                 code_sets: None,
-                waiting: HashMap::new(),
-                room: true,
+                pending: HashMap::new(),
+                may_add_pending: true,
                 number,
             };
             self.connections.insert(number, connection);
             return;
         }
         let Some(connection) = self.connections.get_mut(&number) else { return };
-        let waited = connection.waiting.len();
-        connection.room = self.waiting < MAX_WAITING_IN_ALL;
-        let mut cuts: Vec<(bool, Cut)> = Vec::new();
-        let before: usize = connection.ways.iter().map(Cutter::held).sum();
-        let closed = happened == Happened::Closed;
-        match happened {
-            Happened::Opened { .. } => {}
-            Happened::Octets { from_client, octets } if !connection.foreign => {
-                connection.way(from_client).octets(&octets, &mut |cut| cuts.push((from_client, cut)));
+        let pending_before = connection.pending.len();
+        connection.may_add_pending = self.pending_count < MAX_PENDING_IN_ALL;
+        let mut items: Vec<(bool, StreamItem)> = Vec::new();
+        let bytes_before: usize = connection.parsers.iter().map(MessageParser::buffered_bytes).sum();
+        let is_closed = event == ConnectionEvent::Closed;
+        match event {
+            ConnectionEvent::Opened { .. } => {}
+            ConnectionEvent::Data { from_client, data } if !connection.is_foreign => {
+                connection.parser(from_client).feed(&data, &mut |item| items.push((from_client, item)));
             }
-            Happened::Lost { from_client, octets } if !connection.foreign => {
-                connection.way(from_client).lost(octets, &mut |cut| cuts.push((from_client, cut)));
+            ConnectionEvent::Lost { from_client, len } if !connection.is_foreign => {
+                connection.parser(from_client).skip_gap(len, &mut |item| items.push((from_client, item)));
             }
-            Happened::Octets { .. } | Happened::Lost { .. } => {}
-            Happened::Closed => {
+            ConnectionEvent::Data { .. } | ConnectionEvent::Lost { .. } => {}
+            ConnectionEvent::Closed => {
                 for from_client in [true, false] {
-                    connection.way(from_client).end(&mut |cut| cuts.push((from_client, cut)));
+                    connection.parser(from_client).end(&mut |item| items.push((from_client, item)));
                 }
             }
         }
-        let after: usize = connection.ways.iter().map(Cutter::held).sum();
-        self.held = (self.held + after).saturating_sub(before);
-        if self.held > MAX_HELD.max(self.max_message.saturating_mul(2)) {
-            self.held -= after;
+        let bytes_after: usize = connection.parsers.iter().map(MessageParser::buffered_bytes).sum();
+        self.buffered_bytes = (self.buffered_bytes + bytes_after).saturating_sub(bytes_before);
+        if self.buffered_bytes > MAX_BUFFERED_BYTES.max(self.max_message_bytes.saturating_mul(2)) {
+            self.buffered_bytes -= bytes_after;
             for from_client in [true, false] {
-                connection.way(from_client).give_up(&mut |cut| cuts.push((from_client, cut)));
+                connection.parser(from_client).drop_buffers(&mut |item| items.push((from_client, item)));
             }
         }
-        for (from_client, cut) in cuts {
-            match cut {
-                Cut::Foreign { tls } => {
-                    if !connection.foreign {
-                        connection.foreign = true;
-                        self.counts.tls += u64::from(tls);
-                        self.counts.foreign += u64::from(!tls);
+        for (from_client, item) in items {
+            match item {
+                StreamItem::Foreign { is_tls } => {
+                    if !connection.is_foreign {
+                        connection.is_foreign = true;
+                        self.counts.tls += u64::from(is_tls);
+                        self.counts.foreign += u64::from(!is_tls);
                     }
                 }
-                Cut::Noise { octets } => {
-                    let mut told = connection.told(from_client, time, "noise");
-                    told.octets = octets;
-                    told.remarks.push("octets between messages that are none".to_owned());
-                    tell(Seen { told, from_client, whole: None });
+                StreamItem::Noise { len } => {
+                    let mut record = connection.new_record(from_client, time, "noise");
+                    record.size = len;
+                    record.remarks.push("bytes that do not belong to a message".to_owned());
+                    emit(SniffedMessage { record, from_client, complete: None });
                 }
-                Cut::Damaged { header, start, why } => {
+                StreamItem::Damaged { header, start, reason } => {
                     self.counts.damaged += 1;
-                    let whole = Whole { header, octets: start, pieces: Vec::new(), fragments: 1 };
-                    let mut seen = connection.message(&mut self.types, from_client, time, &whole, Some(why));
-                    seen.told.octets = MessageHeader::LEN as u64 + u64::from(header.size);
-                    tell(seen);
+                    let start = CompleteMessage { header, bytes: start, pieces: Vec::new(), fragments: 1 };
+                    let mut sniffed =
+                        connection.decode_message(&mut self.types, from_client, time, &start, Some(reason));
+                    sniffed.record.size = MessageHeader::LEN as u64 + u64::from(header.size);
+                    emit(sniffed);
                 }
-                Cut::Message(whole) => {
+                StreamItem::Message(complete) => {
                     self.counts.messages += 1;
-                    self.counts.requests += u64::from(whole.header.kind == MessageType::Request);
-                    self.counts.replies += u64::from(whole.header.kind == MessageType::Reply);
-                    let mut seen = connection.message(&mut self.types, from_client, time, &whole, None);
-                    seen.whole = Some(whole);
-                    tell(seen);
+                    self.counts.requests += u64::from(complete.header.kind == MessageType::Request);
+                    self.counts.replies += u64::from(complete.header.kind == MessageType::Reply);
+                    let mut sniffed =
+                        connection.decode_message(&mut self.types, from_client, time, &complete, None);
+                    sniffed.complete = Some(complete);
+                    emit(sniffed);
                 }
             }
         }
-        self.waiting = self.waiting - waited + connection.waiting.len();
-        if closed {
-            self.waiting -= connection.waiting.len();
-            self.counts.unanswered += (connection.open(true) + connection.open(false)) as u64;
+        self.pending_count = self.pending_count - pending_before + connection.pending.len();
+        if is_closed {
+            self.pending_count -= connection.pending.len();
+            let unanswered = connection.unanswered_count(true) + connection.unanswered_count(false);
+            self.counts.unanswered += unanswered as u64;
             self.connections.remove(&number);
         }
     }
 }
 
 impl Connection {
-    fn way(&mut self, from_client: bool) -> &mut Cutter {
-        let [client, server] = &mut self.ways;
+    fn parser(&mut self, from_client: bool) -> &mut MessageParser {
+        let [client, server] = &mut self.parsers;
         if from_client { client } else { server }
     }
 
-    fn told(&self, from_client: bool, time: Duration, message: &'static str) -> Told {
+    /// Creates the record of a message without its contents.
+    fn new_record(&self, from_client: bool, time: Duration, message: &'static str) -> MessageRecord {
         let (from, to) = if from_client { (self.client, self.server) } else { (self.server, self.client) };
-        Told {
+        MessageRecord {
             time: time.as_secs_f64(),
             connection: self.number,
             from,
@@ -280,7 +234,7 @@ impl Connection {
             message,
             giop: String::new(),
             little_endian: false,
-            octets: 0,
+            size: 0,
             fragments: 1,
             request: None,
             key: None,
@@ -290,102 +244,101 @@ impl Connection {
             status: None,
             latency_us: None,
             body: None,
-            body_octets: None,
+            body_hex: None,
             contexts: Vec::new(),
             remarks: Vec::new(),
         }
     }
 
-    /// Converts a message. For an incomplete one, `damaged` is the reason, and only its first bytes are
-    /// available.
-    fn message(
+    /// Decodes a message. If `damage` is given, it is the reason why the message is incomplete, and `message`
+    /// contains only its first bytes.
+    fn decode_message(
         &mut self,
         types: &mut Types,
         from_client: bool,
         time: Duration,
-        whole: &Whole,
-        damaged: Option<&'static str>,
-    ) -> Seen {
-        let header = &whole.header;
-        let mut told = self.told(from_client, time, name(header.kind));
-        told.giop = header.version.to_string();
-        told.little_endian = header.order == giop_codec::ByteOrder::Little;
-        told.octets = whole.octets.len() as u64;
-        told.fragments = whole.fragments;
-        told.remarks.extend(damaged.map(str::to_owned));
-        let mut d = Decoder::from_bytes(&whole.octets, header.order, header.version).at(MessageHeader::LEN);
-        d = d.with_pieces(&whole.pieces);
+        complete: &CompleteMessage,
+        damage: Option<&'static str>,
+    ) -> SniffedMessage {
+        let header = &complete.header;
+        let mut record = self.new_record(from_client, time, message_name(header.kind));
+        record.giop = header.version.to_string();
+        record.little_endian = header.order == giop_codec::ByteOrder::Little;
+        record.size = complete.bytes.len() as u64;
+        record.fragments = complete.fragments;
+        record.remarks.extend(damage.map(str::to_owned));
+        let mut d = Decoder::from_bytes(&complete.bytes, header.order, header.version).at(MessageHeader::LEN);
+        d = d.with_pieces(&complete.pieces);
         d.set_code_sets(self.code_sets.unwrap_or(CodeSets::default_for(header.version)));
         let message = match header.kind {
-            // Only fragments that could not be joined reach this point.
+            // A fragment that could not be joined.
             MessageType::Fragment => {
-                return Seen { told, from_client, whole: None };
+                return SniffedMessage { record, from_client, complete: None };
             }
             kind => Message::decode(kind, &mut d),
         };
         let message = match message {
             Ok(message) => message,
             Err(error) => {
-                if damaged.is_none() {
-                    told.remarks.push(format!("its header does not decode: {error}"));
+                if damage.is_none() {
+                    record.remarks.push(format!("the header cannot be decoded: {error}"));
                 }
-                return Seen { told, from_client, whole: None };
+                return SniffedMessage { record, from_client, complete: None };
             }
         };
-        told.request = message.request_id().map(|id| id.0);
-        self.contexts(&message.contexts(), header.version, &mut told);
-        // Code sets as negotiated by the contexts of this message.
+        record.request = message.request_id().map(|id| id.0);
+        self.decode_contexts(&message.contexts(), header.version, &mut record);
+        // The contexts of this message may have negotiated code sets.
         d.set_code_sets(self.code_sets.unwrap_or(CodeSets::default_for(header.version)));
+        let request_time = damage.is_none().then_some(time);
         match &message {
             Message::Request(request) => {
-                let asked_at = damaged.is_none().then_some(time);
                 let key = key_of(&request.target);
-                told.key = Some(key.escape_ascii().to_string());
-                told.operation = Some(request.operation.to_owned());
-                told.oneway = !request.response.expects_reply();
-                let mut asked = None;
-                let known = if damaged.is_none() {
-                    let (found, decoded) = types.request(&key, request.operation, &d);
+                record.key = Some(key.escape_ascii().to_string());
+                record.operation = Some(request.operation.to_owned());
+                record.oneway = !request.response.expects_reply();
+                let mut tested_id = None;
+                let known = if damage.is_none() {
+                    let (found, decoded) = types.decode_request(&key, request.operation, &d);
                     if request.operation == "_is_a" {
-                        let id = d.clone().read_str_ascii().ok().filter(|id| id.len() <= MAX_KEPT);
-                        asked = id.map(str::to_owned);
+                        let id = d.clone().read_str_ascii().ok().filter(|id| id.len() <= MAX_STORED_BYTES);
+                        tested_id = id.map(str::to_owned);
                     }
-                    told.take(found.is_some(), decoded, &d);
+                    record.set_body(found.is_some(), decoded, &d);
                     found
                 } else {
-                    types.operation(&key, request.operation)
+                    types.find_operation(&key, request.operation)
                 };
-                told.interface =
-                    known.as_ref().and_then(|known| Some(scoped(known.interface.as_ref()?.id())));
+                record.interface =
+                    known.as_ref().and_then(|known| Some(scoped_name(known.interface.as_ref()?.id())));
                 if request.response.expects_reply() {
                     let operation = request.operation.to_owned();
-                    let pending = Pending {
-                        time: asked_at,
-                        key: key.get(..MAX_KEPT).unwrap_or(&key).into(),
+                    let pending = PendingRequest {
+                        time: request_time,
+                        key: key.get(..MAX_STORED_BYTES).unwrap_or(&key).into(),
                         operation,
                         known: known.clone(),
-                        asked,
-                        cancelled: false,
+                        tested_id,
+                        is_cancelled: false,
                     };
-                    self.wait(from_client, request.request_id.0, pending);
+                    self.add_pending(from_client, request.request_id.0, pending);
                 }
             }
             Message::LocateRequest(locate) => {
-                let asked_at = damaged.is_none().then_some(time);
                 let key = key_of(&locate.target);
-                told.key = Some(key.escape_ascii().to_string());
-                let pending = Pending {
-                    time: asked_at,
-                    key: key.get(..MAX_KEPT).unwrap_or(&key).into(),
+                record.key = Some(key.escape_ascii().to_string());
+                let pending = PendingRequest {
+                    time: request_time,
+                    key: key.get(..MAX_STORED_BYTES).unwrap_or(&key).into(),
                     operation: String::new(),
                     known: None,
-                    asked: None,
-                    cancelled: false,
+                    tested_id: None,
+                    is_cancelled: false,
                 };
-                self.wait(from_client, locate.request_id.0, pending);
+                self.add_pending(from_client, locate.request_id.0, pending);
             }
             Message::Reply(reply) => {
-                told.status = Some(match reply.status {
+                record.status = Some(match reply.status {
                     ReplyStatus::NoException => "no_exception",
                     ReplyStatus::UserException => "user_exception",
                     ReplyStatus::SystemException => "system_exception",
@@ -393,13 +346,13 @@ impl Connection {
                     ReplyStatus::LocationForwardPerm => "location_forward_perm",
                     ReplyStatus::NeedsAddressingMode => "needs_addressing_mode",
                 });
-                let pending = self.answered(from_client, reply.request_id.0, time, &mut told);
-                if damaged.is_none() {
-                    reply_body(types, reply.status, pending.as_ref(), &d, &mut told);
+                let pending = self.take_pending(from_client, reply.request_id.0, time, &mut record);
+                if damage.is_none() {
+                    decode_reply_body(types, reply.status, pending.as_ref(), &d, &mut record);
                 }
             }
             Message::LocateReply(reply) => {
-                told.status = Some(match reply.status {
+                record.status = Some(match reply.status {
                     LocateStatus::UnknownObject => "unknown_object",
                     LocateStatus::ObjectHere => "object_here",
                     LocateStatus::ObjectForward => "object_forward",
@@ -407,66 +360,84 @@ impl Connection {
                     LocateStatus::SystemException => "system_exception",
                     LocateStatus::NeedsAddressingMode => "needs_addressing_mode",
                 });
-                self.answered(from_client, reply.request_id.0, time, &mut told);
+                self.take_pending(from_client, reply.request_id.0, time, &mut record);
                 match reply.status {
                     LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm => {
-                        forward(types, &d, &mut told);
+                        decode_forward(types, &d, &mut record);
                     }
-                    LocateStatus::SystemException => told.take(true, system_exception(&d), &d),
-                    LocateStatus::NeedsAddressingMode => wanted_address(&d, &mut told),
+                    LocateStatus::SystemException => record.set_body(true, system_exception(&d), &d),
+                    LocateStatus::NeedsAddressingMode => decode_addressing_mode(&d, &mut record),
                     LocateStatus::UnknownObject | LocateStatus::ObjectHere => {}
                 }
             }
             Message::CancelRequest(cancel) => {
-                if let Some(pending) = self.waiting.get_mut(&(from_client, cancel.request_id.0)) {
-                    pending.cancelled = true;
-                    told.operation = Some(pending.operation.clone());
-                    told.latency_us = pending.time.map(|asked| micros(time, asked));
+                if let Some(pending) = self.pending.get_mut(&(from_client, cancel.request_id.0)) {
+                    pending.is_cancelled = true;
+                    record.operation = Some(pending.operation.clone());
+                    record.latency_us = pending.time.map(|request_time| micros_between(time, request_time));
                 }
             }
             Message::CloseConnection => {
-                let asked = self.open(!from_client);
-                if asked > 0 {
-                    told.remarks
-                        .push(format!("{asked} requests are without an answer: they were not processed"));
+                let unanswered = self.unanswered_count(!from_client);
+                if unanswered > 0 {
+                    record
+                        .remarks
+                        .push(format!("{unanswered} requests without a reply, which were not processed"));
                 }
             }
             Message::MessageError | Message::Fragment(_) => {}
         }
-        Seen { told, from_client, whole: None }
+        SniffedMessage { record, from_client, complete: None }
     }
 
-    /// Returns the number of pending requests of a side, without cancelled ones.
-    fn open(&self, by_client: bool) -> usize {
-        let open = |((side, _), pending): &(&(bool, u32), &Pending)| *side == by_client && !pending.cancelled;
-        self.waiting.iter().filter(open).count()
+    /// Returns the number of pending requests of a side that are not cancelled.
+    fn unanswered_count(&self, from_client: bool) -> usize {
+        let is_unanswered = |((side, _), pending): &(&(bool, u32), &PendingRequest)| {
+            *side == from_client && !pending.is_cancelled
+        };
+        self.pending.iter().filter(is_unanswered).count()
     }
 
-    fn wait(&mut self, from_client: bool, id: u32, pending: Pending) {
-        if self.room && self.waiting.len() < MAX_WAITING || self.waiting.contains_key(&(from_client, id)) {
-            self.waiting.insert((from_client, id), pending);
+    fn add_pending(&mut self, from_client: bool, id: u32, pending: PendingRequest) {
+        let may_add = self.may_add_pending && self.pending.len() < MAX_PENDING;
+        if may_add || self.pending.contains_key(&(from_client, id)) {
+            self.pending.insert((from_client, id), pending);
         }
     }
 
-    /// Returns the request that this reply belongs to.
-    fn answered(&mut self, from_client: bool, id: u32, time: Duration, told: &mut Told) -> Option<Pending> {
-        let pending = self.waiting.remove(&(!from_client, id));
+    /// Removes the request of a reply, and adds its properties to the record of the reply.
+    fn take_pending(
+        &mut self,
+        from_client: bool,
+        id: u32,
+        time: Duration,
+        record: &mut MessageRecord,
+    ) -> Option<PendingRequest> {
+        let pending = self.pending.remove(&(!from_client, id));
         match &pending {
             Some(pending) => {
-                told.latency_us = pending.time.map(|asked| micros(time, asked));
-                told.operation = Some(pending.operation.clone()).filter(|operation| !operation.is_empty());
-                told.key = Some(pending.key.escape_ascii().to_string());
-                told.interface =
-                    pending.known.as_ref().and_then(|known| Some(scoped(known.interface.as_ref()?.id())));
+                record.latency_us = pending.time.map(|request_time| micros_between(time, request_time));
+                record.operation = Some(pending.operation.clone()).filter(|operation| !operation.is_empty());
+                record.key = Some(pending.key.escape_ascii().to_string());
+                record.interface = pending
+                    .known
+                    .as_ref()
+                    .and_then(|known| Some(scoped_name(known.interface.as_ref()?.id())));
             }
-            None => told.remarks.push("its request was not seen".to_owned()),
+            None => record.remarks.push("the request was not captured".to_owned()),
         }
         pending
     }
 
-    fn contexts(&mut self, contexts: &ServiceContexts<'_>, version: Version, told: &mut Told) {
+    /// Adds the service contexts of a message, and uses the code sets in them.
+    fn decode_contexts(
+        &mut self,
+        contexts: &ServiceContexts<'_>,
+        version: Version,
+        record: &mut MessageRecord,
+    ) {
         for context in contexts {
-            let says = match context.id {
+            let content = match context.id {
                 ContextId::CODE_SETS => context.value::<CodeSetContext>().ok().map(|sets| {
                     if version > Version::V1_0
                         && let Ok(accepted) = sets.accept(None)
@@ -477,13 +448,13 @@ impl Connection {
                 }),
                 ContextId::BI_DIR_IIOP => {
                     BiDirIiopServiceContext::from_service_context(&context).ok().flatten().map(|points| {
-                        let at =
+                        let address =
                             |point: &giop_codec::giop::ListenPoint| format!("{}:{}", point.host, point.port);
-                        points.listen_points.iter().map(at).collect::<Vec<_>>().join(", ")
+                        points.listen_points.iter().map(address).collect::<Vec<_>>().join(", ")
                     })
                 }
                 ContextId::SECURITY_ATTRIBUTE_SERVICE => {
-                    // Shows only the kind of the message, because its content may include a password.
+                    // Only the kind of the message, because the message may contain a password.
                     SasContext::from_service_context(&context).ok().flatten().map(|sas| {
                         match sas {
                             SasContext::Establish(_) => "EstablishContext",
@@ -494,86 +465,71 @@ impl Connection {
                         .to_owned()
                     })
                 }
-                ContextId::EXCEPTION_DETAIL_MESSAGE => contexts::text(&context),
+                ContextId::EXCEPTION_DETAIL_MESSAGE => contexts::wide_string(&context),
                 _ => None,
             };
-            told.contexts.push(ContextTold {
+            record.contexts.push(ContextRecord {
                 id: context.id.0,
                 name: contexts::name(context.id),
-                says,
-                octets: context.data.len(),
+                content,
+                size: context.data.len(),
             });
         }
     }
 }
 
-impl Told {
-    /// Adds a body: as JSON if it could be decoded, otherwise its bytes.
-    fn take(&mut self, typed: bool, decoded: Decoded, body: &Decoder<'_>) {
-        self.remarks.extend(decoded.remark);
-        if !typed || decoded.json.is_none() {
-            let octets = body.rest();
-            let kept = octets.get(..MAX_OCTETS).unwrap_or(octets);
-            let hex: String = kept.iter().map(|octet| format!("{octet:02x}")).collect();
-            if kept.len() < octets.len() {
-                self.remarks.push(format!("{} octets of {} are told", kept.len(), octets.len()));
-            }
-            self.body_octets = Some(hex).filter(|hex| !hex.is_empty());
-        }
-        self.body = decoded.json;
-    }
-}
-
-fn reply_body(
+/// Decodes the body of a reply.
+fn decode_reply_body(
     types: &mut Types,
     status: ReplyStatus,
-    pending: Option<&Pending>,
+    pending: Option<&PendingRequest>,
     d: &Decoder<'_>,
-    told: &mut Told,
+    record: &mut MessageRecord,
 ) {
     let known = pending.and_then(|pending| pending.known.as_ref());
     match status {
         ReplyStatus::NoException => match known {
             Some(known) => {
-                let decoded = types.reply(&known.operation, d);
-                told.take(true, decoded, d);
+                let decoded = types.decode_reply(&known.operation, d);
+                record.set_body(true, decoded, d);
                 if let Some(pending) = pending
-                    && let Some(asked) = &pending.asked
+                    && let Some(tested_id) = &pending.tested_id
                     && d.clone().read_bool() == Ok(true)
                 {
-                    types.learn(&pending.key, asked);
+                    types.store_interface(&pending.key, tested_id);
                 }
             }
-            None => told.take(false, Decoded::default(), d),
+            None => record.set_body(false, DecodedBody::default(), d),
         },
         ReplyStatus::UserException => {
-            let (id, decoded) = types.exception(known.map(|known| &*known.operation), d);
+            let (id, decoded) = types.decode_exception(known.map(|known| &*known.operation), d);
             if decoded.json.is_none() {
-                told.remarks.push(format!("raises {}", Printable::new(&id)));
+                record.remarks.push(format!("raises {}", Printable::new(&id)));
             }
-            told.take(decoded.json.is_some(), decoded, d);
+            record.set_body(decoded.json.is_some(), decoded, d);
         }
-        ReplyStatus::SystemException => told.take(true, system_exception(d), d),
-        ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => forward(types, d, told),
-        ReplyStatus::NeedsAddressingMode => wanted_address(d, told),
+        ReplyStatus::SystemException => record.set_body(true, system_exception(d), d),
+        ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => decode_forward(types, d, record),
+        ReplyStatus::NeedsAddressingMode => decode_addressing_mode(d, record),
     }
 }
 
-fn forward(types: &mut Types, d: &Decoder<'_>, told: &mut Told) {
+/// Decodes the reference in a forward.
+fn decode_forward(types: &mut Types, d: &Decoder<'_>, record: &mut MessageRecord) {
     match Ior::decode(&mut d.clone()) {
         Ok(ior) => {
-            types.learn_reference(&ior);
+            types.store_reference(&ior);
             let json = serde_json::json!({ "$forward": ior.to_string() });
-            told.body = RawValue::from_string(json.to_string()).ok();
+            record.body = RawValue::from_string(json.to_string()).ok();
         }
-        Err(error) => told.take(false, Decoded { json: None, remark: Some(error.to_string()) }, d),
+        Err(error) => record.set_body(false, DecodedBody { json: None, remark: Some(error.to_string()) }, d),
     }
 }
 
-fn wanted_address(d: &Decoder<'_>, told: &mut Told) {
+fn decode_addressing_mode(d: &Decoder<'_>, record: &mut MessageRecord) {
     match AddressingDisposition::decode(&mut d.clone()) {
-        Ok(wanted) => told.remarks.push(format!("the server wants the target as {wanted:?}")),
-        Err(error) => told.remarks.push(error.to_string()),
+        Ok(mode) => record.remarks.push(format!("the server requires the addressing mode {mode:?}")),
+        Err(error) => record.remarks.push(error.to_string()),
     }
 }
 
@@ -581,11 +537,11 @@ fn key_of(target: &TargetAddress<'_>) -> Vec<u8> {
     target.object_key().map(|key| key.as_slice().to_vec()).unwrap_or_default()
 }
 
-fn micros(now: Duration, then: Duration) -> f64 {
+fn micros_between(now: Duration, then: Duration) -> f64 {
     now.saturating_sub(then).as_nanos() as f64 / 1000.0
 }
 
-fn name(kind: MessageType) -> &'static str {
+fn message_name(kind: MessageType) -> &'static str {
     match kind {
         MessageType::Request => "request",
         MessageType::Reply => "reply",

@@ -1,17 +1,17 @@
-//! Names of service contexts, and the strings in them.
+//! The names of service contexts, and the text in `ExceptionDetailMessage`.
 
 use giop_codec::Version;
 use giop_codec::cdr::{CdrDecode, CodeSets, WString};
 use giop_codec::giop::{ContextId, ServiceContextRef};
 
-/// Returns a wide string, in an encapsulation of GIOP 1.2.
-pub(super) fn text(context: &ServiceContextRef<'_>) -> Option<String> {
+/// Decodes a context that contains a wide string in the encoding of GIOP 1.2.
+pub(super) fn wide_string(context: &ServiceContextRef<'_>) -> Option<String> {
     let mut d = context.open().ok()?;
     d.set_code_sets(CodeSets::default_for(Version::V1_2));
     WString::decode(&mut d).ok().map(|text| text.to_string())
 }
 
-/// Returns the name of a context, if known.
+/// Returns the name of a service context, if it is known.
 pub(super) fn name(id: ContextId) -> Option<&'static str> {
     Some(match id.0 {
         0 => "TransactionService",

@@ -2,41 +2,41 @@
 
 use std::net::SocketAddr;
 
-use super::calls::Told;
+use super::record::MessageRecord;
 
-/// A condition: `operation=NAME`, `type=INTERFACE`, `peer=HOST[:PORT]`.
+/// A condition: `operation=NAME`, `type=INTERFACE` or `peer=HOST[:PORT]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Condition {
-    what: What,
+    property: Property,
     pattern: String,
 }
 
+/// The property of a message that a condition tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
+enum Property {
     Operation,
     Type,
     Peer,
 }
 
-/// The conditions on messages. Conditions on the same property are alternatives. A message must meet one for
-/// each property.
+/// The conditions on messages. For each property with conditions, a message must meet at least one of them.
 pub(super) struct Filter(Vec<Condition>);
 
 /// Parses a condition.
-pub(super) fn condition(text: &str) -> Result<Condition, String> {
-    let (what, pattern) = text.split_once('=').unwrap_or((text, ""));
-    let what = match what {
-        "operation" => What::Operation,
-        "type" => What::Type,
-        "peer" => What::Peer,
-        _ => return Err("operation=NAME, type=INTERFACE or peer=HOST[:PORT] is expected".to_owned()),
+pub(super) fn parse_condition(text: &str) -> Result<Condition, String> {
+    let (property, pattern) = text.split_once('=').unwrap_or((text, ""));
+    let property = match property {
+        "operation" => Property::Operation,
+        "type" => Property::Type,
+        "peer" => Property::Peer,
+        _ => return Err("expected operation=NAME, type=INTERFACE or peer=HOST[:PORT]".to_owned()),
     };
     match pattern {
-        "" => Err("which? A pattern is expected behind =".to_owned()),
+        "" => Err("expected a pattern after =".to_owned()),
         // Both the form of IDL and that of repository ids are accepted.
         _ => Ok(Condition {
-            what,
-            pattern: if what == What::Type { pattern.replace('/', "::") } else { pattern.to_owned() },
+            property,
+            pattern: if property == Property::Type { pattern.replace('/', "::") } else { pattern.to_owned() },
         }),
     }
 }
@@ -47,21 +47,21 @@ impl Filter {
     }
 
     /// Returns whether a message passes the filter.
-    pub(super) fn wants(&self, told: &Told) -> bool {
-        [What::Operation, What::Type, What::Peer].into_iter().all(|what| {
-            let mut conditions = self.0.iter().filter(|condition| condition.what == what).peekable();
-            conditions.peek().is_none() || conditions.any(|condition| condition.holds(told))
+    pub(super) fn accepts(&self, record: &MessageRecord) -> bool {
+        [Property::Operation, Property::Type, Property::Peer].into_iter().all(|property| {
+            let mut conditions = self.0.iter().filter(|condition| condition.property == property).peekable();
+            conditions.peek().is_none() || conditions.any(|condition| condition.is_met_by(record))
         })
     }
 }
 
 impl Condition {
-    fn holds(&self, told: &Told) -> bool {
+    fn is_met_by(&self, record: &MessageRecord) -> bool {
         let matches = |text: &str| matches(&self.pattern, text);
-        match self.what {
-            What::Operation => told.operation.as_deref().is_some_and(matches),
-            What::Type => told.interface.as_deref().is_some_and(matches),
-            What::Peer => [told.from, told.to]
+        match self.property {
+            Property::Operation => record.operation.as_deref().is_some_and(matches),
+            Property::Type => record.interface.as_deref().is_some_and(matches),
+            Property::Peer => [record.from, record.to]
                 .iter()
                 .any(|peer: &SocketAddr| matches(&peer.ip().to_string()) || matches(&peer.to_string())),
         }
@@ -75,8 +75,8 @@ fn matches(pattern: &str, text: &str) -> bool {
     let mut last = None;
     for part in parts {
         if let Some(before) = last.replace(part) {
-            let Some(at) = rest.find(before) else { return false };
-            rest = rest.get(at + before.len()..).unwrap_or_default();
+            let Some(start) = rest.find(before) else { return false };
+            rest = rest.get(start + before.len()..).unwrap_or_default();
         }
     }
     match last {
@@ -90,8 +90,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_have_stars() {
-        for (pattern, text, fits) in [
+    fn a_star_matches_any_characters() {
+        for (pattern, text, is_match) in [
             ("deposit", "deposit", true),
             ("deposit", "deposits", false),
             ("dep*", "deposit", true),
@@ -102,13 +102,13 @@ mod tests {
             ("a*a", "a", false),
             ("*posit*", "deposit", true),
         ] {
-            assert_eq!(matches(pattern, text), fits, "{pattern} {text}");
+            assert_eq!(matches(pattern, text), is_match, "{pattern} {text}");
         }
     }
 
     #[test]
-    fn conditions_name_what_they_are_on() {
-        assert!(condition("type=Bank/Account").is_ok_and(|one| one.pattern == "Bank::Account"));
-        assert!(condition("operation=").is_err() && condition("size=3").is_err());
+    fn conditions_are_parsed() {
+        assert!(parse_condition("type=Bank/Account").is_ok_and(|one| one.pattern == "Bank::Account"));
+        assert!(parse_condition("operation=").is_err() && parse_condition("size=3").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! `zorb sniff`: the calls in a capture, or between a client and a server.
+//! `zorb sniff`: prints the calls in a capture, or between a client and a server.
 
 mod calls;
 mod contexts;
@@ -7,6 +7,7 @@ mod filter;
 mod mutilated;
 mod packets;
 mod proxy;
+mod record;
 mod replay;
 mod show;
 mod stream;
@@ -26,72 +27,72 @@ use serde::Serialize;
 
 use crate::Verdict;
 use crate::call::IdlArgs;
-use crate::client::{Client, block_on, ended};
+use crate::client::{Client, block_on, termination_signal};
 use crate::limits::MessageSize;
 use crate::output::Output;
-use calls::{CallCounts, Seen, Sniffer};
+use calls::{CallCounts, SniffedMessage, Sniffer};
 use filter::Filter;
-use packets::{Growing, PacketCounts};
-use show::Lines;
-use tcp::{Assembler, Happened, TcpCounts};
+use packets::{FollowingReader, PacketCounts};
+use show::MessagePrinter;
+use tcp::{Assembler, ConnectionEvent, TcpCounts};
 use types::Types;
 
 const EXAMPLES: &str = "\
 Examples:
-  tcpdump -i lo -s 0 -w bank.pcap port 4711    takes a capture; so does Wireshark
-  zorb sniff bank.pcap --idl bank.idl          the calls in it, with typed arguments
+  tcpdump -i lo -s 0 -w bank.pcap port 4711    create a capture, as Wireshark does
+  zorb sniff bank.pcap --idl bank.idl          print the calls in it, with typed arguments
   tcpdump -i lo -s 0 -U -w - port 4711 | zorb sniff - --idl bank.idl
-  zorb sniff --listen 127.0.0.1:0 --to account.ior --idl bank.idl    needs no rights: prints a reference to call through
+  zorb sniff --listen 127.0.0.1:0 --to account.ior --idl bank.idl    needs no privileges; prints a reference for the calls
   zorb sniff --listen 127.0.0.1:0 --to account.ior --record bank.pcap
-  zorb sniff --replay bank.pcap --to account.ior --idl bank.idl      the recorded requests once more: what differs?
+  zorb sniff --replay bank.pcap --to account.ior --idl bank.idl      send the requests again and compare the replies
   zorb sniff bank.pcap --filter operation='dep*' --filter peer=10.0.0.7
 
-Without --idl, the operations of naming services and of every object are known; of others the octets are printed. An interface is known by
-the reference that led to the object if that is in the capture too, else by the names of operations; --object decides.
+Without --idl, only the operations of naming services and those of every object are known. The arguments of other operations are
+printed in hexadecimal. The interface of an object is known if a reference to the object is in the capture. Otherwise it is guessed
+from the names of operations; --object sets it.
 
-A proxy passes on what it does not understand. References inside of replies lead past it. Connections by TLS are counted, but can not be
-read: take the capture where the server is reached without.
+A proxy forwards all data, even if it is not GIOP. References in replies are not changed, so calls to them bypass the proxy.
+Connections with TLS are counted, but their contents cannot be read.
 
-Bounds: 4096 connections at a time (1024 of a proxy), 16 MiB for a message (--max-message raises it), 256 MiB for all that are not
-whole; segments that wait for earlier ones: 1 MiB of each side, 256 MiB of all; requests that wait for replies: 4096 of a connection,
-65536 of all.";
+Limits: 4096 connections at a time (1024 of a proxy); 16 MiB for a message (see --max-message) and 256 MiB for all incomplete
+messages; 1 MiB of segments after a gap for each side and 256 MiB for all; 4096 pending requests for each connection and 65536 for all.";
 
-/// Maximum bytes of a replayed capture's messages, which are all kept in memory.
-const MAX_REPLAYED: usize = 256 << 20;
+/// The maximum total size of the messages of a capture to replay, which are all in memory.
+const MAX_REPLAYED_BYTES: usize = 256 << 20;
 
 /// Options of `zorb sniff`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SniffArgs {
-    /// A capture, pcap or pcapng, or - for standard input
+    /// A capture in the format pcap or pcapng, or - for standard input
     #[arg(value_name = "FILE", required_unless_present_any = ["listen", "replay"], conflicts_with_all = ["listen", "replay"])]
     file: Option<PathBuf>,
-    /// Read on as the file grows, until Ctrl-C
+    /// Continue to read while the file grows, until Ctrl-C
     #[arg(long, requires = "file")]
     follow: bool,
-    /// Be a proxy: listen here, pass everything on to --to, and tell it
+    /// Run a proxy: listen at this address, forward all data to --to, and print the calls
     #[arg(long, value_name = "HOST:PORT", requires = "to", conflicts_with = "replay")]
     listen: Option<String>,
-    /// The server: HOST:PORT, or an object by IOR:, corbaloc:, corbaname:, or a file that holds one
+    /// The server: HOST:PORT, or an object as IOR:, corbaloc: or corbaname:, or a file that contains one
     #[arg(long, value_name = "TARGET")]
     to: Option<String>,
-    /// Write what passes the proxy into a capture that Wireshark reads
+    /// Write the data that the proxy forwards to a capture file
     #[arg(long, value_name = "FILE", requires = "listen")]
     record: Option<PathBuf>,
-    /// Write the reference that leads through the proxy into a file
+    /// Write the reference of the object through the proxy to a file
     #[arg(long, value_name = "FILE", requires = "listen")]
     ior: Option<PathBuf>,
-    /// Send the requests of a capture to --to, and compare the replies with those of the capture
+    /// Send the requests in a capture to --to, and compare the replies with those in the capture
     #[arg(long, value_name = "FILE", requires = "to")]
     replay: Option<PathBuf>,
-    /// Report only messages of this operation, type or peer: operation=NAME, type=Module::Interface,
-    /// peer=HOST[:PORT]; * stands for anything
-    #[arg(long, value_name = "WHAT=PATTERN", value_parser = filter::condition)]
+    /// Print only messages with this operation, interface or peer: operation=NAME, type=Module::Interface or
+    /// peer=HOST[:PORT]; * matches any characters
+    #[arg(long, value_name = "WHAT=PATTERN", value_parser = filter::parse_condition)]
     filter: Vec<filter::Condition>,
-    /// The interface of an object, by its key; may be given again
-    #[arg(long, value_name = "KEY=INTERFACE", value_parser = object)]
+    /// The interface of the object with a key; may be repeated
+    #[arg(long, value_name = "KEY=INTERFACE", value_parser = parse_object)]
     object: Vec<(String, String)>,
-    /// Tell versions, sizes, keys and service contexts too, and values of any length
+    /// Also print versions, sizes, keys and service contexts, and values of any length
     #[arg(long, short)]
     verbose: bool,
     #[command(flatten)]
@@ -100,16 +101,16 @@ pub(crate) struct SniffArgs {
     client: Client,
 }
 
-fn object(text: &str) -> Result<(String, String), String> {
+fn parse_object(text: &str) -> Result<(String, String), String> {
     match text.rsplit_once('=') {
         Some((key, interface)) if !key.is_empty() && !interface.is_empty() => {
             Ok((key.to_owned(), interface.to_owned()))
         }
-        _ => Err("KEY=INTERFACE is expected, such as Account=Bank::Account".to_owned()),
+        _ => Err("expected KEY=INTERFACE, such as Account=Bank::Account".to_owned()),
     }
 }
 
-/// The content of a capture, and the problems in it.
+/// The contents of a capture, and the problems in it. The field names are the JSON keys.
 #[derive(Debug, Serialize)]
 struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,37 +123,45 @@ struct Summary {
 /// Prints the calls.
 ///
 /// # Errors
-/// The capture or the IDL is invalid, the address is in use, the target is not found, or output fails.
+/// The capture or the IDL is invalid, the address is in use, the target cannot be resolved, or output fails.
 pub(crate) fn run(args: &SniffArgs, output: &Output) -> anyhow::Result<Verdict> {
     let types = Types::new(args.idl.read()?, &args.object)?;
-    let mut front = Front {
+    let mut pipeline = Pipeline {
         sniffer: Sniffer::new(types, args.client.size),
-        lines: Lines::new(*output, args.verbose),
+        printer: MessagePrinter::new(*output, args.verbose),
         filter: Filter::new(&args.filter),
         output: *output,
     };
     match (&args.replay, &args.listen, &args.to, &args.file) {
-        (Some(capture), _, Some(to), _) => block_on(replay::run(capture, to, &args.client, front)),
+        (Some(capture), _, Some(to), _) => block_on(replay::run(capture, to, &args.client, pipeline)),
         (None, Some(listen), Some(to), _) => {
-            // The proxy must not wait for its output.
-            output.never_block()?;
-            block_on(proxy::run(listen, to, args.record.as_deref(), args.ior.as_deref(), &args.client, front))
+            // Clients must not wait for the output of the proxy.
+            output.make_nonblocking()?;
+            block_on(proxy::run(
+                listen,
+                to,
+                args.record.as_deref(),
+                args.ior.as_deref(),
+                &args.client,
+                pipeline,
+            ))
         }
         (None, None, _, Some(file)) => {
-            let over = Arc::new(AtomicBool::new(false));
+            let is_ended = Arc::new(AtomicBool::new(false));
             if args.follow || file == Path::new("-") {
-                watch(Arc::clone(&over))?;
+                set_on_signal(Arc::clone(&is_ended))?;
             }
             let (packets, tcp) = match (file == Path::new("-"), args.follow) {
-                (true, _) => front.capture(io::stdin(), "standard input"),
-                (false, true) => {
-                    front.capture(Growing { from: open(file)?, ended: over }, &file.display().to_string())
-                }
-                (false, false) => front.capture(open(file)?, &file.display().to_string()),
+                (true, _) => pipeline.read_capture(io::stdin(), "standard input"),
+                (false, true) => pipeline.read_capture(
+                    FollowingReader { source: open(file)?, is_ended },
+                    &file.display().to_string(),
+                ),
+                (false, false) => pipeline.read_capture(open(file)?, &file.display().to_string()),
             }?;
-            front.summary(Some(packets), Some(tcp))
+            pipeline.print_summary(Some(packets), Some(tcp))
         }
-        _ => bail!("nothing to tell: name a FILE, --listen or --replay"),
+        _ => bail!("FILE, --listen or --replay is required"),
     }
 }
 
@@ -160,158 +169,166 @@ fn open(path: &Path) -> anyhow::Result<File> {
     File::open(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Sets `over` at the first Ctrl-C. The second one ends the process even if it is blocked.
+/// Sets a flag at the first Ctrl-C. The second Ctrl-C kills the process, even if it is blocked in a read.
 ///
 /// # Errors
 /// The system rejects a signal handler.
-fn watch(over: Arc<AtomicBool>) -> anyhow::Result<()> {
-    let (ready, is_ready) = std::sync::mpsc::channel();
+fn set_on_signal(flag: Arc<AtomicBool>) -> anyhow::Result<()> {
+    let (ready, wait_ready) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let _ = block_on(async {
-            let first = match ended() {
-                Ok(first) => first,
+            let signal = match termination_signal() {
+                Ok(signal) => signal,
                 Err(error) => {
                     let _ = ready.send(Err(error));
                     return Ok(());
                 }
             };
             let _ = ready.send(Ok(()));
-            first.await;
-            over.store(true, Ordering::Relaxed);
+            signal.await;
+            flag.store(true, Ordering::Relaxed);
             Ok(())
         });
     });
-    is_ready.recv().context("cannot wait for signals")?
+    wait_ready.recv().context("cannot wait for signals")?
 }
 
-/// The conversion of packets or bytes to lines.
-struct Front {
+/// Converts the data of connections to output.
+struct Pipeline {
     sniffer: Sniffer,
-    lines: Lines,
+    printer: MessagePrinter,
     filter: Filter,
     output: Output,
 }
 
-impl Front {
-    /// Handles an event of a connection, and prints the messages that it completes.
+impl Pipeline {
+    /// Handles an event of a connection, and prints the messages that are complete now.
     ///
     /// # Errors
     /// Output fails.
-    fn happened(&mut self, number: u64, time: Duration, happened: Happened) -> anyhow::Result<()> {
-        let Self { sniffer, lines, filter, .. } = self;
+    fn handle_event(&mut self, number: u64, time: Duration, event: ConnectionEvent) -> anyhow::Result<()> {
+        let Self { sniffer, printer, filter, .. } = self;
         let mut result = Ok(());
-        sniffer.happened(number, time, happened, &mut |seen| {
-            if result.is_ok() && !lines.closed && filter.wants(&seen.told) {
-                result = lines.tell(&seen.told);
+        sniffer.handle_event(number, time, event, &mut |sniffed| {
+            if result.is_ok() && !printer.is_closed && filter.accepts(&sniffed.record) {
+                result = printer.print_message(&sniffed.record);
             }
         });
         result
     }
 
     /// Reads a capture to its end.
-    fn capture(&mut self, from: impl Read + Send, name: &str) -> anyhow::Result<(PacketCounts, TcpCounts)> {
-        each(from, name, |number, time, happened| self.happened(number, time, happened))
+    fn read_capture(
+        &mut self,
+        source: impl Read + Send,
+        name: &str,
+    ) -> anyhow::Result<(PacketCounts, TcpCounts)> {
+        read_events(source, name, |number, time, event| self.handle_event(number, time, event))
     }
 
     /// Prints a summary to standard error, or with `--json` as the last line.
     ///
     /// # Errors
     /// Output fails.
-    fn summary(mut self, packets: Option<PacketCounts>, tcp: Option<TcpCounts>) -> anyhow::Result<Verdict> {
+    fn print_summary(
+        mut self,
+        packets: Option<PacketCounts>,
+        tcp: Option<TcpCounts>,
+    ) -> anyhow::Result<Verdict> {
         let calls = self.sniffer.counts;
-        if self.lines.json {
-            self.lines.object(&serde_json::json!({ "summary": Summary { packets, tcp, calls } }))?;
+        if self.printer.is_json {
+            self.printer.print_json(&serde_json::json!({ "summary": Summary { packets, tcp, calls } }))?;
         }
-        let mut said = Vec::new();
-        let mut say = |count: u64, one: &str, many: &str| {
+        let mut parts = Vec::new();
+        let mut add = |count: u64, one: &str, many: &str| {
             if count > 0 {
-                said.push(format!("{count} {}", if count == 1 { one } else { many }));
+                parts.push(format!("{count} {}", if count == 1 { one } else { many }));
             }
         };
-        say(calls.connections, "connection", "connections");
-        say(calls.requests, "request", "requests");
-        say(calls.replies, "reply", "replies");
-        say(calls.messages - calls.requests - calls.replies, "other message", "other messages");
-        say(
-            calls.tls,
-            "connection is of TLS and can not be read",
-            "connections are of TLS and can not be read",
-        );
-        say(calls.foreign, "connection speaks something else", "connections speak something else");
-        say(calls.damaged, "message is not whole", "messages are not whole");
-        say(calls.unanswered, "request has no reply", "requests have no reply");
+        add(calls.connections, "connection", "connections");
+        add(calls.requests, "request", "requests");
+        add(calls.replies, "reply", "replies");
+        add(calls.messages - calls.requests - calls.replies, "other message", "other messages");
+        add(calls.tls, "connection uses TLS and cannot be read", "connections use TLS and cannot be read");
+        add(calls.foreign, "connection uses another protocol", "connections use another protocol");
+        add(calls.damaged, "message is incomplete", "messages are incomplete");
+        add(calls.unanswered, "request has no reply", "requests have no reply");
         if let Some(tcp) = tcp {
-            say(tcp.lost, "octet is missing in the capture", "octets are missing in the capture");
-            say(tcp.out_of_order, "segment out of order", "segments out of order");
-            say(tcp.repeated, "segment sent again", "segments sent again");
-            say(tcp.overlapping, "segment overlaps", "segments overlap");
-            let given_up = "given up, as there were too many";
-            say(tcp.given_up, &format!("connection {given_up}"), &format!("connections {given_up}"));
+            add(tcp.lost, "byte is missing in the capture", "bytes are missing in the capture");
+            add(tcp.out_of_order, "segment out of order", "segments out of order");
+            add(tcp.repeated, "repeated segment", "repeated segments");
+            add(tcp.overlapping, "overlapping segment", "overlapping segments");
+            let given_up = "evicted because there were too many";
+            add(tcp.given_up, &format!("connection {given_up}"), &format!("connections {given_up}"));
         }
         if let Some(packets) = packets {
-            let cut = "cut by the capture (tcpdump keeps all with -s 0)";
-            say(packets.cut, &format!("packet {cut}"), &format!("packets {cut}"));
-            let pieces = "of IP packets, which are not joined";
-            say(packets.ip_fragments, &format!("fragment {pieces}"), &format!("fragments {pieces}"));
-            say(u64::from(packets.ends_early), "packet is cut off by the end of the file", "");
+            let cut = "truncated by the capture (use tcpdump -s 0)";
+            add(packets.cut, &format!("packet {cut}"), &format!("packets {cut}"));
+            let pieces = "of IP packets, which are not reassembled";
+            add(packets.ip_fragments, &format!("fragment {pieces}"), &format!("fragments {pieces}"));
+            add(u64::from(packets.ends_early), "packet is truncated by the end of the file", "");
         }
-        if said.is_empty() {
-            said.push("no connection".to_owned());
+        if parts.is_empty() {
+            parts.push("no connection".to_owned());
         }
-        self.output.remark(&said.join("; "));
+        self.output.remark(&parts.join("; "));
         Ok(if calls.messages + calls.damaged > 0 { Verdict::Good } else { Verdict::Bad })
     }
 }
 
-/// Reads a capture to its end, connection by connection.
+/// Reads a capture to its end, and calls `on_event` for each event of a connection.
 ///
 /// # Errors
-/// The file is not a capture or is damaged, and errors of `told`.
-fn each(
-    from: impl Read + Send,
+/// The file is not a capture or is damaged, or an error of `on_event`.
+fn read_events(
+    source: impl Read + Send,
     name: &str,
-    mut told: impl FnMut(u64, Duration, Happened) -> anyhow::Result<()>,
+    mut on_event: impl FnMut(u64, Duration, ConnectionEvent) -> anyhow::Result<()>,
 ) -> anyhow::Result<(PacketCounts, TcpCounts)> {
     let mut assembler = Assembler::default();
     let mut counts = PacketCounts::default();
-    let mut last = Duration::ZERO;
-    let read = packets::read(from, &mut counts, |segment| {
-        last = segment.time;
+    let mut last_time = Duration::ZERO;
+    let read_result = packets::read(source, &mut counts, |segment| {
+        last_time = segment.time;
         let mut result = Ok(());
-        assembler.segment(&segment, &mut |number, happened| {
+        assembler.handle_segment(&segment, &mut |number, event| {
             if result.is_ok() {
-                result = told(number, segment.time, happened);
+                result = on_event(number, segment.time, event);
             }
         });
         result
     });
-    // Packets before a damaged position count.
+    // Messages before a damaged position are printed.
     let mut result = Ok(());
-    assembler.finish(&mut |number, happened| {
+    assembler.finish(&mut |number, event| {
         if result.is_ok() {
-            result = told(number, last, happened);
+            result = on_event(number, last_time, event);
         }
     });
-    read.with_context(|| name.to_owned())?;
+    read_result.with_context(|| name.to_owned())?;
     result?;
     Ok((counts, assembler.counts))
 }
 
-/// Returns all messages of a capture at once.
+/// Returns all messages of a capture.
 ///
 /// # Errors
-/// As for [`each`].
-fn messages(path: &Path, types: Types, size: MessageSize) -> anyhow::Result<(Vec<Seen>, Sniffer)> {
+/// The file is not a capture or is damaged, or the messages are too large in total.
+fn read_messages(
+    path: &Path,
+    types: Types,
+    size: MessageSize,
+) -> anyhow::Result<(Vec<SniffedMessage>, Sniffer)> {
     let mut sniffer = Sniffer::new(types, size);
-    let most = MAX_REPLAYED.max(size.bytes().unwrap_or_default().saturating_mul(2));
+    let max_bytes = MAX_REPLAYED_BYTES.max(size.bytes().unwrap_or_default().saturating_mul(2));
     let mut all = Vec::new();
-    let mut octets = 0;
-    each(open(path)?, &path.display().to_string(), |number, time, happened| {
-        sniffer.happened(number, time, happened, &mut |seen| {
-            octets += seen.whole.as_ref().map_or(0, |whole| whole.octets.len());
-            all.push(seen);
+    let mut bytes = 0;
+    read_events(open(path)?, &path.display().to_string(), |number, time, event| {
+        sniffer.handle_event(number, time, event, &mut |sniffed| {
+            bytes += sniffed.complete.as_ref().map_or(0, |complete| complete.bytes.len());
+            all.push(sniffed);
         });
-        ensure!(octets <= most, "more than {} MiB of messages", most >> 20);
+        ensure!(bytes <= max_bytes, "the messages have more than {} MiB", max_bytes >> 20);
         Ok(())
     })?;
     Ok((all, sniffer))

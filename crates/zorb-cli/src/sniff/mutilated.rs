@@ -1,4 +1,4 @@
-//! Tests with damaged captures: they must neither cause a panic nor exceed the memory limits.
+//! Tests with randomly damaged captures, which must neither cause a panic nor leak memory.
 
 #[path = "../../tests/cli/wire.rs"]
 mod wire;
@@ -8,14 +8,14 @@ use std::io::Cursor;
 use zorb::dynamic::Idl;
 
 use super::calls::Sniffer;
-use super::each;
+use super::read_events;
 use super::types::Types;
 use wire::{Capture, Flag, Form, Line, USUAL, fragments};
 
 const IDL: &str = "module Bank { typedef sequence<long> Coins; exception Broke { double missing; };
     interface Account { double deposit(in double amount, in Coins coins, out string note) raises (Broke); any wrapped(in any value); }; };";
 
-/// A small deterministic generator, so that failures are reproducible.
+/// A deterministic generator of random numbers, so that failures are reproducible.
 struct Random(u64);
 
 impl Random {
@@ -27,13 +27,14 @@ impl Random {
     }
 }
 
-fn original(random: &mut Random) -> Vec<u8> {
+/// Returns a valid capture.
+fn create_capture(random: &mut Random) -> Vec<u8> {
     let (mut capture, mut line) = (Capture::new(), Line::new("10.0.0.1:1", "10.0.0.2:2"));
     capture.open(&mut line);
     for id in 0..4 {
         let [request, reply] = USUAL.deposit(id, 1.0, &[1, 2, 3, 4, 5, 6, 7, 8]);
         let request = if id % 2 == 0 { fragments(&request, &[48, 64]) } else { request };
-        // In segments, some of which arrive out of order or never.
+        // In two segments, of which the first one arrives late or never.
         let middle = random.below(request.len());
         capture.packet(&line, true, Flag::Data, middle as i32, &request[middle..]);
         if random.below(4) > 0 {
@@ -59,47 +60,47 @@ fn original(random: &mut Random) -> Vec<u8> {
 }
 
 #[test]
-fn mutilated_captures_harm_nothing() {
+fn damaged_captures_cause_no_panics_and_leave_no_buffers() {
     let mut random = Random(0x5eed_1234_5678_9abc);
     let mut messages = 0;
     let idl = Idl::parse(IDL).unwrap();
     let mut types = [Types::new(Some(idl), &[]).unwrap(), Types::new(None, &[]).unwrap()];
     for round in 0..1500 {
-        let mut file = original(&mut random);
+        let mut file = create_capture(&mut random);
         for _ in 0..random.below(12) {
             if file.is_empty() {
                 break;
             }
-            let at = random.below(file.len());
+            let start = random.below(file.len());
             match random.below(5) {
-                0 => file.truncate(at.max(40)),
-                1 => file[at] ^= 1 << random.below(8),
-                2 => file[at] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
+                0 => file.truncate(start.max(40)),
+                1 => file[start] ^= 1 << random.below(8),
+                2 => file[start] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
                 3 => {
-                    let until = (at + random.below(64)).min(file.len());
-                    file.drain(at..until);
+                    let end = (start + random.below(64)).min(file.len());
+                    file.drain(start..end);
                 }
                 _ => {
-                    let until = (at + random.below(64)).min(file.len());
-                    let copied = file[at..until].to_vec();
+                    let end = (start + random.below(64)).min(file.len());
+                    let copied = file[start..end].to_vec();
                     let to = random.below(file.len());
                     file.splice(to..to, copied);
                 }
             }
         }
         let mut sniffer = Sniffer::new(std::mem::take(&mut types[round % 2]), Default::default());
-        // The file need not be a valid capture any more.
-        let _ = each(Cursor::new(&file), "it", |number, time, happened| {
-            sniffer.happened(number, time, happened, &mut |seen| {
-                assert!(serde_json::to_string(&seen.told).is_ok());
-                assert!(super::show::text(&seen.told).lines().count() >= 1);
+        // Fails if the file is not a valid capture any more.
+        let _ = read_events(Cursor::new(&file), "the capture", |number, time, event| {
+            sniffer.handle_event(number, time, event, &mut |sniffed| {
+                assert!(serde_json::to_string(&sniffed.record).is_ok());
+                assert!(super::show::text(&sniffed.record).lines().count() >= 1);
             });
             Ok(())
         });
         types[round % 2] = std::mem::take(&mut sniffer.types);
         messages += sniffer.counts.messages;
-        assert_eq!(sniffer.held(), (0, 0), "all that was kept was given up at the end");
+        assert_eq!(sniffer.memory_use(), (0, 0), "all buffers must be empty start the end");
     }
-    // The captures are similar enough to valid ones that some messages are read.
+    // Most of the captures must still contain messages.
     assert!(messages > 1500, "{messages}");
 }

@@ -1,4 +1,4 @@
-//! TCP segments from files of tcpdump and Wireshark, and writing of files for them.
+//! Reading and writing of capture files in the formats of tcpdump and Wireshark.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -13,17 +13,17 @@ use pcap_parser::pcapng::Block;
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{Linktype, PcapBlockOwned, PcapError, create_reader};
 
-/// Initial and maximum buffer size of a reader. The latter limits the size of a packet; tcpdump writes none
-/// above 256 KiB.
-const WINDOW: usize = 256 << 10;
-const MAX_WINDOW: usize = 32 << 20;
-/// Maximum number of interfaces in a file.
+/// The initial size of the read buffer: the maximum size of a packet of tcpdump.
+const BUFFER_BYTES: usize = 256 << 10;
+/// The maximum size of the read buffer, and therefore of a packet.
+const MAX_BUFFER_BYTES: usize = 32 << 20;
+/// The maximum number of network interfaces in a file.
 const MAX_INTERFACES: usize = 4096;
 
 /// A captured TCP segment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Segment<'a> {
-    /// Time since 1970.
+    /// The time since 1970.
     pub(super) time: Duration,
     pub(super) from: SocketAddr,
     pub(super) to: SocketAddr,
@@ -32,10 +32,10 @@ pub(super) struct Segment<'a> {
     pub(super) syn: bool,
     pub(super) fin: bool,
     pub(super) rst: bool,
-    pub(super) octets: &'a [u8],
+    pub(super) payload: &'a [u8],
 }
 
-/// Counters of packets in a file.
+/// The numbers of packets in a file. The field names are the JSON keys.
 #[derive(Debug, Clone, Copy, Default, serde::Serialize)]
 pub(super) struct PacketCounts {
     pub(super) packets: u64,
@@ -45,41 +45,41 @@ pub(super) struct PacketCounts {
     pub(super) ip_fragments: u64,
     /// Truncated packets. `tcpdump -s 0` captures whole packets.
     pub(super) cut: u64,
-    /// The file ends within a packet.
+    /// True if the file ends within a packet.
     pub(super) ends_early: bool,
 }
 
-/// An interface of a capture.
+/// A network interface of a capture.
 #[derive(Debug, Clone, Copy)]
-struct Link {
-    kind: Linktype,
-    /// Ticks of its clock per second, and an offset in seconds.
-    ticks: u64,
-    offset: i64,
+struct CaptureInterface {
+    link_type: Linktype,
+    ticks_per_second: u64,
+    /// Added to the times of packets.
+    offset_seconds: i64,
 }
 
 /// Reads a capture to its end, packet by packet.
 ///
 /// # Errors
-/// The file is not a capture, or is damaged such that the next packet cannot be found, and errors of `each`.
+/// The file is not a capture or is damaged, or an error of `on_segment`.
 pub(super) fn read(
-    from: impl Read + Send,
+    source: impl Read + Send,
     counts: &mut PacketCounts,
-    mut each: impl FnMut(Segment<'_>) -> anyhow::Result<()>,
+    mut on_segment: impl FnMut(Segment<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let mut reader = match create_reader(WINDOW, Prompt { from, reads: 0 }) {
+    let mut reader = match create_reader(BUFFER_BYTES, PromptReader { source, reads: 0 }) {
         Ok(reader) => reader,
-        Err(PcapError::Eof) => bail!("it is empty"),
-        Err(PcapError::ReadError) => bail!("it can not be read"),
-        Err(_) => bail!("it is no capture: neither pcap nor pcapng"),
+        Err(PcapError::Eof) => bail!("the file is empty"),
+        Err(PcapError::ReadError) => bail!("the file cannot be read"),
+        Err(_) => bail!("the file is not a capture in the format pcap or pcapng"),
     };
-    let mut links: Vec<Link> = Vec::new();
-    let mut window = WINDOW;
+    let mut interfaces: Vec<CaptureInterface> = Vec::new();
+    let mut buffer_size = BUFFER_BYTES;
     loop {
         let used = match reader.next() {
             Ok((used, block)) => {
-                ensure!(used > 0, "the capture is damaged: a block of no octets");
-                take(&block, &mut links, counts, &mut each)?;
+                ensure!(used > 0, "the capture is damaged: a block is empty");
+                read_block(&block, &mut interfaces, counts, &mut on_segment)?;
                 used
             }
             Err(PcapError::Eof) => return Ok(()),
@@ -92,77 +92,91 @@ pub(super) fn read(
                 continue;
             }
             Err(PcapError::BufferTooSmall) => {
-                window *= 2;
+                buffer_size *= 2;
                 ensure!(
-                    window <= MAX_WINDOW && reader.grow(window),
-                    "the capture is damaged: a packet of more than {} MiB",
-                    MAX_WINDOW >> 20
+                    buffer_size <= MAX_BUFFER_BYTES && reader.grow(buffer_size),
+                    "the capture is damaged: a packet has more than {} MiB",
+                    MAX_BUFFER_BYTES >> 20
                 );
                 refill(reader.as_mut())?;
                 continue;
             }
-            Err(_) => bail!("the capture is damaged behind {} packets", counts.packets),
+            Err(_) => bail!("the capture is damaged after {} packets", counts.packets),
         };
         reader.consume(used);
     }
 }
 
 fn refill(reader: &mut dyn PcapReaderIterator) -> anyhow::Result<()> {
-    reader.refill().map_err(|_| anyhow::anyhow!("it can not be read on"))
+    reader.refill().map_err(|_| anyhow::anyhow!("the rest of the file cannot be read"))
 }
 
-fn take(
+/// Handles a block of the file: an interface or a packet.
+fn read_block(
     block: &PcapBlockOwned<'_>,
-    links: &mut Vec<Link>,
+    interfaces: &mut Vec<CaptureInterface>,
     counts: &mut PacketCounts,
-    each: &mut impl FnMut(Segment<'_>) -> anyhow::Result<()>,
+    on_segment: &mut impl FnMut(Segment<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let (link, time, data) = match block {
+    let (interface, time, data) = match block {
         PcapBlockOwned::LegacyHeader(header) => {
-            let ticks = if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
-            links.push(Link { kind: header.network, ticks, offset: 0 });
+            let ticks_per_second = if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
+            interfaces.push(CaptureInterface {
+                link_type: header.network,
+                ticks_per_second,
+                offset_seconds: 0,
+            });
             return Ok(());
         }
         PcapBlockOwned::Legacy(packet) => {
-            let Some(link) = links.first() else { return Ok(()) };
-            let part = (u128::from(packet.ts_usec) * 1_000_000_000) / u128::from(link.ticks);
+            let Some(interface) = interfaces.first() else { return Ok(()) };
+            let nanos = (u128::from(packet.ts_usec) * 1_000_000_000) / u128::from(interface.ticks_per_second);
             let time = Duration::from_secs(packet.ts_sec.into())
-                + Duration::from_nanos(u64::try_from(part).unwrap_or_default());
+                + Duration::from_nanos(u64::try_from(nanos).unwrap_or_default());
             counts.cut += u64::from(packet.caplen < packet.origlen);
-            (*link, time, packet.data)
+            (*interface, time, packet.data)
         }
         PcapBlockOwned::NG(Block::SectionHeader(_)) => {
-            links.clear();
+            interfaces.clear();
             return Ok(());
         }
-        PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => {
-            ensure!(links.len() < MAX_INTERFACES, "the capture names more than {MAX_INTERFACES} interfaces");
-            let ticks = interface.ts_resolution().filter(|ticks| *ticks > 0).unwrap_or(1_000_000);
-            links.push(Link { kind: interface.linktype, ticks, offset: interface.if_tsoffset });
+        PcapBlockOwned::NG(Block::InterfaceDescription(description)) => {
+            ensure!(
+                interfaces.len() < MAX_INTERFACES,
+                "the capture has more than {MAX_INTERFACES} network interfaces"
+            );
+            let ticks_per_second =
+                description.ts_resolution().filter(|ticks| *ticks > 0).unwrap_or(1_000_000);
+            interfaces.push(CaptureInterface {
+                link_type: description.linktype,
+                ticks_per_second,
+                offset_seconds: description.if_tsoffset,
+            });
             return Ok(());
         }
         PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
-            let link = usize::try_from(packet.if_id).ok().and_then(|at| links.get(at));
-            let Some(link) = link else { return Ok(()) };
+            let interface = usize::try_from(packet.if_id).ok().and_then(|index| interfaces.get(index));
+            let Some(interface) = interface else { return Ok(()) };
             let ticks = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
-            let part = u128::from(ticks % link.ticks) * 1_000_000_000 / u128::from(link.ticks);
-            let seconds = (ticks / link.ticks).saturating_add_signed(link.offset);
-            // Later times come from damaged packets.
+            let ticks_per_second = interface.ticks_per_second;
+            let nanos = u128::from(ticks % ticks_per_second) * 1_000_000_000 / u128::from(ticks_per_second);
+            let seconds = (ticks / ticks_per_second).saturating_add_signed(interface.offset_seconds);
+            // Limited, because the time in a damaged packet may be far in the future.
             let time = Duration::from_secs(seconds.min(u64::from(u32::MAX) * 4))
-                + Duration::from_nanos(u64::try_from(part).unwrap_or_default());
+                + Duration::from_nanos(u64::try_from(nanos).unwrap_or_default());
             let len = usize::try_from(packet.caplen).unwrap_or(usize::MAX).min(packet.data.len());
             counts.cut += u64::from(packet.caplen < packet.origlen);
-            (*link, time, packet.data.get(..len).unwrap_or_default())
+            (*interface, time, packet.data.get(..len).unwrap_or_default())
         }
         PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
-            let Some(link) = links.first() else { return Ok(()) };
-            (*link, Duration::ZERO, packet.data)
+            let Some(interface) = interfaces.first() else { return Ok(()) };
+            (*interface, Duration::ZERO, packet.data)
         }
         PcapBlockOwned::NG(_) => return Ok(()),
     };
     counts.packets += 1;
-    match segment(link.kind, time, data, counts)? {
-        Some(segment) => each(segment),
+    match tcp_segment(interface.link_type, time, data, counts)? {
+        Some(segment) => on_segment(segment),
         None => Ok(()),
     }
 }
@@ -170,35 +184,36 @@ fn take(
 /// Returns the TCP segment in a packet.
 ///
 /// # Errors
-/// The kind of link is not supported.
-fn segment<'a>(
-    link: Linktype,
+/// The link type is not supported.
+fn tcp_segment<'a>(
+    link_type: Linktype,
     time: Duration,
     data: &'a [u8],
     counts: &mut PacketCounts,
 ) -> anyhow::Result<Option<Segment<'a>>> {
-    let cooked = |protocol: usize, len: usize| {
-        let kind = data.get(protocol..protocol + 2)?.first_chunk::<2>()?;
-        Some(LaxSlicedPacket::from_ether_type(EtherType(u16::from_be_bytes(*kind)), data.get(len..)?))
+    // The capture formats of Linux with an own header instead of that of Ethernet.
+    let cooked = |type_offset: usize, header_len: usize| {
+        let ether_type = data.get(type_offset..type_offset + 2)?.first_chunk::<2>()?;
+        let ether_type = EtherType(u16::from_be_bytes(*ether_type));
+        Some(LaxSlicedPacket::from_ether_type(ether_type, data.get(header_len..)?))
     };
     let ip = |data: Option<&'a [u8]>| LaxSlicedPacket::from_ip(data?).ok();
-    let packet = match link {
+    let packet = match link_type {
         Linktype::ETHERNET => LaxSlicedPacket::from_ethernet(data).ok(),
         Linktype::LINUX_SLL => cooked(14, 16),
         Linktype::LINUX_SLL2 => cooked(0, 20),
-        // The address family precedes the packet, in the byte order of an unknown machine. It is ignored,
-        // because the packet contains the IP version.
+        // Skips the address family before the packet, because the packet itself contains the IP version.
         Linktype::NULL | Linktype::LOOP => ip(data.get(4..)),
         Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 | Linktype(12 | 14) => ip(Some(data)),
         Linktype(other) => bail!(
-            "the capture is of links of kind {other}, which can not be read: Ethernet, Linux cooked (v1 and v2), loopback and raw IP can"
+            "the link type {other} of the capture is not supported; supported are Ethernet, Linux cooked (v1 and v2), loopback and raw IP"
         ),
     };
     let Some(packet) = packet else {
         counts.other += 1;
         return Ok(None);
     };
-    let ends: Option<(IpAddr, IpAddr)> = match &packet.net {
+    let addresses: Option<(IpAddr, IpAddr)> = match &packet.net {
         Some(LaxNetSlice::Ipv4(ip)) => {
             Some((ip.header().source_addr().into(), ip.header().destination_addr().into()))
         }
@@ -211,7 +226,7 @@ fn segment<'a>(
         counts.ip_fragments += 1;
         return Ok(None);
     }
-    let (Some((from, to)), Some(TransportSlice::Tcp(tcp))) = (ends, &packet.transport) else {
+    let (Some((from, to)), Some(TransportSlice::Tcp(tcp))) = (addresses, &packet.transport) else {
         counts.other += 1;
         return Ok(None);
     };
@@ -224,65 +239,67 @@ fn segment<'a>(
         syn: tcp.syn(),
         fin: tcp.fin(),
         rst: tcp.rst(),
-        octets: tcp.payload(),
+        payload: tcp.payload(),
     }))
 }
 
-/// A workaround for readers of captures. They read a second time before they return packets, which would
-/// delay the first packets of a pipe or of a growing file. The second read returns no bytes.
-struct Prompt<R> {
-    from: R,
+/// A reader whose second read returns no bytes.
+///
+/// The capture reader reads twice before it returns packets. Otherwise the second read would delay the first
+/// packets of a pipe or of a growing file.
+struct PromptReader<R> {
+    source: R,
     reads: u32,
 }
 
-impl<R: Read> Read for Prompt<R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+impl<R: Read> Read for PromptReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.reads = self.reads.saturating_add(1);
-        if self.reads == 2 { Ok(0) } else { self.from.read(into) }
+        if self.reads == 2 { Ok(0) } else { self.source.read(buffer) }
     }
 }
 
-/// A file that is read while it grows, until `ended` is set.
-pub(super) struct Growing<R> {
-    pub(super) from: R,
-    pub(super) ended: Arc<AtomicBool>,
+/// A reader that waits for further data at the end of a file, until `is_ended` is set.
+pub(super) struct FollowingReader<R> {
+    pub(super) source: R,
+    pub(super) is_ended: Arc<AtomicBool>,
 }
 
-impl<R: Read> Read for Growing<R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+impl<R: Read> Read for FollowingReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            match self.from.read(into) {
-                Ok(0) if !self.ended.load(Ordering::Relaxed) => {
+            match self.source.read(buffer) {
+                Ok(0) if !self.is_ended.load(Ordering::Relaxed) => {
                     std::thread::sleep(Duration::from_millis(50));
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => return read,
+                result => return result,
             }
         }
     }
 }
 
-/// The writer of a capture. It writes raw IP packets, with handshakes and acknowledgements as on a network,
-/// so that Wireshark can follow the streams.
+/// Writes a capture. The packets have the handshakes and acknowledgements of TCP, so that Wireshark can
+/// follow the streams.
 ///
-/// The file format consists of a header of 24 bytes, and 16 bytes for each packet. A crate for it would cost
-/// more in compile time than it saves.
-pub(super) struct Writer {
+/// No crate is used, because the format is simple: a header of 24 bytes, and 16 bytes before each packet.
+pub(super) struct CaptureWriter {
     out: io::BufWriter<File>,
 }
 
-/// Maximum payload of a written packet.
-const PIECE: usize = 32 << 10;
+/// The maximum payload of a written packet.
+const MAX_PAYLOAD: usize = 32 << 10;
 
-/// The state of a written connection: the number of bytes that each side has sent.
+/// The state of a connection in a written capture.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Recorded {
+pub(super) struct RecordedConnection {
     client: SocketAddr,
     server: SocketAddr,
-    sent: [u32; 2],
+    /// The next sequence numbers of the client and of the server.
+    next_sequence: [u32; 2],
 }
 
-impl Writer {
+impl CaptureWriter {
     /// Creates the file.
     ///
     /// # Errors
@@ -290,7 +307,8 @@ impl Writer {
     pub(super) fn create(path: &std::path::Path) -> anyhow::Result<Self> {
         let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
         let mut out = io::BufWriter::new(file);
-        // Magic number of microseconds, version 2.4, time zone, accuracy, maximum packet size, link.
+        // Magic number for times in microseconds, version 2.4, time zone, accuracy, maximum packet size, link
+        // type.
         for word in [0xa1b2_c3d4, 2 | 4 << 16, 0, 0, 1 << 18, Linktype::RAW.0 as u32] {
             out.write_all(&u32::to_ne_bytes(word))?;
         }
@@ -307,7 +325,7 @@ impl Writer {
         time: Duration,
         client: SocketAddr,
         server: SocketAddr,
-    ) -> anyhow::Result<Recorded> {
+    ) -> anyhow::Result<RecordedConnection> {
         // Both addresses of a packet must have the same family.
         let server = match (client, server) {
             (SocketAddr::V4(_), SocketAddr::V6(six)) => {
@@ -319,30 +337,30 @@ impl Writer {
             }
             _ => server,
         };
-        let mut recorded = Recorded { client, server, sent: [0, 0] };
-        self.packet(time, &recorded, true, Flag::Syn, &[])?;
-        recorded.sent[0] = 1;
-        self.packet(time, &recorded, false, Flag::Syn, &[])?;
-        recorded.sent[1] = 1;
-        self.packet(time, &recorded, true, Flag::Push, &[])?;
+        let mut recorded = RecordedConnection { client, server, next_sequence: [0, 0] };
+        self.write_packet(time, &recorded, true, Flag::Syn, &[])?;
+        recorded.next_sequence[0] = 1;
+        self.write_packet(time, &recorded, false, Flag::Syn, &[])?;
+        recorded.next_sequence[1] = 1;
+        self.write_packet(time, &recorded, true, Flag::Push, &[])?;
         Ok(recorded)
     }
 
-    /// Writes bytes that one side sent.
+    /// Writes data that one side sent.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub(super) fn octets(
+    pub(super) fn data(
         &mut self,
         time: Duration,
-        recorded: &mut Recorded,
+        recorded: &mut RecordedConnection,
         from_client: bool,
-        octets: &[u8],
+        data: &[u8],
     ) -> anyhow::Result<()> {
-        for piece in octets.chunks(PIECE) {
-            self.packet(time, recorded, from_client, Flag::Push, piece)?;
-            let sent = &mut recorded.sent[usize::from(!from_client)];
-            *sent = sent.wrapping_add(piece.len() as u32);
+        for piece in data.chunks(MAX_PAYLOAD) {
+            self.write_packet(time, recorded, from_client, Flag::Push, piece)?;
+            let next = &mut recorded.next_sequence[usize::from(!from_client)];
+            *next = next.wrapping_add(piece.len() as u32);
         }
         self.out.flush().context("cannot write the capture")
     }
@@ -354,24 +372,24 @@ impl Writer {
     pub(super) fn end(
         &mut self,
         time: Duration,
-        recorded: &mut Recorded,
+        recorded: &mut RecordedConnection,
         from_client: bool,
     ) -> anyhow::Result<()> {
-        self.packet(time, recorded, from_client, Flag::Fin, &[])?;
-        let sent = &mut recorded.sent[usize::from(!from_client)];
-        *sent = sent.wrapping_add(1);
+        self.write_packet(time, recorded, from_client, Flag::Fin, &[])?;
+        let next = &mut recorded.next_sequence[usize::from(!from_client)];
+        *next = next.wrapping_add(1);
         self.out.flush().context("cannot write the capture")
     }
 
-    fn packet(
+    fn write_packet(
         &mut self,
         time: Duration,
-        recorded: &Recorded,
+        recorded: &RecordedConnection,
         from_client: bool,
         flag: Flag,
-        octets: &[u8],
+        payload: &[u8],
     ) -> anyhow::Result<()> {
-        let (from, to, at) = match from_client {
+        let (from, to, side) = match from_client {
             true => (recorded.client, recorded.server, 0),
             false => (recorded.server, recorded.client, 1),
         };
@@ -384,19 +402,19 @@ impl Writer {
             }
             _ => return Ok(()),
         };
-        let mut builder = builder.tcp(from.port(), to.port(), recorded.sent[at], u16::MAX);
-        // Every packet except the very first one acknowledges all bytes of the other side.
+        let mut builder = builder.tcp(from.port(), to.port(), recorded.next_sequence[side], u16::MAX);
+        // Every packet except the first one acknowledges all bytes of the other side.
         if !(flag == Flag::Syn && from_client) {
-            builder = builder.ack(recorded.sent[1 - at]);
+            builder = builder.ack(recorded.next_sequence[1 - side]);
         }
         builder = match flag {
             Flag::Syn => builder.syn(),
             Flag::Fin => builder.fin(),
-            Flag::Push if octets.is_empty() => builder,
+            Flag::Push if payload.is_empty() => builder,
             Flag::Push => builder.psh(),
         };
-        let mut packet = Vec::with_capacity(builder.size(octets.len()));
-        builder.write(&mut packet, octets).context("cannot make a packet")?;
+        let mut packet = Vec::with_capacity(builder.size(payload.len()));
+        builder.write(&mut packet, payload).context("cannot create a packet")?;
         let len = packet.len() as u32;
         for word in [time.as_secs() as u32, time.subsec_micros(), len, len] {
             self.out.write_all(&word.to_ne_bytes()).context("cannot write the capture")?;
@@ -405,6 +423,7 @@ impl Writer {
     }
 }
 
+/// The TCP flag of a written packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flag {
     Syn,

@@ -1,4 +1,4 @@
-//! A proxy between clients and a server. It forwards bytes unchanged and prints the calls in them.
+//! A proxy between clients and a server, which forwards all data unchanged and prints the calls.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -18,165 +18,172 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use zorb::ObjectRef;
 
-use super::Front;
-use super::packets::{Recorded, Writer};
-use super::tcp::Happened;
-use crate::client::{Client, ended};
-use crate::failure::hinted;
+use super::Pipeline;
+use super::packets::{CaptureWriter, RecordedConnection};
+use super::tcp::ConnectionEvent;
+use crate::client::{Client, termination_signal};
+use crate::failure::with_hint;
 use crate::{Verdict, target};
 
-/// Maximum number of concurrent connections of a proxy. Further ones are not accepted until one ends.
+/// The maximum number of concurrent connections. Further connections are accepted when others have ended.
 const MAX_CONNECTIONS: usize = 1024;
-/// Read size, and capacity of the event queue. When the queue is full, connections wait.
-const PIECE: usize = 64 << 10;
-const WAITING: usize = 256;
+/// The maximum size of a read.
+const READ_BYTES: usize = 64 << 10;
+/// The capacity of the queue of events. Connections wait while it is full.
+const MAX_QUEUED_EVENTS: usize = 256;
 
-/// A server, and the named object if there is one.
+/// A server, given as an address or by a reference to one of its objects.
 pub(super) struct Target {
     /// All addresses, in order of preference.
     pub(super) addresses: Vec<(String, u16)>,
     pub(super) ior: Option<Ior>,
 }
 
-/// The addresses and references for clients.
+/// The first output of the proxy. The field names are the JSON keys.
 #[derive(Debug, Serialize)]
-struct Listening {
+struct ProxyInfo {
     listening: SocketAddr,
     to: String,
-    /// The object's reference through the proxy.
+    /// The reference of the object through the proxy.
     #[serde(skip_serializing_if = "Option::is_none")]
     reference: Option<String>,
 }
 
+/// An event of a connection, for the task that writes the output.
 struct Event {
     connection: u64,
     time: Duration,
-    what: What,
+    kind: EventKind,
 }
 
-enum What {
-    Happened(Happened),
-    /// A side sends no more.
-    Ended {
+enum EventKind {
+    Connection(ConnectionEvent),
+    /// A side has closed its stream.
+    SideClosed {
         from_client: bool,
     },
-    Refused(String),
+    /// No connection to the server, with the error.
+    ConnectFailed(String),
 }
 
-/// Relays until Ctrl-C.
+/// Runs the proxy until Ctrl-C.
 ///
 /// # Errors
-/// The address is in use, the target is not found, the record cannot be written, or output fails.
+/// The address is in use, the target cannot be resolved, the capture cannot be written, or output fails.
 pub(super) async fn run(
     listen: &str,
     to: &str,
     record: Option<&Path>,
     ior: Option<&Path>,
     client: &Client,
-    mut front: Front,
+    mut pipeline: Pipeline,
 ) -> anyhow::Result<Verdict> {
-    let over = ended()?;
+    let signal = termination_signal()?;
     let target = Target::find(to, client).await?;
-    let mut writer = record.map(Writer::create).transpose()?;
+    let mut writer = record.map(CaptureWriter::create).transpose()?;
     let listener = TcpListener::bind(listen).await.with_context(|| format!("cannot listen at {listen}"))?;
-    let here = listener.local_addr()?;
-    let reference = target.ior.as_ref().map(|ior| through(ior, here)).transpose()?.map(|ior| ior.to_string());
+    let address = listener.local_addr()?;
+    let reference = target.ior.as_ref().map(|ior| proxied(ior, address)).transpose()?;
+    let reference = reference.map(|ior| ior.to_string());
     if let (Some(path), Some(reference)) = (ior, &reference) {
         std::fs::write(path, format!("{reference}\n"))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    let listening = Listening { listening: here, to: target.to_string(), reference };
-    if front.lines.json {
-        front.lines.object(&listening)?;
+    let info = ProxyInfo { listening: address, to: target.to_string(), reference };
+    if pipeline.printer.is_json {
+        pipeline.printer.print_json(&info)?;
     } else {
-        front.lines.write(|out| {
-            writeln!(out, "listening at {} for {}", listening.listening, listening.to)?;
-            match &listening.reference {
+        pipeline.printer.write(|out| {
+            writeln!(out, "listening at {} for {}", info.listening, info.to)?;
+            match &info.reference {
                 Some(reference) => writeln!(out, "{reference}"),
                 None => Ok(()),
             }
         })?;
     }
-    if here.ip().is_unspecified() {
-        front
+    if address.ip().is_unspecified() {
+        pipeline
             .output
-            .remark("the reference names this machine as 127.0.0.1: --listen HOST:PORT names another");
+            .remark("the reference contains the address 127.0.0.1; use --listen HOST:PORT for another one");
     }
-    let (events, mut told) = mpsc::channel(WAITING);
+    let (events, mut received_events) = mpsc::channel(MAX_QUEUED_EVENTS);
     let mut relays = JoinSet::new();
-    let mut recorded: HashMap<u64, Recorded> = HashMap::new();
-    let mut next = 0;
-    tokio::pin!(over);
+    let mut recorded: HashMap<u64, RecordedConnection> = HashMap::new();
+    let mut next_number = 0;
+    tokio::pin!(signal);
     let result = loop {
         tokio::select! {
             accepted = listener.accept(), if relays.len() < MAX_CONNECTIONS => {
-                // Possibly out of descriptors: retry after other connections have ended.
+                // For example, there are too many open files: tries again later.
                 let Ok((socket, peer)) = accepted else {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     continue;
                 };
-                relays.spawn(relay(next, socket, peer, target.addresses.clone(), client.timeout, events.clone()));
-                next += 1;
+                let addresses = target.addresses.clone();
+                relays.spawn(relay(next_number, socket, peer, addresses, client.timeout, events.clone()));
+                next_number += 1;
             }
-            Some(event) = told.recv() => {
-                if let Err(error) = take(event, &mut front, &mut writer, &mut recorded) {
+            Some(event) = received_events.recv() => {
+                if let Err(error) = handle_event(event, &mut pipeline, &mut writer, &mut recorded) {
                     break Err(error);
                 }
-                if front.lines.closed {
+                if pipeline.printer.is_closed {
                     break Ok(());
                 }
             }
             Some(_) = relays.join_next() => {}
-            () = &mut over => break Ok(()),
+            () = &mut signal => break Ok(()),
         }
     };
     relays.shutdown().await;
-    while let Ok(event) = told.try_recv() {
-        take(event, &mut front, &mut writer, &mut recorded)?;
+    while let Ok(event) = received_events.try_recv() {
+        handle_event(event, &mut pipeline, &mut writer, &mut recorded)?;
     }
     result?;
-    front.summary(None, None)?;
+    pipeline.print_summary(None, None)?;
     Ok(Verdict::Good)
 }
 
-fn take(
+/// Prints and records an event.
+fn handle_event(
     event: Event,
-    front: &mut Front,
-    writer: &mut Option<Writer>,
-    recorded: &mut HashMap<u64, Recorded>,
+    pipeline: &mut Pipeline,
+    writer: &mut Option<CaptureWriter>,
+    recorded: &mut HashMap<u64, RecordedConnection>,
 ) -> anyhow::Result<()> {
-    let Event { connection, time, what } = event;
+    let Event { connection, time, kind } = event;
     if let Some(writer) = writer {
-        match &what {
-            What::Happened(Happened::Opened { client, server, .. }) => {
+        match &kind {
+            EventKind::Connection(ConnectionEvent::Opened { client, server, .. }) => {
                 recorded.insert(connection, writer.open(time, *client, *server)?);
             }
-            What::Happened(Happened::Octets { from_client, octets }) => {
+            EventKind::Connection(ConnectionEvent::Data { from_client, data }) => {
                 if let Some(recorded) = recorded.get_mut(&connection) {
-                    writer.octets(time, recorded, *from_client, octets)?;
+                    writer.data(time, recorded, *from_client, data)?;
                 }
             }
-            What::Ended { from_client } => {
+            EventKind::SideClosed { from_client } => {
                 if let Some(recorded) = recorded.get_mut(&connection) {
                     writer.end(time, recorded, *from_client)?;
                 }
             }
-            What::Happened(Happened::Closed) => {
+            EventKind::Connection(ConnectionEvent::Closed) => {
                 recorded.remove(&connection);
             }
-            What::Happened(Happened::Lost { .. }) | What::Refused(_) => {}
+            EventKind::Connection(ConnectionEvent::Lost { .. }) | EventKind::ConnectFailed(_) => {}
         }
     }
-    match what {
-        What::Happened(happened) => front.happened(connection, time, happened),
-        What::Ended { .. } => Ok(()),
-        What::Refused(why) => {
-            front.output.remark(&why);
+    match kind {
+        EventKind::Connection(event) => pipeline.handle_event(connection, time, event),
+        EventKind::SideClosed { .. } => Ok(()),
+        EventKind::ConnectFailed(error) => {
+            pipeline.output.remark(&error);
             Ok(())
         }
     }
 }
 
+/// Forwards the data of one connection in both directions.
 async fn relay(
     connection: u64,
     client: TcpStream,
@@ -185,100 +192,110 @@ async fn relay(
     timeout: Duration,
     events: mpsc::Sender<Event>,
 ) {
-    let tell = async |what| {
-        // The receiver is only closed at the end of the program.
-        let _ = events.send(Event { connection, time: now(), what }).await;
+    let emit = async |kind| {
+        // Fails only at the end of the program.
+        let _ = events.send(Event { connection, time: now(), kind }).await;
     };
     let (server, address) = match connect(&addresses, timeout).await {
         Ok(connected) => connected,
-        Err(error) => return tell(What::Refused(format!("{peer} is sent away: {error:#}"))).await,
+        Err(error) => {
+            return emit(EventKind::ConnectFailed(format!("closed the connection of {peer}: {error:#}")))
+                .await;
+        }
     };
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
-    tell(What::Happened(Happened::Opened { client: peer, server: address, whole: true })).await;
+    emit(EventKind::Connection(ConnectionEvent::Opened { client: peer, server: address, from_start: true }))
+        .await;
     let ((client_in, client_out), (server_in, server_out)) = (client.into_split(), server.into_split());
     tokio::join!(
-        copy(connection, true, client_in, server_out, &events),
-        copy(connection, false, server_in, client_out, &events),
+        forward(connection, true, client_in, server_out, &events),
+        forward(connection, false, server_in, client_out, &events),
     );
-    tell(What::Happened(Happened::Closed)).await;
+    emit(EventKind::Connection(ConnectionEvent::Closed)).await;
 }
 
-/// Forwards the bytes of one side until it sends no more or the other side accepts no more.
-async fn copy(
+/// Forwards the data of one side until it closes its stream or the other side accepts no data.
+async fn forward(
     connection: u64,
     from_client: bool,
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     events: &mpsc::Sender<Event>,
 ) {
-    let mut buffer = vec![0; PIECE];
+    let mut buffer = vec![0; READ_BYTES];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         let piece = buffer.get(..count).unwrap_or_default();
-        let octets = Bytes::copy_from_slice(piece);
-        // The event precedes the write, so that it also precedes the event of the answer.
-        let what = What::Happened(Happened::Octets { from_client, octets });
-        if events.send(Event { connection, time: now(), what }).await.is_err()
+        let data = Bytes::copy_from_slice(piece);
+        // Sent before the write, so that the event precedes that of the reply.
+        let kind = EventKind::Connection(ConnectionEvent::Data { from_client, data });
+        if events.send(Event { connection, time: now(), kind }).await.is_err()
             || to.write_all(piece).await.is_err()
         {
             break;
         }
     }
-    let _ = events.send(Event { connection, time: now(), what: What::Ended { from_client } }).await;
+    let kind = EventKind::SideClosed { from_client };
+    let _ = events.send(Event { connection, time: now(), kind }).await;
     let _ = to.shutdown().await;
 }
 
-fn now() -> Duration {
+/// Returns the time since 1970.
+pub(super) fn now() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
 /// Connects to the first address that accepts a connection.
 ///
 /// # Errors
-/// No address does. The error is that of the last one.
+/// No address accepts a connection. Returns the error of the last one.
 pub(super) async fn connect(
     addresses: &[(String, u16)],
     timeout: Duration,
 ) -> anyhow::Result<(TcpStream, SocketAddr)> {
-    let mut last = anyhow::anyhow!("there is no address");
+    let mut last_error = anyhow::anyhow!("the target has no address");
     for (host, port) in addresses {
-        let tried = tokio::time::timeout(timeout, TcpStream::connect((host.as_str(), *port))).await;
-        match tried {
+        let result = tokio::time::timeout(timeout, TcpStream::connect((host.as_str(), *port))).await;
+        match result {
             Ok(Ok(socket)) => {
                 let address = socket.peer_addr()?;
                 return Ok((socket, address));
             }
             Ok(Err(error)) => {
-                last = anyhow::Error::new(error)
-                    .context(format!("no connection to {}:{port}", Printable::new(host)))
+                last_error = anyhow::Error::new(error)
+                    .context(format!("cannot connect to {}:{port}", Printable::new(host)))
             }
             Err(_) => {
-                last = anyhow::anyhow!("no connection to {}:{port} within {timeout:?}", Printable::new(host));
+                last_error =
+                    anyhow::anyhow!("cannot connect to {}:{port} within {timeout:?}", Printable::new(host));
             }
         }
     }
-    Err(last)
+    Err(last_error)
 }
 
 impl Target {
-    /// Returns the server at HOST:PORT, or that of an object.
+    /// Returns the server at HOST:PORT, or the server of an object.
     ///
     /// # Errors
-    /// The text is neither, or the object has no address of TCP without TLS.
+    /// The text is neither of them, or the object has no address for TCP without TLS.
     pub(super) async fn find(text: &str, client: &Client) -> anyhow::Result<Self> {
         let url = match target::read(text) {
             Ok(url) => url.to_string(),
             Err(error) => {
                 let address = crate::ior::host_and_port(text).ok().filter(|(_, port)| *port > 0);
-                let address = address.ok_or_else(|| hinted(error, "--to takes HOST:PORT, or an object"))?;
+                let address =
+                    address.ok_or_else(|| with_hint(error, "--to requires HOST:PORT or an object"))?;
                 return Ok(Self { addresses: vec![address], ior: None });
             }
         };
         let object: ObjectRef = client.orb().await?.resolve_unchecked(&url).await?;
         let ior = object.ior().clone();
-        let Some(profile) = ior.iiop_profile() else { bail!("the object has no address of TCP") };
+        let Some(profile) = ior.iiop_profile() else {
+            bail!("the reference of the object has no TCP address")
+        };
         ensure!(
             !profile.requires_tls() && profile.port > 0,
-            "the object is reached by TLS alone, which can not be read on the way"
+            "the object requires TLS, whose contents cannot be read by a proxy"
         );
         Ok(Self { addresses: profile.addresses(), ior: Some(ior) })
     }
@@ -298,17 +315,18 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// Returns the reference with all addresses replaced by that of the proxy.
-fn through(ior: &Ior, here: SocketAddr) -> anyhow::Result<Ior> {
-    // Components with alternate addresses, TLS or local sockets would bypass the proxy.
-    const PAST: [u32; 9] = [3, 14, 20, 33, 36, 123, 0x4154_5402, 0x4154_5404, 0x5441_4f02];
-    let host = match here.ip().is_unspecified() {
+/// Returns a reference with all addresses replaced by that of the proxy.
+fn proxied(ior: &Ior, proxy: SocketAddr) -> anyhow::Result<Ior> {
+    // Components with other addresses, TLS or local sockets. Clients that use them would bypass the proxy.
+    const REMOVED_TAGS: [u32; 9] = [3, 14, 20, 33, 36, 123, 0x4154_5402, 0x4154_5404, 0x5441_4f02];
+    let host = match proxy.ip().is_unspecified() {
         true => "127.0.0.1".to_owned(),
-        false => here.ip().to_string(),
+        false => proxy.ip().to_string(),
     };
-    let profile = ior.iiop_profile().context("the object has no address of TCP")?;
+    let profile = ior.iiop_profile().context("the reference of the object has no TCP address")?;
+    let removed = REMOVED_TAGS.map(ComponentTag);
     let components =
-        profile.components.into_iter().filter(|one| !PAST.map(ComponentTag).contains(&one.tag)).collect();
-    let profile = IiopProfile { host, port: here.port(), components, ..profile };
+        profile.components.into_iter().filter(|component| !removed.contains(&component.tag)).collect();
+    let profile = IiopProfile { host, port: proxy.port(), components, ..profile };
     Ok(Ior::from_profiles(ior.type_id.clone(), &[profile])?)
 }

@@ -18,179 +18,186 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use super::calls::{Seen, Sniffer, Told};
-use super::proxy::{Target, connect};
-use super::stream::Whole;
-use super::tcp::Happened;
-use super::{Front, messages};
+use super::calls::{SniffedMessage, Sniffer};
+use super::proxy::{Target, connect, now};
+use super::record::MessageRecord;
+use super::stream::CompleteMessage;
+use super::tcp::ConnectionEvent;
+use super::{Pipeline, read_messages};
 use crate::Verdict;
 use crate::client::Client;
 
-/// Maximum number of differences that are shown for one reply.
+/// The maximum number of differences that are printed for one reply.
 const MAX_DIFFERENCES: usize = 8;
 
-/// The comparison of a recorded reply with the new one.
+/// The comparison of a recorded reply with the new one. The field names are the JSON keys.
 #[derive(Debug, Serialize)]
-struct Compared<'a> {
+struct ReplyComparison<'a> {
     same: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     differences: Vec<String>,
-    recorded: &'a Told,
+    recorded: &'a MessageRecord,
     #[serde(skip_serializing_if = "Option::is_none")]
-    now: Option<Told>,
+    now: Option<MessageRecord>,
 }
 
+/// The numbers of messages. The field names are the JSON keys.
 #[derive(Debug, Default, Serialize)]
 struct Outcome {
     sent: u64,
     same: u64,
     different: u64,
     missing: u64,
-    /// Messages that are not sent: incomplete ones, or those of the server.
+    /// Messages that are not sent because they are incomplete or come from the server.
     left_out: u64,
 }
 
 /// A connection of the replay.
-struct Again {
+struct ReplayConnection {
     socket: TcpStream,
     number: u64,
-    /// Replies, by the number of the request.
-    replies: HashMap<u32, Told>,
-    ended: bool,
+    /// The replies by request id.
+    replies: HashMap<u32, MessageRecord>,
+    has_ended: bool,
 }
 
-/// Sends the requests of the capture in order, and waits for a reply if the capture contains one.
+/// Sends the requests in the capture in the same order, and waits for each reply that the capture contains.
 ///
 /// # Errors
-/// The capture is invalid, the target is not found, or output fails.
+/// The capture is invalid, the target cannot be resolved, or output fails.
 pub(super) async fn run(
     capture: &Path,
     to: &str,
     client: &Client,
-    mut front: Front,
+    mut pipeline: Pipeline,
 ) -> anyhow::Result<Verdict> {
-    let types = std::mem::take(&mut front.sniffer.types);
-    let (all, recorded) = messages(capture, types, client.size)?;
-    front.sniffer = Sniffer::new(recorded.types, client.size);
+    let types = std::mem::take(&mut pipeline.sniffer.types);
+    let (all, recorded) = read_messages(capture, types, client.size)?;
+    pipeline.sniffer = Sniffer::new(recorded.types, client.size);
     let target = Target::find(to, client).await?;
-    let (asks, keys) = askers(&all);
-    ensure!(!asks.is_empty(), "{}: there is no request in it", capture.display());
-    // The target replaces the only object of the capture. With several objects, the corresponding one is
-    // unknown.
+    let (requesting_sides, keys) = requesting_sides(&all);
+    ensure!(!requesting_sides.is_empty(), "{} contains no request", capture.display());
+    // If the capture has only one object, the target replaces it. Otherwise it is unknown which object to
+    // replace.
     let key = target.ior.as_ref().and_then(|ior| ior.iiop_profile()).map(|profile| profile.object_key);
     let key = match (key, keys.len()) {
         (Some(key), 1) => Some(key.into_bytes()),
         (Some(key), count) if !keys.contains(key.as_slice()) => {
-            front.output.remark(&format!("the capture has {count} objects: their keys are sent as they are"));
+            pipeline
+                .output
+                .remark(&format!("the capture has {count} objects, so their keys are not replaced"));
             None
         }
         _ => None,
     };
     let mut outcome = Outcome::default();
-    let mut connections: HashMap<u64, Again> = HashMap::new();
-    for seen in &all {
-        let number = seen.told.connection;
-        let Some(asker) = asks.get(&number) else { continue };
-        let kind = seen.whole.as_ref().map(|whole| whole.header.kind);
-        let ours = seen.from_client == *asker;
-        match (ours, kind, &seen.whole) {
+    let mut connections: HashMap<u64, ReplayConnection> = HashMap::new();
+    for sniffed in &all {
+        let number = sniffed.record.connection;
+        let Some(requesting_side) = requesting_sides.get(&number) else { continue };
+        let kind = sniffed.complete.as_ref().map(|complete| complete.header.kind);
+        let is_requesting_side = sniffed.from_client == *requesting_side;
+        match (is_requesting_side, kind, &sniffed.complete) {
             (_, Some(MessageType::MessageError | MessageType::CloseConnection), _) => {}
             (
                 true,
                 Some(MessageType::Request | MessageType::LocateRequest | MessageType::CancelRequest),
-                Some(whole),
-            ) if whole.pieces.is_empty() => {
-                let again = match connections.get_mut(&number) {
-                    Some(again) => again,
+                Some(complete),
+            ) if complete.pieces.is_empty() => {
+                let connection = match connections.get_mut(&number) {
+                    Some(connection) => connection,
                     None => {
-                        let again = Again::open(number, &target, client.timeout, &mut front).await?;
-                        connections.entry(number).or_insert(again)
+                        let connection =
+                            ReplayConnection::open(number, &target, client.timeout, &mut pipeline).await?;
+                        connections.entry(number).or_insert(connection)
                     }
                 };
-                let octets = resent(whole, key.as_ref())?;
-                again.send(octets, &mut front).await;
+                let bytes = message_to_send(complete, key.as_ref())?;
+                connection.send(bytes, &mut pipeline).await;
                 outcome.sent += 1;
             }
             (false, Some(MessageType::Reply | MessageType::LocateReply), _) => {
-                let (Some(again), Some(id)) = (connections.get_mut(&number), seen.told.request) else {
+                let (Some(connection), Some(id)) = (connections.get_mut(&number), sniffed.record.request)
+                else {
                     continue;
                 };
-                if seen.told.latency_us.is_none() {
+                if sniffed.record.latency_us.is_none() {
                     // The request is not in the capture.
                     continue;
                 }
-                let now = again.reply(id, client.timeout, &mut front).await;
-                front.compare(seen, now, &mut outcome)?;
+                let now = connection.receive_reply(id, client.timeout, &mut pipeline).await;
+                pipeline.compare_reply(sniffed, now, &mut outcome)?;
             }
             _ => outcome.left_out += 1,
         }
-        if front.lines.closed {
+        if pipeline.printer.is_closed {
             break;
         }
     }
-    if front.lines.json {
-        front.lines.object(&serde_json::json!({ "outcome": outcome }))?;
+    if pipeline.printer.is_json {
+        pipeline.printer.print_json(&serde_json::json!({ "outcome": outcome }))?;
     }
     let Outcome { sent, same, different, missing, left_out } = outcome;
-    front.output.remark(&format!(
-        "{sent} sent; of the replies {same} are the same, {different} differ, {missing} did not come; {left_out} messages left out"
+    pipeline.output.remark(&format!(
+        "{sent} messages sent, {left_out} not sent; replies: {same} equal, {different} different, {missing} missing"
     ));
     Ok(if different + missing == 0 { Verdict::Good } else { Verdict::Bad })
 }
 
-/// Returns the side of each connection that sends the first request, and the keys of the requested objects.
-fn askers(all: &[Seen]) -> (HashMap<u64, bool>, HashSet<&[u8]>) {
-    let mut asks: HashMap<u64, bool> = HashMap::new();
+/// Returns which side of each connection sends the first request (true for the client), and the keys of the
+/// called objects.
+fn requesting_sides(all: &[SniffedMessage]) -> (HashMap<u64, bool>, HashSet<&[u8]>) {
+    let mut sides: HashMap<u64, bool> = HashMap::new();
     let mut keys = HashSet::new();
-    for seen in all {
-        let Some(whole) = &seen.whole else { continue };
-        if !matches!(whole.header.kind, MessageType::Request | MessageType::LocateRequest) {
+    for sniffed in all {
+        let Some(complete) = &sniffed.complete else { continue };
+        if !matches!(complete.header.kind, MessageType::Request | MessageType::LocateRequest) {
             continue;
         }
-        let asker = *asks.entry(seen.told.connection).or_insert(seen.from_client);
-        if asker == seen.from_client
-            && let Some(key) = key_in(whole)
+        let side = *sides.entry(sniffed.record.connection).or_insert(sniffed.from_client);
+        if side == sniffed.from_client
+            && let Some(key) = object_key(complete)
         {
             keys.insert(key);
         }
     }
-    (asks, keys)
+    (sides, keys)
 }
 
-fn body_of(whole: &Whole) -> Decoder<'_> {
-    Decoder::new(&whole.octets, whole.header.order, whole.header.version).at(MessageHeader::LEN)
+fn decoder_after_header(complete: &CompleteMessage) -> Decoder<'_> {
+    Decoder::new(&complete.bytes, complete.header.order, complete.header.version).at(MessageHeader::LEN)
 }
 
-fn key_in(whole: &Whole) -> Option<&[u8]> {
-    match Message::decode(whole.header.kind, &mut body_of(whole)).ok()? {
+fn object_key(complete: &CompleteMessage) -> Option<&[u8]> {
+    match Message::decode(complete.header.kind, &mut decoder_after_header(complete)).ok()? {
         Message::Request(RequestHeader { target: TargetAddress::Key(key), .. })
         | Message::LocateRequest(LocateRequestHeader { target: TargetAddress::Key(key), .. }) => Some(key),
         _ => None,
     }
 }
 
-/// Returns a message to send again: unfragmented, with this object key.
-fn resent(whole: &Whole, key: Option<&Bytes>) -> anyhow::Result<Bytes> {
-    let as_it_was = || {
-        let mut octets = whole.header.encode().to_vec();
-        octets.extend_from_slice(whole.octets.get(MessageHeader::LEN..).unwrap_or_default());
-        Bytes::from(octets)
+/// Returns a recorded message without fragmentation, and with `key` as its object key, if given.
+fn message_to_send(complete: &CompleteMessage, key: Option<&Bytes>) -> anyhow::Result<Bytes> {
+    let unchanged = || {
+        let mut bytes = complete.header.encode().to_vec();
+        bytes.extend_from_slice(complete.bytes.get(MessageHeader::LEN..).unwrap_or_default());
+        Bytes::from(bytes)
     };
-    let Some(key) = key else { return Ok(as_it_was()) };
-    let mut d = body_of(whole);
-    let message = Message::decode(whole.header.kind, &mut d)?;
+    let Some(key) = key else { return Ok(unchanged()) };
+    let mut d = decoder_after_header(complete);
+    let message = Message::decode(complete.header.kind, &mut d)?;
     let contexts = message.contexts().to_vec();
     let body = d.rest();
-    // Before GIOP 1.2, a body follows the header directly, and its values are aligned from the start of the
-    // message. A padding context keeps the body at the same offset modulo 8.
+    // Before GIOP 1.2, the values in the body are aligned relative to the start of the message, so the
+    // position of the body modulo 8 must not change. This is achieved by a service context with padding.
     for padding in 0..8 {
         let mut contexts = contexts.clone();
         if padding > 0 {
             let data = Bytes::from(vec![0; padding]);
             contexts.push(ServiceContext { id: ContextId::ZORB_PADDING, data });
         }
-        let mut e = Encoder::new(whole.header.order, whole.header.version);
-        let size_at = put_message_header(&mut e, whole.header.kind);
+        let mut e = Encoder::new(complete.header.order, complete.header.version);
+        let size_at = put_message_header(&mut e, complete.header.kind);
         match &message {
             Message::Request(request) => {
                 let header = RequestHeader {
@@ -204,11 +211,11 @@ fn resent(whole: &Whole, key: Option<&Bytes>) -> anyhow::Result<Bytes> {
                 LocateRequestHeader { request_id: locate.request_id, target: TargetAddress::Key(key) }
                     .encode(&mut e)?;
             }
-            _ => return Ok(as_it_was()),
+            _ => return Ok(unchanged()),
         }
         if !body.is_empty() {
             begin_body(&mut e);
-            if e.position() % 8 != d.position() % 8 && whole.header.version < Version::V1_2 {
+            if e.position() % 8 != d.position() % 8 && complete.header.version < Version::V1_2 {
                 continue;
             }
             e.put_raw(body);
@@ -216,81 +223,89 @@ fn resent(whole: &Whole, key: Option<&Bytes>) -> anyhow::Result<Bytes> {
         finish_message(&mut e, size_at)?;
         return Ok(Bytes::copy_from_slice(e.head()));
     }
-    anyhow::bail!("a request of GIOP 1.0 or 1.1 can not be addressed anew")
+    anyhow::bail!("cannot replace the object key of a request of GIOP 1.0 or 1.1")
 }
 
-impl Again {
+impl ReplayConnection {
     async fn open(
         number: u64,
         target: &Target,
         timeout: Duration,
-        front: &mut Front,
+        pipeline: &mut Pipeline,
     ) -> anyhow::Result<Self> {
         let (socket, server) = connect(&target.addresses, timeout).await?;
-        socket.set_nodelay(true).context("cannot set up the connection")?;
+        socket.set_nodelay(true).context("cannot configure the connection")?;
         let client = socket.local_addr()?;
-        let opened = Happened::Opened { client, server, whole: true };
-        front.sniffer.happened(number, now(), opened, &mut |_| {});
-        Ok(Self { socket, number, replies: HashMap::new(), ended: false })
+        let opened = ConnectionEvent::Opened { client, server, from_start: true };
+        pipeline.sniffer.handle_event(number, now(), opened, &mut |_| {});
+        Ok(Self { socket, number, replies: HashMap::new(), has_ended: false })
     }
 
-    /// Sends a message. If this fails, the connection has ended, which the missing replies will show.
-    async fn send(&mut self, octets: Bytes, front: &mut Front) {
-        let happened = Happened::Octets { from_client: true, octets: octets.clone() };
-        front.sniffer.happened(self.number, now(), happened, &mut |_| {});
-        self.ended |= self.socket.write_all(&octets).await.is_err();
+    /// Sends a message. After a failure, the connection counts as ended, and its replies as missing.
+    async fn send(&mut self, message: Bytes, pipeline: &mut Pipeline) {
+        let event = ConnectionEvent::Data { from_client: true, data: message.clone() };
+        pipeline.sniffer.handle_event(self.number, now(), event, &mut |_| {});
+        self.has_ended |= self.socket.write_all(&message).await.is_err();
     }
 
-    /// Returns the reply to this request, if it arrives before the timeout.
-    async fn reply(&mut self, id: u32, timeout: Duration, front: &mut Front) -> Option<Told> {
+    /// Returns the reply to the request with this id, if it arrives before the timeout.
+    async fn receive_reply(
+        &mut self,
+        id: u32,
+        timeout: Duration,
+        pipeline: &mut Pipeline,
+    ) -> Option<MessageRecord> {
         let deadline = Instant::now() + timeout;
         let mut buffer = vec![0; 64 << 10];
         loop {
-            if let Some(told) = self.replies.remove(&id) {
-                return Some(told);
+            if let Some(record) = self.replies.remove(&id) {
+                return Some(record);
             }
-            if self.ended {
+            if self.has_ended {
                 return None;
             }
             let read = tokio::time::timeout_at(deadline, self.socket.read(&mut buffer)).await;
             let Ok(Ok(count @ 1..)) = read else {
-                self.ended |= read.is_ok();
+                self.has_ended |= read.is_ok();
                 return None;
             };
-            let octets = Bytes::copy_from_slice(buffer.get(..count).unwrap_or_default());
-            let happened = Happened::Octets { from_client: false, octets };
+            let data = Bytes::copy_from_slice(buffer.get(..count).unwrap_or_default());
+            let event = ConnectionEvent::Data { from_client: false, data };
             let replies = &mut self.replies;
-            front.sniffer.happened(self.number, now(), happened, &mut |seen| {
-                if let (Some(id), true) = (seen.told.request, seen.told.status.is_some()) {
-                    replies.insert(id, seen.told);
+            pipeline.sniffer.handle_event(self.number, now(), event, &mut |sniffed| {
+                if let (Some(id), true) = (sniffed.record.request, sniffed.record.status.is_some()) {
+                    replies.insert(id, sniffed.record);
                 }
             });
         }
     }
 }
 
-fn now() -> Duration {
-    std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap_or_default()
-}
-
-impl Front {
-    fn compare(&mut self, seen: &Seen, now: Option<Told>, outcome: &mut Outcome) -> anyhow::Result<()> {
-        let recorded = &seen.told;
+impl Pipeline {
+    /// Compares a recorded reply with the new one, and prints the result.
+    fn compare_reply(
+        &mut self,
+        sniffed: &SniffedMessage,
+        now: Option<MessageRecord>,
+        outcome: &mut Outcome,
+    ) -> anyhow::Result<()> {
+        let recorded = &sniffed.record;
         let differences = match &now {
             Some(now) => differences(recorded, now),
-            None => vec!["no reply came".to_owned()],
+            None => vec!["there is no reply".to_owned()],
         };
-        let same = differences.is_empty();
-        match (&now, same) {
+        let is_same = differences.is_empty();
+        match (&now, is_same) {
             (None, _) => outcome.missing += 1,
             (Some(_), true) => outcome.same += 1,
             (Some(_), false) => outcome.different += 1,
         }
-        if !self.filter.wants(recorded) {
+        if !self.filter.accepts(recorded) {
             return Ok(());
         }
-        if self.lines.json {
-            return self.lines.object(&Compared { same, differences, recorded, now });
+        if self.printer.is_json {
+            let comparison = ReplyComparison { same: is_same, differences, recorded, now };
+            return self.printer.print_json(&comparison);
         }
         let name = match (&recorded.interface, recorded.operation.as_deref().unwrap_or("locate")) {
             (Some(interface), operation) => {
@@ -298,63 +313,69 @@ impl Front {
             }
             (None, operation) => Printable::new(operation).to_string(),
         };
-        self.lines.compared(same, recorded.connection, &name, recorded.request, &differences)
+        self.printer.print_comparison(is_same, recorded.connection, &name, recorded.request, &differences)
     }
 }
 
-/// Describes the differences for people.
-fn differences(recorded: &Told, now: &Told) -> Vec<String> {
-    let mut found = Vec::new();
+/// Describes the differences between two replies.
+fn differences(recorded: &MessageRecord, now: &MessageRecord) -> Vec<String> {
+    let mut differences = Vec::new();
     if recorded.status != now.status {
-        let of = |told: &Told| {
-            let body = told.body.as_ref().map(|json| format!(" {}", json.get())).unwrap_or_default();
-            format!("{}{body}", told.status.unwrap_or_default())
+        let describe = |record: &MessageRecord| {
+            let body = record.body.as_ref().map(|json| format!(" {}", json.get())).unwrap_or_default();
+            format!("{}{body}", record.status.unwrap_or_default())
         };
-        found.push(format!("recorded {}, now {}", of(recorded), of(now)));
-        return found;
+        differences.push(format!("recorded {}, now {}", describe(recorded), describe(now)));
+        return differences;
     }
-    // Addresses of a forwarded object differ between machines.
+    // The address in a forward may differ between machines.
     if matches!(recorded.status, Some("location_forward" | "location_forward_perm" | "object_forward")) {
-        return found;
+        return differences;
     }
     match (&recorded.body, &now.body) {
         (Some(before), Some(after)) => {
             let value = |json: &str| serde_json::from_str::<Value>(json).unwrap_or(Value::Null);
-            compare("", &value(before.get()), &value(after.get()), &mut found);
+            compare_values("", &value(before.get()), &value(after.get()), &mut differences);
         }
-        (None, None) if recorded.body_octets == now.body_octets && recorded.octets == now.octets => {}
-        (None, None) => found.push(format!(
-            "the octets differ (name the types, --idl FILE): recorded {}, now {}",
-            recorded.body_octets.as_deref().unwrap_or("none"),
-            now.body_octets.as_deref().unwrap_or("none")
+        (None, None) if recorded.body_hex == now.body_hex && recorded.size == now.size => {}
+        (None, None) => differences.push(format!(
+            "the bytes differ (use --idl FILE to decode them): recorded {}, now {}",
+            recorded.body_hex.as_deref().unwrap_or("none"),
+            now.body_hex.as_deref().unwrap_or("none")
         )),
-        _ => found.push("one of them does not fit the IDL".to_owned()),
+        _ => differences.push("one of the replies does not fit the IDL".to_owned()),
     }
-    found
+    differences
 }
 
-fn compare(path: &str, before: &Value, after: &Value, found: &mut Vec<String>) {
-    if found.len() >= MAX_DIFFERENCES || before == after {
+/// Adds the differences between two JSON values at `path`.
+fn compare_values(path: &str, before: &Value, after: &Value, differences: &mut Vec<String>) {
+    if differences.len() >= MAX_DIFFERENCES || before == after {
         return;
     }
-    let inside = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    let member_path = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
             for (name, value) in before {
-                compare(&inside(name), value, after.get(name).unwrap_or(&Value::Null), found);
+                compare_values(
+                    &member_path(name),
+                    value,
+                    after.get(name).unwrap_or(&Value::Null),
+                    differences,
+                );
             }
             for (name, value) in after.iter().filter(|(name, _)| !before.contains_key(*name)) {
-                compare(&inside(name), &Value::Null, value, found);
+                compare_values(&member_path(name), &Value::Null, value, differences);
             }
         }
         (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {
-            for (at, (before, after)) in before.iter().zip(after).enumerate() {
-                compare(&format!("{path}[{at}]"), before, after, found);
+            for (index, (before, after)) in before.iter().zip(after).enumerate() {
+                compare_values(&format!("{path}[{index}]"), before, after, differences);
             }
         }
         (Value::Array(before), Value::Array(after)) => {
-            found.push(format!("{path}: recorded {} elements, now {}", before.len(), after.len()));
+            differences.push(format!("{path}: recorded {} elements, now {}", before.len(), after.len()));
         }
-        _ => found.push(format!("{path}: recorded {before}, now {after}")),
+        _ => differences.push(format!("{path}: recorded {before}, now {after}")),
     }
 }

@@ -1,4 +1,4 @@
-//! Output of messages: one line each for people, one JSON object each for programs.
+//! Output of messages: one line of text or one JSON object for each message.
 
 use std::fmt::{self, Write};
 
@@ -7,8 +7,8 @@ use giop_codec::ior::Ior;
 use giop_codec::{OneLine, Printable};
 use serde::Serialize;
 
-use super::calls::Told;
-use crate::output::{Output, escaped_json, told as shown};
+use super::record::MessageRecord;
+use crate::output::{Output, escaped_json, printable};
 
 const FAINT: Style = Style::new().dimmed();
 const CALL: Style = Style::new().bold();
@@ -16,55 +16,55 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
 
-/// Maximum characters of a body that are shown to people.
-const LONGEST: usize = 2000;
+/// The maximum number of characters of a body in text output without `--verbose`.
+const MAX_BODY_CHARS: usize = 2000;
 
-/// The output of messages. Strings of peers are escaped when they are inserted into a line.
-pub(super) struct Lines {
+/// Prints messages. Strings of peers are escaped when they are inserted into a line.
+pub(super) struct MessagePrinter {
     output: Output,
-    pub(super) json: bool,
-    /// Show service contexts, sizes and keys too, and bodies of any length.
-    pub(super) verbose: bool,
-    /// The time of the first message, from which times count.
-    first: Option<f64>,
-    /// Standard output is closed.
-    pub(super) closed: bool,
+    pub(super) is_json: bool,
+    /// True if service contexts, sizes and keys are printed too, and bodies of any length.
+    pub(super) is_verbose: bool,
+    /// The time of the first message. The other times are relative to it.
+    first_time: Option<f64>,
+    /// True if standard output is closed.
+    pub(super) is_closed: bool,
 }
 
-impl Lines {
-    pub(super) fn new(output: Output, verbose: bool) -> Self {
-        Self { output, json: output.is_json(), verbose, first: None, closed: false }
+impl MessagePrinter {
+    pub(super) fn new(output: Output, is_verbose: bool) -> Self {
+        Self { output, is_json: output.is_json(), is_verbose, first_time: None, is_closed: false }
     }
 
     /// Prints a message.
     ///
     /// # Errors
     /// Standard output cannot be written.
-    pub(super) fn tell(&mut self, told: &Told) -> anyhow::Result<()> {
-        let since = told.time - *self.first.get_or_insert(told.time);
-        if self.json {
-            return self.object(told);
+    pub(super) fn print_message(&mut self, record: &MessageRecord) -> anyhow::Result<()> {
+        let relative_time = record.time - *self.first_time.get_or_insert(record.time);
+        if self.is_json {
+            return self.print_json(record);
         }
-        let verbose = self.verbose;
-        self.write(|out| line(out, told, since, verbose))
+        let is_verbose = self.is_verbose;
+        self.write(|out| write_message(out, record, relative_time, is_verbose))
     }
 
-    /// Prints another object, as JSON in one line.
+    /// Prints an object as JSON in one line.
     ///
     /// # Errors
     /// Standard output cannot be written.
-    pub(super) fn object(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
+    pub(super) fn print_json(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
         let json = serde_json::to_string(value)?;
         self.write(|out| writeln!(out, "{}", escaped_json(&json)))
     }
 
-    /// Prints the comparison of a replayed reply.
+    /// Prints the comparison of a replayed reply as text.
     ///
     /// # Errors
     /// Standard output cannot be written.
-    pub(super) fn compared(
+    pub(super) fn print_comparison(
         &mut self,
-        same: bool,
+        is_same: bool,
         connection: u64,
         name: &str,
         request: Option<u32>,
@@ -72,52 +72,62 @@ impl Lines {
     ) -> anyhow::Result<()> {
         let request = request.map(|id| format!(" #{id}")).unwrap_or_default();
         self.write(|out| {
-            let (tone, what) = if same { (GOOD, "same") } else { (BAD, "differs") };
+            let (tone, result) = if is_same { (GOOD, "same") } else { (BAD, "differs") };
             writeln!(
                 out,
-                "{tone}{what}{tone:#}  {FAINT}{connection}{FAINT:#}  {name}{FAINT}{request}{FAINT:#}"
+                "{tone}{result}{tone:#}  {FAINT}{connection}{FAINT:#}  {name}{FAINT}{request}{FAINT:#}"
             )?;
             differences.iter().try_for_each(|one| writeln!(out, "    {}", OneLine::new(one)))
         })
     }
 
-    /// Writes to standard output. It is not an error if the reader closes it early.
-    pub(super) fn write(&mut self, what: impl FnOnce(&mut String) -> fmt::Result) -> anyhow::Result<()> {
+    /// Writes text to standard output. It is not an error if the reader has closed it.
+    pub(super) fn write(&mut self, format: impl FnOnce(&mut String) -> fmt::Result) -> anyhow::Result<()> {
         let mut text = String::new();
-        what(&mut text)?;
-        self.closed |= !self.output.write(&text)?;
+        format(&mut text)?;
+        self.is_closed |= !self.output.write(&text)?;
         Ok(())
     }
 }
 
-/// Writes `0.000312  1  127.0.0.1:40000 > 127.0.0.1:2809  Bank::Account.deposit {"amount":10.0}`.
-fn line(out: &mut String, told: &Told, since: f64, verbose: bool) -> fmt::Result {
-    write!(out, "{FAINT}{since:.6}  {}  {} > {}{FAINT:#}  ", told.connection, told.from, told.to)?;
+/// Writes a line such as `0.000312  1  127.0.0.1:40000 > 127.0.0.1:2809  Bank::Account.deposit
+/// {"amount":10.0}`.
+fn write_message(
+    out: &mut String,
+    record: &MessageRecord,
+    relative_time: f64,
+    is_verbose: bool,
+) -> fmt::Result {
+    write!(
+        out,
+        "{FAINT}{relative_time:.6}  {}  {} > {}{FAINT:#}  ",
+        record.connection, record.from, record.to
+    )?;
     let operation = || {
-        if told.operation.is_none() {
-            return "of what".to_owned();
+        if record.operation.is_none() {
+            return "(unknown operation)".to_owned();
         }
-        let name = Printable::new(told.operation.as_deref().unwrap_or_default());
-        match &told.interface {
+        let name = Printable::new(record.operation.as_deref().unwrap_or_default());
+        match &record.interface {
             Some(interface) => format!("{}.{name}", Printable::new(interface)),
             None => name.to_string(),
         }
     };
-    let request = told.request.map(|id| format!(" #{id}")).unwrap_or_default();
-    let bad = matches!(told.status, Some("user_exception" | "system_exception" | "unknown_object"));
-    let body = body(told, verbose);
-    match told.message {
+    let request = record.request.map(|id| format!(" #{id}")).unwrap_or_default();
+    let is_bad = matches!(record.status, Some("user_exception" | "system_exception" | "unknown_object"));
+    let body = body_text(record, is_verbose);
+    match record.message {
         "request" => {
             write!(out, "{CALL}{}{CALL:#}{FAINT}{request}{FAINT:#}", operation())?;
-            if told.oneway {
+            if record.oneway {
                 write!(out, " oneway")?;
             }
             write!(out, "{body}")?;
         }
         "reply" => {
-            let tone = if bad { BAD } else { GOOD };
+            let tone = if is_bad { BAD } else { GOOD };
             write!(out, "{tone}reply{tone:#} {}{FAINT}{request}{FAINT:#}", operation())?;
-            if let Some(status) = told.status.filter(|status| *status != "no_exception") {
+            if let Some(status) = record.status.filter(|status| *status != "no_exception") {
                 write!(out, " {tone}{status}{tone:#}")?;
             }
             write!(out, "{body}")?;
@@ -129,39 +139,40 @@ fn line(out: &mut String, told: &Told, since: f64, verbose: bool) -> fmt::Result
                 _ => CALL,
             };
             write!(out, "{tone}{other}{tone:#}{FAINT}{request}{FAINT:#}")?;
-            if told.operation.is_some() {
+            if record.operation.is_some() {
                 write!(out, " {}", operation())?;
             }
-            if let Some(status) = told.status {
-                let tone = if bad { BAD } else { GOOD };
+            if let Some(status) = record.status {
+                let tone = if is_bad { BAD } else { GOOD };
                 write!(out, " {tone}{status}{tone:#}")?;
-            } else if let Some(key) = told.key.as_ref().filter(|_| told.message == "locate_request") {
+            } else if let Some(key) = record.key.as_ref().filter(|_| record.message == "locate_request") {
                 write!(out, " {key}")?;
             }
             write!(out, "{body}")?;
         }
     }
-    if let Some(latency) = told.latency_us {
+    if let Some(latency) = record.latency_us {
         write!(out, "  {FAINT}{latency:.0} us{FAINT:#}")?;
     }
-    for remark in &told.remarks {
+    for remark in &record.remarks {
         write!(out, "  {DOUBTFUL}({}){DOUBTFUL:#}", OneLine::new(remark))?;
     }
     writeln!(out)?;
-    if verbose {
-        let order = if told.little_endian { "little-endian" } else { "big-endian" };
-        write!(out, "    {FAINT}GIOP {}, {order}, {} octets", told.giop, told.octets)?;
-        if told.fragments > 1 {
-            write!(out, " in {} fragments", told.fragments)?;
+    if is_verbose {
+        let order = if record.little_endian { "little-endian" } else { "big-endian" };
+        write!(out, "    {FAINT}GIOP {}, {order}, {} bytes", record.giop, record.size)?;
+        if record.fragments > 1 {
+            write!(out, " in {} fragments", record.fragments)?;
         }
-        if let Some(key) = &told.key {
+        if let Some(key) = &record.key {
             write!(out, ", key {key}")?;
         }
         writeln!(out, "{FAINT:#}")?;
-        for context in &told.contexts {
+        for context in &record.contexts {
             let name = context.name.map_or_else(|| format!("{:#x}", context.id), str::to_owned);
-            let says = context.says.as_deref().map(|says| format!(" {}", shown(says))).unwrap_or_default();
-            writeln!(out, "    {FAINT}{name} ({} octets){says}{FAINT:#}", context.octets)?;
+            let content = context.content.as_deref();
+            let content = content.map(|text| format!(" {}", printable(text))).unwrap_or_default();
+            writeln!(out, "    {FAINT}{name} ({} bytes){content}{FAINT:#}", context.size)?;
         }
     }
     Ok(())
@@ -169,35 +180,35 @@ fn line(out: &mut String, told: &Told, since: f64, verbose: bool) -> fmt::Result
 
 /// Returns the full text of a message, without colours.
 #[cfg(test)]
-pub(super) fn text(told: &Told) -> String {
+pub(super) fn text(record: &MessageRecord) -> String {
     let mut out = String::new();
-    line(&mut out, told, 0.0, true).unwrap();
+    write_message(&mut out, record, 0.0, true).unwrap();
     anstream::adapter::strip_str(&out).to_string()
 }
 
-/// Returns the body with a blank before it, if there is one.
-fn body(told: &Told, verbose: bool) -> String {
-    let text = match (&told.body, &told.body_octets) {
+/// Returns the body with a space before it, or an empty text without a body.
+fn body_text(record: &MessageRecord, is_verbose: bool) -> String {
+    let text = match (&record.body, &record.body_hex) {
         (Some(json), _) if json.get() == "{}" => return String::new(),
-        (Some(json), _) => escaped_json(&references(json.get())),
+        (Some(json), _) => escaped_json(&with_short_references(json.get())),
         (None, Some(hex)) => format!("0x{hex}"),
         (None, None) => return String::new(),
     };
     let text = OneLine::new(&text).whole().to_string();
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) if !verbose => {
-            format!(" {} ... ({} characters more: --verbose)", &text[..end], text.len() - end)
+    match text.char_indices().nth(MAX_BODY_CHARS) {
+        Some((end, _)) if !is_verbose => {
+            format!(" {} ... ({} more bytes, see --verbose)", &text[..end], text.len() - end)
         }
         _ => format!(" {text}"),
     }
 }
 
-/// Replaces stringified references by their content.
-fn references(json: &str) -> String {
+/// Replaces references in the form `IOR:` by their type and address.
+fn with_short_references(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut rest = json;
-    while let Some(at) = rest.find("\"IOR:") {
-        let (before, from) = rest.split_at(at);
+    while let Some(start) = rest.find("\"IOR:") {
+        let (before, from) = rest.split_at(start);
         out.push_str(before);
         let Some(end) = from.get(1..).and_then(|text| text.find('"')).map(|end| end + 1) else {
             rest = from;
@@ -207,15 +218,15 @@ fn references(json: &str) -> String {
         match text.parse::<Ior>() {
             Ok(ior) if ior.is_nil() => out.push_str("nil"),
             Ok(ior) => {
-                let at = ior.iiop_profile().map_or_else(
-                    || "elsewhere than at TCP".to_owned(),
+                let address = ior.iiop_profile().map_or_else(
+                    || "an address without TCP".to_owned(),
                     |profile| match profile.host.contains(':') {
                         true => format!("[{}]:{}", Printable::new(&profile.host), profile.port),
                         false => format!("{}:{}", Printable::new(&profile.host), profile.port),
                     },
                 );
                 out.push_str(&format!(
-                    "<{} at {at}>",
+                    "<{} at {address}>",
                     Printable::new(if ior.type_id.is_empty() { "object" } else { &ior.type_id })
                 ));
             }

@@ -1,134 +1,132 @@
-//! GIOP messages from a byte stream that may begin anywhere and have gaps.
+//! Extraction of GIOP messages from a byte stream, which may start within a message and have gaps.
 
 use bytes::{Buf, Bytes, BytesMut};
 use giop_codec::giop::{MessageHeader, MessageType};
 use giop_codec::{ByteOrder, Version};
 
-/// Default maximum size of a message that is kept, with all its fragments. For longer ones, only the header
-/// is shown.
-pub(super) const MAX_MESSAGE: usize = 16 << 20;
-/// Maximum number of incomplete fragmented messages of one side. Together they may have as many bytes as two
-/// messages.
-const MAX_OPEN: usize = 64;
-/// Maximum bytes of an incomplete message that are kept: enough for its header.
-const START: usize = 4096;
-const TOO_LONG: &str = "it is longer than is kept: --max-message SIZE keeps more";
+/// The default maximum size of a message with all its fragments. Of larger messages, only the header is
+/// printed.
+pub(super) const DEFAULT_MAX_MESSAGE_BYTES: usize = 16 << 20;
+/// The maximum number of incomplete fragmented messages of one side. Their total size is limited to that of
+/// two messages.
+const MAX_INCOMPLETE: usize = 64;
+/// The maximum size of the start of an incomplete message, which usually contains its header.
+const MAX_START_BYTES: usize = 4096;
+const TOO_LARGE: &str = "the message is too large; use --max-message SIZE";
 
 /// An item of a stream.
 #[derive(Debug)]
-pub(super) enum Cut {
+pub(super) enum StreamItem {
     /// A message, with its fragments joined.
-    Message(Whole),
-    /// An incomplete message, or one that is too large.
-    Damaged { header: MessageHeader, start: Bytes, why: &'static str },
-    /// The connection does not use GIOP, and is ignored from now on.
-    Foreign { tls: bool },
-    /// Bytes between messages that belong to none.
-    Noise { octets: u64 },
+    Message(CompleteMessage),
+    /// A message that is incomplete or too large: its first bytes, and the reason.
+    Damaged { header: MessageHeader, start: Bytes, reason: &'static str },
+    /// The stream does not use GIOP. The rest of it is ignored.
+    Foreign { is_tls: bool },
+    /// `len` bytes that do not belong to a message.
+    Noise { len: u64 },
 }
 
 /// A complete message.
 #[derive(Debug, Clone)]
-pub(super) struct Whole {
+pub(super) struct CompleteMessage {
     /// The header of the first fragment, with the total size.
     pub(super) header: MessageHeader,
-    /// The message, including its header.
-    pub(super) octets: Bytes,
-    /// Positions where alignment restarts: see `Decoder::with_pieces`.
+    /// The message, including the header.
+    pub(super) bytes: Bytes,
+    /// The positions where the alignment restarts, see `Decoder::with_pieces`.
     pub(super) pieces: Vec<u32>,
-    /// Number of fragments; 1 if it was not fragmented.
+    /// The number of fragments, 1 for a message that is not fragmented.
     pub(super) fragments: u32,
 }
 
 /// The parser of one side of a connection.
 #[derive(Debug)]
-pub(super) struct Cutter {
+pub(super) struct MessageParser {
     buffer: BytesMut,
     state: State,
-    /// A message was found.
-    giop: bool,
-    open: Vec<Open>,
-    /// Maximum size of a message that is kept.
-    max_message: usize,
+    /// True if a message was found.
+    is_giop: bool,
+    /// Fragmented messages whose last fragment was not received.
+    incomplete: Vec<IncompleteMessage>,
+    max_message_bytes: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// At the first byte of a message.
     Message,
-    /// At an unknown position, after this number of bytes without a message.
-    Searching {
-        octets: u64,
-    },
-    /// In a message that is skipped.
-    Skipping {
-        left: u64,
-    },
+    /// At an unknown position, after `skipped` bytes that do not belong to a message.
+    Searching { skipped: u64 },
+    /// In a message of which `remaining` bytes are to be skipped.
+    Skipping { remaining: u64 },
+    /// In a stream that does not use GIOP.
     Foreign,
 }
 
+/// A fragmented message whose last fragment was not received.
 #[derive(Debug)]
-struct Open {
+struct IncompleteMessage {
     header: MessageHeader,
-    /// `None` in GIOP 1.1, which has one fragmented message at a time, without a number.
+    /// `None` in GIOP 1.1, whose fragments have no request id.
     id: Option<u32>,
-    octets: BytesMut,
+    bytes: BytesMut,
     pieces: Vec<u32>,
     fragments: u32,
 }
 
-impl Cutter {
-    /// Creates a parser of a stream that is captured from its first byte, or from anywhere.
-    pub(super) fn new(whole: bool, max_message: usize) -> Self {
-        let state = if whole { State::Message } else { State::Searching { octets: 0 } };
-        Self { buffer: BytesMut::new(), state, giop: false, open: Vec::new(), max_message }
+impl MessageParser {
+    /// Creates a parser for a stream. `from_start` is true if the capture has the first byte of the stream.
+    pub(super) fn new(from_start: bool, max_message_bytes: usize) -> Self {
+        let state = if from_start { State::Message } else { State::Searching { skipped: 0 } };
+        Self { buffer: BytesMut::new(), state, is_giop: false, incomplete: Vec::new(), max_message_bytes }
     }
 
     /// Returns the number of buffered bytes.
-    pub(super) fn held(&self) -> usize {
-        self.buffer.len() + self.open.iter().map(|open| open.octets.len()).sum::<usize>()
+    pub(super) fn buffered_bytes(&self) -> usize {
+        self.buffer.len() + self.incomplete.iter().map(|message| message.bytes.len()).sum::<usize>()
     }
 
-    /// Drops all buffers, because the memory limit is exceeded.
-    pub(super) fn give_up(&mut self, tell: &mut impl FnMut(Cut)) {
-        self.lost_open("it is given up: too much is under way", tell);
-        self.lost(u64::MAX, tell);
+    /// Drops all buffers because the limit for all connections is exceeded.
+    pub(super) fn drop_buffers(&mut self, emit: &mut impl FnMut(StreamItem)) {
+        self.drop_incomplete("the message was dropped because there are too many incomplete messages", emit);
+        self.skip_gap(u64::MAX, emit);
         self.buffer = BytesMut::new();
     }
 
-    /// Handles the next bytes.
-    pub(super) fn octets(&mut self, octets: &[u8], tell: &mut impl FnMut(Cut)) {
+    /// Handles the next bytes of the stream.
+    pub(super) fn feed(&mut self, data: &[u8], emit: &mut impl FnMut(StreamItem)) {
         if self.state == State::Foreign {
             return;
         }
-        self.buffer.extend_from_slice(octets);
-        while self.step(tell) {}
+        self.buffer.extend_from_slice(data);
+        while self.step(emit) {}
         if self.buffer.is_empty() {
             // Releases the memory of a large message.
             self.buffer = BytesMut::new();
         }
     }
 
-    /// Handles a gap of this number of bytes.
-    pub(super) fn lost(&mut self, octets: u64, tell: &mut impl FnMut(Cut)) {
+    /// Handles a gap of `len` bytes.
+    pub(super) fn skip_gap(&mut self, len: u64, emit: &mut impl FnMut(StreamItem)) {
         match self.state {
             State::Foreign => return,
-            State::Skipping { left } if octets <= left => {
-                self.state = State::Skipping { left: left - octets };
+            State::Skipping { remaining } if len <= remaining => {
+                self.state = State::Skipping { remaining: remaining - len };
                 return;
             }
             State::Message if self.buffer.len() >= MessageHeader::LEN => {
-                let header = self.buffer.first_chunk().and_then(|octets| MessageHeader::decode(octets).ok());
+                let header = self.buffer.first_chunk().and_then(|bytes| MessageHeader::decode(bytes).ok());
                 if let Some(header) = header {
-                    let left = total(&header).saturating_sub(self.buffer.len() as u64);
-                    self.damaged(header, "a part of it is missing", tell);
+                    let remaining = total_size(&header).saturating_sub(self.buffer.len() as u64);
+                    self.emit_damaged(header, "a part of the message is missing", emit);
                     self.buffer.clear();
-                    self.state = match left.checked_sub(octets) {
-                        Some(left) => State::Skipping { left },
-                        None => State::Searching { octets: 0 },
+                    self.state = match remaining.checked_sub(len) {
+                        Some(remaining) => State::Skipping { remaining },
+                        None => State::Searching { skipped: 0 },
                     };
-                    if octets > left {
-                        self.lost_open("fragments of it are missing", tell);
+                    if len > remaining {
+                        self.drop_incomplete("fragments of the message are missing", emit);
                     }
                     return;
                 }
@@ -136,333 +134,358 @@ impl Cutter {
             _ => {}
         }
         self.buffer.clear();
-        self.state = State::Searching { octets: 0 };
-        self.lost_open("fragments of it are missing", tell);
+        self.state = State::Searching { skipped: 0 };
+        self.drop_incomplete("fragments of the message are missing", emit);
     }
 
     /// Handles the end of the stream.
-    pub(super) fn end(&mut self, tell: &mut impl FnMut(Cut)) {
-        if let (State::Message, Some(octets)) = (self.state, self.buffer.first_chunk())
-            && let Ok(header) = MessageHeader::decode(octets)
+    pub(super) fn end(&mut self, emit: &mut impl FnMut(StreamItem)) {
+        if let (State::Message, Some(bytes)) = (self.state, self.buffer.first_chunk())
+            && let Ok(header) = MessageHeader::decode(bytes)
         {
-            self.damaged(header, "the connection ends within it", tell);
+            self.emit_damaged(header, "the connection ends within the message", emit);
         }
         self.buffer.clear();
-        self.lost_open("the connection ends before its last fragment", tell);
+        self.drop_incomplete("the connection ends before the last fragment", emit);
     }
 
-    /// Takes one step. Returns whether there is more to do.
-    fn step(&mut self, tell: &mut impl FnMut(Cut)) -> bool {
+    /// Parses one item from the buffer. Returns whether more can be parsed.
+    fn step(&mut self, emit: &mut impl FnMut(StreamItem)) -> bool {
         match self.state {
             State::Foreign => {
                 self.buffer.clear();
                 false
             }
-            State::Skipping { left } => {
-                let skipped = left.min(self.buffer.len() as u64);
+            State::Skipping { remaining } => {
+                let skipped = remaining.min(self.buffer.len() as u64);
                 self.buffer.advance(skipped as usize);
-                let left = left - skipped;
-                self.state = if left == 0 { State::Message } else { State::Skipping { left } };
-                left == 0 && !self.buffer.is_empty()
+                let remaining = remaining - skipped;
+                self.state = if remaining == 0 { State::Message } else { State::Skipping { remaining } };
+                remaining == 0 && !self.buffer.is_empty()
             }
-            State::Searching { octets } => self.search(octets, tell),
-            State::Message => self.message(tell),
+            State::Searching { skipped } => self.search(skipped, emit),
+            State::Message => self.parse_message(emit),
         }
     }
 
-    fn search(&mut self, octets: u64, tell: &mut impl FnMut(Cut)) -> bool {
-        if octets == 0 && !self.giop && is_tls(&self.buffer) {
-            return self.foreign(true, tell);
+    /// Searches the start of a message, after `skipped` bytes that do not belong to a message.
+    fn search(&mut self, skipped: u64, emit: &mut impl FnMut(StreamItem)) -> bool {
+        if skipped == 0 && !self.is_giop && is_tls(&self.buffer) {
+            return self.set_foreign(true, emit);
         }
         let magic = &MessageHeader::MAGIC;
         let found = self.buffer.windows(magic.len()).position(|window| window == magic);
-        let kept = magic.len() - 1;
-        let skipped = found.unwrap_or_else(|| self.buffer.len().saturating_sub(kept));
-        self.buffer.advance(skipped);
-        let octets = octets.saturating_add(skipped as u64);
-        self.state = State::Searching { octets };
+        let partial_len = magic.len() - 1;
+        let newly_skipped = found.unwrap_or_else(|| self.buffer.len().saturating_sub(partial_len));
+        self.buffer.advance(newly_skipped);
+        let skipped = skipped.saturating_add(newly_skipped as u64);
+        self.state = State::Searching { skipped };
         let (Some(_), Some(header)) = (found, self.buffer.first_chunk()) else { return false };
         if MessageHeader::decode(header).is_err() {
             self.buffer.advance(1);
-            self.state = State::Searching { octets: octets.saturating_add(1) };
+            self.state = State::Searching { skipped: skipped.saturating_add(1) };
             return true;
         }
-        if octets > 0 && self.giop {
-            tell(Cut::Noise { octets });
+        if skipped > 0 && self.is_giop {
+            emit(StreamItem::Noise { len: skipped });
         }
         self.state = State::Message;
         true
     }
 
-    fn message(&mut self, tell: &mut impl FnMut(Cut)) -> bool {
-        let Some(octets) = self.buffer.first_chunk() else {
-            // A stream with another start is not GIOP, even if the header is incomplete.
+    /// Parses the message at the start of the buffer.
+    fn parse_message(&mut self, emit: &mut impl FnMut(StreamItem)) -> bool {
+        let Some(header) = self.buffer.first_chunk() else {
+            // Three bytes of an incomplete header are sufficient to detect another protocol.
             let magic = MessageHeader::MAGIC;
             let len = self.buffer.len().min(magic.len());
-            if !self.giop && self.buffer.get(..len) != magic.get(..len) && len > 2 {
-                let tls = is_tls(&self.buffer);
-                return self.foreign(tls, tell);
+            if !self.is_giop && self.buffer.get(..len) != magic.get(..len) && len > 2 {
+                let is_tls = is_tls(&self.buffer);
+                return self.set_foreign(is_tls, emit);
             }
             return false;
         };
-        let header = match MessageHeader::decode(octets) {
+        let header = match MessageHeader::decode(header) {
             Ok(header) => header,
-            Err(_) if !self.giop => {
-                let tls = is_tls(&self.buffer);
-                return self.foreign(tls, tell);
+            Err(_) if !self.is_giop => {
+                let is_tls = is_tls(&self.buffer);
+                return self.set_foreign(is_tls, emit);
             }
             Err(_) => {
                 self.buffer.advance(1);
-                self.state = State::Searching { octets: 1 };
+                self.state = State::Searching { skipped: 1 };
                 return true;
             }
         };
-        let total = total(&header);
-        if total > self.max_message as u64 {
-            self.giop = true;
-            self.damaged(header, TOO_LONG, tell);
-            self.state = State::Skipping { left: total };
+        let size = total_size(&header);
+        if size > self.max_message_bytes as u64 {
+            self.is_giop = true;
+            self.emit_damaged(header, TOO_LARGE, emit);
+            self.state = State::Skipping { remaining: size };
             return true;
         }
-        if (self.buffer.len() as u64) < total {
+        if (self.buffer.len() as u64) < size {
             return false;
         }
-        self.giop = true;
-        let octets = self.buffer.split_to(total as usize);
-        self.whole(header, octets, tell);
+        self.is_giop = true;
+        let bytes = self.buffer.split_to(size as usize);
+        self.handle_message(header, bytes, emit);
         true
     }
 
-    fn whole(&mut self, header: MessageHeader, octets: BytesMut, tell: &mut impl FnMut(Cut)) {
+    /// Handles a message or a fragment.
+    fn handle_message(&mut self, header: MessageHeader, bytes: BytesMut, emit: &mut impl FnMut(StreamItem)) {
         let id = || match header.version {
-            Version::V1_2 => number(&header, &octets),
+            Version::V1_2 => request_id(&header, &bytes),
             _ => None,
         };
         match header.kind {
-            MessageType::Fragment => return self.fragment(header, &octets, tell),
+            MessageType::Fragment => return self.handle_fragment(header, &bytes, emit),
             MessageType::CancelRequest => {
-                let cancelled = number(&header, &octets);
-                let at = self.open.iter().position(|open| open.id == cancelled && cancelled.is_some());
-                if let Some(open) = at.map(|at| self.open.swap_remove(at)) {
-                    open.damaged("it is cancelled before its last fragment", tell);
+                let cancelled = request_id(&header, &bytes);
+                let index =
+                    self.incomplete.iter().position(|other| other.id == cancelled && cancelled.is_some());
+                if let Some(message) = index.map(|index| self.incomplete.swap_remove(index)) {
+                    message.emit_damaged("the message is cancelled before its last fragment", emit);
                 }
             }
             _ if header.more_fragments => {
-                let held: usize = self.open.iter().map(|open| open.octets.len()).sum();
-                if self.open.len() >= MAX_OPEN || held + octets.len() > self.max_message.saturating_mul(2) {
-                    self.lost_open("too many messages are under way in fragments", tell);
+                let buffered: usize = self.incomplete.iter().map(|message| message.bytes.len()).sum();
+                let max_buffered = self.max_message_bytes.saturating_mul(2);
+                if self.incomplete.len() >= MAX_INCOMPLETE || buffered + bytes.len() > max_buffered {
+                    self.drop_incomplete("there are too many fragmented messages at the same time", emit);
                 }
                 let id = id();
-                if let Some(at) = self.open.iter().position(|open| open.id == id) {
-                    self.open.swap_remove(at).damaged("another one has its number", tell);
+                if let Some(index) = self.incomplete.iter().position(|message| message.id == id) {
+                    let replaced = self.incomplete.swap_remove(index);
+                    replaced.emit_damaged("another message has the same request id", emit);
                 }
-                self.open.push(Open { header, id, octets, pieces: Vec::new(), fragments: 1 });
+                self.incomplete.push(IncompleteMessage {
+                    header,
+                    id,
+                    bytes,
+                    pieces: Vec::new(),
+                    fragments: 1,
+                });
                 return;
             }
             _ => {}
         }
-        tell(Cut::Message(Whole { header, octets: octets.freeze(), pieces: Vec::new(), fragments: 1 }));
+        emit(StreamItem::Message(CompleteMessage {
+            header,
+            bytes: bytes.freeze(),
+            pieces: Vec::new(),
+            fragments: 1,
+        }));
     }
 
-    fn fragment(&mut self, header: MessageHeader, octets: &[u8], tell: &mut impl FnMut(Cut)) {
+    fn handle_fragment(&mut self, header: MessageHeader, bytes: &[u8], emit: &mut impl FnMut(StreamItem)) {
         let (id, start) = match header.version {
-            Version::V1_2 => (number(&header, octets), MessageHeader::LEN + 4),
+            Version::V1_2 => (request_id(&header, bytes), MessageHeader::LEN + 4),
             _ => (None, MessageHeader::LEN),
         };
-        let Some(at) = self.open.iter().position(|open| open.id == id) else {
-            tell(Cut::Damaged {
+        let Some(index) = self.incomplete.iter().position(|message| message.id == id) else {
+            emit(StreamItem::Damaged {
                 header,
-                start: Bytes::copy_from_slice(octets.get(..START).unwrap_or(octets)),
-                why: "what it continues was not seen",
+                start: Bytes::copy_from_slice(bytes.get(..MAX_START_BYTES).unwrap_or(bytes)),
+                reason: "the first fragment of the message is missing",
             });
             return;
         };
-        let Some(open) = self.open.get_mut(at) else { return };
-        let payload = octets.get(start..).unwrap_or_default();
-        open.pieces.push(open.octets.len() as u32);
-        open.octets.extend_from_slice(payload);
-        open.fragments = open.fragments.saturating_add(1);
-        if open.octets.len() > self.max_message || open.fragments as usize > self.max_message / 64 {
-            self.open.swap_remove(at).damaged(TOO_LONG, tell);
+        let Some(message) = self.incomplete.get_mut(index) else { return };
+        let payload = bytes.get(start..).unwrap_or_default();
+        message.pieces.push(message.bytes.len() as u32);
+        message.bytes.extend_from_slice(payload);
+        message.fragments = message.fragments.saturating_add(1);
+        let max_bytes = self.max_message_bytes;
+        if message.bytes.len() > max_bytes || message.fragments as usize > max_bytes / 64 {
+            self.incomplete.swap_remove(index).emit_damaged(TOO_LARGE, emit);
         } else if !header.more_fragments {
-            let open = self.open.swap_remove(at);
-            // Only GIOP 1.1 aligns values in each fragment separately. The positions are kept only if this
-            // makes a difference.
-            let pieces = match open.header.version {
-                Version::V1_1 if open.pieces.iter().any(|start| start % 8 != 4) => open.pieces,
+            let message = self.incomplete.swap_remove(index);
+            // Only GIOP 1.1 aligns the values in each fragment separately. The positions are not needed if
+            // the alignment is the same in both ways.
+            let pieces = match message.header.version {
+                Version::V1_1 if message.pieces.iter().any(|start| start % 8 != 4) => message.pieces,
                 _ => Vec::new(),
             };
-            let size = (open.octets.len() - MessageHeader::LEN) as u32;
-            let header = MessageHeader { size, more_fragments: false, ..open.header };
-            tell(Cut::Message(Whole {
+            let size = (message.bytes.len() - MessageHeader::LEN) as u32;
+            let header = MessageHeader { size, more_fragments: false, ..message.header };
+            emit(StreamItem::Message(CompleteMessage {
                 header,
-                octets: open.octets.freeze(),
+                bytes: message.bytes.freeze(),
                 pieces,
-                fragments: open.fragments,
+                fragments: message.fragments,
             }));
         }
     }
 
-    fn foreign(&mut self, tls: bool, tell: &mut impl FnMut(Cut)) -> bool {
+    fn set_foreign(&mut self, is_tls: bool, emit: &mut impl FnMut(StreamItem)) -> bool {
         self.state = State::Foreign;
         self.buffer = BytesMut::new();
-        tell(Cut::Foreign { tls });
+        emit(StreamItem::Foreign { is_tls });
         false
     }
 
-    fn damaged(&self, header: MessageHeader, why: &'static str, tell: &mut impl FnMut(Cut)) {
-        let start = self.buffer.get(..START).unwrap_or(&self.buffer);
-        tell(Cut::Damaged { header, start: Bytes::copy_from_slice(start), why });
+    /// Emits the message at the start of the buffer as damaged.
+    fn emit_damaged(&self, header: MessageHeader, reason: &'static str, emit: &mut impl FnMut(StreamItem)) {
+        let start = self.buffer.get(..MAX_START_BYTES).unwrap_or(&self.buffer);
+        emit(StreamItem::Damaged { header, start: Bytes::copy_from_slice(start), reason });
     }
 
-    fn lost_open(&mut self, why: &'static str, tell: &mut impl FnMut(Cut)) {
-        for open in self.open.drain(..) {
-            open.damaged(why, tell);
+    /// Emits all incomplete fragmented messages as damaged.
+    fn drop_incomplete(&mut self, reason: &'static str, emit: &mut impl FnMut(StreamItem)) {
+        for message in self.incomplete.drain(..) {
+            message.emit_damaged(reason, emit);
         }
     }
 }
 
-impl Open {
-    fn damaged(mut self, why: &'static str, tell: &mut impl FnMut(Cut)) {
-        self.octets.truncate(START);
-        tell(Cut::Damaged { header: self.header, start: Bytes::copy_from_slice(&self.octets), why });
+impl IncompleteMessage {
+    fn emit_damaged(mut self, reason: &'static str, emit: &mut impl FnMut(StreamItem)) {
+        self.bytes.truncate(MAX_START_BYTES);
+        emit(StreamItem::Damaged { header: self.header, start: Bytes::copy_from_slice(&self.bytes), reason });
     }
 }
 
-fn total(header: &MessageHeader) -> u64 {
+/// Returns the size of a message with its header.
+fn total_size(header: &MessageHeader) -> u64 {
     MessageHeader::LEN as u64 + u64::from(header.size)
 }
 
-/// Returns the request id after the message header.
-fn number(header: &MessageHeader, octets: &[u8]) -> Option<u32> {
-    let octets = *octets.get(MessageHeader::LEN..)?.first_chunk::<4>()?;
+/// Returns the request id, which follows the message header.
+fn request_id(header: &MessageHeader, message: &[u8]) -> Option<u32> {
+    let bytes = *message.get(MessageHeader::LEN..)?.first_chunk::<4>()?;
     Some(match header.order {
-        ByteOrder::Big => u32::from_be_bytes(octets),
-        ByteOrder::Little => u32::from_le_bytes(octets),
+        ByteOrder::Big => u32::from_be_bytes(bytes),
+        ByteOrder::Little => u32::from_le_bytes(bytes),
     })
 }
 
 /// Returns whether the bytes look like a TLS record.
-fn is_tls(octets: &[u8]) -> bool {
-    matches!(octets, [20..=23, 3, 0..=4, ..])
+fn is_tls(bytes: &[u8]) -> bool {
+    matches!(bytes, [20..=23, 3, 0..=4, ..])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn message(version: u8, kind: u8, more: bool, body: &[u8]) -> Vec<u8> {
-        let mut octets = b"GIOP\x01".to_vec();
-        octets.extend([version, 1 | u8::from(more) << 1, kind]);
-        octets.extend((body.len() as u32).to_le_bytes());
-        octets.extend(body);
-        octets
+    fn message(version: u8, kind: u8, more_fragments: bool, body: &[u8]) -> Vec<u8> {
+        let mut bytes = b"GIOP\x01".to_vec();
+        bytes.extend([version, 1 | u8::from(more_fragments) << 1, kind]);
+        bytes.extend((body.len() as u32).to_le_bytes());
+        bytes.extend(body);
+        bytes
     }
 
-    fn cut(whole: bool, pieces: &[Result<&[u8], u64>]) -> Vec<String> {
-        let mut cutter = Cutter::new(whole, MAX_MESSAGE);
-        let mut seen = Vec::new();
-        let mut tell = |cut: Cut| {
-            seen.push(match cut {
-                Cut::Message(whole) => {
-                    format!("{:?} {} {}", whole.header.kind, whole.octets.len(), whole.fragments)
+    /// Returns the items of a stream, which is given as data (`Ok`) and gaps (`Err`).
+    fn parse(from_start: bool, pieces: &[Result<&[u8], u64>]) -> Vec<String> {
+        let mut parser = MessageParser::new(from_start, DEFAULT_MAX_MESSAGE_BYTES);
+        let mut items = Vec::new();
+        let mut emit = |item: StreamItem| {
+            items.push(match item {
+                StreamItem::Message(complete) => {
+                    format!("{:?} {} {}", complete.header.kind, complete.bytes.len(), complete.fragments)
                 }
-                Cut::Damaged { header, why, .. } => format!("{:?}: {why}", header.kind),
-                Cut::Foreign { tls } => format!("foreign {tls}"),
-                Cut::Noise { octets } => format!("noise {octets}"),
+                StreamItem::Damaged { header, reason, .. } => format!("{:?}: {reason}", header.kind),
+                StreamItem::Foreign { is_tls } => format!("foreign {is_tls}"),
+                StreamItem::Noise { len } => format!("noise {len}"),
             });
         };
         for piece in pieces {
             match piece {
-                Ok(octets) => cutter.octets(octets, &mut tell),
-                Err(lost) => cutter.lost(*lost, &mut tell),
+                Ok(data) => parser.feed(data, &mut emit),
+                Err(len) => parser.skip_gap(*len, &mut emit),
             }
         }
-        cutter.end(&mut tell);
-        assert_eq!(cutter.held(), 0);
-        seen
+        parser.end(&mut emit);
+        assert_eq!(parser.buffered_bytes(), 0);
+        items
     }
 
     #[test]
-    fn messages_are_found_wherever_a_capture_begins() {
+    fn messages_are_found_from_any_position() {
         let (one, two) = (message(2, 5, false, b""), message(0, 0, false, &[0; 20]));
         let both = [&one[..], &two].concat();
-        let octets: Vec<Result<&[u8], u64>> = both.chunks(1).map(Ok).collect();
-        assert_eq!(cut(true, &octets), ["CloseConnection 12 1", "Request 32 1"]);
+        let bytes: Vec<Result<&[u8], u64>> = both.chunks(1).map(Ok).collect();
+        assert_eq!(parse(true, &bytes), ["CloseConnection 12 1", "Request 32 1"]);
         let late = [b"rest of GIO", &both[..]].concat();
-        assert_eq!(cut(false, &[Ok(&late)]), ["CloseConnection 12 1", "Request 32 1"]);
+        assert_eq!(parse(false, &[Ok(&late)]), ["CloseConnection 12 1", "Request 32 1"]);
         let noisy = [&one[..], b"xxGIOPxxxxxxxxx", &two].concat();
-        assert_eq!(cut(true, &[Ok(&noisy)]), ["CloseConnection 12 1", "noise 15", "Request 32 1"]);
-        assert_eq!(cut(true, &[Ok(&two[..20])]), ["Request: the connection ends within it"]);
+        assert_eq!(parse(true, &[Ok(&noisy)]), ["CloseConnection 12 1", "noise 15", "Request 32 1"]);
+        assert_eq!(parse(true, &[Ok(&two[..20])]), ["Request: the connection ends within the message"]);
     }
 
     #[test]
-    fn what_is_missing_costs_no_more_than_its_message() {
+    fn a_gap_damages_only_its_message() {
         let (one, two) = (message(2, 0, false, &[0; 100]), message(2, 1, false, &[0; 8]));
         assert_eq!(
-            cut(true, &[Ok(&one[..40]), Err(50), Ok(&one[90..]), Ok(&two)]),
-            ["Request: a part of it is missing", "Reply 20 1"]
+            parse(true, &[Ok(&one[..40]), Err(50), Ok(&one[90..]), Ok(&two)]),
+            ["Request: a part of the message is missing", "Reply 20 1"]
         );
         assert_eq!(
-            cut(true, &[Ok(&one[..40]), Err(80), Ok(&two[8..]), Ok(&two)]),
-            ["Request: a part of it is missing", "Reply 20 1"]
+            parse(true, &[Ok(&one[..40]), Err(80), Ok(&two[8..]), Ok(&two)]),
+            ["Request: a part of the message is missing", "Reply 20 1"]
         );
-        assert_eq!(cut(true, &[Err(80), Ok(&two)]), ["Reply 20 1"]);
+        assert_eq!(parse(true, &[Err(80), Ok(&two)]), ["Reply 20 1"]);
     }
 
     #[test]
-    fn fragments_are_joined_and_those_that_lack_some_are_told() {
+    fn fragments_are_joined_and_incomplete_messages_are_reported() {
         let id = [7, 0, 0, 0];
         let first = message(2, 0, true, &[&id[..], &[0; 12]].concat());
         let next = message(2, 7, true, &[&id[..], &[0; 16]].concat());
         let last = message(2, 7, false, &[&id[..], &[0; 4]].concat());
-        assert_eq!(cut(true, &[Ok(&[&first[..], &next, &last].concat())]), ["Request 48 3"]);
+        assert_eq!(parse(true, &[Ok(&[&first[..], &next, &last].concat())]), ["Request 48 3"]);
         assert_eq!(
-            cut(true, &[Ok(&[&first[..], &next].concat())]),
-            ["Request: the connection ends before its last fragment"]
+            parse(true, &[Ok(&[&first[..], &next].concat())]),
+            ["Request: the connection ends before the last fragment"]
         );
-        assert_eq!(cut(true, &[Ok(&last)]), ["Fragment: what it continues was not seen"]);
+        assert_eq!(parse(true, &[Ok(&last)]), ["Fragment: the first fragment of the message is missing"]);
         let cancel = message(2, 2, false, &id);
         assert_eq!(
-            cut(true, &[Ok(&[&first[..], &cancel].concat())]),
-            ["Request: it is cancelled before its last fragment", "CancelRequest 16 1"]
+            parse(true, &[Ok(&[&first[..], &cancel].concat())]),
+            ["Request: the message is cancelled before its last fragment", "CancelRequest 16 1"]
         );
     }
 
     #[test]
-    fn other_protocols_are_left_alone() {
-        assert_eq!(cut(true, &[Ok(b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03abcdefgh")]), ["foreign true"]);
-        assert_eq!(cut(false, &[Ok(b"\x17\x03\x03\x02\0\x01\0\x01\xfc\x03\x03abcdefgh")]), ["foreign true"]);
-        assert_eq!(cut(true, &[Ok(b"GET / HTTP/1.1\r\n\r\n")]), ["foreign false"]);
+    fn other_protocols_are_detected() {
+        assert_eq!(parse(true, &[Ok(b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03abcdefgh")]), ["foreign true"]);
+        assert_eq!(
+            parse(false, &[Ok(b"\x17\x03\x03\x02\0\x01\0\x01\xfc\x03\x03abcdefgh")]),
+            ["foreign true"]
+        );
+        assert_eq!(parse(true, &[Ok(b"GET / HTTP/1.1\r\n\r\n")]), ["foreign false"]);
     }
 
     #[test]
-    fn a_size_that_is_a_lie_takes_no_memory() {
-        let mut lie = message(2, 0, false, b"");
-        lie[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
-        let mut cutter = Cutter::new(true, MAX_MESSAGE);
-        let mut told = 0;
-        cutter.octets(&lie, &mut |_| told += 1);
+    fn a_wrong_size_takes_no_memory() {
+        let mut header = message(2, 0, false, b"");
+        header[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
+        let mut parser = MessageParser::new(true, DEFAULT_MAX_MESSAGE_BYTES);
+        let mut items = 0;
+        parser.feed(&header, &mut |_| items += 1);
         for _ in 0..100 {
-            cutter.octets(&[0; 65536], &mut |_| told += 1);
+            parser.feed(&[0; 65536], &mut |_| items += 1);
         }
-        assert_eq!((cutter.held(), told), (0, 1));
+        assert_eq!((parser.buffered_bytes(), items), (0, 1));
     }
 
     #[test]
-    fn messages_are_kept_up_to_the_size_that_is_wanted() {
+    fn messages_are_complete_up_to_the_maximum_size() {
         let large = message(2, 0, false, &[0; 2000]);
-        for (size, kept) in [(1024, false), (4096, true)] {
-            let mut cutter = Cutter::new(true, size);
+        for (size, is_complete) in [(1024, false), (4096, true)] {
+            let mut parser = MessageParser::new(true, size);
             let mut found = Vec::new();
-            cutter.octets(&large, &mut |cut| {
-                found.push(match cut {
-                    Cut::Message(whole) => whole.octets.len() == large.len(),
-                    Cut::Damaged { why, .. } => !why.contains("--max-message SIZE"),
+            parser.feed(&large, &mut |item| {
+                found.push(match item {
+                    StreamItem::Message(complete) => complete.bytes.len() == large.len(),
+                    StreamItem::Damaged { reason, .. } => !reason.contains("--max-message SIZE"),
                     _ => true,
                 });
             });
-            assert_eq!(found, [kept], "{size}");
+            assert_eq!(found, [is_complete], "{size}");
         }
     }
 }

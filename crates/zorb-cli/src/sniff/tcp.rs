@@ -1,4 +1,4 @@
-//! Reassembly of TCP streams: in order, each byte once, with gaps reported.
+//! Reassembly of TCP streams. The bytes of each side are reported in order and once, and gaps are reported.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -8,51 +8,52 @@ use bytes::Bytes;
 
 use super::packets::Segment;
 
-/// Maximum number of connections that are followed. When it is exceeded, the one that has been idle longest
-/// is evicted.
+/// The maximum number of connections. A further connection evicts the one that has been idle longest.
 const MAX_CONNECTIONS: usize = 4096;
-/// Maximum bytes and segments of one side that are buffered out of order. More mean that the missing segments
-/// were never captured.
-const MAX_WAITING: usize = 1 << 20;
-const MAX_WAITING_SEGMENTS: usize = 1024;
-/// Maximum bytes that are buffered in all connections.
-const MAX_WAITING_IN_ALL: usize = 256 << 20;
+/// The maximum number of bytes of one side that are buffered after a gap. If there are more, the missing
+/// segments were probably not captured.
+const MAX_BUFFERED_BYTES: usize = 1 << 20;
+/// The maximum number of segments of one side that are buffered after a gap.
+const MAX_BUFFERED_SEGMENTS: usize = 1024;
+/// The maximum number of bytes that are buffered for all connections.
+const MAX_TOTAL_BUFFERED_BYTES: usize = 256 << 20;
 
 /// An event of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Happened {
-    /// The connection was seen for the first time; `whole` if from its start.
-    Opened { client: SocketAddr, server: SocketAddr, whole: bool },
+pub(super) enum ConnectionEvent {
+    /// The first segment of the connection. `from_start` is true if it is the first one in the connection
+    /// itself.
+    Opened { client: SocketAddr, server: SocketAddr, from_start: bool },
     /// The next bytes of a side.
-    Octets { from_client: bool, octets: Bytes },
-    /// Bytes of a side that are not in the capture.
-    Lost { from_client: bool, octets: u64 },
+    Data { from_client: bool, data: Bytes },
+    /// A gap of `len` bytes of a side, which are not in the capture.
+    Lost { from_client: bool, len: u64 },
     /// The connection ended.
     Closed,
 }
 
-/// Counters of corrected and uncorrectable problems.
+/// The numbers of problems in the streams. The field names are the JSON keys.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub(super) struct TcpCounts {
-    /// Segments whose bytes were all seen before.
+    /// Segments whose bytes were all received before.
     pub(super) repeated: u64,
     /// Segments that arrived before earlier ones.
     pub(super) out_of_order: u64,
-    /// Segments that partly overlap with earlier ones, with the same or other bytes.
+    /// Segments that partly overlap with earlier ones.
     pub(super) overlapping: u64,
-    /// Bytes that were never seen.
+    /// Bytes that are not in the capture.
     pub(super) lost: u64,
     /// Connections that were evicted because there were too many.
     pub(super) given_up: u64,
 }
 
-/// All connections of a capture.
+/// Reassembles the streams of all connections of a capture.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     connections: HashMap<(SocketAddr, SocketAddr), Connection>,
-    next: u64,
-    /// Number of bytes that are buffered out of order.
-    waiting: usize,
+    next_number: u64,
+    /// The number of bytes that are buffered for all connections.
+    buffered_bytes: usize,
     pub(super) counts: TcpCounts,
 }
 
@@ -60,273 +61,285 @@ pub(super) struct Assembler {
 struct Connection {
     number: u64,
     client: SocketAddr,
-    last: Duration,
-    /// The side of the client, then that of the server.
-    ways: [Way; 2],
+    /// The time of the last segment.
+    last_time: Duration,
+    /// The client and the server.
+    sides: [Side; 2],
 }
 
-/// One side of a connection.
+/// The data that one side of a connection sends.
 #[derive(Debug, Default)]
-struct Way {
-    /// The position of the next byte in the stream, and its sequence number; `None` if no segment was seen.
+struct Side {
+    /// The position in the stream and the sequence number of the next byte. `None` before the first segment.
     next: Option<(u64, u32)>,
-    /// Segments after a gap, by their position.
-    waiting: BTreeMap<u64, Bytes>,
-    waiting_octets: usize,
+    /// The segments after a gap, by their position.
+    buffered: BTreeMap<u64, Bytes>,
+    buffered_bytes: usize,
     /// The position up to which the other side has acknowledged all bytes.
     acknowledged: u64,
-    ended: bool,
+    has_ended: bool,
 }
 
 impl Assembler {
-    /// Handles a segment. Events are reported with the connection's number.
-    pub(super) fn segment(&mut self, segment: &Segment<'_>, tell: &mut impl FnMut(u64, Happened)) {
-        let ends =
+    /// Handles a segment. Events are emitted with the number of the connection.
+    pub(super) fn handle_segment(
+        &mut self,
+        segment: &Segment<'_>,
+        emit: &mut impl FnMut(u64, ConnectionEvent),
+    ) {
+        let addresses =
             if segment.from <= segment.to { (segment.from, segment.to) } else { (segment.to, segment.from) };
-        let begins = segment.syn && segment.acknowledged.is_none();
-        if begins && let Some(old) = self.connections.get(&ends) {
-            // Either the addresses are reused, or the packet is a duplicate.
-            let way = &old.ways[usize::from(old.client != segment.from)];
-            let same = way.next.is_some_and(|(place, number)| {
-                place < MAX_WAITING as u64
-                    && number.wrapping_sub(place as u32) == segment.sequence.wrapping_add(1)
+        let is_first = segment.syn && segment.acknowledged.is_none();
+        if is_first && let Some(old) = self.connections.get(&addresses) {
+            // Either a new connection between the same addresses, or a duplicate of the packet.
+            let side = &old.sides[usize::from(old.client != segment.from)];
+            let is_duplicate = side.next.is_some_and(|(position, sequence)| {
+                position < MAX_BUFFERED_BYTES as u64
+                    && sequence.wrapping_sub(position as u32) == segment.sequence.wrapping_add(1)
             });
-            if same {
+            if is_duplicate {
                 self.counts.repeated += 1;
                 return;
             }
-            if let Some(old) = self.connections.remove(&ends) {
-                self.waiting -= old.waiting();
-                old.finish(&mut self.counts, tell);
+            if let Some(old) = self.connections.remove(&addresses) {
+                self.buffered_bytes -= old.buffered_bytes();
+                old.finish(&mut self.counts, emit);
             }
         }
-        if !self.connections.contains_key(&ends) {
-            if segment.rst || (segment.octets.is_empty() && !segment.syn) {
+        if !self.connections.contains_key(&addresses) {
+            if segment.rst || (segment.payload.is_empty() && !segment.syn) {
                 return;
             }
-            self.make_room(tell);
-            // If the start was not captured, the first sender is not necessarily the client. The messages
-            // will show it.
-            let answer = segment.syn && !begins;
+            self.evict_if_full(emit);
+            // If the start was not captured, the first sender is assumed to be the client.
+            let is_from_server = segment.syn && !is_first;
             let (client, server) =
-                if answer { (segment.to, segment.from) } else { (segment.from, segment.to) };
+                if is_from_server { (segment.to, segment.from) } else { (segment.from, segment.to) };
+            let number = self.next_number;
             let connection =
-                Connection { number: self.next, client, last: segment.time, ways: Default::default() };
-            self.next += 1;
-            tell(connection.number, Happened::Opened { client, server, whole: segment.syn });
-            self.connections.insert(ends, connection);
+                Connection { number, client, last_time: segment.time, sides: Default::default() };
+            self.next_number += 1;
+            emit(number, ConnectionEvent::Opened { client, server, from_start: segment.syn });
+            self.connections.insert(addresses, connection);
         }
-        let Some(connection) = self.connections.get_mut(&ends) else { return };
-        connection.last = segment.time;
+        let Some(connection) = self.connections.get_mut(&addresses) else { return };
+        connection.last_time = segment.time;
         let counts = &mut self.counts;
         let from_client = segment.from == connection.client;
         let number = connection.number;
-        let before = connection.waiting();
-        let [client, server] = &mut connection.ways;
+        let bytes_before = connection.buffered_bytes();
+        let [client, server] = &mut connection.sides;
         let (own, other) = if from_client { (client, server) } else { (server, client) };
-        let told = |from_client: bool| {
-            move |happened: Streamed| match happened {
-                Streamed::Octets(octets) => (number, Happened::Octets { from_client, octets }),
-                Streamed::Lost(octets) => (number, Happened::Lost { from_client, octets }),
-            }
-        };
-        // The acknowledgement of the other side comes first, because the bytes may answer a request in a gap
-        // there.
+        // The acknowledgement is handled first, because the data may be the reply to a request in a gap of
+        // the other side.
         if let Some(acknowledged) = segment.acknowledged {
-            let other_told = told(!from_client);
-            let answers = !segment.octets.is_empty();
-            other.acknowledge(acknowledged, answers, counts, &mut |happened| {
-                let (number, happened) = other_told(happened);
-                tell(number, happened);
+            let has_data = !segment.payload.is_empty();
+            other.acknowledge(acknowledged, has_data, counts, &mut |event| {
+                emit(number, event.into_connection_event(!from_client));
             });
         }
-        let own_told = told(from_client);
-        let mut own_tell = |happened| {
-            let (number, happened) = own_told(happened);
-            tell(number, happened);
-        };
-        own.take(segment, counts, &mut own_tell);
-        if self.waiting + own.waiting_octets > MAX_WAITING_IN_ALL {
-            while !own.waiting.is_empty() {
-                own.skip(counts, &mut own_tell);
+        let mut emit_own = |event: SideEvent| emit(number, event.into_connection_event(from_client));
+        own.handle_segment(segment, counts, &mut emit_own);
+        if self.buffered_bytes + own.buffered_bytes > MAX_TOTAL_BUFFERED_BYTES {
+            while !own.buffered.is_empty() {
+                own.skip_gap(counts, &mut emit_own);
             }
         }
-        self.waiting = self.waiting - before + connection.waiting();
-        let over = segment.rst || connection.ways.iter().all(|way| way.ended && way.waiting.is_empty());
-        if over && let Some(connection) = self.connections.remove(&ends) {
-            self.waiting -= connection.waiting();
-            connection.finish(&mut self.counts, tell);
+        self.buffered_bytes = self.buffered_bytes - bytes_before + connection.buffered_bytes();
+        let has_ended = |side: &Side| side.has_ended && side.buffered.is_empty();
+        let is_closed = segment.rst || connection.sides.iter().all(has_ended);
+        if is_closed && let Some(connection) = self.connections.remove(&addresses) {
+            self.buffered_bytes -= connection.buffered_bytes();
+            connection.finish(&mut self.counts, emit);
         }
     }
 
     /// Handles the end of the capture.
-    pub(super) fn finish(&mut self, tell: &mut impl FnMut(u64, Happened)) {
-        let mut left: Vec<Connection> = self.connections.drain().map(|(_, connection)| connection).collect();
-        left.sort_by_key(|connection| connection.number);
-        self.waiting = 0;
-        for connection in left {
-            connection.finish(&mut self.counts, tell);
+    pub(super) fn finish(&mut self, emit: &mut impl FnMut(u64, ConnectionEvent)) {
+        let mut connections: Vec<Connection> =
+            self.connections.drain().map(|(_, connection)| connection).collect();
+        connections.sort_by_key(|connection| connection.number);
+        self.buffered_bytes = 0;
+        for connection in connections {
+            connection.finish(&mut self.counts, emit);
         }
     }
 
-    fn make_room(&mut self, tell: &mut impl FnMut(u64, Happened)) {
+    fn evict_if_full(&mut self, emit: &mut impl FnMut(u64, ConnectionEvent)) {
         if self.connections.len() < MAX_CONNECTIONS {
             return;
         }
         let oldest =
-            self.connections.iter().min_by_key(|(_, connection)| (connection.last, connection.number));
-        if let Some(ends) = oldest.map(|(ends, _)| *ends)
-            && let Some(connection) = self.connections.remove(&ends)
+            self.connections.iter().min_by_key(|(_, connection)| (connection.last_time, connection.number));
+        if let Some(addresses) = oldest.map(|(addresses, _)| *addresses)
+            && let Some(connection) = self.connections.remove(&addresses)
         {
             self.counts.given_up += 1;
-            self.waiting -= connection.waiting();
-            connection.finish(&mut self.counts, tell);
+            self.buffered_bytes -= connection.buffered_bytes();
+            connection.finish(&mut self.counts, emit);
         }
     }
 }
 
 impl Connection {
-    fn waiting(&self) -> usize {
-        self.ways.iter().map(|way| way.waiting_octets).sum()
+    fn buffered_bytes(&self) -> usize {
+        self.sides.iter().map(|side| side.buffered_bytes).sum()
     }
 
-    fn finish(mut self, counts: &mut TcpCounts, tell: &mut impl FnMut(u64, Happened)) {
-        for (at, way) in self.ways.iter_mut().enumerate() {
-            let from_client = at == 0;
-            while !way.waiting.is_empty() {
-                way.skip(counts, &mut |happened| {
-                    let happened = match happened {
-                        Streamed::Octets(octets) => Happened::Octets { from_client, octets },
-                        Streamed::Lost(octets) => Happened::Lost { from_client, octets },
-                    };
-                    tell(self.number, happened);
+    /// Emits all buffered data, and the end of the connection.
+    fn finish(mut self, counts: &mut TcpCounts, emit: &mut impl FnMut(u64, ConnectionEvent)) {
+        for (side, from_client) in self.sides.iter_mut().zip([true, false]) {
+            while !side.buffered.is_empty() {
+                side.skip_gap(counts, &mut |event| {
+                    emit(self.number, event.into_connection_event(from_client));
                 });
             }
         }
-        tell(self.number, Happened::Closed);
+        emit(self.number, ConnectionEvent::Closed);
     }
 }
 
-enum Streamed {
-    Octets(Bytes),
+/// An event of one side of a connection.
+enum SideEvent {
+    Data(Bytes),
     Lost(u64),
 }
 
-impl Way {
-    fn take(&mut self, segment: &Segment<'_>, counts: &mut TcpCounts, tell: &mut impl FnMut(Streamed)) {
+impl SideEvent {
+    fn into_connection_event(self, from_client: bool) -> ConnectionEvent {
+        match self {
+            Self::Data(data) => ConnectionEvent::Data { from_client, data },
+            Self::Lost(len) => ConnectionEvent::Lost { from_client, len },
+        }
+    }
+}
+
+impl Side {
+    fn handle_segment(
+        &mut self,
+        segment: &Segment<'_>,
+        counts: &mut TcpCounts,
+        emit: &mut impl FnMut(SideEvent),
+    ) {
         if segment.syn {
             if self.next.is_none() {
                 self.next = Some((0, segment.sequence.wrapping_add(1)));
             }
             return;
         }
-        self.ended |= segment.fin || segment.rst;
-        if segment.octets.is_empty() {
+        self.has_ended |= segment.fin || segment.rst;
+        if segment.payload.is_empty() {
             return;
         }
-        let (next, number) = *self.next.get_or_insert((0, segment.sequence));
+        let (next, sequence) = *self.next.get_or_insert((0, segment.sequence));
         // The signed distance from the next expected sequence number.
-        let distance = segment.sequence.wrapping_sub(number) as i32;
-        let mut octets = segment.octets;
-        let place = match u64::try_from(distance) {
+        let distance = segment.sequence.wrapping_sub(sequence) as i32;
+        let mut data = segment.payload;
+        let position = match u64::try_from(distance) {
             Ok(ahead) => next + ahead,
             Err(_) => {
-                let known = distance.unsigned_abs() as usize;
-                let Some(rest) = octets.get(known..).filter(|rest| !rest.is_empty()) else {
+                let overlap = distance.unsigned_abs() as usize;
+                let Some(rest) = data.get(overlap..).filter(|rest| !rest.is_empty()) else {
                     counts.repeated += 1;
                     return;
                 };
                 counts.overlapping += 1;
-                octets = rest;
+                data = rest;
                 next
             }
         };
-        if place == next {
-            self.advance(octets.len());
-            tell(Streamed::Octets(Bytes::copy_from_slice(octets)));
-            self.release(counts, tell);
+        if position == next {
+            self.advance(data.len());
+            emit(SideEvent::Data(Bytes::copy_from_slice(data)));
+            self.emit_buffered(counts, emit);
             return;
         }
-        if let Some(before) = self.waiting.get(&place)
-            && before.len() >= octets.len()
+        if let Some(earlier) = self.buffered.get(&position)
+            && earlier.len() >= data.len()
         {
             counts.repeated += 1;
             return;
         }
         counts.out_of_order += 1;
-        self.waiting_octets += octets.len();
-        if let Some(shorter) = self.waiting.insert(place, Bytes::copy_from_slice(octets)) {
-            self.waiting_octets -= shorter.len();
+        self.buffered_bytes += data.len();
+        if let Some(shorter) = self.buffered.insert(position, Bytes::copy_from_slice(data)) {
+            self.buffered_bytes -= shorter.len();
             counts.overlapping += 1;
         }
-        while self.waiting_octets > MAX_WAITING || self.waiting.len() > MAX_WAITING_SEGMENTS {
-            self.skip(counts, tell);
+        while self.buffered_bytes > MAX_BUFFERED_BYTES || self.buffered.len() > MAX_BUFFERED_SEGMENTS {
+            self.skip_gap(counts, emit);
         }
-        self.miss(false, counts, tell);
+        self.skip_acknowledged_gaps(false, counts, emit);
     }
 
-    /// Handles an acknowledgement: missing bytes before this number were not captured.
+    /// Handles an acknowledgement of all bytes before a sequence number, in a segment with or without data.
     fn acknowledge(
         &mut self,
-        number: u32,
-        answers: bool,
+        sequence: u32,
+        has_data: bool,
         counts: &mut TcpCounts,
-        tell: &mut impl FnMut(Streamed),
+        emit: &mut impl FnMut(SideEvent),
     ) {
         let Some((next, expected)) = self.next else { return };
-        if let Ok(ahead) = u64::try_from(number.wrapping_sub(expected) as i32) {
+        if let Ok(ahead) = u64::try_from(sequence.wrapping_sub(expected) as i32) {
             self.acknowledged = self.acknowledged.max(next + ahead);
         }
-        self.miss(answers, counts, tell);
+        self.skip_acknowledged_gaps(has_data, counts, emit);
     }
 
-    /// Skips a gap that the other side has acknowledged, after an answer or if more than one segment follows
-    /// the gap. In captures of several queues, an acknowledgement alone can precede the segment that it
-    /// acknowledges.
-    fn miss(&mut self, answers: bool, counts: &mut TcpCounts, tell: &mut impl FnMut(Streamed)) {
-        while let Some((first, _)) = self.waiting.first_key_value()
+    /// Skips gaps whose bytes the other side has acknowledged, because they were not captured.
+    ///
+    /// In captures of several network queues, an acknowledgement can precede the segment that it
+    /// acknowledges. Therefore, it must come with data, or at least two segments must follow the gap.
+    fn skip_acknowledged_gaps(
+        &mut self,
+        has_data: bool,
+        counts: &mut TcpCounts,
+        emit: &mut impl FnMut(SideEvent),
+    ) {
+        while let Some((first, _)) = self.buffered.first_key_value()
             && *first <= self.acknowledged
-            && (answers || self.waiting.len() >= 2)
+            && (has_data || self.buffered.len() >= 2)
         {
-            self.skip(counts, tell);
+            self.skip_gap(counts, emit);
         }
     }
 
-    /// Gives up the missing bytes before the first buffered segment.
-    fn skip(&mut self, counts: &mut TcpCounts, tell: &mut impl FnMut(Streamed)) {
-        let (Some((first, _)), Some((next, number))) = (self.waiting.first_key_value(), self.next) else {
+    /// Emits the bytes before the first buffered segment as lost.
+    fn skip_gap(&mut self, counts: &mut TcpCounts, emit: &mut impl FnMut(SideEvent)) {
+        let (Some((first, _)), Some((next, sequence))) = (self.buffered.first_key_value(), self.next) else {
             return;
         };
-        let missing = first.saturating_sub(next);
-        counts.lost += missing;
-        self.next = Some((next + missing, number.wrapping_add(missing as u32)));
-        tell(Streamed::Lost(missing));
-        self.release(counts, tell);
+        let gap_len = first.saturating_sub(next);
+        counts.lost += gap_len;
+        self.next = Some((next + gap_len, sequence.wrapping_add(gap_len as u32)));
+        emit(SideEvent::Lost(gap_len));
+        self.emit_buffered(counts, emit);
     }
 
-    /// Reports buffered bytes that are now in order.
-    fn release(&mut self, counts: &mut TcpCounts, tell: &mut impl FnMut(Streamed)) {
-        while let (Some(entry), Some((next, _))) = (self.waiting.first_entry(), self.next)
+    /// Emits buffered bytes that are not preceded by a gap any more.
+    fn emit_buffered(&mut self, counts: &mut TcpCounts, emit: &mut impl FnMut(SideEvent)) {
+        while let (Some(entry), Some((next, _))) = (self.buffered.first_entry(), self.next)
             && *entry.key() <= next
         {
-            let (place, octets) = entry.remove_entry();
-            self.waiting_octets -= octets.len();
-            let known = usize::try_from(next - place).unwrap_or(usize::MAX);
-            if known >= octets.len() {
+            let (position, data) = entry.remove_entry();
+            self.buffered_bytes -= data.len();
+            let overlap = usize::try_from(next - position).unwrap_or(usize::MAX);
+            if overlap >= data.len() {
                 counts.repeated += 1;
                 continue;
             }
-            counts.overlapping += u64::from(known > 0);
-            let rest = octets.slice(known..);
+            counts.overlapping += u64::from(overlap > 0);
+            let rest = data.slice(overlap..);
             self.advance(rest.len());
-            tell(Streamed::Octets(rest));
+            emit(SideEvent::Data(rest));
         }
     }
 
-    fn advance(&mut self, octets: usize) {
-        if let Some((place, number)) = &mut self.next {
-            *place += octets as u64;
-            *number = number.wrapping_add(octets as u32);
+    fn advance(&mut self, len: usize) {
+        if let Some((position, sequence)) = &mut self.next {
+            *position += len as u64;
+            *sequence = sequence.wrapping_add(len as u32);
         }
     }
 }
@@ -335,19 +348,20 @@ impl Way {
 mod tests {
     use super::*;
 
-    /// Returns the events of a client's segments, given as (number, bytes).
-    fn stream(segments: &[(u32, &[u8])]) -> (Vec<Result<Vec<u8>, u64>>, TcpCounts) {
-        let mut all = Assembler::default();
-        let mut seen: Vec<Result<Vec<u8>, u64>> = Vec::new();
-        let mut tell = |_: u64, happened: Happened| match happened {
-            Happened::Octets { octets, .. } => match seen.last_mut() {
-                Some(Ok(last)) => last.extend_from_slice(&octets),
-                _ => seen.push(Ok(octets.to_vec())),
+    /// Returns the data (`Ok`) and gaps (`Err`) for segments of a client. Each segment is given as its
+    /// position and its data.
+    fn reassemble(segments: &[(u32, &[u8])]) -> (Vec<Result<Vec<u8>, u64>>, TcpCounts) {
+        let mut assembler = Assembler::default();
+        let mut events: Vec<Result<Vec<u8>, u64>> = Vec::new();
+        let mut emit = |_: u64, event: ConnectionEvent| match event {
+            ConnectionEvent::Data { data, .. } => match events.last_mut() {
+                Some(Ok(last)) => last.extend_from_slice(&data),
+                _ => events.push(Ok(data.to_vec())),
             },
-            Happened::Lost { octets, .. } => seen.push(Err(octets)),
-            Happened::Opened { .. } | Happened::Closed => {}
+            ConnectionEvent::Lost { len, .. } => events.push(Err(len)),
+            ConnectionEvent::Opened { .. } | ConnectionEvent::Closed => {}
         };
-        let blank = Segment {
+        let syn = Segment {
             time: Duration::ZERO,
             from: "10.0.0.1:1000".parse().unwrap(),
             to: "10.0.0.2:2809".parse().unwrap(),
@@ -356,42 +370,42 @@ mod tests {
             syn: true,
             fin: false,
             rst: false,
-            octets: &[],
+            payload: &[],
         };
-        all.segment(&blank, &mut tell);
-        for (place, octets) in segments {
-            let sequence = u32::MAX.wrapping_add(*place);
-            all.segment(&Segment { sequence, syn: false, octets, ..blank }, &mut tell);
+        assembler.handle_segment(&syn, &mut emit);
+        for (position, payload) in segments {
+            let sequence = u32::MAX.wrapping_add(*position);
+            assembler.handle_segment(&Segment { sequence, syn: false, payload, ..syn }, &mut emit);
         }
-        all.finish(&mut tell);
-        (seen, all.counts)
+        assembler.finish(&mut emit);
+        (events, assembler.counts)
     }
 
     #[test]
-    fn segments_come_out_in_order_and_once() {
+    fn bytes_are_emitted_in_order_and_once() {
         let whole = [Ok(b"abcdefgh".to_vec())];
-        assert_eq!(stream(&[(0, b"abcd"), (4, b"efgh")]).0, whole);
-        let (seen, counts) = stream(&[(4, b"ef"), (6, b"gh"), (0, b"abcd"), (0, b"abcd")]);
-        assert_eq!((seen, counts.out_of_order, counts.repeated), (whole.to_vec(), 2, 1));
-        // The bytes that arrive first count, as in most systems.
-        let (seen, counts) = stream(&[(0, b"abcd"), (2, b"XXefgh")]);
-        assert_eq!((seen, counts.overlapping), (whole.to_vec(), 1));
-        let (seen, _) = stream(&[(2, b"cdef"), (4, b"efgh"), (0, b"abcd")]);
-        assert_eq!(seen, whole);
+        assert_eq!(reassemble(&[(0, b"abcd"), (4, b"efgh")]).0, whole);
+        let (events, counts) = reassemble(&[(4, b"ef"), (6, b"gh"), (0, b"abcd"), (0, b"abcd")]);
+        assert_eq!((events, counts.out_of_order, counts.repeated), (whole.to_vec(), 2, 1));
+        // The bytes that arrive first are used, as in most systems.
+        let (events, counts) = reassemble(&[(0, b"abcd"), (2, b"XXefgh")]);
+        assert_eq!((events, counts.overlapping), (whole.to_vec(), 1));
+        let (events, _) = reassemble(&[(2, b"cdef"), (4, b"efgh"), (0, b"abcd")]);
+        assert_eq!(events, whole);
     }
 
     #[test]
-    fn what_never_came_is_told() {
-        let (seen, counts) = stream(&[(0, b"ab"), (5, b"fg"), (9, b"j")]);
-        assert_eq!(seen, [Ok(b"ab".to_vec()), Err(3), Ok(b"fg".to_vec()), Err(2), Ok(b"j".to_vec())]);
+    fn gaps_are_reported() {
+        let (events, counts) = reassemble(&[(0, b"ab"), (5, b"fg"), (9, b"j")]);
+        assert_eq!(events, [Ok(b"ab".to_vec()), Err(3), Ok(b"fg".to_vec()), Err(2), Ok(b"j".to_vec())]);
         assert_eq!(counts.lost, 5);
     }
 
     #[test]
-    fn what_waits_has_a_bound() {
-        let octets = vec![7; 4096];
-        let segments: Vec<(u32, &[u8])> = (1..1000).map(|n| (n * 5000, &*octets)).collect();
-        let (seen, counts) = stream(&segments);
-        assert!(seen.len() > 900 && counts.lost > 0);
+    fn the_number_of_buffered_bytes_is_limited() {
+        let data = vec![7; 4096];
+        let segments: Vec<(u32, &[u8])> = (1..1000).map(|n| (n * 5000, &*data)).collect();
+        let (events, counts) = reassemble(&segments);
+        assert!(events.len() > 900 && counts.lost > 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Decoding of arguments and results by IDL: finds the operation of a request, and converts its bytes to
+//! Decoding of arguments and results: finds the operation of a request in the IDL, and converts bodies to
 //! JSON.
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,41 +15,43 @@ use zorb::dynamic::{
     OperationInfo, ParamInfo, Value, ValueTypes,
 };
 
-/// Maximum number of objects whose interfaces are stored.
+/// The maximum number of objects whose interfaces are stored.
 const MAX_OBJECTS: usize = 4096;
-/// Keys of this length in bytes or longer are not stored.
-const MAX_KEY: usize = 1024;
-/// Maximum number of nodes of a value that are searched for references.
+/// Longer keys are not stored.
+const MAX_KEY_BYTES: usize = 1023;
+/// The maximum number of nodes of a value that are searched for references.
 const MAX_NODES: usize = 10_000;
 
 /// The known interfaces and objects.
 #[derive(Default)]
 pub(super) struct Types {
     idl: Option<Idl>,
-    /// All known operations, by their names in messages: those of the IDL before those of naming services.
-    operations: BTreeMap<Box<str>, Vec<Offered>>,
+    /// All known operations by their names in messages. Operations of the IDL precede those of naming
+    /// services.
+    operations: BTreeMap<Box<str>, Vec<InterfaceOperation>>,
     by_id: BTreeMap<Box<str>, Arc<Interface>>,
-    /// The interface of each object by its key, as learned from references and answers.
+    /// The interface of each object by its key, known from references and replies.
     objects: HashMap<Box<[u8]>, Arc<Interface>>,
-    every: Vec<Arc<OperationInfo>>,
-    /// Value types that can occur in place of a declared base.
-    values: ValueTypes,
+    /// The operations that every object has.
+    common_operations: Vec<Arc<OperationInfo>>,
+    /// The value types of the IDL, which can replace a base type.
+    value_types: ValueTypes,
 }
 
-/// A recognized operation.
+/// The operation of a request.
 #[derive(Debug, Clone)]
-pub(super) struct Known {
+pub(super) struct KnownOperation {
     /// `None` for an operation that every object has.
     pub(super) interface: Option<Arc<Interface>>,
     pub(super) operation: Arc<OperationInfo>,
 }
 
 /// An operation and the interface that declares it.
-type Offered = (Arc<Interface>, Arc<OperationInfo>);
+type InterfaceOperation = (Arc<Interface>, Arc<OperationInfo>);
 
-/// A decoded body.
+/// The result of the decoding of a body.
 #[derive(Debug, Default)]
-pub(super) struct Decoded {
+pub(super) struct DecodedBody {
     pub(super) json: Option<Box<RawValue>>,
     /// The reason why there is no JSON, or another remark.
     pub(super) remark: Option<String>,
@@ -59,7 +61,7 @@ impl Types {
     pub(super) fn new(idl: Option<Idl>, objects: &[(String, String)]) -> anyhow::Result<Self> {
         let text = || TypeCode::STRING;
         let object = TypeCode::OBJECT;
-        let every = |name: &str, params: Vec<(&str, TypeCode)>, result| {
+        let operation = |name: &str, params: Vec<(&str, TypeCode)>, result| {
             let param =
                 |(name, code): (&str, TypeCode)| ParamInfo { name: name.into(), mode: Mode::In, code };
             Arc::new(OperationInfo {
@@ -72,22 +74,22 @@ impl Types {
                 contexts: Vec::new(),
             })
         };
-        let every = vec![
-            every("_is_a", vec![("logical_type_id", text())], TypeCode::BOOLEAN),
-            every("_non_existent", Vec::new(), TypeCode::BOOLEAN),
-            every("_not_existent", Vec::new(), TypeCode::BOOLEAN),
-            every("_repository_id", Vec::new(), text()),
-            every("_interface", Vec::new(), object.clone()),
-            every("_component", Vec::new(), object),
-            every("_non_op", Vec::new(), TypeCode::VOID),
+        let common_operations = vec![
+            operation("_is_a", vec![("logical_type_id", text())], TypeCode::BOOLEAN),
+            operation("_non_existent", Vec::new(), TypeCode::BOOLEAN),
+            operation("_not_existent", Vec::new(), TypeCode::BOOLEAN),
+            operation("_repository_id", Vec::new(), text()),
+            operation("_interface", Vec::new(), object.clone()),
+            operation("_component", Vec::new(), object),
+            operation("_non_op", Vec::new(), TypeCode::VOID),
         ];
         let mut types = Self {
             idl: None,
             operations: BTreeMap::new(),
             by_id: BTreeMap::new(),
             objects: HashMap::new(),
-            every,
-            values: idl.as_ref().map(Idl::value_types).unwrap_or_default(),
+            common_operations,
+            value_types: idl.as_ref().map(Idl::value_types).unwrap_or_default(),
         };
         if let Some(idl) = &idl {
             for interface in idl.definitions().filter_map(|one| one.interface().cloned()) {
@@ -95,21 +97,22 @@ impl Types {
             }
         }
         types.idl = idl;
-        // The interfaces of naming services are known without IDL, because new users see their calls first.
+        // Calls to naming services are decoded without IDL too, because most applications start with them.
         let naming = Interface::of::<zorb::cos_naming::NamingContextExtRef>();
         let iterator = Interface::of::<zorb::cos_naming::BindingIteratorRef>();
         for interface in naming.bases().iter().chain([&naming, &iterator]) {
             types.add(interface);
         }
         for (key, name) in objects {
-            let found = types.named(name);
+            let found = types.interface_named(name);
             let found =
-                found.ok_or_else(|| anyhow::anyhow!("--object {key}: there is no interface {name}"))?;
+                found.ok_or_else(|| anyhow::anyhow!("--object {key}: the interface {name} is unknown"))?;
             types.objects.insert(key.as_bytes().into(), found);
         }
         Ok(types)
     }
 
+    /// Adds an interface with its operations and attributes.
     fn add(&mut self, interface: &Arc<Interface>) {
         if self.by_id.contains_key(interface.id()) {
             return;
@@ -122,16 +125,17 @@ impl Types {
         }
     }
 
-    fn named(&self, name: &str) -> Option<Arc<Interface>> {
+    fn interface_named(&self, name: &str) -> Option<Arc<Interface>> {
         let name = name.replace('/', "::");
-        self.by_id.values().find(|one| scoped(one.id()) == name).cloned()
+        self.by_id.values().find(|one| scoped_name(one.id()) == name).cloned()
     }
 
-    /// Stores the interface of the object with this key, if it is known and more derived than the stored one.
-    pub(super) fn learn(&mut self, key: &[u8], type_id: &str) {
-        let Some(interface) = self.by_id.get(type_id).filter(|_| key.len() < MAX_KEY) else { return };
-        if let Some(before) = self.objects.get(key)
-            && before.is_a(type_id)
+    /// Stores the interface of an object, if the interface is known and the stored one is not derived from
+    /// it.
+    pub(super) fn store_interface(&mut self, key: &[u8], type_id: &str) {
+        let Some(interface) = self.by_id.get(type_id).filter(|_| key.len() <= MAX_KEY_BYTES) else { return };
+        if let Some(stored) = self.objects.get(key)
+            && stored.is_a(type_id)
         {
             return;
         }
@@ -140,160 +144,177 @@ impl Types {
         }
     }
 
-    /// Stores the interface that a reference contains.
-    pub(super) fn learn_reference(&mut self, ior: &Ior) {
+    /// Stores the interface in a reference.
+    pub(super) fn store_reference(&mut self, ior: &Ior) {
         for profile in ior.iiop_profiles() {
-            self.learn(profile.object_key.as_slice(), &ior.type_id);
+            self.store_interface(profile.object_key.as_slice(), &ior.type_id);
         }
     }
 
-    /// Returns the operation that a request calls, and its arguments.
-    pub(super) fn request(&mut self, key: &[u8], name: &str, body: &Decoder<'_>) -> (Option<Known>, Decoded) {
-        if let Some(operation) = self.every.iter().find(|one| *one.name == *name).cloned() {
-            let decoded = self.arguments(&operation, body);
-            return (Some(Known { interface: None, operation }), decoded);
+    /// Returns the operation of a request, and its decoded arguments. If several interfaces have such an
+    /// operation, selects the first one that fits the arguments.
+    pub(super) fn decode_request(
+        &mut self,
+        key: &[u8],
+        name: &str,
+        body: &Decoder<'_>,
+    ) -> (Option<KnownOperation>, DecodedBody) {
+        if let Some(operation) = self.common_operations.iter().find(|one| *one.name == *name).cloned() {
+            let decoded = self.decode_arguments(&operation, body);
+            return (Some(KnownOperation { interface: None, operation }), decoded);
         }
         if let Some(interface) = self.objects.get(key).cloned()
             && let Some(operation) = interface.find(name).cloned()
         {
-            let decoded = self.arguments(&operation, body);
-            return (Some(Known { interface: Some(interface), operation }), decoded);
+            let decoded = self.decode_arguments(&operation, body);
+            return (Some(KnownOperation { interface: Some(interface), operation }), decoded);
         }
         let candidates = self.operations.get(name).cloned().unwrap_or_default();
-        let mut first: Option<(Known, Decoded)> = None;
-        let mut fitting: Vec<(Known, Decoded)> = Vec::new();
+        let mut first: Option<(KnownOperation, DecodedBody)> = None;
+        let mut matches: Vec<(KnownOperation, DecodedBody)> = Vec::new();
         for (interface, operation) in candidates {
-            let known = Known { interface: Some(interface), operation };
-            let decoded = self.arguments(&known.operation, body);
+            let known = KnownOperation { interface: Some(interface), operation };
+            let decoded = self.decode_arguments(&known.operation, body);
             match decoded.remark {
-                None => fitting.push((known, decoded)),
+                None => matches.push((known, decoded)),
                 Some(_) if first.is_none() => first = Some((known, decoded)),
                 Some(_) => {}
             }
         }
-        let others: Vec<String> = fitting
+        let others: Vec<String> = matches
             .iter()
             .skip(1)
-            .filter_map(|(known, _)| Some(scoped(known.interface.as_ref()?.id())))
+            .filter_map(|(known, _)| Some(scoped_name(known.interface.as_ref()?.id())))
             .collect();
-        match fitting.into_iter().next().or(first) {
+        match matches.into_iter().next().or(first) {
             Some((known, mut decoded)) => {
                 if !others.is_empty() && decoded.remark.is_none() {
                     decoded.remark =
-                        Some(format!("or of {}: --object KEY=INTERFACE decides", others.join(", ")));
+                        Some(format!("or an operation of {}; use --object KEY=INTERFACE", others.join(", ")));
                 }
                 (Some(known), decoded)
             }
-            None => (None, Decoded::default()),
+            None => (None, DecodedBody::default()),
         }
     }
 
-    /// Returns the operation without using arguments; `None` if several interfaces have one of this name.
-    pub(super) fn operation(&self, key: &[u8], name: &str) -> Option<Known> {
-        if let Some(operation) = self.every.iter().find(|one| *one.name == *name) {
-            return Some(Known { interface: None, operation: Arc::clone(operation) });
+    /// Returns the operation of a request without its arguments. Returns `None` if it is unknown or
+    /// ambiguous.
+    pub(super) fn find_operation(&self, key: &[u8], name: &str) -> Option<KnownOperation> {
+        if let Some(operation) = self.common_operations.iter().find(|one| *one.name == *name) {
+            return Some(KnownOperation { interface: None, operation: Arc::clone(operation) });
         }
         if let Some((interface, operation)) =
             self.objects.get(key).and_then(|one| Some((one, one.find(name)?)))
         {
-            return Some(Known { interface: Some(Arc::clone(interface)), operation: Arc::clone(operation) });
+            return Some(KnownOperation {
+                interface: Some(Arc::clone(interface)),
+                operation: Arc::clone(operation),
+            });
         }
         match self.operations.get(name).map(Vec::as_slice) {
-            Some([(interface, operation)]) => {
-                Some(Known { interface: Some(Arc::clone(interface)), operation: Arc::clone(operation) })
-            }
+            Some([(interface, operation)]) => Some(KnownOperation {
+                interface: Some(Arc::clone(interface)),
+                operation: Arc::clone(operation),
+            }),
             _ => None,
         }
     }
 
-    fn arguments(&mut self, operation: &OperationInfo, body: &Decoder<'_>) -> Decoded {
+    fn decode_arguments(&mut self, operation: &OperationInfo, body: &Decoder<'_>) -> DecodedBody {
         let inputs = operation.params.iter().filter(|param| param.mode.goes_in());
         let inputs: Vec<(&str, &TypeCode)> = inputs.map(|param| (&*param.name, &param.code)).collect();
-        // The content of a context clause follows the arguments.
-        self.values(&inputs, body, operation.contexts.is_empty())
+        // An operation with a context clause has further data after the arguments.
+        self.decode_values(&inputs, body, operation.contexts.is_empty())
     }
 
     /// Decodes the results of an operation.
-    pub(super) fn reply(&mut self, operation: &OperationInfo, body: &Decoder<'_>) -> Decoded {
+    pub(super) fn decode_reply(&mut self, operation: &OperationInfo, body: &Decoder<'_>) -> DecodedBody {
         let result = (!is_void(&operation.result)).then_some(("$result", &operation.result));
         let outputs = operation.params.iter().filter(|param| param.mode.comes_out());
         let outputs = outputs.map(|param| (&*param.name, &param.code));
         let all: Vec<(&str, &TypeCode)> = result.into_iter().chain(outputs).collect();
-        self.values(&all, body, true)
+        self.decode_values(&all, body, true)
     }
 
-    /// Decodes a user exception: its repository id, and its members if its type is known.
-    pub(super) fn exception(
+    /// Decodes a user exception: its repository id, and its members if the type is known.
+    pub(super) fn decode_exception(
         &mut self,
         operation: Option<&OperationInfo>,
         body: &Decoder<'_>,
-    ) -> (String, Decoded) {
+    ) -> (String, DecodedBody) {
         let id = match body.clone().read_str_ascii() {
             Ok(id) => id.to_owned(),
-            Err(error) => return (String::new(), Decoded::failed(&error.to_string())),
+            Err(error) => return (String::new(), DecodedBody::failed(&error.to_string())),
         };
-        let has_id = |code: &&TypeCode| code.unaliased().id().is_ok_and(|listed| listed == id);
-        let listed = operation.and_then(|operation| operation.raises.iter().find(has_id)).cloned();
-        let code = listed.or_else(|| {
+        let has_id = |code: &&TypeCode| code.unaliased().id().is_ok_and(|other| other == id);
+        let declared = operation.and_then(|operation| operation.raises.iter().find(has_id)).cloned();
+        let code = declared.or_else(|| {
             let found = self.idl.as_ref()?.find_id(&id)?;
             (found.kind() == DefinitionKind::Exception).then(|| found.type_code().cloned())?
         });
-        let Some(code) = code else { return (id, Decoded::default()) };
+        let Some(code) = code else { return (id, DecodedBody::default()) };
         let mut d = body.clone();
         let json = Any::decode_value_with_path(&code, &mut d)
             .and_then(|exception| DynamicException::User(exception).to_json())
             .map_err(|error| error.to_string());
         let decoded = match json {
-            Ok(json) => Decoded::of(json),
-            Err(error) => Decoded::failed(&error),
+            Ok(json) => DecodedBody::from_json(json),
+            Err(error) => DecodedBody::failed(&error),
         };
         (id, decoded)
     }
 
-    fn values(&mut self, members: &[(&str, &TypeCode)], body: &Decoder<'_>, all: bool) -> Decoded {
-        let mut d = body.clone().with_context(&self.values);
+    /// Decodes values with these names and types. With `is_complete`, nothing may follow them.
+    fn decode_values(
+        &mut self,
+        members: &[(&str, &TypeCode)],
+        body: &Decoder<'_>,
+        is_complete: bool,
+    ) -> DecodedBody {
+        let mut d = body.clone().with_context(&self.value_types);
         let mut list = NVList::new();
-        let mut found = Vec::new();
+        let mut references = Vec::new();
         for (name, code) in members {
             let value = Any::decode_value_with_path(code, &mut d).and_then(|any| {
-                references(&any.to_dynamic()?, &mut found);
+                collect_references(&any.to_dynamic()?, &mut references);
                 Ok(any)
             });
             match value {
                 Ok(value) => list.push(NamedValue::new(name, Mode::In, value)),
-                Err(error) => return Decoded::failed(&format!("{name}: {error}")),
+                Err(error) => return DecodedBody::failed(&format!("{name}: {error}")),
             }
         }
         let json = match list.to_json() {
             Ok(json) => json,
-            Err(error) => return Decoded::failed(&error.to_string()),
+            Err(error) => return DecodedBody::failed(&error.to_string()),
         };
-        // Padding to a multiple of 8 may follow.
-        if all && d.remaining() >= 8 {
-            return Decoded::failed(&format!("{} bytes more than the types take", d.remaining()));
+        // Up to 7 bytes of padding may follow.
+        if is_complete && d.remaining() >= 8 {
+            return DecodedBody::failed(&format!("{} bytes follow the values", d.remaining()));
         }
-        for ior in &found {
-            self.learn_reference(ior);
+        for ior in &references {
+            self.store_reference(ior);
         }
-        Decoded::of(json)
+        DecodedBody::from_json(json)
     }
 }
 
-impl Decoded {
-    fn of(json: String) -> Self {
+impl DecodedBody {
+    fn from_json(json: String) -> Self {
         match RawValue::from_string(json) {
             Ok(json) => Self { json: Some(json), remark: None },
             Err(error) => Self::failed(&error.to_string()),
         }
     }
 
-    fn failed(why: &str) -> Self {
-        Self { json: None, remark: Some(format!("it does not fit the IDL: {why}")) }
+    fn failed(reason: &str) -> Self {
+        Self { json: None, remark: Some(format!("the body does not fit the IDL: {reason}")) }
     }
 }
 
 /// Returns a system exception as JSON, in the form of `zorb call`.
-pub(super) fn system_exception(body: &Decoder<'_>) -> Decoded {
+pub(super) fn system_exception(body: &Decoder<'_>) -> DecodedBody {
     match SystemException::decode(&mut body.clone()) {
         Ok(exception) => {
             let json = serde_json::json!({
@@ -301,16 +322,17 @@ pub(super) fn system_exception(body: &Decoder<'_>) -> Decoded {
                 "minor": exception.minor.0,
                 "completed": exception.completed.to_string(),
             });
-            let mut decoded = Decoded::of(json.to_string());
+            let mut decoded = DecodedBody::from_json(json.to_string());
             decoded.remark = exception.minor.describe(exception.kind).map(str::to_owned);
             decoded
         }
-        Err(error) => Decoded::failed(&error.to_string()),
+        Err(error) => DecodedBody::failed(&error.to_string()),
     }
 }
 
-/// Returns `Bank::Account` for `IDL:Bank/Account:1.0`, without prefixes.
-pub(super) fn scoped(id: &str) -> String {
+/// Returns the scoped name in a repository id, without prefixes: `Bank::Account` for
+/// `IDL:Bank/Account:1.0`.
+pub(super) fn scoped_name(id: &str) -> String {
     match id.strip_prefix("IDL:").and_then(|id| id.rsplit_once(':')) {
         Some((path, _)) => {
             path.split('/').filter(|scope| !scope.contains('.')).collect::<Vec<_>>().join("::")
@@ -323,19 +345,19 @@ fn is_void(code: &TypeCode) -> bool {
     code.kind() == TypeCode::VOID.kind() || code.kind() == TypeCode::NULL.kind()
 }
 
-/// Collects the references in a value, within the node limit.
-fn references(value: &Dynamic, found: &mut Vec<Ior>) {
-    let mut waiting = vec![&value.value];
-    let mut left = MAX_NODES;
-    while let (Some(value), Some(less)) = (waiting.pop(), left.checked_sub(1)) {
-        left = less;
+/// Collects the references in the first [`MAX_NODES`] nodes of a value.
+fn collect_references(value: &Dynamic, references: &mut Vec<Ior>) {
+    let mut pending = vec![&value.value];
+    let mut remaining = MAX_NODES;
+    while let (Some(value), Some(rest)) = (pending.pop(), remaining.checked_sub(1)) {
+        remaining = rest;
         match value {
-            Value::Object(ior) if !ior.is_nil() => found.push((**ior).clone()),
-            Value::Struct(members) => waiting.extend(members.iter().take(left)),
-            Value::Union(union) => waiting.extend(union.value.as_ref()),
+            Value::Object(ior) if !ior.is_nil() => references.push((**ior).clone()),
+            Value::Struct(members) => pending.extend(members.iter().take(remaining)),
+            Value::Union(union) => pending.extend(union.value.as_ref()),
             Value::Items(items) => {
                 if let Items::Values(values) = &**items {
-                    waiting.extend(values.iter().take(left));
+                    pending.extend(values.iter().take(remaining));
                 }
             }
             _ => {}

@@ -13,8 +13,8 @@ use tokio::net::TcpStream;
 
 use super::view::Status;
 
-/// Maximum size of an answer in bytes.
-const LONGEST: usize = 16 << 20;
+/// The maximum size of a response.
+const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
 /// An admin endpoint.
 pub(super) struct Endpoint {
@@ -23,16 +23,16 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Parses `HOST:PORT`, or a URL of it.
+    /// Parses `HOST:PORT` or an `http:` URL.
     ///
     /// # Errors
-    /// The text is neither.
+    /// The text is neither of them.
     pub(super) fn parse(text: &str, timeout: Duration) -> anyhow::Result<Self> {
-        ensure!(!text.starts_with("https:"), "an admin endpoint speaks http");
+        ensure!(!text.starts_with("https:"), "an admin endpoint uses http, not https");
         let address = text.strip_prefix("http://").unwrap_or(text);
         let address = address.split('/').next().unwrap_or_default();
         let port = address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
-        ensure!(port.is_some(), "`{text}` is no address: HOST:PORT is expected, or http://HOST:PORT/");
+        ensure!(port.is_some(), "expected HOST:PORT or http://HOST:PORT/ instead of `{text}`");
         Ok(Self { address: address.to_owned(), timeout })
     }
 
@@ -43,49 +43,51 @@ impl Endpoint {
     /// Returns the current status of the ORB.
     ///
     /// # Errors
-    /// There is no answer, or it is not that of such an endpoint.
+    /// There is no response, or it is not that of an admin endpoint of zorb.
     pub(super) async fn status(&self) -> anyhow::Result<Status> {
-        let asked = tokio::time::timeout(self.timeout, self.ask()).await;
-        let octets =
-            asked.with_context(|| format!("{}: no answer in {:?}", self.address, self.timeout))??;
-        serde_json::from_slice(&octets)
-            .with_context(|| format!("{}: that is no admin endpoint of zorb's", self.address))
+        let response = tokio::time::timeout(self.timeout, self.get()).await;
+        let bytes = response
+            .with_context(|| format!("{}: no response within {:?}", self.address, self.timeout))??;
+        serde_json::from_slice(&bytes)
+            .with_context(|| format!("{} is not an admin endpoint of zorb", self.address))
     }
 
-    async fn ask(&self) -> anyhow::Result<Vec<u8>> {
-        let at = &self.address;
-        let stream = TcpStream::connect(at).await.with_context(|| format!("cannot connect to {at}"))?;
+    /// Returns the body of the response.
+    async fn get(&self) -> anyhow::Result<Vec<u8>> {
+        let address = &self.address;
+        let stream =
+            TcpStream::connect(address).await.with_context(|| format!("cannot connect to {address}"))?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         let request = Request::get("/status.json")
-            .header(header::HOST, at)
+            .header(header::HOST, address)
             .body(String::new())
-            .context("no request")?;
-        let answer = async {
-            let answer =
-                sender.send_request(request).await.with_context(|| format!("{at} does not answer"))?;
-            let status = answer.status();
-            let mut body = answer.into_body();
-            let mut octets = Vec::new();
+            .context("cannot create the request")?;
+        let response = async {
+            let response =
+                sender.send_request(request).await.with_context(|| format!("{address} does not answer"))?;
+            let status = response.status();
+            let mut body = response.into_body();
+            let mut bytes = Vec::new();
             while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
                 if let Ok(data) = frame?.into_data() {
-                    octets.extend_from_slice(&data);
+                    bytes.extend_from_slice(&data);
                 }
-                ensure!(octets.len() <= LONGEST, "{at} answers without end");
+                ensure!(bytes.len() <= MAX_RESPONSE_BYTES, "the response of {address} is too long");
             }
             if !status.is_success() {
                 bail!(
-                    "{at} answers {status}: {}",
-                    Printable::new(String::from_utf8_lossy(&octets).trim_end())
+                    "{address} answered {status}: {}",
+                    Printable::new(String::from_utf8_lossy(&bytes).trim_end())
                 );
             }
-            Ok(octets)
+            Ok(bytes)
         };
-        tokio::pin!(answer);
+        tokio::pin!(response);
         tokio::select! {
             biased;
-            answer = &mut answer => answer,
-            // When the connection has ended, its result is in the answer.
-            _ = connection => answer.await,
+            response = &mut response => response,
+            // If the connection ends first, the response contains its error.
+            _ = connection => response.await,
         }
     }
 }
@@ -95,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endpoints_are_hosts_with_ports_or_urls_of_them() {
+    fn endpoints_are_parsed_from_addresses_and_urls() {
         let parsed = |text| Endpoint::parse(text, Duration::from_secs(1)).map(|endpoint| endpoint.address);
         for text in
             ["127.0.0.1:80", "http://127.0.0.1:80", "http://127.0.0.1:80/", "http://127.0.0.1:80/metrics"]

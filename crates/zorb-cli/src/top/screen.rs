@@ -1,4 +1,4 @@
-//! The terminal. It is restored in any case when the command ends.
+//! The display of `zorb top` on a terminal, which is always restored at the end.
 
 use std::io::{self, Write};
 use std::sync::Once;
@@ -11,25 +11,27 @@ use giop_codec::OneLine;
 use tokio::sync::mpsc;
 
 use super::fetch::Endpoint;
-use super::view::{Kind, Line, Status, View};
-use crate::client::ended;
+use super::view::{Line, LineKind, Status, View};
+use crate::client::termination_signal;
 
-/// How often the thread that reads keys checks whether it is still needed.
-const LOOK: Duration = Duration::from_millis(100);
+/// The interval at which the thread that reads keys checks whether the display has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Shows an ORB until the user presses q, or a signal ends the process.
+/// Shows an ORB until the user presses q, or a signal arrives.
 ///
 /// # Errors
 /// The terminal cannot be read or written.
 pub(super) async fn show(endpoint: &Endpoint, first: Status, interval: Duration) -> anyhow::Result<()> {
-    // Signals must be caught before the terminal is changed, so that it is restored.
-    let over = ended()?;
-    tokio::pin!(over);
-    let mut screen = Screen::take()?;
+    // Signals are caught before the terminal is changed, so that it is restored after a signal.
+    let signal = termination_signal()?;
+    tokio::pin!(signal);
+    let mut screen = Screen::enter()?;
     let (send, mut events) = mpsc::channel(16);
     std::thread::spawn(move || {
         while !send.is_closed() {
-            match event::poll(LOOK).and_then(|there| if there { event::read().map(Some) } else { Ok(None) }) {
+            match event::poll(POLL_INTERVAL)
+                .and_then(|has_event| if has_event { event::read().map(Some) } else { Ok(None) })
+            {
                 Ok(Some(event)) if send.blocking_send(Ok(event)).is_err() => return,
                 Ok(_) => {}
                 Err(error) => {
@@ -39,36 +41,36 @@ pub(super) async fn show(endpoint: &Endpoint, first: Status, interval: Duration)
             }
         }
     });
-    let (mut last, mut view) = (Some(first.clone()), View::of(first, None));
-    let mut trouble = None;
+    let (mut last, mut view) = (Some(first.clone()), View::new(first, None));
+    let mut error_text = None;
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     ticks.tick().await;
     loop {
-        screen.draw(&view.lines(endpoint.address()), trouble.as_deref())?;
+        screen.draw(&view.lines(endpoint.address()), error_text.as_deref())?;
         tokio::select! {
-            () = &mut over => return Ok(()),
+            () = &mut signal => return Ok(()),
             event = events.recv() => match event {
-                Some(Ok(event)) if ends(&event) => return Ok(()),
-                // After a resize, the screen is drawn again.
+                Some(Ok(event)) if is_quit_key(&event) => return Ok(()),
+                // For example, a resize: the screen is drawn again.
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(error.into()),
                 None => return Ok(()),
             },
             status = async { ticks.tick().await; endpoint.status().await } => match status {
                 Ok(status) => {
-                    trouble = None;
-                    view = View::of(status.clone(), last.as_ref());
+                    error_text = None;
+                    view = View::new(status.clone(), last.as_ref());
                     last = Some(status);
                 }
-                // The endpoint may become available again.
-                Err(error) => trouble = Some(format!("{error:#}")),
+                // Continues, because the endpoint may become available again.
+                Err(error) => error_text = Some(format!("{error:#}")),
             },
         }
     }
 }
 
-fn ends(event: &Event) -> bool {
+fn is_quit_key(event: &Event) -> bool {
     match event {
         Event::Key(key) if key.kind != KeyEventKind::Release => match key.code {
             KeyCode::Char('q' | 'Q') | KeyCode::Esc => true,
@@ -79,66 +81,67 @@ fn ends(event: &Event) -> bool {
     }
 }
 
-/// The terminal while this command uses it.
+/// The terminal in raw mode, with an alternate screen. Dropping this value restores the terminal.
 struct Screen {
-    coloured: bool,
+    has_colours: bool,
 }
 
 impl Screen {
-    fn take() -> io::Result<Self> {
+    fn enter() -> io::Result<Self> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
-            let before = std::panic::take_hook();
-            // The message of a panic must be printed on the restored terminal.
+            let previous_hook = std::panic::take_hook();
+            // A panic message must be printed after the terminal is restored.
             std::panic::set_hook(Box::new(move |panic| {
-                give_back();
-                before(panic);
+                restore_terminal();
+                previous_hook(panic);
             }));
         });
         terminal::enable_raw_mode()?;
-        // From now on, dropping `screen` restores the terminal.
-        let screen = Self { coloured: anstream::AutoStream::choice(&io::stdout()) != ColorChoice::Never };
+        // Created first, so that an error below restores the terminal.
+        let screen = Self { has_colours: anstream::AutoStream::choice(&io::stdout()) != ColorChoice::Never };
         queue!(io::stdout(), terminal::EnterAlternateScreen, cursor::Hide)?;
         io::stdout().flush()?;
         Ok(screen)
     }
 
-    fn draw(&mut self, lines: &[Line], trouble: Option<&str>) -> io::Result<()> {
+    fn draw(&mut self, lines: &[Line], error_text: Option<&str>) -> io::Result<()> {
         let (width, height) = terminal::size()?;
         let mut out = io::stdout().lock();
-        let room = usize::from(height).saturating_sub(1);
+        let max_lines = usize::from(height).saturating_sub(1);
         queue!(out, terminal::BeginSynchronizedUpdate, terminal::Clear(terminal::ClearType::All))?;
-        for (row, line) in (0..).zip(lines.iter().take(room)) {
-            self.line(&mut out, row, line, width)?;
+        for (row, line) in (0..).zip(lines.iter().take(max_lines)) {
+            self.draw_line(&mut out, row, line, width)?;
         }
-        let last = match trouble {
-            Some(trouble) => Line { text: trouble.to_owned(), kind: Kind::Bad },
-            None if lines.len() > room => {
-                Line { text: format!("{} more   q ends", lines.len() - room), kind: Kind::Plain }
-            }
-            None => Line { text: "q ends".to_owned(), kind: Kind::Plain },
+        let last = match error_text {
+            Some(text) => Line { text: text.to_owned(), kind: LineKind::Bad },
+            None if lines.len() > max_lines => Line {
+                text: format!("{} more lines   q: quit", lines.len() - max_lines),
+                kind: LineKind::Plain,
+            },
+            None => Line { text: "q: quit".to_owned(), kind: LineKind::Plain },
         };
-        self.line(&mut out, height.saturating_sub(1), &last, width)?;
+        self.draw_line(&mut out, height.saturating_sub(1), &last, width)?;
         queue!(out, terminal::EndSynchronizedUpdate)?;
         out.flush()
     }
 
-    fn line(&self, out: &mut impl Write, row: u16, line: &Line, width: u16) -> io::Result<()> {
-        // Line breaks are escaped, so that a line stays one line.
+    fn draw_line(&self, out: &mut impl Write, row: u16, line: &Line, width: u16) -> io::Result<()> {
+        // Line breaks are escaped too.
         let text: String = OneLine::new(&line.text).to_string().chars().take(width.into()).collect();
         queue!(out, cursor::MoveTo(0, row))?;
-        if !self.coloured {
+        if !self.has_colours {
             return queue!(out, style::Print(text));
         }
         match line.kind {
-            Kind::Plain => queue!(out, style::Print(text)),
-            Kind::Head => queue!(
+            LineKind::Plain => queue!(out, style::Print(text)),
+            LineKind::Head => queue!(
                 out,
                 style::SetAttribute(style::Attribute::Bold),
                 style::Print(text),
                 style::SetAttribute(style::Attribute::Reset)
             ),
-            Kind::Bad => queue!(
+            LineKind::Bad => queue!(
                 out,
                 style::SetForegroundColor(style::Color::Red),
                 style::Print(text),
@@ -150,11 +153,11 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        give_back();
+        restore_terminal();
     }
 }
 
-fn give_back() {
+fn restore_terminal() {
     let _ = queue!(io::stdout(), terminal::LeaveAlternateScreen, cursor::Show);
     let _ = io::stdout().flush();
     let _ = terminal::disable_raw_mode();

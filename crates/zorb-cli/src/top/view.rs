@@ -1,11 +1,11 @@
-//! The displayed values: rates and latencies between two answers of an endpoint.
+//! The displayed values: rates and latencies between two responses of an endpoint.
 
 use std::collections::{BTreeMap, HashMap};
 
 use giop_codec::Printable;
 use serde::{Deserialize, Serialize};
 
-/// The answer of an admin endpoint: the ORB's counters since its start.
+/// The response of an admin endpoint: the counters of an ORB since its start.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Status {
     zorb: String,
@@ -19,10 +19,12 @@ pub(super) struct Status {
     messages: Messages,
     pool: Pool,
     limits: BTreeMap<String, u64>,
-    /// The upper bounds of all buckets except the last one.
+    /// The upper bounds of all latency buckets except the last one, which has no bound.
     bounds_us: Vec<f64>,
-    served: Vec<Counted>,
-    made: Vec<Counted>,
+    /// The operations that clients called.
+    served: Vec<OperationCounters>,
+    /// The operations that the ORB called.
+    made: Vec<OperationCounters>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -39,25 +41,25 @@ struct Pool {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct Counted {
+struct OperationCounters {
     interface: String,
     operation: String,
     calls: u64,
     user_exceptions: u64,
     failures: u64,
     max_us: f64,
-    /// The non-empty buckets: number and calls, sorted by number.
+    /// The non-empty latency buckets: index and number of calls, in the order of the indexes.
     buckets: Vec<(usize, u64)>,
 }
 
-/// The displayed values of an ORB.
+/// The displayed values of an ORB. The field names are the JSON keys.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct View {
     pub(super) endpoints: Vec<String>,
     pub(super) ready: bool,
     /// The version of zorb.
     pub(super) version: String,
-    /// In milliseconds since 1970.
+    /// The start of the ORB in milliseconds since 1970.
     pub(super) started_ms: u64,
     pub(super) uptime_ms: u64,
     pub(super) objects: u64,
@@ -67,68 +69,68 @@ pub(super) struct View {
     pub(super) pool_held_bytes: u64,
     pub(super) pool_cap_bytes: u64,
     pub(super) queued_bytes: u64,
-    /// Hits of each limit since the ORB started. Limits without hits are omitted.
+    /// How often each limit was reached since the ORB started. Other limits are omitted.
     pub(super) limits: BTreeMap<String, u64>,
     pub(super) served: Vec<Row>,
     pub(super) made: Vec<Row>,
 }
 
-/// The values of an operation.
+/// The displayed values of an operation.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Row {
     pub(super) interface: String,
     pub(super) operation: String,
     pub(super) calls_per_second: f64,
     pub(super) failures_per_second: f64,
-    /// Calls since the ORB started.
+    /// The number of calls since the ORB started.
     pub(super) calls: u64,
-    /// Answers that are user exceptions, which do not count as failures.
+    /// The number of replies with user exceptions, which are not failures.
     pub(super) user_exceptions: u64,
     pub(super) failures: u64,
-    /// Median latency of the interval's calls, or of all calls if there were none. In microseconds, accurate
-    /// to 7 %.
+    /// The median latency of the calls in the interval, or of all calls if the interval had none, in
+    /// microseconds. The error is at most 7 %.
     pub(super) p50_us: Option<f64>,
-    /// 90th percentile of the latency, likewise.
+    /// The 90th percentile, with the same unit and calls.
     pub(super) p90_us: Option<f64>,
-    /// 99th percentile of the latency, likewise.
+    /// The 99th percentile, with the same unit and calls.
     pub(super) p99_us: Option<f64>,
-    /// Maximum latency since the ORB started.
+    /// The maximum latency since the ORB started.
     pub(super) max_us: f64,
 }
 
 impl View {
-    /// Computes the values between two answers, or since the start if there is no earlier answer of the same
-    /// process.
-    pub(super) fn of(now: Status, before: Option<&Status>) -> Self {
+    /// Computes the values of the time between two responses. Without an earlier response of the same
+    /// process, it is the time since the start of the ORB.
+    pub(super) fn new(now: Status, before: Option<&Status>) -> Self {
         let before = before.filter(|before| before.pid == now.pid && before.uptime_ms < now.uptime_ms);
         let since = before.map_or(0, |before| before.uptime_ms);
         let seconds = (now.uptime_ms - since).max(1) as f64 / 1000.0;
         let rate = |now: u64, before: Option<u64>| now.saturating_sub(before.unwrap_or(0)) as f64 / seconds;
         let messages = before.map(|before| &before.messages);
-        let rows = |now_rows: &[Counted], before_rows: Option<&[Counted]>| {
-            let key = |row: &Counted| (row.interface.clone(), row.operation.clone());
-            let known: HashMap<_, _> =
+        let rows = |now_rows: &[OperationCounters], before_rows: Option<&[OperationCounters]>| {
+            let key = |row: &OperationCounters| (row.interface.clone(), row.operation.clone());
+            let previous_rows: HashMap<_, _> =
                 before_rows.unwrap_or_default().iter().map(|row| (key(row), row)).collect();
             let mut rows: Vec<Row> = now_rows
                 .iter()
                 .map(|row| {
-                    let was = known.get(&key(row)).copied();
-                    let mut buckets = difference(&row.buckets, was);
+                    let previous = previous_rows.get(&key(row)).copied();
+                    let mut buckets = bucket_increments(&row.buckets, previous);
                     if buckets.is_empty() {
                         buckets.clone_from(&row.buckets);
                     }
-                    let within = |part| quantile(&buckets, &now.bounds_us, row.max_us, part);
+                    let latency = |fraction| quantile(&buckets, &now.bounds_us, row.max_us, fraction);
                     Row {
                         interface: row.interface.clone(),
                         operation: row.operation.clone(),
-                        calls_per_second: rate(row.calls, was.map(|was| was.calls)),
-                        failures_per_second: rate(row.failures, was.map(|was| was.failures)),
+                        calls_per_second: rate(row.calls, previous.map(|previous| previous.calls)),
+                        failures_per_second: rate(row.failures, previous.map(|previous| previous.failures)),
                         calls: row.calls,
                         user_exceptions: row.user_exceptions,
                         failures: row.failures,
-                        p50_us: within(0.5),
-                        p90_us: within(0.9),
-                        p99_us: within(0.99),
+                        p50_us: latency(0.5),
+                        p90_us: latency(0.9),
+                        p99_us: latency(0.99),
                         max_us: row.max_us,
                     }
                 })
@@ -141,9 +143,9 @@ impl View {
         Self {
             received_bytes_per_second: rate(
                 now.messages.received_bytes,
-                messages.map(|was| was.received_bytes),
+                messages.map(|before| before.received_bytes),
             ),
-            sent_bytes_per_second: rate(now.messages.sent_bytes, messages.map(|was| was.sent_bytes)),
+            sent_bytes_per_second: rate(now.messages.sent_bytes, messages.map(|before| before.sent_bytes)),
             served: rows(&now.served, before.map(|before| &*before.served)),
             made: rows(&now.made, before.map(|before| &*before.made)),
             endpoints: now.endpoints,
@@ -160,7 +162,7 @@ impl View {
         }
     }
 
-    /// Returns the calls per second of all rows. The sum of none is 0, not the -0 of `Sum`.
+    /// Returns the calls per second of all rows. `Sum` is not used because its result for no rows is -0.
     pub(super) fn rate(rows: &[Row]) -> f64 {
         rows.iter().fold(0.0, |sum, row| sum + row.calls_per_second)
     }
@@ -173,18 +175,18 @@ impl View {
     pub(super) fn pool_text(&self) -> String {
         format!(
             "{} of {}, {} queued",
-            octets(self.pool_held_bytes as f64),
-            octets(self.pool_cap_bytes as f64),
-            octets(self.queued_bytes as f64)
+            byte_text(self.pool_held_bytes as f64),
+            byte_text(self.pool_cap_bytes as f64),
+            byte_text(self.queued_bytes as f64)
         )
     }
 
-    /// Returns the lines for a terminal of this width.
-    pub(super) fn lines(&self, at: &str) -> Vec<Line> {
+    /// Returns the lines for a terminal.
+    pub(super) fn lines(&self, address: &str) -> Vec<Line> {
         let state = if self.ready { "ready" } else { "not ready" };
         let mut lines = vec![
             Line::head(format!(
-                "zorb top  {at}  zorb {}  {state}  up {}",
+                "zorb top  {address}  zorb {}  {state}  up {}",
                 Printable::new(&self.version),
                 self.uptime_text()
             )),
@@ -192,15 +194,15 @@ impl View {
                 "objects {}   connections {}   in {}/s   out {}/s",
                 self.objects,
                 self.open_connections,
-                octets(self.received_bytes_per_second),
-                octets(self.sent_bytes_per_second)
+                byte_text(self.received_bytes_per_second),
+                byte_text(self.sent_bytes_per_second)
             )),
             Line::plain(format!("receive buffers {}", self.pool_text())),
         ];
         for (name, hits) in &self.limits {
             lines.push(Line {
                 text: format!("limit {} hit {hits} times", Printable::new(name)),
-                kind: Kind::Bad,
+                kind: LineKind::Bad,
             });
         }
         for (name, rows) in [("served", &self.served), ("made", &self.made)] {
@@ -228,13 +230,13 @@ impl View {
                         row.calls,
                         row.user_exceptions,
                         row.failures,
-                        time(row.p50_us),
-                        time(row.p90_us),
-                        time(row.p99_us),
-                        time(Some(row.max_us)),
+                        time_text(row.p50_us),
+                        time_text(row.p90_us),
+                        time_text(row.p99_us),
+                        time_text(Some(row.max_us)),
                         row.method()
                     ),
-                    kind: if row.failures_per_second > 0.0 { Kind::Bad } else { Kind::Plain },
+                    kind: if row.failures_per_second > 0.0 { LineKind::Bad } else { LineKind::Plain },
                 });
             }
         }
@@ -255,23 +257,23 @@ impl Row {
             self.calls,
             self.user_exceptions,
             self.failures,
-            time(self.p50_us),
-            time(self.p90_us),
-            time(self.p99_us),
-            time(Some(self.max_us))
+            time_text(self.p50_us),
+            time_text(self.p90_us),
+            time_text(self.p99_us),
+            time_text(Some(self.max_us))
         )
     }
 }
 
-/// A line and its kind.
+/// A line of the display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) text: String,
-    pub(super) kind: Kind,
+    pub(super) kind: LineKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LineKind {
     Plain,
     Head,
     Bad,
@@ -279,37 +281,39 @@ pub(super) enum Kind {
 
 impl Line {
     fn plain(text: String) -> Self {
-        Self { text, kind: Kind::Plain }
+        Self { text, kind: LineKind::Plain }
     }
 
     fn head(text: String) -> Self {
-        Self { text, kind: Kind::Head }
+        Self { text, kind: LineKind::Head }
     }
 }
 
-/// Returns the additional calls of each bucket, if any.
-fn difference(now: &[(usize, u64)], before: Option<&Counted>) -> Vec<(usize, u64)> {
+/// Returns the buckets with further calls, and the number of these calls.
+fn bucket_increments(now: &[(usize, u64)], before: Option<&OperationCounters>) -> Vec<(usize, u64)> {
     let before: HashMap<_, _> = before.into_iter().flat_map(|row| row.buckets.iter().copied()).collect();
-    let since =
-        now.iter().map(|(at, calls)| (*at, calls.saturating_sub(before.get(at).copied().unwrap_or(0))));
-    since.filter(|(_, calls)| *calls > 0).collect()
+    let increments = now
+        .iter()
+        .map(|(index, calls)| (*index, calls.saturating_sub(before.get(index).copied().unwrap_or(0))));
+    increments.filter(|(_, calls)| *calls > 0).collect()
 }
 
-/// Returns the latency that this fraction of the calls did not exceed: the middle of its bucket.
-fn quantile(buckets: &[(usize, u64)], bounds: &[f64], longest: f64, part: f64) -> Option<f64> {
-    let all: u64 = buckets.iter().map(|(_, calls)| calls).sum();
+/// Returns the approximate latency that this fraction of the calls did not exceed: the middle of the bucket,
+/// but at most `max`.
+fn quantile(buckets: &[(usize, u64)], bounds: &[f64], max: f64, fraction: f64) -> Option<f64> {
+    let total: u64 = buckets.iter().map(|(_, calls)| calls).sum();
     let mut seen = 0;
     let found = buckets.iter().find(|(_, calls)| {
         seen += calls;
-        seen as f64 >= all as f64 * part
+        seen as f64 >= total as f64 * fraction
     });
-    found.map(|(at, _)| {
-        let above = at.checked_sub(1).and_then(|at| bounds.get(at)).copied().unwrap_or(0.0);
-        f64::midpoint(above, bounds.get(*at).copied().unwrap_or(above)).min(longest)
+    found.map(|(index, _)| {
+        let lower = index.checked_sub(1).and_then(|index| bounds.get(index)).copied().unwrap_or(0.0);
+        f64::midpoint(lower, bounds.get(*index).copied().unwrap_or(lower)).min(max)
     })
 }
 
-fn time(us: Option<f64>) -> String {
+fn time_text(us: Option<f64>) -> String {
     match us {
         None => "-".to_owned(),
         Some(us) if us < 9.95 => format!("{us:.1} us"),
@@ -320,7 +324,7 @@ fn time(us: Option<f64>) -> String {
     }
 }
 
-fn octets(mut number: f64) -> String {
+fn byte_text(mut number: f64) -> String {
     for unit in ["B", "KiB", "MiB", "GiB"] {
         if number < 1024.0 {
             let digits = usize::from(unit != "B" && number < 10.0);
@@ -358,10 +362,10 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_of_the_time_between_two_answers() {
+    fn rates_refer_to_the_time_between_two_responses() {
         let before = status(1000, 100, &[(0, 100)]);
         let now = status(3000, 300, &[(0, 100), (1, 150), (2, 48), (3, 2)]);
-        let view = View::of(now.clone(), Some(&before));
+        let view = View::new(now.clone(), Some(&before));
         let row = &view.served[0];
         assert_eq!((row.calls_per_second, row.failures_per_second, row.calls), (100.0, 10.0, 300));
         assert_eq!((row.user_exceptions, row.failures), (60, 30));
@@ -369,24 +373,24 @@ mod tests {
         assert_eq!((row.p50_us, row.p90_us, row.p99_us), (Some(1.5), Some(3.0), Some(3.0)));
         assert_eq!(row.max_us, 1_500_000.0);
         let idle = &view.served[1];
-        assert_eq!((idle.calls_per_second, idle.p50_us), (0.0, Some(0.4)), "not more than the longest");
+        assert_eq!((idle.calls_per_second, idle.p50_us), (0.0, Some(0.4)), "not more than the maximum");
         assert_eq!(view.received_bytes_per_second, 204_800.0);
         assert_eq!((view.version.as_str(), view.started_ms), ("0.1.0", 5));
-        // The earlier answer is missing, or comes from another process.
-        let first = View::of(now.clone(), None);
+        // The earlier response is missing, or comes from another process.
+        let first = View::new(now.clone(), None);
         assert_eq!(first.served[0].calls_per_second, 100.0);
         let other = Status { pid: 2, ..before };
-        assert_eq!(View::of(now, Some(&other)).served[0].calls_per_second, 100.0);
+        assert_eq!(View::new(now, Some(&other)).served[0].calls_per_second, 100.0);
     }
 
-    /// The sum of no numbers is -0, which would be displayed.
+    /// The result of `Sum` for no numbers would be -0.
     #[test]
-    fn no_calls_are_shown_as_0() {
+    fn the_rate_without_calls_is_0() {
         assert_eq!(format!("{:.0} calls/s", View::rate(&[])), "0 calls/s");
     }
 
     #[test]
-    fn quantiles_beyond_all_bounds_are_the_last_bound() {
+    fn quantiles_above_all_bounds_are_the_last_bound() {
         assert_eq!(quantile(&[(3, 1)], &[1.0, 2.0, 4.0], 9.0, 0.5), Some(4.0));
         assert_eq!(quantile(&[], &[1.0], 0.0, 0.5), None);
     }
@@ -394,14 +398,14 @@ mod tests {
     #[test]
     fn times_have_at_most_seven_characters() {
         let times = [0.125, 9.96, 999.4, 999.6, 99_940.0, 99_960.0, 999_400.0, 134_217_728.0];
-        let texts = times.map(|us| time(Some(us)));
+        let texts = times.map(|us| time_text(Some(us)));
         assert_eq!(texts, ["0.1 us", "10 us", "999 us", "1.0 ms", "99.9 ms", "100 ms", "999 ms", "134.2 s"]);
-        assert_eq!(time(None), "-");
+        assert_eq!(time_text(None), "-");
     }
 
     #[test]
-    fn lines_are_those_of_a_terminal() {
-        let view = View::of(status(3_661_000, 3661, &[(0, 1)]), None);
+    fn lines_show_all_values() {
+        let view = View::new(status(3_661_000, 3661, &[(0, 1)]), None);
         let lines: Vec<String> = view.lines("127.0.0.1:9").iter().map(|line| line.text.clone()).collect();
         assert_eq!(
             lines,

@@ -110,7 +110,7 @@ fn a_capture_of_anys_that_are_too_deep_is_shown() {
         std::fs::write(&path, capture.pcap(1, false, false)).unwrap();
         let run = zorb(&["sniff", path.to_str().unwrap(), "--idl", &idl], "");
         assert_eq!(run.code, 0, "{}", run.err);
-        assert!(run.out.contains("it does not fit the IDL"), "{}", run.out.len());
+        assert!(run.out.contains("the body does not fit the IDL"), "{}", run.out.len());
     }
 }
 

@@ -69,7 +69,7 @@ fn options_of_etcd_go_together() {
     for (options, why) in [
         (&["--etcd", "http://127.0.0.1:1", "--memory"][..], "cannot be used with"),
         (&["--etcd-user", "me"], "--etcd <URL>"),
-        (&["--etcd", "https://127.0.0.1:1"], "who vouch for etcd"),
+        (&["--etcd", "https://127.0.0.1:1"], "requires the certificates"),
         (&["--etcd", "ftp://x"], "neither http://"),
     ] {
         let wrong = zorb(&[&["names", "serve", "--listen", "iiop://127.0.0.1:0"], options].concat(), "");

@@ -258,7 +258,9 @@ fn calls_in_captures_are_shown_escaped() {
 fn calls_through_a_proxy_are_shown_escaped() {
     let answers = raises(format!("IDL:{ASCII}:1.0")).to_string();
     let nowhere = hostile_ior(1);
-    for (to, wanted) in [(&answers, format!("raises IDL:{SHOWN}")), (&nowhere, "is sent away".to_owned())] {
+    for (to, wanted) in
+        [(&answers, format!("raises IDL:{SHOWN}")), (&nowhere, "closed the connection of".to_owned())]
+    {
         let args = ["sniff", "--listen", "127.0.0.1:0", "--to", to, "--timeout", "1s", "--color", "never"];
         let mut proxy = Terminal::start(&args, &[]);
         let mut shown = proxy.until(" for ");

@@ -135,7 +135,7 @@ fn calls_through_a_proxy_are_told_recorded_and_replayed() {
         assert!(again.out.contains("note: recorded \"2 coins\", now \"\""), "{}", again.out);
         assert!(again.out.contains("recorded user_exception"), "{}", again.out);
         let blind = zorb(&["sniff", "--replay", &record, "--to", other.url(0)], "");
-        assert!(blind.code == 1 && blind.out.contains("the octets differ"), "{}", blind.out);
+        assert!(blind.code == 1 && blind.out.contains("the bytes differ"), "{}", blind.out);
         let gone = zorb(&["sniff", "--replay", &record, "--to", "127.0.0.1:1"], "");
         assert!(gone.code == 3 && gone.err.contains("no connection to 127.0.0.1:1"), "{}", gone.err);
     });
@@ -149,7 +149,7 @@ fn a_proxy_without_a_server_sends_clients_away() {
     assert_eq!(zorb(&["ping", &url, "-c", "1"], "").code, 3);
     assert_eq!(proxy.interrupt(), 0);
     for (args, why) in [
-        (&["sniff", "--listen", "127.0.0.1:0", "--to", "nonsense"][..], "--to takes HOST:PORT"),
+        (&["sniff", "--listen", "127.0.0.1:0", "--to", "nonsense"][..], "--to requires HOST:PORT"),
         (&["sniff", "--listen", "nowhere.invalid:1", "--to", "127.0.0.1:1"], "cannot listen"),
         (&["sniff", "--listen", "127.0.0.1:0", "--to", "corbaloc:ssliop:127.0.0.1:1/x"], "TLS"),
     ] {

@@ -67,7 +67,7 @@ fn failures_are_counted_by_kind() {
     let text = patient(&args).out;
     assert!(text.contains("failures") && text.contains("TRANSIENT"), "{text}");
     let away = patient(&["load", "corbaloc::127.0.0.1:1/A", "Bank::Account.owner", "--idl", idl]);
-    assert!(away.code == 3 && away.err.contains("no connection to the object"), "{}", away.err);
+    assert!(away.code == 3 && away.err.contains("cannot connect to the object"), "{}", away.err);
     for (args, why) in
         [(&["Bank::Account"][..], "is an interface"), (&["deposit", "[1]"], "takes 2 argument(s)")]
     {

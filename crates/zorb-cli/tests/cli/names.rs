@@ -188,10 +188,10 @@ fn a_full_disk_is_told_in_the_log_and_in_the_health_until_it_takes_names_again()
     let refused = names(&url, &["bind", "during", OBJECT]);
     assert!(refused.code == 1 && refused.err.contains("PERSIST_STORE"), "{}", refused.err);
     let health = admin(&admin_at, "/health");
-    assert!(health.starts_with("HTTP/1.1 503") && health.contains("names are not stored in"), "{health}");
+    assert!(health.starts_with("HTTP/1.1 503") && health.contains("names cannot be stored in"), "{health}");
     let mut logged = String::new();
     std::io::BufRead::read_line(&mut err, &mut logged).unwrap();
-    assert!(logged.contains("ERROR") && logged.contains("names are not stored"), "{logged}");
+    assert!(logged.contains("ERROR") && logged.contains("names cannot be stored"), "{logged}");
     assert_eq!(names(&url, &["resolve", "before"]).code, 0);
     may_write(None);
     let until = Instant::now() + Duration::from_secs(60);

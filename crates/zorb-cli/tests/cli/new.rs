@@ -139,10 +139,10 @@ fn what_can_not_become_a_project_leaves_nothing() {
     fs::write(folder.path().join("data.idl"), "struct S { long a; };").unwrap();
     for (name, idl, code, why) in [
         ("x", "broken.idl", 1, "expected `;` after this operation"),
-        ("x", "data.idl", 1, "defines no interface"),
+        ("x", "data.idl", 1, "does not define an interface"),
         ("x", "missing.idl", 1, "cannot read"),
-        ("9x", "data.idl", 2, "a name starts with a letter"),
-        ("../x", "data.idl", 2, "a name starts with a letter"),
+        ("9x", "data.idl", 2, "a name must start with a letter"),
+        ("../x", "data.idl", 2, "a name must start with a letter"),
     ] {
         let output = zorb(folder.path(), &["new", name, "--idl", idl]);
         let told = String::from_utf8(output.stderr).unwrap();

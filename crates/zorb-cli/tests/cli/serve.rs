@@ -148,10 +148,10 @@ fn scripts_that_do_not_fit_the_idl_are_refused_with_the_place() {
         (json!({ "deposit": { "when": { "note": "" } } }), "when.note"),
         (
             json!({ "deposit": { "raises": "IDL:Bank/Rich:1.0" } }),
-            "does not raise IDL:Bank/Rich:1.0, but IDL:Bank/Broke:1.0",
+            "does not raise IDL:Bank/Rich:1.0, but only IDL:Bank/Broke:1.0",
         ),
         (json!({ "deposit": { "raises": { "$exception": "IDL:Bank/Broke:1.0" } } }), "missing"),
-        (json!({ "deposit": { "raises": "TRANSIENT", "result": 1 } }), "has no result and no out"),
+        (json!({ "deposit": { "raises": "TRANSIENT", "result": 1 } }), "cannot have `result` or `out`"),
         (json!({ "deposit": { "resalt": 1 } }), "resalt"),
         (json!({ "poke": { "result": 1 } }), "poke has no result"),
     ] {

@@ -98,12 +98,12 @@ fn segments_are_put_in_order_and_what_is_missing_is_told() {
     insta::assert_snapshot!(run.out.replace(&coins, "7..."), @r#"
     0.000000  0  10.0.0.1:40000 > 10.0.0.2:2809  Bank::Account.deposit #1 {"amount":1.0,"coins":[7...]}
     0.000100  0  10.0.0.2:2809 > 10.0.0.1:40000  reply Bank::Account.deposit #1 {"$result":2.0,"note":"thanks"}  100 us
-    0.000400  0  10.0.0.1:40000 > 10.0.0.2:2809  Bank::Account.deposit #2  (a part of it is missing)
+    0.000400  0  10.0.0.1:40000 > 10.0.0.2:2809  Bank::Account.deposit #2  (a part of the message is missing)
     0.000400  0  10.0.0.2:2809 > 10.0.0.1:40000  reply Bank::Account.deposit #2 {"$result":3.0,"note":"thanks"}
     0.000500  0  10.0.0.1:40000 > 10.0.0.2:2809  Bank::Account.deposit #3 {"amount":3.0,"coins":[7]}
     0.000600  0  10.0.0.2:2809 > 10.0.0.1:40000  reply Bank::Account.deposit #3 {"$result":4.0,"note":"thanks"}  100 us
     "#);
-    insta::assert_snapshot!(run.err, @"1 connection; 2 requests; 3 replies; 1 message is not whole; 76 octets are missing in the capture; 3 segments out of order; 1 segment sent again; 1 segment overlaps");
+    insta::assert_snapshot!(run.err, @"1 connection; 2 requests; 3 replies; 1 message is incomplete; 76 bytes are missing in the capture; 3 segments out of order; 1 repeated segment; 1 overlapping segment");
 }
 
 #[test]
@@ -261,18 +261,18 @@ fn exceptions_forwards_contexts_and_the_rest_are_told() {
     0.002500  0  10.0.0.2:2809 > 10.0.0.1:40000  Bank::Base._get_owner #7
     0.002600  0  10.0.0.1:40000 > 10.0.0.2:2809  reply Bank::Base._get_owner #7 {"$result":"me"}  100 us
     0.002700  0  10.0.0.1:40000 > 10.0.0.2:2809  message_error
-    0.002800  0  10.0.0.2:2809 > 10.0.0.1:40000  reply of what #99  (its request was not seen)
+    0.002800  0  10.0.0.2:2809 > 10.0.0.1:40000  reply (unknown operation) #99  (the request was not captured)
     0.002900  0  10.0.0.2:2809 > 10.0.0.1:40000  close_connection
     "#);
     let verbose = sniffed(folder.path(), &file, &["--verbose", "--filter", "operation=_get_owner"]).out;
     insta::assert_snapshot!(verbose.lines().take(7).collect::<Vec<_>>().join("\n"), @r#"
     0.000000  0  10.0.0.1:40000 > 10.0.0.2:2809  Bank::Base._get_owner #1
-        GIOP 1.2, little-endian, 128 octets, key Account\xff
-        CodeSets (12 octets) char UTF-8 (0x05010001), wchar UTF-16 (0x00010109)
-        BI_DIR_IIOP (22 octets) client:1234
-        0x12345678 (6 octets)
+        GIOP 1.2, little-endian, 128 bytes, key Account\xff
+        CodeSets (12 bytes) char UTF-8 (0x05010001), wchar UTF-16 (0x00010109)
+        BI_DIR_IIOP (22 bytes) client:1234
+        0x12345678 (6 bytes)
     0.000100  0  10.0.0.2:2809 > 10.0.0.1:40000  reply Bank::Base._get_owner #1 {"$result":"Zoë"}  100 us
-        GIOP 1.2, little-endian, 33 octets, key Account\xff
+        GIOP 1.2, little-endian, 33 bytes, key Account\xff
     "#);
     // Filters: by type, by peer, and both.
     let told = |filter: &[&str]| sniffed(folder.path(), &file, filter).out.lines().count();
@@ -298,17 +298,17 @@ fn what_is_no_giop_is_counted() {
     }
     let run = sniffed(folder.path(), &capture.pcap(1, false, false), &[]);
     assert_eq!((run.code, run.out.lines().count()), (0, 2));
-    assert!(run.err.contains("1 connection is of TLS and can not be read"), "{}", run.err);
-    assert!(run.err.contains("1 connection speaks something else"), "{}", run.err);
+    assert!(run.err.contains("1 connection uses TLS and cannot be read"), "{}", run.err);
+    assert!(run.err.contains("1 connection uses another protocol"), "{}", run.err);
     // A capture that is cut off says what was before, and that.
     let whole = one_call(CLIENT, SERVER).pcap(1, false, false);
     let run = sniffed(folder.path(), &whole[..whole.len() - 100], &[]);
     assert_eq!((run.code, run.out.lines().count()), (0, 2), "{}", run.err);
-    assert!(run.err.contains("cut off by the end of the file"), "{}", run.err);
+    assert!(run.err.contains("truncated by the end of the file"), "{}", run.err);
     for (file, why) in [
-        (&b""[..], "it is empty"),
-        (b"this is no capture at all, not even a bit of one", "neither pcap nor pcapng"),
-        (&one_call(CLIENT, SERVER).pcap(147, false, false), "links of kind 147"),
+        (&b""[..], "the file is empty"),
+        (b"this is no capture at all, not even a bit of one", "not a capture in the format pcap or pcapng"),
+        (&one_call(CLIENT, SERVER).pcap(147, false, false), "link type 147"),
     ] {
         let run = sniffed(folder.path(), file, &[]);
         assert!(run.code == 3 && run.err.contains(why), "{why}: {}", run.err);

@@ -35,7 +35,7 @@ pub(crate) fn admin(address: &str, path: &str) -> String {
 pub(crate) fn admin_address(err: &mut impl BufRead) -> String {
     let mut line = String::new();
     err.read_line(&mut line).unwrap();
-    line.trim().trim_start_matches("admin at http://").trim_end_matches('/').to_owned()
+    line.trim().trim_start_matches("admin endpoint: http://").trim_end_matches('/').to_owned()
 }
 
 fn status(address: &str) -> Value {

@@ -168,7 +168,7 @@ fn a_terminal_shows_calls_until_q_is_pressed() {
     terminal.wait_for("\x1b[1m");
     // A narrow one cuts lines, a low one says how many there are more.
     resize(&terminal.master, 30, 4);
-    terminal.wait_for("more   q ends");
+    terminal.wait_for("more lines   q: quit");
     resize(&terminal.master, 100, 30);
     terminal.clear();
     terminal.wait_for("_set_limit  IDL:Bank/Account:1.0");
@@ -186,7 +186,7 @@ fn signals_and_ctrl_c_give_the_terminal_back() {
         [|it| it.press("\x03"), |it| it.signal(Signal::TERM), |it| it.signal(Signal::INT)];
     for end in end {
         let mut terminal = Terminal::start(&[&busy.address()], true);
-        terminal.wait_for("q ends");
+        terminal.wait_for("q: quit");
         end(&mut terminal);
         assert_eq!(terminal.ended(), Some(0));
         let text = terminal.text();
@@ -220,7 +220,7 @@ fn programs_read_it_as_json() {
     let run = zorb(&["top", &busy.address(), "--once", "--interval", "100ms"], "");
     assert_eq!(run.code, 0, "{}", run.err);
     for shown in [
-        "listens at",
+        "listening on",
         "uptime",
         "user exceptions",
         "p90",
@@ -240,9 +240,9 @@ fn what_is_no_endpoint_is_told_so() {
         assert_eq!(run.code, 3);
         run.err
     };
-    assert!(failed(&["nowhere"]).contains("HOST:PORT is expected"));
+    assert!(failed(&["nowhere"]).contains("expected HOST:PORT"));
     assert!(failed(&["127.0.0.1:1", "--once"]).contains("cannot connect to 127.0.0.1:1"));
-    assert!(failed(&[&busy.address()]).contains("no terminal: --once"));
+    assert!(failed(&[&busy.address()]).contains("must be a terminal; use --once"));
     let iiop = busy.orb.endpoints()[0].clone();
     assert!(failed(&[&iiop, "--once"]).contains(&iiop), "an ORB's own port speaks no HTTP");
 }
@@ -265,7 +265,7 @@ fn servers_of_the_command_line_have_an_endpoint_where_it_is_asked_for() {
         let mut server = Ending(child);
         let mut told = String::new();
         let mut lines = BufReader::new(server.0.stderr.take().unwrap());
-        while !told.contains("admin at http://") {
+        while !told.contains("admin endpoint: http://") {
             told.clear();
             assert_ne!(lines.read_line(&mut told).unwrap(), 0, "it ended");
         }
