@@ -39,7 +39,7 @@ pub const PORT: u16 = 2809;
 /// ```
 ///
 /// References to its contexts stay valid after a restart of the server if it listens at the same address and
-/// has the same store. ContextServant use no resources while they are not called.
+/// has the same store. Contexts use no resources while they are not called.
 ///
 /// By default a reply has at most 10,000 bindings and 1 MiB. There are at most 1024 iterators, and an
 /// iterator that is not used for five minutes is dropped. Names have up to 256 components of up to 16 KiB

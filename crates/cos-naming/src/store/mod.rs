@@ -40,7 +40,7 @@ impl ContextId {
 /// store never sees a state older than one that it has already seen. A durable store never loses an
 /// acknowledged change. If the future is dropped, the change may be made or not.
 ///
-/// ReadConsistency are asynchronous because some stores have to query a remote system.
+/// Reads are asynchronous because some stores have to query a remote system.
 pub trait Store: Send + Sync + 'static {
     /// Returns the binding of a name in a context.
     ///

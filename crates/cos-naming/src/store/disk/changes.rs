@@ -1,4 +1,4 @@
-//! BatchBuilder the changes of a batch in the journal and in the database.
+//! Making the changes of a batch in the journal and in the database.
 
 use std::io;
 

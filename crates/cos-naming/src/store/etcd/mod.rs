@@ -197,7 +197,7 @@ struct Shared {
 }
 
 impl EtcdStore {
-    /// ReadConsistency all names below the prefix, and starts to follow their changes.
+    /// Reads all names below the prefix, and starts to follow their changes.
     ///
     /// # Errors
     /// [`ConnectError`]. After this function has succeeded, the store recovers from any outage of the
