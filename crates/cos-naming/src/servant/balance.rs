@@ -28,6 +28,7 @@ struct GroupState {
 struct LoadReport {
     /// The load that the member reported, plus one step for each caller that got the member since.
     load: f64,
+    /// Added to the load for each caller that gets the member.
     step: f64,
     received_at: Instant,
 }

@@ -32,7 +32,7 @@ const MAX_REQUESTS: usize = 64;
 /// The members of a cluster.
 pub(super) struct Cluster {
     members: Vec<Member>,
-    /// The index of the member that is asked first.
+    /// The index of the member that is queried first.
     preferred: AtomicUsize,
     request_slots: Semaphore,
     /// The timeout of a request to one member.

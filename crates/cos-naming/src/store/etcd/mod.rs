@@ -34,8 +34,8 @@ use super::{
 ///
 /// A change is a transaction of etcd: if two servers bind one name, one of them succeeds. A change is
 /// acknowledged when a majority of the members has it on disk and this server has read it. Lookups use a copy
-/// in memory, which an etcd watch keeps up to date. Before a client is told that a name does not exist, etcd
-/// is queried ([`ReadConsistency`]). If one member of the cluster does not answer, the next one is queried.
+/// in memory, which an etcd watch keeps up to date. Before the server reports that a name does not exist, it
+/// queries etcd ([`ReadConsistency`]). If one member of the cluster does not answer, the next one is queried.
 ///
 /// While no majority of the cluster answers, lookups still use the copy in memory, [`state`](Store::state)
 /// reports the outage, and changes fail with [`StoreError::Unavailable`].
