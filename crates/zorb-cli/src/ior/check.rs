@@ -47,7 +47,7 @@ struct AddressResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Outcome {
-    /// The object exists, or the server knows its location.
+    /// The object exists, or the server returned its location.
     Object,
     /// A server answers, but it does not have the object.
     NoObject,

@@ -43,7 +43,7 @@ impl Endpoint {
     /// Returns the current status of the ORB.
     ///
     /// # Errors
-    /// There is no response, or it is not that of an admin endpoint of zorb.
+    /// There is no response, or the response does not come from an admin endpoint of zorb.
     pub(super) async fn status(&self) -> anyhow::Result<Status> {
         let response = tokio::time::timeout(self.timeout, self.get()).await;
         let bytes = response
