@@ -10,7 +10,9 @@ use anyhow::{Context, bail, ensure};
 use socket2::{Domain, SockRef, Socket, Type};
 
 use super::RawClientArgs;
-use super::conn::{CALL, HEADER, Header, Incoming, call, kind, send, tune};
+use super::conn::{
+    CALL_HEADER_SIZE, HEADER_SIZE, Header, Incoming, call_header, kind, send, set_buffer_sizes,
+};
 use super::series::Series;
 use crate::blocking::complete;
 use crate::many_clients::{self, ClientSlot};
@@ -32,7 +34,7 @@ pub fn client(args: &RawClientArgs) -> anyhow::Result<Report> {
     let sockbuf = work.sockbuf;
     match work.test {
         Test::Clients => {
-            return many_clients::clients(NAME, work, move |slot| one_of_many(slot, address, sockbuf));
+            return many_clients::clients(NAME, work, move |slot| run_slot(slot, address, sockbuf));
         }
         Test::Objects => bail!("sockets have no objects"),
         _ => {}
@@ -50,11 +52,11 @@ pub fn client(args: &RawClientArgs) -> anyhow::Result<Report> {
             complete(test_loops::latency(NAME, work, || ready(client.call(kind::PING, &[], &mut []))))
         }
         Test::Demux => {
-            let last = kind::wide(100, false).end - 1;
+            let last = kind::operations(100, false).end - 1;
             complete(test_loops::latency(NAME, work, || ready(client.call(last, &[], &mut []))))
         }
         Test::Last => {
-            let last = kind::wide(work.operations, work.oneway).end - 1;
+            let last = kind::operations(work.operations, work.oneway).end - 1;
             if work.oneway {
                 let header = Header { kind: last, len: 0 }.to_bytes();
                 let call = || ready(send(&stream, &header, &[]));
@@ -64,10 +66,10 @@ pub fn client(args: &RawClientArgs) -> anyhow::Result<Report> {
             complete(test_loops::last(NAME, work, call, || ready(client.tally())))
         }
         Test::Echo => {
-            let mut back = vec![0; payload.len()];
-            let echo = || ready(client.call(kind::ECHO, &payload, &mut back));
+            let mut echoed = vec![0; payload.len()];
+            let echo = || ready(client.call(kind::ECHO, &payload, &mut echoed));
             let report = complete(test_loops::latency(NAME, work, echo))?;
-            ensure!(back == payload, "the echo differs from what was sent");
+            ensure!(echoed == payload, "the echo differs from what was sent");
             Ok(report)
         }
         Test::Pipeline => {
@@ -79,7 +81,7 @@ pub fn client(args: &RawClientArgs) -> anyhow::Result<Report> {
             let series = Series::new(&client, work.series)?;
             Ok(Report::Series(complete(crate::series::run(NAME, work, &series))?))
         }
-        Test::Objects | Test::Clients => bail!("{} is no test of one connection", work.test),
+        Test::Objects | Test::Clients => bail!("the test '{}' does not use a single connection", work.test),
     }
 }
 
@@ -87,33 +89,23 @@ fn connect(address: SocketAddrV4, sockbuf: Option<u64>) -> anyhow::Result<TcpStr
     let connected = || {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         socket.set_tcp_nodelay(true)?;
-        tune(SockRef::from(&socket), sockbuf)?;
+        set_buffer_sizes(SockRef::from(&socket), sockbuf)?;
         socket.connect(&address.into())?;
         io::Result::Ok(socket.into())
     };
     connected().with_context(|| format!("cannot connect to {address}"))
 }
 
-/// Makes one call over an idle connection and returns the echoed bytes.
-pub(crate) fn echo(stream: &TcpStream, octets: &[u8]) -> io::Result<Vec<u8>> {
-    let client = Client { stream, incoming: RefCell::new(Incoming::new(stream)) };
-    let mut back = vec![0; octets.len()];
-    client.call(kind::ECHO, octets, &mut back)?;
-    Ok(back)
+/// Sends bytes over an idle connection and returns the echo.
+pub(crate) fn echo(stream: &TcpStream, bytes: &[u8]) -> io::Result<Vec<u8>> {
+    Client { stream, incoming: RefCell::new(Incoming::new(stream)) }.echo(bytes)
 }
 
-/// Runs one of several clients.
-fn one_of_many(
-    slot: ClientSlot,
-    address: SocketAddrV4,
-    sockbuf: Option<u64>,
-) -> anyhow::Result<Vec<Duration>> {
+/// Runs one of several simultaneous clients.
+fn run_slot(slot: ClientSlot, address: SocketAddrV4, sockbuf: Option<u64>) -> anyhow::Result<Vec<Duration>> {
     let stream = connect(address, sockbuf)?;
     let client = Client { stream: &stream, incoming: RefCell::new(Incoming::new(&stream)) };
-    let echo = |octets: Vec<u8>| {
-        let mut back = vec![0; octets.len()];
-        ready(client.call(kind::ECHO, &octets, &mut back).map(|()| back))
-    };
+    let echo = |bytes: Vec<u8>| ready(client.echo(&bytes));
     complete(slot.run(echo, || ready(client.call(kind::PING, &[], &mut []))))
 }
 
@@ -123,28 +115,34 @@ pub(super) struct Client<'s> {
 }
 
 impl Client<'_> {
-    /// Makes a two-way call whose reply fills `back` exactly.
-    pub(super) fn call(&self, kind: u32, payload: &[u8], back: &mut [u8]) -> io::Result<()> {
+    /// Makes a two-way call whose reply has the size of `result`.
+    pub(super) fn call(&self, kind: u32, payload: &[u8], result: &mut [u8]) -> io::Result<()> {
         let mut incoming = self.incoming.borrow_mut();
-        let len = self.ask(&mut incoming, kind, payload)?;
-        if len as usize != back.len() {
-            return Err(invalid(format!("a reply of {len} bytes where {} were expected", back.len())));
+        let len = self.request(&mut incoming, kind, payload)?;
+        if len as usize != result.len() {
+            return Err(invalid(format!("a reply of {len} bytes where {} were expected", result.len())));
         }
-        incoming.fill(back)
+        incoming.fill(result)
+    }
+
+    fn echo(&self, bytes: &[u8]) -> io::Result<Vec<u8>> {
+        let mut echoed = vec![0; bytes.len()];
+        self.call(kind::ECHO, bytes, &mut echoed)?;
+        Ok(echoed)
     }
 
     /// Makes a two-way call with a reply of any size.
     pub(super) fn query(&self, kind: u32) -> io::Result<Vec<u8>> {
         let mut incoming = self.incoming.borrow_mut();
-        let len = self.ask(&mut incoming, kind, &[])?;
-        incoming.fresh(len as usize)
+        let len = self.request(&mut incoming, kind, &[])?;
+        incoming.read_new_buffer(len as usize)
     }
 
-    /// Sends a request, and returns the length of the reply.
-    fn ask(&self, incoming: &mut Incoming<'_>, kind: u32, payload: &[u8]) -> io::Result<u32> {
+    /// Sends a request, and returns the length of the reply's payload.
+    fn request(&self, incoming: &mut Incoming<'_>, kind: u32, payload: &[u8]) -> io::Result<u32> {
         const ID: u32 = 1;
-        send(self.stream, &call(Header { kind, len: payload.len() as u32 }, ID), payload)?;
-        reply(incoming, kind, ID)
+        send(self.stream, &call_header(Header { kind, len: payload.len() as u32 }, ID), payload)?;
+        read_reply_header(incoming, kind, ID)
     }
 
     fn sync(&self) -> io::Result<u64> {
@@ -154,32 +152,32 @@ impl Client<'_> {
     }
 
     fn tally(&self) -> io::Result<Tally> {
-        let (mut counts, mut last, mut others) = ([0; 16], [0; 8], [0; 8]);
+        let mut counts = [0; 16];
         self.call(kind::TALLY, &[], &mut counts)?;
-        let (one, other) = counts.split_at(8);
-        last.copy_from_slice(one);
-        others.copy_from_slice(other);
-        Ok(Tally { last: u64::from_ne_bytes(last), others: u64::from_ne_bytes(others) })
+        let [last, others] = counts.as_chunks::<8>().0 else { return Ok(Tally::default()) };
+        Ok(Tally { last: u64::from_ne_bytes(*last), others: u64::from_ne_bytes(*others) })
     }
 
-    /// Keeps `depth` pings outstanding. With `batch`, requests are delayed while further replies are already
-    /// buffered, so that they are sent together.
+    /// Makes `calls` pings with `depth` of them outstanding, and returns the time. With `batch`, requests are
+    /// delayed while further replies are already buffered, so that they are sent together.
     fn pipeline(&self, depth: u32, calls: u32, batch: bool) -> io::Result<Duration> {
         let mut incoming = self.incoming.borrow_mut();
-        let ping = |id| call(Header { kind: kind::PING, len: 0 }, id);
-        let mut due = Vec::with_capacity(depth as usize * CALL);
+        let ping = |id| call_header(Header { kind: kind::PING, len: 0 }, id);
+        let mut due = Vec::with_capacity(depth as usize * CALL_HEADER_SIZE);
         let start = Instant::now();
         let mut sent = depth.min(calls);
         due.extend((0..sent).flat_map(ping));
         send(self.stream, &due, &[])?;
         due.clear();
         for done in 0..calls {
-            reply(&mut incoming, kind::PING, done)?;
+            read_reply_header(&mut incoming, kind::PING, done)?;
             if sent < calls {
                 due.extend_from_slice(&ping(sent));
                 sent += 1;
             }
-            if !due.is_empty() && (!batch || incoming.is_drained() || due.len() == depth as usize * CALL) {
+            if !due.is_empty()
+                && (!batch || incoming.is_drained() || due.len() == depth as usize * CALL_HEADER_SIZE)
+            {
                 send(self.stream, &due, &[])?;
                 due.clear();
             }
@@ -189,10 +187,10 @@ impl Client<'_> {
 }
 
 /// Reads the header of a reply and returns the length of its payload.
-fn reply(incoming: &mut Incoming<'_>, kind: u32, id: u32) -> io::Result<u32> {
-    let mut bytes = [0; CALL];
+fn read_reply_header(incoming: &mut Incoming<'_>, kind: u32, id: u32) -> io::Result<u32> {
+    let mut bytes = [0; CALL_HEADER_SIZE];
     incoming.fill(&mut bytes)?;
-    let (header, number) = bytes.split_at(HEADER);
+    let (header, number) = bytes.split_at(HEADER_SIZE);
     let len = header.get(4..).and_then(|l| l.try_into().ok()).map_or(0, u32::from_ne_bytes);
     if header.get(..4) != Some(&kind.to_ne_bytes()) || number != id.to_ne_bytes() {
         return Err(invalid(format!("a reply that does not belong to request {id} of kind {kind}")));

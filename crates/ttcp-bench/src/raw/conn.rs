@@ -10,14 +10,14 @@ use socket2::SockRef;
 use crate::work::MAX_SIZE;
 
 /// Size of a oneway header, bytes.
-pub(super) const HEADER: usize = 8;
+pub(super) const HEADER_SIZE: usize = 8;
 /// Size of a two-way header, bytes: a oneway header and the request id.
-pub(super) const CALL: usize = 12;
-/// Bytes read ahead at most.
-const STAGE: usize = 65_536;
-/// Minimum missing size at which the rest of a payload is read to its final place, with the following header.
-/// Below it, the read takes as many further messages as fit into the stage.
-const DIRECT: usize = 16_384;
+pub(super) const CALL_HEADER_SIZE: usize = 12;
+/// Maximum number of bytes read ahead.
+const READ_AHEAD_SIZE: usize = 65_536;
+/// If at least this many bytes of a payload are missing, a read takes only them and the following header. If
+/// fewer are missing, it also reads ahead as many further messages as fit into the buffer.
+const MIN_DIRECT_SIZE: usize = 16_384;
 
 /// Message kinds.
 pub(super) mod kind {
@@ -25,17 +25,19 @@ pub(super) mod kind {
     pub(crate) const SYNC: u32 = 1;
     pub(crate) const PING: u32 = 2;
     pub(crate) const ECHO: u32 = 3;
-    /// Messages of a series: its start, with the number of pattern bytes in each message; a call; a oneway; a
-    /// query for the arrivals.
+    /// Starts a series; the payload is the number of pattern bytes in each message.
     pub(crate) const BEGIN: u32 = 4;
+    /// A message of a series that is answered.
     pub(crate) const CALL: u32 = 5;
+    /// A message of a series that is not answered.
     pub(crate) const SEND: u32 = 6;
+    /// Queries which messages of a series have arrived.
     pub(crate) const ARRIVALS: u32 = 7;
-    /// Returns how often the last of some operations was called, and how often others were.
+    /// Queries how often the last operation of an interface was called, and how often its other operations.
     pub(crate) const TALLY: u32 = 8;
 
     /// Returns the kinds of the operations of an interface.
-    pub(crate) const fn wide(operations: u32, oneway: bool) -> std::ops::Range<u32> {
+    pub(crate) const fn operations(operations: u32, oneway: bool) -> std::ops::Range<u32> {
         match (operations > 100, oneway) {
             (false, false) => 100..200,
             (false, true) => 200..300,
@@ -44,7 +46,7 @@ pub(super) mod kind {
         }
     }
 
-    /// Returns whether such a message has neither request id nor reply.
+    /// Returns whether messages of that kind have neither request id nor reply.
     pub(crate) const fn is_oneway(kind: u32) -> bool {
         matches!(kind, ONEWAY | SEND | 200..300 | 2_000..3_000)
     }
@@ -59,23 +61,23 @@ pub(super) struct Header {
 }
 
 impl Header {
-    pub(super) fn to_bytes(self) -> [u8; HEADER] {
-        let mut out = [0; HEADER];
+    pub(super) fn to_bytes(self) -> [u8; HEADER_SIZE] {
+        let mut out = [0; HEADER_SIZE];
         let (kind, len) = out.split_at_mut(4);
         kind.copy_from_slice(&self.kind.to_ne_bytes());
         len.copy_from_slice(&self.len.to_ne_bytes());
         out
     }
 
-    fn from_bytes([k0, k1, k2, k3, l0, l1, l2, l3]: [u8; HEADER]) -> Header {
+    fn from_bytes([k0, k1, k2, k3, l0, l1, l2, l3]: [u8; HEADER_SIZE]) -> Header {
         Header { kind: u32::from_ne_bytes([k0, k1, k2, k3]), len: u32::from_ne_bytes([l0, l1, l2, l3]) }
     }
 }
 
-/// The header of a two-way message.
-pub(super) fn call(header: Header, id: u32) -> [u8; CALL] {
-    let mut out = [0; CALL];
-    let (head, tail) = out.split_at_mut(HEADER);
+/// Returns the header of a two-way message.
+pub(super) fn call_header(header: Header, id: u32) -> [u8; CALL_HEADER_SIZE] {
+    let mut out = [0; CALL_HEADER_SIZE];
+    let (head, tail) = out.split_at_mut(HEADER_SIZE);
     head.copy_from_slice(&header.to_bytes());
     tail.copy_from_slice(&id.to_ne_bytes());
     out
@@ -85,24 +87,24 @@ pub(super) fn call(header: Header, id: u32) -> [u8; CALL] {
 #[derive(Debug)]
 pub(super) struct Incoming<'s> {
     stream: &'s TcpStream,
-    stage: Box<[u8]>,
-    /// The unread part of `stage`.
-    ahead: std::ops::Range<usize>,
+    read_ahead: Box<[u8]>,
+    /// The part of `read_ahead` that is not consumed yet.
+    unread: std::ops::Range<usize>,
 }
 
 impl<'s> Incoming<'s> {
     pub(super) fn new(stream: &'s TcpStream) -> Self {
-        Incoming { stream, stage: vec![0; STAGE].into_boxed_slice(), ahead: 0..0 }
+        Incoming { stream, read_ahead: vec![0; READ_AHEAD_SIZE].into_boxed_slice(), unread: 0..0 }
     }
 
-    /// Returns whether nothing was read ahead.
+    /// Returns whether all bytes that were read ahead are consumed.
     pub(super) fn is_drained(&self) -> bool {
-        self.ahead.is_empty()
+        self.unread.is_empty()
     }
 
-    /// Returns the next header, or `None` if the stream ends between two messages.
+    /// Returns the next header, or `None` at the end of the stream.
     pub(super) fn header(&mut self) -> io::Result<Option<Header>> {
-        let mut bytes = [0; HEADER];
+        let mut bytes = [0; HEADER_SIZE];
         match self.fill(&mut bytes) {
             Ok(()) => {}
             Err(e) if e.kind() == ErrorKind::UnexpectedEof => return Ok(None),
@@ -110,7 +112,8 @@ impl<'s> Incoming<'s> {
         }
         let header = Header::from_bytes(bytes);
         if u64::from(header.len) > MAX_SIZE {
-            return Err(io::Error::new(ErrorKind::InvalidData, format!("a payload of {} bytes", header.len)));
+            let reason = format!("a payload of {} bytes is larger than {MAX_SIZE}", header.len);
+            return Err(io::Error::new(ErrorKind::InvalidData, reason));
         }
         Ok(Some(header))
     }
@@ -122,23 +125,23 @@ impl<'s> Incoming<'s> {
         Ok(u32::from_ne_bytes(bytes))
     }
 
-    /// Reads exactly `into.len()` bytes to their final place.
-    pub(super) fn fill(&mut self, into: &mut [u8]) -> io::Result<()> {
-        let staged = self.staged(into.len());
-        let (front, mut rest) = into.split_at_mut(staged.len());
-        front.copy_from_slice(staged);
+    /// Reads exactly `target.len()` bytes into `target`.
+    pub(super) fn fill(&mut self, target: &mut [u8]) -> io::Result<()> {
+        let unread = self.take_unread(target.len());
+        let (front, mut rest) = target.split_at_mut(unread.len());
+        front.copy_from_slice(unread);
         while !rest.is_empty() {
-            let wanted = rest.len();
-            let ahead =
-                self.stage.get_mut(..if wanted >= DIRECT { HEADER } else { STAGE }).unwrap_or_default();
+            let missing = rest.len();
+            let ahead_size = if missing >= MIN_DIRECT_SIZE { HEADER_SIZE } else { READ_AHEAD_SIZE };
+            let ahead = self.read_ahead.get_mut(..ahead_size).unwrap_or_default();
             let got = match self.stream.read_vectored(&mut [IoSliceMut::new(rest), IoSliceMut::new(ahead)]) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(got) => got,
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
                 Err(e) => return Err(e),
             };
-            if let Some(more) = got.checked_sub(wanted) {
-                self.ahead = 0..more;
+            if let Some(more) = got.checked_sub(missing) {
+                self.unread = 0..more;
                 return Ok(());
             }
             rest = rest.split_at_mut(got).1;
@@ -149,16 +152,15 @@ impl<'s> Incoming<'s> {
     /// Reads the next `len` bytes into a new buffer.
     ///
     /// The buffer has space for one header after the payload. Therefore a plain `read` into its uninitialised
-    /// memory has the effect of a `readv` into payload and header: one system call a message, and no byte is
-    /// written twice.
-    pub(super) fn fresh(&mut self, len: usize) -> io::Result<Vec<u8>> {
+    /// memory receives payload and next header: one system call a message, and no byte is written twice.
+    pub(super) fn read_new_buffer(&mut self, len: usize) -> io::Result<Vec<u8>> {
         let mut out = Vec::new();
         if len == 0 {
             return Ok(out);
         }
-        out.try_reserve_exact(len + HEADER).map_err(|_| ErrorKind::OutOfMemory)?;
-        out.extend_from_slice(self.staged(len));
-        while len - out.len() >= DIRECT {
+        out.try_reserve_exact(len + HEADER_SIZE).map_err(|_| ErrorKind::OutOfMemory)?;
+        out.extend_from_slice(self.take_unread(len));
+        while len - out.len() >= MIN_DIRECT_SIZE {
             match rustix::io::read(self.stream, spare_capacity(&mut out)) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(_) => {}
@@ -166,32 +168,32 @@ impl<'s> Incoming<'s> {
                 Err(e) => return Err(e.into()),
             }
             if out.len() >= len {
-                self.keep(out.get(len..).unwrap_or_default());
+                self.store_unread(out.get(len..).unwrap_or_default());
                 out.truncate(len);
                 return Ok(out);
             }
         }
-        let have = out.len();
+        let received = out.len();
         out.resize(len, 0);
-        if let Some(rest) = out.get_mut(have..) {
+        if let Some(rest) = out.get_mut(received..) {
             self.fill(rest)?;
         }
         Ok(out)
     }
 
     /// Takes up to `len` bytes from those read ahead.
-    fn staged(&mut self, len: usize) -> &[u8] {
-        let start = self.ahead.start;
-        self.ahead.start += len.min(self.ahead.len());
-        self.stage.get(start..self.ahead.start).unwrap_or_default()
+    fn take_unread(&mut self, len: usize) -> &[u8] {
+        let start = self.unread.start;
+        self.unread.start += len.min(self.unread.len());
+        self.read_ahead.get(start..self.unread.start).unwrap_or_default()
     }
 
-    /// Stores `bytes`, at most a full stage, as read ahead.
+    /// Stores `bytes` as read ahead, at most [`READ_AHEAD_SIZE`].
     #[inline]
-    fn keep(&mut self, bytes: &[u8]) {
-        if let Some(stage) = self.stage.get_mut(..bytes.len()) {
-            stage.copy_from_slice(bytes);
-            self.ahead = 0..bytes.len();
+    fn store_unread(&mut self, bytes: &[u8]) {
+        if let Some(target) = self.read_ahead.get_mut(..bytes.len()) {
+            target.copy_from_slice(bytes);
+            self.unread = 0..bytes.len();
         }
     }
 }
@@ -214,7 +216,7 @@ pub(super) fn send(mut stream: &TcpStream, header: &[u8], payload: &[u8]) -> io:
 }
 
 /// Sets both socket buffers to `sockbuf` bytes, if given.
-pub(super) fn tune(socket: SockRef<'_>, sockbuf: Option<u64>) -> io::Result<()> {
+pub(super) fn set_buffer_sizes(socket: SockRef<'_>, sockbuf: Option<u64>) -> io::Result<()> {
     if let Some(bytes) = sockbuf {
         let bytes = usize::try_from(bytes).map_err(|_| ErrorKind::InvalidInput)?;
         socket.set_send_buffer_size(bytes)?;
@@ -243,28 +245,14 @@ mod tests {
 
     #[test]
     fn messages_of_all_sizes_arrive_whole_and_in_order() {
-        let sizes = [
-            0,
-            1,
-            7,
-            8,
-            9,
-            16_383,
-            16_384,
-            16_385,
-            3,
-            65_535,
-            65_536,
-            65_537,
-            100_000,
-            1 << 20,
-            5,
-            0,
-            70_000,
-        ];
+        let sizes: Vec<usize> = "0 1 7 8 9 16383 16384 16385 3 65535 65536 65537 100000 1048576 5 0 70000"
+            .split(' ')
+            .map(|size| size.parse().unwrap())
+            .collect();
+        let sent_sizes = sizes.clone();
         let (tx, rx) = pair();
         let sender = thread::spawn(move || {
-            for &len in sizes.iter().cycle().take(200) {
+            for &len in sent_sizes.iter().cycle().take(200) {
                 let header = Header { kind: kind::ONEWAY, len: len as u32 };
                 send(&tx, &header.to_bytes(), &payload(len)).unwrap();
             }
@@ -278,7 +266,7 @@ mod tests {
                 conn.fill(&mut buffer).unwrap();
                 assert!(buffer == payload(len), "message {i}");
             } else {
-                assert!(conn.fresh(len).unwrap() == payload(len), "message {i}");
+                assert!(conn.read_new_buffer(len).unwrap() == payload(len), "message {i}");
             }
         }
         sender.join().unwrap();
@@ -286,13 +274,13 @@ mod tests {
     }
 
     #[test]
-    fn a_message_in_small_pieces_is_put_together() {
+    fn a_message_that_arrives_in_small_parts_is_reassembled() {
         let (mut tx, rx) = pair();
         tx.set_nodelay(true).unwrap();
         let sender = thread::spawn(move || {
             let mut bytes = Header { kind: kind::ONEWAY, len: 40_000 }.to_bytes().to_vec();
             bytes.extend(payload(40_000));
-            bytes.extend(call(Header { kind: kind::PING, len: 0 }, 9));
+            bytes.extend(call_header(Header { kind: kind::PING, len: 0 }, 9));
             let mut sizes = [1, 2, 4, 3, 20_000, 19_997, 5, 10].into_iter();
             let mut rest = &bytes[..];
             while !rest.is_empty() {
@@ -304,7 +292,7 @@ mod tests {
         });
         let mut conn = Incoming::new(&rx);
         assert_eq!(conn.header().unwrap().unwrap().len, 40_000);
-        assert!(conn.fresh(40_000).unwrap() == payload(40_000));
+        assert!(conn.read_new_buffer(40_000).unwrap() == payload(40_000));
         assert_eq!(conn.header().unwrap().unwrap().kind, kind::PING);
         assert_eq!(conn.id().unwrap(), 9);
         assert!(conn.is_drained());
@@ -312,14 +300,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_message_is_an_error_and_a_huge_one_too() {
+    fn truncated_and_oversized_messages_are_errors() {
         for cut in [100, 20_000] {
             let (tx, rx) = pair();
             send(&tx, &Header { kind: kind::ONEWAY, len: 40_000 }.to_bytes(), &payload(cut)).unwrap();
             drop(tx);
             let mut conn = Incoming::new(&rx);
             let len = conn.header().unwrap().unwrap().len;
-            assert_eq!(conn.fresh(len as usize).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+            assert_eq!(conn.read_new_buffer(len as usize).unwrap_err().kind(), ErrorKind::UnexpectedEof);
         }
         let (tx, rx) = pair();
         send(&tx, &Header { kind: kind::ONEWAY, len: u32::MAX }.to_bytes(), &[]).unwrap();

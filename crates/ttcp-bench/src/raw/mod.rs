@@ -1,9 +1,9 @@
-//! The baseline: blocking sockets and nothing else, the minimal work of any middleware over TCP.
+//! The baseline: plain blocking sockets, which do the minimal work of any middleware over TCP.
 //!
 //! A oneway message is an 8-byte header (kind, payload length) and its payload. A two-way message has a
-//! 4-byte request id between the two. Its reply has the id too, and its header repeats the kind. All words
-//! are in host byte order: nothing is converted. Each message is sent by one `writev`; each payload is
-//! received into a buffer of its own.
+//! 4-byte request id between header and payload. Its reply has the same kind and request id. All numbers are
+//! in host byte order: nothing is converted. Each message is sent by one `writev`; each payload is received
+//! into a buffer of its own.
 
 mod client;
 mod conn;
@@ -36,15 +36,15 @@ pub struct RawServerArgs {
     /// Socket buffer sizes, both directions (default: the kernel's autotuning)
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub sockbuf: Option<u64>,
-    /// Hold replies to pings back while more requests are already read in
+    /// Delay replies to pings while further requests are already buffered, and send them by one write
     #[arg(long)]
     pub batch: bool,
-    /// Compare each byte with the one that clients send, and end at the first difference
+    /// Compare each received byte with the test pattern, and exit at the first difference
     #[arg(long)]
     pub check: bool,
     /// Common options.
     #[command(flatten)]
-    pub lifeline: ParentWatchArgs,
+    pub parent_watch: ParentWatchArgs,
 }
 
 /// Options of `ttcp raw-client`.
@@ -59,7 +59,7 @@ pub struct RawClientArgs {
     /// TCP port of the server
     #[arg(long, default_value_t = DEFAULT_PORT)]
     pub port: u16,
-    /// Send requests that become due at once by one write (pipeline)
+    /// Send requests by one write while further replies are already buffered (pipeline)
     #[arg(long)]
     pub batch: bool,
 }

@@ -1,8 +1,9 @@
-//! The series of the baseline: both sides of it.
+//! The test `series` over plain sockets: the client's side and the server's side.
 //!
 //! A message's payload is its sending time (8 bytes), its number (4), the number of pattern bytes (4), and
-//! the pattern bytes. A call is answered with its arrival time (8). The arrivals are a count of messages with
-//! wrong contents (4), 4 bytes of padding, and 24 bytes for each message: sent, arrived, number, padding.
+//! the pattern bytes. The reply to `CALL` is the arrival time (8). The reply to `ARRIVALS` is the number of
+//! messages with wrong contents (4), 4 bytes of padding, and 24 bytes for each message: sending time, arrival
+//! time, number, padding.
 
 use std::cell::RefCell;
 use std::future::{Future, ready};
@@ -11,46 +12,42 @@ use std::io;
 use anyhow::ensure;
 
 use super::client::{Client, invalid};
-use super::conn::{HEADER, Header, kind, send};
-use crate::series::{self, Arrival, ArrivalLog, Arrivals, Calls, now};
+use super::conn::{HEADER_SIZE, Header, kind, send};
+use crate::series::{self, Arrival, ArrivalLog, Arrivals, SeriesCalls, now};
 use crate::test_loops::pattern;
 use crate::work::{CallMode, MessageKind, SeriesOptions};
 
-/// Size of the fields before the pattern bytes of a message.
-const HEAD: usize = 16;
-/// Size of an arrival, bytes.
-const ARRIVAL: usize = 24;
+/// Size of the fields before the pattern bytes of a payload.
+const PAYLOAD_HEAD_SIZE: usize = 16;
+/// Size of a message's entry in the reply to `ARRIVALS`.
+const ARRIVAL_SIZE: usize = 24;
 
 /// The client's side.
 pub(super) struct Series<'c, 's> {
     client: &'c Client<'s>,
     mode: CallMode,
-    /// The message, whose head changes each time.
+    /// The payload of every message; only its time and number change.
     payload: RefCell<Vec<u8>>,
 }
 
 impl<'c, 's> Series<'c, 's> {
-    /// Returns the client's side. Sockets only send bytes.
-    ///
     /// # Errors
-    /// Another kind is requested.
+    /// `options.kind` is not `Octets`: plain sockets send only bytes.
     pub(super) fn new(client: &'c Client<'s>, options: SeriesOptions) -> anyhow::Result<Series<'c, 's>> {
         ensure!(options.kind == MessageKind::Octets, "sockets take --kind octets, not {}", options.kind);
-        let octets = options.elements();
-        let mut payload = vec![0; HEAD];
-        payload.extend((0..octets as usize).map(pattern));
-        put(&mut payload, 12, &octets.to_ne_bytes());
+        let len = options.elements();
+        let mut payload = vec![0; PAYLOAD_HEAD_SIZE];
+        payload.extend((0..len as usize).map(pattern));
+        put(&mut payload, 12, &len.to_ne_bytes());
         Ok(Series { client, mode: options.mode, payload: RefCell::new(payload) })
     }
-}
 
-impl Series<'_, '_> {
     fn message(&self, sent: u64, number: u32) -> io::Result<Option<u64>> {
         let mut payload = self.payload.borrow_mut();
         put(&mut payload, 0, &sent.to_ne_bytes());
         put(&mut payload, 8, &number.to_ne_bytes());
         if self.mode == CallMode::Oneway {
-            let header: [u8; HEADER] = Header { kind: kind::SEND, len: payload.len() as u32 }.to_bytes();
+            let header: [u8; HEADER_SIZE] = Header { kind: kind::SEND, len: payload.len() as u32 }.to_bytes();
             send(self.client.stream, &header, &payload)?;
             return Ok(None);
         }
@@ -62,16 +59,20 @@ impl Series<'_, '_> {
     fn arrivals(&self) -> io::Result<Arrivals> {
         let reply = self.client.query(kind::ARRIVALS)?;
         let (head, rest) = reply.split_at_checked(8).ok_or_else(|| invalid("a short reply".to_owned()))?;
-        let arrival = |one: &[u8]| {
-            Some(Arrival { sent: long(one, 0)?, arrived: long(one, 8)?, number: word(one, 16)? })
+        let arrival = |entry: &[u8]| {
+            Some(Arrival {
+                sent: read_u64(entry, 0)?,
+                arrived: read_u64(entry, 8)?,
+                number: read_u32(entry, 16)?,
+            })
         };
-        let all = rest.chunks(ARRIVAL).filter_map(arrival).collect();
-        Ok(Arrivals { all, bad: word(head, 0).unwrap_or_default() })
+        let all = rest.chunks(ARRIVAL_SIZE).filter_map(arrival).collect();
+        Ok(Arrivals { all, wrong_count: read_u32(head, 0).unwrap_or_default() })
     }
 }
 
 // All operations block, so the futures are ready from the start.
-impl Calls for Series<'_, '_> {
+impl SeriesCalls for Series<'_, '_> {
     fn begin(&self, elements: u32) -> impl Future<Output = anyhow::Result<()>> + Send {
         ready(self.client.call(kind::BEGIN, &elements.to_ne_bytes(), &mut []).map_err(Into::into))
     }
@@ -90,32 +91,34 @@ impl Calls for Series<'_, '_> {
     }
 }
 
-/// Records a received message.
-pub(super) fn note(notes: &mut ArrivalLog, payload: &[u8]) -> io::Result<u64> {
+/// Records a received message. Returns its arrival time.
+pub(super) fn record_message(log: &mut ArrivalLog, payload: &[u8]) -> io::Result<u64> {
     let arrived = now();
-    let head = (long(payload, 0), word(payload, 8), word(payload, 12), payload.get(HEAD..));
-    let (Some(sent), Some(number), Some(length), Some(octets)) = head else {
-        return Err(invalid(format!("a message of {} bytes", payload.len())));
+    let head =
+        (read_u64(payload, 0), read_u32(payload, 8), read_u32(payload, 12), payload.get(PAYLOAD_HEAD_SIZE..));
+    let (Some(sent), Some(number), Some(len), Some(contents)) = head else {
+        return Err(invalid(format!("a series message of {} bytes is too short", payload.len())));
     };
-    notes.record(Arrival { sent, arrived, number }, |elements| {
-        let as_sent = || octets.iter().enumerate().all(|(i, octet)| *octet == pattern(i));
-        length as usize == elements && octets.len() == elements && as_sent()
+    log.record(Arrival { sent, arrived, number }, |elements| {
+        let is_pattern = || contents.iter().enumerate().all(|(i, byte)| *byte == pattern(i));
+        len as usize == elements && contents.len() == elements && is_pattern()
     });
     Ok(arrived)
 }
 
-/// Returns the reply to a request of a series.
-pub(super) fn reply(kind: u32, notes: &mut ArrivalLog, payload: &[u8]) -> io::Result<Vec<u8>> {
+/// Returns the reply to a `CALL`, `BEGIN` or `ARRIVALS`.
+pub(super) fn reply(kind: u32, log: &mut ArrivalLog, payload: &[u8]) -> io::Result<Vec<u8>> {
     match kind {
-        kind::CALL => Ok(note(notes, payload)?.to_ne_bytes().to_vec()),
+        kind::CALL => Ok(record_message(log, payload)?.to_ne_bytes().to_vec()),
         kind::BEGIN => {
-            notes.begin(word(payload, 0).ok_or_else(|| invalid("a beginning of nothing".to_owned()))?);
+            let elements = read_u32(payload, 0);
+            log.begin(elements.ok_or_else(|| invalid("BEGIN without the number of elements".to_owned()))?);
             Ok(Vec::new())
         }
         _ => {
-            let Arrivals { all, bad } = notes.arrivals();
-            let mut reply = Vec::with_capacity(8 + all.len() * ARRIVAL);
-            reply.extend(bad.to_ne_bytes());
+            let Arrivals { all, wrong_count } = log.arrivals();
+            let mut reply = Vec::with_capacity(8 + all.len() * ARRIVAL_SIZE);
+            reply.extend(wrong_count.to_ne_bytes());
             reply.extend([0; 4]);
             for arrival in all {
                 reply.extend(arrival.sent.to_ne_bytes());
@@ -129,16 +132,16 @@ pub(super) fn reply(kind: u32, notes: &mut ArrivalLog, payload: &[u8]) -> io::Re
 }
 
 fn put(payload: &mut [u8], at: usize, bytes: &[u8]) {
-    if let Some(place) = payload.get_mut(at..at + bytes.len()) {
-        place.copy_from_slice(bytes);
+    if let Some(target) = payload.get_mut(at..at + bytes.len()) {
+        target.copy_from_slice(bytes);
     }
 }
 
-fn long(bytes: &[u8], at: usize) -> Option<u64> {
+fn read_u64(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
+fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
@@ -147,20 +150,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_contents_are_seen_and_short_messages_refused() {
-        let message = |octets: &[u8]| {
+    fn wrong_contents_are_counted_and_short_messages_refused() {
+        let message = |contents: &[u8]| {
             let mut payload = vec![7; 12];
-            payload.extend((octets.len() as u32).to_ne_bytes());
-            payload.extend(octets);
+            payload.extend((contents.len() as u32).to_ne_bytes());
+            payload.extend(contents);
             payload
         };
-        let mut notes = ArrivalLog::default();
-        assert!(reply(kind::BEGIN, &mut notes, &3u32.to_ne_bytes()).unwrap().is_empty());
-        for octets in [&b"abc"[..], b"abd", b"abcd"] {
-            note(&mut notes, &message(octets)).unwrap();
+        let mut log = ArrivalLog::default();
+        assert!(reply(kind::BEGIN, &mut log, &3u32.to_ne_bytes()).unwrap().is_empty());
+        for contents in [&b"abc"[..], b"abd", b"abcd"] {
+            record_message(&mut log, &message(contents)).unwrap();
         }
-        let told = reply(kind::ARRIVALS, &mut notes, &[]).unwrap();
-        assert_eq!((told.len(), word(&told, 0)), (8 + 3 * ARRIVAL, Some(2)));
-        assert!(note(&mut notes, &[0; 15]).is_err() && reply(kind::BEGIN, &mut notes, &[]).is_err());
+        let arrivals = reply(kind::ARRIVALS, &mut log, &[]).unwrap();
+        assert_eq!((arrivals.len(), read_u32(&arrivals, 0)), (8 + 3 * ARRIVAL_SIZE, Some(2)));
+        assert!(record_message(&mut log, &[0; 15]).is_err() && reply(kind::BEGIN, &mut log, &[]).is_err());
     }
 }

@@ -8,11 +8,11 @@ const MAX_RECORDED: usize = 1 << 16;
 /// A received message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Arrival {
-    /// Its sending time, as it states.
+    /// The sending time that it contains.
     pub(crate) sent: u64,
-    /// When the server had it.
+    /// When the server had received and decoded it.
     pub(crate) arrived: u64,
-    /// Its number, as it states.
+    /// The number that it contains.
     pub(crate) number: u32,
 }
 
@@ -21,13 +21,14 @@ pub(crate) struct Arrival {
 pub(crate) struct Arrivals {
     /// The messages in the order of arrival.
     pub(crate) all: Vec<Arrival>,
-    /// How many differed from the pattern.
-    pub(crate) bad: u32,
+    /// How many messages differed from the pattern.
+    pub(crate) wrong_count: u32,
 }
 
 /// The record of a server.
 #[derive(Debug, Default)]
 pub(crate) struct ArrivalLog {
+    /// Number of elements that each message must have; 0: contents are not checked.
     elements: u32,
     arrivals: Arrivals,
 }
@@ -37,19 +38,20 @@ impl ArrivalLog {
     /// contents).
     pub(crate) fn begin(&mut self, elements: u32) {
         self.elements = elements;
-        self.arrivals.bad = 0;
+        self.arrivals.wrong_count = 0;
         self.arrivals.all.clear();
         // Avoids allocations while times are taken.
         self.arrivals.all.reserve(crate::work::MAX_MESSAGES as usize);
     }
 
-    /// Records a message; `right` checks whether it has that many elements of the pattern.
-    pub(crate) fn record(&mut self, arrival: Arrival, right: impl FnOnce(usize) -> bool) {
+    /// Records a message. `is_right` gets the number of elements, and returns whether the message consists of
+    /// that many elements of the pattern.
+    pub(crate) fn record(&mut self, arrival: Arrival, is_right: impl FnOnce(usize) -> bool) {
         if self.arrivals.all.len() < MAX_RECORDED {
             self.arrivals.all.push(arrival);
         }
-        if self.elements > 0 && !right(self.elements as usize) {
-            self.arrivals.bad += 1;
+        if self.elements > 0 && !is_right(self.elements as usize) {
+            self.arrivals.wrong_count += 1;
         }
     }
 
@@ -64,15 +66,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contents_are_looked_at_where_that_is_wanted() {
+    fn contents_are_checked_unless_zero_elements_are_configured() {
         let mut log = ArrivalLog::default();
         let arrival = |number| Arrival { sent: 1, arrived: 2, number };
         log.begin(8);
         log.record(arrival(0), |elements| elements == 8);
         log.record(arrival(1), |elements| elements == 9);
-        assert_eq!(log.arrivals(), Arrivals { all: vec![arrival(0), arrival(1)], bad: 1 });
+        assert_eq!(log.arrivals(), Arrivals { all: vec![arrival(0), arrival(1)], wrong_count: 1 });
         log.begin(0);
         log.record(arrival(0), |_| false);
-        assert_eq!(log.arrivals(), Arrivals { all: vec![arrival(0)], bad: 0 });
+        assert_eq!(log.arrivals(), Arrivals { all: vec![arrival(0)], wrong_count: 0 });
     }
 }

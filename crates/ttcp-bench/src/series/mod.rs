@@ -1,8 +1,8 @@
-//! The test `series`: messages of one kind and size, one in each frame, each recorded individually.
+//! The test `series`: messages of one kind and size, one in each time frame, each recorded individually.
 //!
 //! A message has 16 bytes (sending time, number, length of the rest) and units of 32 bytes. It is a call with
-//! a short reply, or a oneway. The server records when it had the message as values of its language, by the
-//! clock of this machine. Therefore both sides must run on the same machine.
+//! a short reply, or a oneway. The server records the time at which it has decoded the message. Both sides
+//! must run on the same machine, because they must use the same clock.
 
 mod arrival_log;
 
@@ -16,10 +16,10 @@ use crate::work::{CallMode, MessageKind, Test, Work};
 
 pub(crate) use arrival_log::{Arrival, ArrivalLog, Arrivals};
 
-/// Uncounted first messages, whose contents the server checks.
+/// Number of uncounted first messages, whose contents the server checks.
 const CHECKED_MESSAGES: u32 = 3;
-/// Timeout for the server to report all messages, nanoseconds.
-const STALLED: u64 = 10_000_000_000;
+/// Time within which the server must report all messages, nanoseconds.
+const REPORT_TIMEOUT_NS: u64 = 10_000_000_000;
 
 /// Result of `series`. Times in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -30,7 +30,7 @@ pub struct SeriesLine {
     pub test: Test,
     /// The contents of the messages.
     pub kind: MessageKind,
-    /// Whether they were calls or oneways.
+    /// Whether the messages were calls or oneways.
     pub mode: CallMode,
     /// Units of 32 bytes in each message.
     pub units: u32,
@@ -48,22 +48,22 @@ pub struct SeriesLine {
     pub mean_us: f64,
     /// The start of each message, from the start of the first frame.
     pub start_ns: Vec<u64>,
-    /// The time of each message at the client.
+    /// For how long the client was occupied with each message.
     pub time_ns: Vec<u64>,
-    /// From the start of each message until the server had it.
+    /// From the start of each message until the server had decoded it.
     pub latency_ns: Vec<u64>,
 }
 
-/// The calls of a peer, for one kind and one mode.
-pub(crate) trait Calls {
-    /// Makes the server discard its record, and check for `elements` elements of the pattern in each message;
-    /// 0: no check.
+/// The calls of a peer's client, for one kind and one mode of messages.
+pub(crate) trait SeriesCalls {
+    /// Makes the server discard its record, and expect `elements` elements of the pattern in each message (0:
+    /// any contents).
     fn begin(&self, elements: u32) -> impl Future<Output = anyhow::Result<()>> + Send;
-    /// Sends a message. Returns when the server had it, if it is answered.
+    /// Sends a message. Returns the arrival time if the message is answered.
     fn message(&self, sent: u64, number: u32) -> impl Future<Output = anyhow::Result<Option<u64>>> + Send;
     /// Returns the record since [`begin`](Self::begin).
     fn arrivals(&self) -> impl Future<Output = anyhow::Result<Arrivals>> + Send;
-    /// Waits until that time.
+    /// Waits until that time on the clock of [`now`].
     fn wait(&self, until: u64) -> impl Future<Output = ()> + Send;
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn now() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Sleeps until that time, and blocks the thread.
+/// Blocks the thread until that time on the clock of [`now`].
 pub(crate) fn sleep_until(until: u64) {
     std::thread::sleep(std::time::Duration::from_nanos(until.saturating_sub(now())));
 }
@@ -82,7 +82,7 @@ pub(crate) fn sleep_until(until: u64) {
 ///
 /// # Errors
 /// A call fails; contents, numbers or times differ from what was sent.
-pub(crate) async fn run(peer: &str, work: &Work, calls: &impl Calls) -> anyhow::Result<SeriesLine> {
+pub(crate) async fn run(peer: &str, work: &Work, calls: &impl SeriesCalls) -> anyhow::Result<SeriesLine> {
     let options = work.series;
     calls.begin(options.elements()).await?;
     let mut sent = Vec::new();
@@ -93,9 +93,9 @@ pub(crate) async fn run(peer: &str, work: &Work, calls: &impl Calls) -> anyhow::
     }
     let arrivals = confirm(calls, &sent).await?;
     ensure!(
-        arrivals.bad == 0,
-        "{} of {CHECKED_MESSAGES} messages came with other contents than they left",
-        arrivals.bad
+        arrivals.wrong_count == 0,
+        "{} of {CHECKED_MESSAGES} messages arrived with other contents than were sent",
+        arrivals.wrong_count
     );
 
     calls.begin(0).await?;
@@ -141,11 +141,11 @@ struct SentMessage {
 
 /// Queries the server's record until it has as many messages as were sent. Returns it in the order of the
 /// numbers, after checking that it has each message once and unchanged.
-async fn confirm(calls: &impl Calls, sent: &[SentMessage]) -> anyhow::Result<Arrivals> {
+async fn confirm(calls: &impl SeriesCalls, sent: &[SentMessage]) -> anyhow::Result<Arrivals> {
     let begun = now();
     let mut arrivals = calls.arrivals().await?;
     // Servers with several threads may answer before they have handled the last oneways.
-    while arrivals.all.len() < sent.len() && now() - begun < STALLED {
+    while arrivals.all.len() < sent.len() && now() - begun < REPORT_TIMEOUT_NS {
         calls.wait(now() + 1_000_000).await;
         arrivals = calls.arrivals().await?;
     }
@@ -158,32 +158,34 @@ async fn confirm(calls: &impl Calls, sent: &[SentMessage]) -> anyhow::Result<Arr
     arrivals.all.sort_by_key(|arrival| arrival.number);
     for ((arrival, message), number) in arrivals.all.iter().zip(sent).zip(0..) {
         let same = arrival.number == number && arrival.sent == message.at;
-        ensure!(same, "message {number}, sent at {}, came as {arrival:?}", message.at);
+        ensure!(same, "message {number}, sent at {}, arrived as {arrival:?}", message.at);
         arrival
             .arrived
             .checked_sub(arrival.sent)
-            .context("a message arrived before it was sent: the server has another clock")?;
+            .context("a message arrived before it was sent: client and server use different clocks")?;
         if let Some(arrived) = message.arrived {
             ensure!(
                 arrived == arrival.arrived,
                 "message {number} was answered with {arrived}, not {arrival:?}"
             );
-            let late = arrived - message.at > message.time;
-            ensure!(!late, "message {number} arrived after it was answered: the server has another clock");
+            ensure!(
+                arrived - message.at <= message.time,
+                "message {number} arrived after it was answered: client and server use different clocks"
+            );
         }
     }
     Ok(arrivals)
 }
 
-/// Waits within a tokio runtime. Its timer has a resolution of a millisecond, so the thread sleeps for the
-/// last part.
+/// Waits within a tokio runtime. The runtime's timer has a resolution of a millisecond. Therefore the thread
+/// itself sleeps for the last part.
 pub(crate) fn wait_in_tokio(until: u64) -> impl Future<Output = ()> {
-    const STEPS: u64 = 2_000_000;
+    const LAST_PART_NS: u64 = 2_000_000;
     let left = until.saturating_sub(now());
     async move {
-        // Always uses the timer if there is time, so that the ORB can finish its pending work.
-        let through_timer = if left > STEPS { left - STEPS } else { left };
-        tokio::time::sleep(std::time::Duration::from_nanos(through_timer)).await;
+        // A short wait uses the timer too, so that the ORB can finish its pending work.
+        let timer_part = if left > LAST_PART_NS { left - LAST_PART_NS } else { left };
+        tokio::time::sleep(std::time::Duration::from_nanos(timer_part)).await;
         sleep_until(until);
     }
 }
@@ -193,33 +195,24 @@ mod tests {
     use std::cell::{Cell, RefCell};
     use std::future::ready;
 
-    use clap::{Parser, ValueEnum};
+    use clap::ValueEnum;
 
     use super::*;
     use crate::blocking::complete;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        work: Work,
-    }
-
-    fn work(line: &str) -> Work {
-        Line::try_parse_from(["x"].into_iter().chain(line.split(' '))).unwrap().work
-    }
+    use crate::work::parse_work as work;
 
     /// A server in memory with injected faults.
     #[derive(Default)]
-    struct Fake {
+    struct FakeServer {
         log: RefCell<ArrivalLog>,
         oneway: bool,
-        twice: bool,
-        corrupt: bool,
-        ahead: bool,
-        asked: Cell<u32>,
+        records_twice: bool,
+        is_corrupt: bool,
+        clock_is_late: bool,
+        queries: Cell<u32>,
     }
 
-    impl Calls for Fake {
+    impl SeriesCalls for FakeServer {
         fn begin(&self, elements: u32) -> impl Future<Output = anyhow::Result<()>> + Send {
             self.log.borrow_mut().begin(elements);
             ready(Ok(()))
@@ -230,18 +223,18 @@ mod tests {
             sent: u64,
             number: u32,
         ) -> impl Future<Output = anyhow::Result<Option<u64>>> + Send {
-            let arrived = if self.ahead { sent - 1 } else { now() };
-            for _ in 0..=u32::from(self.twice) {
-                let right = |elements| elements == 32 && !self.corrupt;
-                self.log.borrow_mut().record(Arrival { sent, arrived, number }, right);
+            let arrived = if self.clock_is_late { sent - 1 } else { now() };
+            for _ in 0..=u32::from(self.records_twice) {
+                let is_right = |elements| elements == 32 && !self.is_corrupt;
+                self.log.borrow_mut().record(Arrival { sent, arrived, number }, is_right);
             }
             ready(Ok((!self.oneway).then_some(arrived)))
         }
 
         fn arrivals(&self) -> impl Future<Output = anyhow::Result<Arrivals>> + Send {
-            self.asked.set(self.asked.get() + 1);
+            self.queries.set(self.queries.get() + 1);
             let mut arrivals = self.log.borrow().arrivals();
-            if self.asked.get() % 2 == 1 {
+            if self.queries.get() % 2 == 1 {
                 // Incomplete, and in another order.
                 arrivals.all.pop();
             }
@@ -256,11 +249,11 @@ mod tests {
     }
 
     #[test]
-    fn each_message_has_its_record_and_its_frame() {
+    fn each_message_is_recorded_and_sent_in_a_frame_of_its_own() {
         for oneway in [false, true] {
-            let fake = Fake { oneway, ..Fake::default() };
+            let server = FakeServer { oneway, ..FakeServer::default() };
             let work = work("series --n 4 --kind float --units 4 --frame 500");
-            let line = complete(run("t", &work, &fake)).unwrap();
+            let line = complete(run("t", &work, &server)).unwrap();
             assert_eq!((line.size, line.n, line.checked, line.arrived), (144, 4, 3, 4));
             let all = [&line.start_ns, &line.time_ns, &line.latency_ns];
             assert!(all.iter().all(|times| times.len() == 4), "{line:?}");
@@ -270,21 +263,21 @@ mod tests {
     }
 
     #[test]
-    fn what_came_otherwise_is_an_error() {
-        let failed = |fake: Fake| {
+    fn wrong_contents_numbers_and_times_are_errors() {
+        let error = |server: FakeServer| {
             let work = work("series --n 3 --kind double --units 8 --frame 1");
-            complete(run("t", &work, &fake)).unwrap_err().to_string()
+            complete(run("t", &work, &server)).unwrap_err().to_string()
         };
-        let corrupt = failed(Fake { corrupt: true, ..Fake::default() });
-        assert_eq!(corrupt, "3 of 3 messages came with other contents than they left");
-        let twice = failed(Fake { twice: true, asked: Cell::new(1), ..Fake::default() });
-        assert_eq!(twice, "3 messages were sent, 6 arrived");
-        let ahead = failed(Fake { ahead: true, ..Fake::default() });
-        assert_eq!(ahead, "a message arrived before it was sent: the server has another clock");
+        let corrupt = error(FakeServer { is_corrupt: true, ..FakeServer::default() });
+        assert_eq!(corrupt, "3 of 3 messages arrived with other contents than were sent");
+        let twice = FakeServer { records_twice: true, queries: Cell::new(1), ..FakeServer::default() };
+        assert_eq!(error(twice), "3 messages were sent, 6 arrived");
+        let late = error(FakeServer { clock_is_late: true, ..FakeServer::default() });
+        assert_eq!(late, "a message arrived before it was sent: client and server use different clocks");
     }
 
     #[test]
-    fn sizes_are_those_of_the_published_series() {
+    fn message_sizes_equal_those_of_the_published_series() {
         let size = |line: &str| work(line).series.size();
         assert_eq!(size("series --units 75"), 2416);
         assert_eq!(size("series --units 750"), 24_016);

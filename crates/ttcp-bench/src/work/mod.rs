@@ -1,4 +1,4 @@
-//! The work of a client: a test and its options, the same for every peer.
+//! The work of a client: a test and its options, which are the same for every peer.
 
 mod parse;
 mod series;
@@ -13,16 +13,16 @@ pub use series::{CallMode, MAX_MESSAGES, MessageKind, SeriesOptions};
 
 use crate::reference::Object;
 
-/// The largest `--size`, bytes: 1 GiB.
+/// The maximum of `--size`, bytes: 1 GiB.
 pub const MAX_SIZE: u64 = 1 << 30;
 
-/// Calls in one iteration of the published demultiplexing experiments.
-pub const CALLS_AN_ITERATION: u32 = 100;
+/// Number of calls in one iteration of the published demultiplexing experiments.
+pub const CALLS_PER_ITERATION: u32 = 100;
 
 /// Numbers of operations of the interfaces whose last operation is called.
 pub const OPERATIONS: [u32; 2] = [100, 1_000];
 
-/// One kind of experiment.
+/// A test of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Test {
@@ -36,11 +36,11 @@ pub enum Test {
     Demux,
     /// Two-way calls with several outstanding on one connection
     Pipeline,
-    /// Messages of one kind and size, one a frame, each with a record of its own
+    /// Messages of one kind and size, one in each time frame, each recorded individually
     Series,
-    /// Two-way calls of many objects, drawn with a fixed seed, one outstanding
+    /// Two-way calls of many objects in pseudo-random order, one outstanding
     Objects,
-    /// Two-way calls by several clients at once, each with a connection of its own
+    /// Two-way calls by several simultaneous clients, each with a connection of its own
     Clients,
     /// Calls of the last of 100 or 1,000 operations, which the server counts
     Last,
@@ -62,9 +62,9 @@ pub enum Element {
     Double,
     /// `struct { short s; char c; long l; octet o; double d; }`, 24 bytes
     Struct,
-    /// The same struct, sent and received as it lies in memory
+    /// The same struct, sent and received in its memory representation
     Zstruct,
-    /// The same struct padded to 32 bytes, which divide a buffer: for sockets, which send what lies in memory
+    /// The same struct padded to 32 bytes, so that a buffer has no rest (for sockets, which send memory)
     Struct32,
 }
 
@@ -82,10 +82,10 @@ impl Element {
     }
 }
 
-/// What a client shall do: the test and its options, the same for every peer.
+/// A test and its options.
 #[derive(Debug, Clone, Args)]
 pub struct Work {
-    /// The experiment
+    /// The test
     #[arg(value_enum)]
     pub test: Test,
     /// Element type (ttcp; echo: octet, struct or zstruct)
@@ -112,16 +112,16 @@ pub struct Work {
     /// Call without waiting for replies (last)
     #[arg(long)]
     pub oneway: bool,
-    /// Ask a server of zorb what finding the operation takes by itself (last)
+    /// Query the time that the look-up of the operation takes a zorb server (last)
     #[arg(long, hide = true)]
     pub lookup: bool,
-    /// Times a hundred calls (last)
+    /// Number of calls, in hundreds (last)
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub iterations: u32,
     /// Write the time of each call to FILE, nanoseconds, a line each (ping, echo, demux, objects, clients)
     #[arg(long, value_name = "FILE")]
     pub samples: Option<std::path::PathBuf>,
-    /// What else a series takes.
+    /// Options of a series.
     #[command(flatten)]
     pub series: SeriesOptions,
 }
@@ -130,7 +130,7 @@ impl Work {
     /// Returns the number of measured calls.
     pub fn calls(&self) -> u32 {
         self.n.unwrap_or(match self.test {
-            Test::Last => CALLS_AN_ITERATION * self.iterations,
+            Test::Last => CALLS_PER_ITERATION * self.iterations,
             Test::Echo => 5_000,
             Test::Pipeline => 100_000,
             Test::Series => 50,
@@ -160,7 +160,7 @@ impl Work {
         }
     }
 
-    /// Rejects what the contract has no operation for.
+    /// Checks that the contract has an operation for this work.
     ///
     /// # Errors
     /// `echo` with a type other than `octet`, `struct` and `zstruct`; a series that is too long.
@@ -171,10 +171,21 @@ impl Work {
             anyhow::bail!("echo takes --type octet, struct or zstruct, not {}", self.element);
         }
         if self.test == Test::Series && self.calls() > MAX_MESSAGES {
-            anyhow::bail!("a series has {} messages at most, not {}", MAX_MESSAGES, self.calls());
+            anyhow::bail!("a series has at most {MAX_MESSAGES} messages, not {}", self.calls());
         }
         Ok(())
     }
+}
+
+/// Returns the work of a client's command line.
+#[cfg(test)]
+pub(crate) fn parse_work(line: &str) -> Work {
+    #[derive(clap::Parser)]
+    struct Client {
+        #[command(flatten)]
+        work: Work,
+    }
+    <Client as clap::Parser>::try_parse_from(["client"].into_iter().chain(line.split(' '))).unwrap().work
 }
 
 impl fmt::Display for Test {

@@ -2,8 +2,8 @@
 
 use super::{MAX_SIZE, OPERATIONS};
 
-/// Parses a number of bytes: digits, then nothing or one of `K`, `M`, `G` (or `KiB`, `MiB`, `GiB`), powers of
-/// 1024.
+/// Parses a number of bytes: digits, then optionally a unit of 1024 (`K`, `KiB`), 1024² (`M`, `MiB`) or 1024³
+/// bytes (`G`, `GiB`).
 ///
 /// # Errors
 /// A message that describes what is wrong with the text.
@@ -15,7 +15,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         "K" | "KiB" => 10,
         "M" | "MiB" => 20,
         "G" | "GiB" => 30,
-        _ => return Err(format!("'{unit}' is no unit: write bytes, or K, M, G for powers of 1024")),
+        _ => return Err(format!("unknown unit '{unit}': use K, M or G (powers of 1024), or none for bytes")),
     };
     let number: u64 = number.parse().map_err(|e| format!("not a number of bytes: {e}"))?;
     number.checked_mul(1 << shift).filter(|&n| n > 0).ok_or_else(|| format!("{text} is out of range"))
@@ -42,7 +42,7 @@ pub fn parse_operations(text: &str) -> Result<u32, String> {
 pub fn parse_size(text: &str) -> Result<u64, String> {
     match parse_bytes(text)? {
         n if n <= MAX_SIZE => Ok(n),
-        n => Err(format!("{n} bytes are more than the largest size, {MAX_SIZE}")),
+        n => Err(format!("{n} bytes are more than the maximum size, {MAX_SIZE}")),
     }
 }
 
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_take_binary_units() {
+    fn sizes_are_parsed_with_binary_units() {
         assert_eq!(parse_bytes("1000"), Ok(1000));
         assert_eq!(parse_bytes("64K"), Ok(65_536));
         assert_eq!(parse_bytes("1MiB"), Ok(1 << 20));

@@ -8,26 +8,26 @@ use serde::{Deserialize, Serialize};
 /// Maximum number of messages of a series.
 pub const MAX_MESSAGES: u32 = 1_000;
 
-/// What messages hold.
+/// The contents of messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MessageKind {
-    /// Bytes, as sockets send them
+    /// Bytes (for plain sockets only)
     #[default]
     Octets,
-    /// 16 integers of 2 bytes a unit
+    /// 16 integers of 2 bytes in each unit
     Short,
-    /// 8 integers of 4 bytes a unit
+    /// 8 integers of 4 bytes in each unit
     Long,
-    /// 8 numbers of 4 bytes a unit
+    /// 8 floating-point numbers of 4 bytes in each unit
     Float,
-    /// 4 numbers of 8 bytes a unit
+    /// 4 floating-point numbers of 8 bytes in each unit
     Double,
     /// A struct of 32 bytes without padding
     Record,
-    /// A struct of 21 bytes, of which padding makes 32
+    /// A struct of 21 bytes, padded to 32
     NaRecord,
-    /// The structs without padding, in an any
+    /// A sequence of the structs without padding, in an any
     Any,
 }
 
@@ -44,7 +44,7 @@ impl MessageKind {
     ];
 
     /// Returns the number of elements in a unit of 32 bytes.
-    pub const fn a_unit(self) -> u32 {
+    pub const fn elements_per_unit(self) -> u32 {
         match self {
             MessageKind::Octets => 32,
             MessageKind::Short => 16,
@@ -102,19 +102,20 @@ impl fmt::Display for CallMode {
     }
 }
 
-/// What a series takes beside the number of messages.
+/// The options of a series, except the number of messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
 pub struct SeriesOptions {
-    /// What the messages hold (series)
+    /// Contents of the messages (series)
     #[arg(long, value_enum, value_name = "KIND", default_value_t = MessageKind::Octets)]
     pub kind: MessageKind,
-    /// Whether they are answered (series)
+    /// Whether the messages are answered (series)
     #[arg(long, value_enum, value_name = "MODE", default_value_t = CallMode::Call)]
     pub mode: CallMode,
-    /// Units of 32 bytes of a message (series)
+    /// Number of 32-byte units in each message (series)
     #[arg(long, value_name = "UNITS", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub units: u32,
-    /// Time from the start of one message to that of the next, or a multiple of it (series)
+    /// Time from the start of one message to the start of the next; a multiple if a message takes longer
+    /// (series)
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 70_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub frame: u64,
 }
@@ -122,10 +123,10 @@ pub struct SeriesOptions {
 impl SeriesOptions {
     /// Returns the number of elements of a message.
     pub const fn elements(&self) -> u32 {
-        self.units * self.kind.a_unit()
+        self.units * self.kind.elements_per_unit()
     }
 
-    /// Returns the size of a message, bytes: 16 and the units.
+    /// Returns the size of a message in bytes: a head of 16 bytes, and the units.
     pub const fn size(&self) -> u64 {
         16 + 32 * self.units as u64
     }
