@@ -1,11 +1,11 @@
-//! Futures that block the thread instead of returning `Pending`.
+//! Execution of futures that block the thread instead of returning `Pending`.
 
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-/// Runs a future that blocks instead of returning `Pending`: those of the test loops over
-/// [`std::future::ready`] values.
+/// Runs a future that blocks instead of returning `Pending`, such as a test loop over [`std::future::ready`]
+/// values.
 pub fn complete<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());

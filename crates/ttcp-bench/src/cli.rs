@@ -14,80 +14,80 @@ use crate::work::{Work, parse_size};
 /// Options of `ttcp server`.
 #[derive(Debug, Clone, Args)]
 pub struct ServerArgs {
-    /// File for the IOR of Ttcp; those of Wide and of the zero-copy structs go to PATH.wide and PATH.zero
+    /// File for the IOR of Ttcp; the IORs of the other objects are written to PATH.KEY, such as PATH.wide
     #[arg(long, value_name = "PATH", default_value = "server.ior")]
     pub ior: std::path::PathBuf,
     /// TCP port (0: any free one)
     #[arg(long, default_value_t = 0)]
     pub port: u16,
-    /// Address to listen on, which references name
+    /// Address to listen on, also used in references
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub host: String,
-    /// Listen on a Unix socket at this path in place of TCP
+    /// Listen on a Unix socket at this path instead of TCP
     #[arg(long, value_name = "PATH", conflicts_with_all = ["port", "host"])]
     pub unix: Option<std::path::PathBuf>,
     /// Socket buffer sizes, both directions (default: the kernel's autotuning)
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub sockbuf: Option<u64>,
-    /// Compare each element with what clients send, and end where one differs
+    /// Compare each received element with the test pattern, and exit at the first difference
     #[arg(long)]
     pub check: bool,
-    /// How the servants get their requests
+    /// How servants are called
     #[arg(long, value_enum, default_value_t = Skeleton::Ssi)]
     pub skeleton: Skeleton,
-    /// How the ORB runs.
+    /// Options of the ORB.
     #[command(flatten)]
     pub orb: OrbArgs,
-    /// How requests find their objects and operations.
+    /// How the server finds the objects and operations of requests.
     #[command(flatten)]
     pub demux: DemuxArgs,
-    /// Its many objects.
+    /// Additional objects.
     #[command(flatten)]
     pub many: ManyArgs,
     /// Common options.
     #[command(flatten)]
-    pub lifeline: ParentWatchArgs,
+    pub parent_watch: ParentWatchArgs,
 }
 
 /// Options of `ttcp client`.
 #[derive(Debug, Clone, Args)]
 pub struct ClientArgs {
-    /// The experiment.
+    /// The test.
     #[command(flatten)]
     pub work: Work,
     /// The server's IOR file, or corbaloc::HOST:PORT
     #[arg(long, value_name = "PATH|corbaloc:...", default_value = "server.ior")]
     pub ior: Address,
-    /// GIOP version to speak
+    /// Highest GIOP version to use
     #[arg(long, value_enum, default_value_t = Giop::V1_2)]
     pub giop: Giop,
-    /// Connections that share the work in turn (ttcp, ping, pipeline), each of an ORB of its own
+    /// Number of connections that are used in turn (ttcp, ping, pipeline), each by an ORB of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub connections: u32,
     /// How operations are called
     #[arg(long, value_enum, default_value_t = Invocation::Sii)]
     pub invocation: Invocation,
-    /// How the ORB runs.
+    /// Options of the ORB.
     #[command(flatten)]
     pub orb: OrbArgs,
 }
 
-/// How an ORB of zorb runs, on either side.
+/// Options of an ORB of zorb, in a client or a server.
 #[derive(Debug, Clone, Args)]
 pub struct OrbArgs {
     /// tokio flavour
     #[arg(long, value_enum, default_value_t = Runtime::Current)]
     pub runtime: Runtime,
-    /// How connections are read and written; where there is no io_uring, it is epoll, and the client says so
+    /// How connections are read and written; without io_uring, epoll is used and the client reports it
     #[arg(long, value_enum, default_value_t = Transport::Epoll)]
     pub transport: Transport,
-    /// Ask the socket for up to so many microseconds before going to sleep (needs a core for each side)
+    /// Poll the socket for up to this many microseconds before sleeping (needs a core for each side)
     #[arg(long, value_name = "US")]
     pub spin: Option<u64>,
-    /// Be woken for every piece of a large message that comes slowly (no SO_RCVLOWAT)
+    /// Wake up for every part of a large message that arrives slowly (no SO_RCVLOWAT)
     #[arg(long)]
     pub no_low_water: bool,
-    /// The classical copying ORB, to compare with: no direct deposit, no shared arguments
+    /// Copy all data, like a classical ORB, for comparison: no direct deposit, no shared arguments
     #[arg(long)]
     pub copying: bool,
 }
@@ -100,28 +100,30 @@ impl OrbArgs {
             .receive_low_water_mark(!self.no_low_water)
             .transport(self.transport.into());
         match self.spin {
-            Some(longest) => builder.wait_strategy(WaitStrategy::BusyPoll(Duration::from_micros(longest))),
+            Some(micros) => builder.wait_strategy(WaitStrategy::BusyPoll(Duration::from_micros(micros))),
             None => builder,
         }
     }
 }
 
-/// How a server of zorb finds what a request is for.
+/// How a server of zorb finds the object and the operation of a request. Objects are in object adapters
+/// (POAs), which can be nested.
 #[derive(Debug, Clone, Args)]
 pub struct DemuxArgs {
-    /// How operations are found; `numeric`: clients of zorb that have the reference call by number
-    #[arg(long = "demux-operations", value_enum, value_name = "WAY", default_value_t = Operations::Perfect)]
-    pub operations: Operations,
+    /// How operations are found; with numeric, zorb's clients send numbers if they have the server's
+    /// reference
+    #[arg(long = "demux-operations", value_enum, value_name = "WAY", default_value_t = OperationLookup::Perfect)]
+    pub operations: OperationLookup,
     /// How objects are found in their POA
-    #[arg(long = "demux-objects", value_enum, value_name = "WAY", default_value_t = Objects::Active)]
-    pub objects: Objects,
+    #[arg(long = "demux-objects", value_enum, value_name = "WAY", default_value_t = ObjectLookup::Active)]
+    pub objects: ObjectLookup,
     /// How POAs are found
-    #[arg(long = "demux-path", value_enum, value_name = "WAY", default_value_t = Path::Flat)]
-    pub path: Path,
-    /// POAs below each other, with the objects in the lowest; then there are no keys for corbaloc::HOST:PORT
+    #[arg(long = "demux-path", value_enum, value_name = "WAY", default_value_t = PathLookup::Flat)]
+    pub path: PathLookup,
+    /// Number of nested POAs, with the objects in the innermost; corbaloc::HOST:PORT then finds no objects
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=255))]
     pub poas: u32,
-    /// Other objects beside those that are called, activated before them
+    /// Number of additional objects that are not called, activated before those that are called
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=10_000_000))]
     pub others: u32,
 }
@@ -135,69 +137,69 @@ impl DemuxArgs {
 
 /// How operations are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Operations {
+pub enum OperationLookup {
     /// By a perfect hash
     Perfect,
-    /// Name by name
+    /// By comparing one name after the other
     Linear,
     /// By binary search
     Sorted,
     /// In a hash table
     Hash,
-    /// By their numbers, without their names
+    /// By numbers in requests, instead of names
     Numeric,
 }
 
 /// How objects are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Objects {
-    /// By an index in the key, where the POA chooses it (`--poas`)
+pub enum ObjectLookup {
+    /// By an index in the object key, if the POA chooses the key (`--poas`)
     Active,
     /// In a hash table
     Hash,
-    /// One after the other
+    /// By comparing one key after the other
     Linear,
 }
 
 /// How POAs are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Path {
-    /// By one look, whatever the depth
+pub enum PathLookup {
+    /// By one look-up for the whole path
     Flat,
-    /// Name by name
+    /// By one look-up for each level
     Layered,
-    /// By one look with object and operation
+    /// By one look-up for path, object and operation
     Delayered,
 }
 
-impl From<Operations> for OperationDemux {
-    fn from(way: Operations) -> Self {
-        match way {
-            Operations::Perfect => Self::Perfect,
-            Operations::Linear => Self::Linear,
-            Operations::Sorted => Self::Sorted,
-            Operations::Hash => Self::Hash,
-            Operations::Numeric => Self::Numeric,
+impl From<OperationLookup> for OperationDemux {
+    fn from(lookup: OperationLookup) -> Self {
+        match lookup {
+            OperationLookup::Perfect => Self::Perfect,
+            OperationLookup::Linear => Self::Linear,
+            OperationLookup::Sorted => Self::Sorted,
+            OperationLookup::Hash => Self::Hash,
+            OperationLookup::Numeric => Self::Numeric,
         }
     }
 }
 
-impl From<Objects> for ObjectDemux {
-    fn from(way: Objects) -> Self {
-        match way {
-            Objects::Active => Self::Active,
-            Objects::Hash => Self::Hash,
-            Objects::Linear => Self::Linear,
+impl From<ObjectLookup> for ObjectDemux {
+    fn from(lookup: ObjectLookup) -> Self {
+        match lookup {
+            ObjectLookup::Active => Self::Active,
+            ObjectLookup::Hash => Self::Hash,
+            ObjectLookup::Linear => Self::Linear,
         }
     }
 }
 
-impl From<Path> for PathDemux {
-    fn from(way: Path) -> Self {
-        match way {
-            Path::Flat => Self::Flat,
-            Path::Layered => Self::Layered,
-            Path::Delayered => Self::DeLayered,
+impl From<PathLookup> for PathDemux {
+    fn from(lookup: PathLookup) -> Self {
+        match lookup {
+            PathLookup::Flat => Self::Flat,
+            PathLookup::Layered => Self::Layered,
+            PathLookup::Delayered => Self::DeLayered,
         }
     }
 }
@@ -209,36 +211,36 @@ pub enum Runtime {
     Current,
     /// `multi_thread`, one worker per core
     Multi,
-    /// None: a plain thread that calls by `zorb::blocking::wait` (clients only)
+    /// No tokio: a plain thread that calls by `zorb::blocking::wait` (clients only)
     Blocking,
 }
 
-/// How a client calls.
+/// How a client makes calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Invocation {
-    /// By the stubs that were compiled from the contract
+    /// By stubs compiled from the IDL (Static Invocation Interface)
     Sii,
-    /// By the names of the operations, with values in anys
+    /// By operation names and values in anys (Dynamic Invocation Interface)
     Dii,
 }
 
 /// How a servant is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Skeleton {
-    /// By the skeletons that were compiled from the contract
+    /// By skeletons compiled from the IDL (Static Skeleton Interface)
     Ssi,
-    /// By the names of the operations, with values in anys
+    /// By operation names and values in anys (Dynamic Skeleton Interface)
     Dsi,
 }
 
-/// What reads and writes connections.
+/// How connections are read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Transport {
-    /// Readiness, and a system call for each read and write
+    /// epoll, and a system call for each read and write
     Epoll,
     /// io_uring (feature `uring`, Linux, `--runtime current`)
     Uring,
-    /// io_uring on two threads of the ORB's own, for any runtime (feature `uring`, Linux)
+    /// io_uring on two threads of the ORB, for any runtime (feature `uring`, Linux)
     UringThreads,
 }
 
@@ -304,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_hold_whole_elements_and_at_least_one() {
+    fn a_buffer_has_at_least_one_element_and_only_whole_ones() {
         let work = client("ttcp --type struct --size 65536").unwrap().work;
         assert_eq!((work.elements(), work.payload_bytes()), (2730, 65_520));
         let work = client("ttcp --type struct --size 1").unwrap().work;
@@ -325,17 +327,11 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
-        for bad in [
-            "",
-            "pong",
-            "ping --n 0",
-            "pipeline --depth 0",
-            "ttcp --type float",
-            "ping --giop 1.3",
-            "ttcp --size 2G",
-        ] {
-            assert!(client(bad).is_err(), "{bad}");
+    fn invalid_options_are_rejected() {
+        let invalid =
+            ",pong,ping --n 0,pipeline --depth 0,ttcp --type float,ping --giop 1.3,ttcp --size 2G".split(',');
+        for line in invalid {
+            assert!(client(line).is_err(), "{line}");
         }
         assert!(client("echo --type long").unwrap().work.check().is_err());
         assert!(client("echo --type struct").unwrap().work.check().is_ok());

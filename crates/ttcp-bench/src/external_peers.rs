@@ -1,5 +1,5 @@
-//! The peers outside of this program: `ttcp peers build` builds them from the sources in `peers/`, each if
-//! its tools are installed.
+//! Peers that are separate programs. `ttcp peers build` builds those whose tools are installed from the
+//! sources in `peers/`.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -17,82 +17,80 @@ use crate::harness::Peer;
 
 /// Exit code of a build script if something is not installed.
 const EXIT_MISSING_TOOLS: i32 = 3;
-/// How many lines of a failed build are shown.
+/// Number of lines of a failed build's output that are shown.
 const SHOWN_LINES: usize = 20;
 
-/// C sockets that lend their buffers to the kernel.
+/// The peer that sends from C with MSG_ZEROCOPY: the kernel sends from the program's buffers.
 pub(crate) const ZERO_COPY: &str = "c-zero-copy";
 
-/// ONC RPC without XDR.
+/// The peer that sends by ONC RPC without the XDR encoding.
 const OPAQUE: &str = "rpc-opaque";
 
-/// The peers that send the memory representation, whatever its layout is.
-pub(crate) const FLAT: [&str; 4] = ["c", ZERO_COPY, "cxx", OPAQUE];
+/// The peers that send elements in their memory representation.
+pub(crate) const MEMORY_COPY_PEERS: [&str; 4] = ["c", ZERO_COPY, "cxx", OPAQUE];
 
 /// A peer that can be built.
 struct ExternalPeer {
-    /// Its name.
     name: &'static str,
-    /// Its directory in `peers/`.
+    /// The directory in `peers/`.
     folder: &'static str,
-    /// Its description.
     about: &'static str,
-    /// The arguments of its server.
+    /// The arguments of the server.
     server: &'static str,
-    /// The arguments of its client.
+    /// The arguments of the client.
     client: &'static str,
-    /// Whether both take `--batch`.
-    batch: bool,
+    /// Whether client and server have the option `--has_batch`.
+    has_batch: bool,
 }
 
 const EXTERNAL_PEERS: &[ExternalPeer] = &[
     ExternalPeer {
         name: "c",
         folder: "c",
-        about: "C, blocking sockets, the octets of this machine",
+        about: "C, blocking sockets, elements in their memory representation",
         server: "--lifeline --host {host} --port 0 --fresh {check}",
         client: "{args} --host {host} --port {port}",
-        batch: true,
+        has_batch: true,
     },
     ExternalPeer {
         name: ZERO_COPY,
         folder: "c",
-        about: "the same with MSG_ZEROCOPY, where the kernel has it",
+        about: "the same with MSG_ZEROCOPY, if the kernel supports it",
         server: "--lifeline --host {host} --port 0 --fresh {check}",
         client: "{args} --host {host} --port {port} --zerocopy",
-        batch: false,
+        has_batch: false,
     },
     ExternalPeer {
         name: "cxx",
         folder: "cxx",
-        about: "C++, a thin wrapper of blocking sockets",
+        about: "C++, a thin wrapper around blocking sockets",
         server: "--lifeline --host {host} --port 0 {check}",
         client: "{args} --host {host} --port {port}",
-        batch: true,
+        has_batch: true,
     },
     ExternalPeer {
         name: "rpc",
         folder: "rpc",
-        about: "ONC RPC with XDR as rpcgen makes it, libtirpc",
+        about: "ONC RPC with the XDR code that rpcgen generates, libtirpc",
         server: "--lifeline --host {host} --port 0 {check}",
         client: "{args} --host {host} --port {port}",
-        batch: false,
+        has_batch: false,
     },
     ExternalPeer {
         name: OPAQUE,
         folder: "rpc",
-        about: "the same with elements as opaque octets, as an optimiser writes it by hand",
+        about: "the same with elements as opaque data, as in hand-optimised code",
         server: "--lifeline --host {host} --port 0 {check}",
         client: "{args} --host {host} --port {port} --opaque",
-        batch: false,
+        has_batch: false,
     },
     ExternalPeer {
         name: "tonic",
         folder: "tonic",
-        about: "gRPC, Rust; takes minutes to build",
+        about: "gRPC, Rust (takes minutes to build)",
         server: "--lifeline --host {host} --port 0 {check}",
         client: "{args} --host {host} --port {port}",
-        batch: false,
+        has_batch: false,
     },
     ExternalPeer {
         name: "omniorb",
@@ -100,7 +98,7 @@ const EXTERNAL_PEERS: &[ExternalPeer] = &[
         about: "omniORB 4, C++",
         server: "--host {host} --port 0 --ior {dir}/omniorb.ior {check}",
         client: "{args} --ior {ready}",
-        batch: false,
+        has_batch: false,
     },
     ExternalPeer {
         name: "jacorb",
@@ -108,14 +106,14 @@ const EXTERNAL_PEERS: &[ExternalPeer] = &[
         about: "JacORB 3.9, Java",
         server: "--host {host} --port 0 --ior {dir}/jacorb.ior {check}",
         client: "{args} --ior {ready}",
-        batch: false,
+        has_batch: false,
     },
 ];
 
 /// `ttcp peers`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum PeersCommand {
-    /// Build the peers whose tools are installed, or those named
+    /// Build the named peers, or all, if their tools are installed
     Build(BuildArgs),
     /// List the peers
     List,
@@ -128,10 +126,10 @@ pub struct BuildArgs {
     pub names: Vec<String>,
 }
 
-/// Performs `ttcp peers`. A peer whose tools are not installed is left out and reported.
+/// Performs `ttcp peers`. A peer whose tools are not installed is reported, and not built.
 ///
 /// # Errors
-/// A name is unknown, or the sources are not where this program was built.
+/// A name is unknown, or the directory in which this program was built no longer has the sources.
 pub fn peers(command: &PeersCommand) -> anyhow::Result<ExitCode> {
     match command {
         PeersCommand::Build(args) => build(&args.names),
@@ -142,7 +140,7 @@ pub fn peers(command: &PeersCommand) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Returns the peers that are built.
+/// Returns the external peers that are built.
 ///
 /// # Errors
 /// The path of this program's own file cannot be determined.
@@ -155,36 +153,36 @@ pub(crate) fn built_peers() -> anyhow::Result<Vec<Peer>> {
         .collect())
 }
 
-/// Returns those of `own` and of the built peers that `--peers` names, then `extra`. Without `--peers`, all
-/// of `own`, which may include built ones.
+/// Returns the peers of `available` that `selected` (the value of `--peers`) contains, or all of them without
+/// `--peers`, and then `extra`.
 ///
 /// # Errors
-/// A selected name is unknown, or two have the same name.
+/// A selected name is unknown, or two peers have the same name.
 pub(crate) fn select_peers<T>(
-    own: Vec<T>,
+    available: Vec<T>,
     extra: Vec<T>,
-    wanted: Option<&[String]>,
+    selected: Option<&[String]>,
     peer: impl Fn(&T) -> &Peer,
 ) -> anyhow::Result<Vec<T>> {
-    let mut all = own;
+    let mut all = available;
     let names: Vec<String> = all.iter().map(|one| peer(one).name.clone()).collect();
-    match wanted {
+    match selected {
         None => {}
         Some([none]) if none == "none" => all.clear(),
-        Some(wanted) => {
-            if let Some(unknown) = wanted.iter().find(|wanted| !names.contains(wanted)) {
+        Some(selected) => {
+            if let Some(unknown) = selected.iter().find(|name| !names.contains(name)) {
                 bail!(
-                    "there is no peer '{unknown}', only: {}; ttcp peers build makes more",
+                    "there is no peer '{unknown}', only: {} (ttcp peers build builds further peers)",
                     names.join(", ")
                 );
             }
-            all.retain(|one| wanted.contains(&peer(one).name));
+            all.retain(|one| selected.contains(&peer(one).name));
         }
     }
     all.extend(extra);
     let mut names = BTreeSet::new();
-    if let Some(twice) = all.iter().find(|one| !names.insert(&peer(one).name)) {
-        bail!("two peers are called '{}'", peer(twice).name);
+    if let Some(duplicate) = all.iter().find(|one| !names.insert(&peer(one).name)) {
+        bail!("two peers are called '{}'", peer(duplicate).name);
     }
     Ok(all)
 }
@@ -193,13 +191,14 @@ pub(crate) fn select_peers<T>(
 /// same for all profiles.
 fn folder() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let target = program.parent().and_then(Path::parent).context("this program's own file has no folder")?;
+    let target =
+        program.parent().and_then(Path::parent).context("this program's own file has no directory")?;
     Ok(target.join("ttcp-peers"))
 }
 
 impl ExternalPeer {
-    /// Returns whether it has programs of its own, instead of those of another peer with other options.
-    fn has_folder(&self) -> bool {
+    /// Returns whether the peer has programs of its own. Other peers use these with different options.
+    fn has_own_programs(&self) -> bool {
         self.folder == self.name
     }
 
@@ -221,7 +220,7 @@ impl ExternalPeer {
             name: self.name.to_owned(),
             server: command(&server, self.server),
             client: command(&client, self.client),
-            batch: self.batch,
+            batch: self.has_batch,
             zero_copy: false,
             samples: true,
         }
@@ -234,8 +233,8 @@ fn list() -> anyhow::Result<String> {
         let state = if external.is_built(&folder) { "built" } else { "not built: ttcp peers build" };
         vec![external.name.to_owned(), external.about.to_owned(), state.to_owned()]
     };
-    let columns = ["peer", "what it is", "state"].map(Column::words).to_vec();
-    Ok(markdown::of_table(&Table {
+    let columns = ["peer", "description", "state"].map(Column::words).to_vec();
+    Ok(markdown::format_table(&Table {
         caption: String::new(),
         columns,
         rows: EXTERNAL_PEERS.iter().map(row).collect(),
@@ -245,7 +244,7 @@ fn list() -> anyhow::Result<String> {
 fn build(names: &[String]) -> anyhow::Result<ExitCode> {
     let all: Vec<&str> = EXTERNAL_PEERS
         .iter()
-        .filter(|external| external.has_folder())
+        .filter(|external| external.has_own_programs())
         .map(|external| external.name)
         .collect();
     if let Some(unknown) = names.iter().find(|name| !all.contains(&name.as_str())) {
@@ -254,22 +253,22 @@ fn build(names: &[String]) -> anyhow::Result<ExitCode> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
     ensure!(
         sources.is_dir(),
-        "the sources of the peers are no longer in {}: build ttcp there again",
+        "{} no longer exists: ttcp must be built again where the sources of the peers are",
         sources.display()
     );
     let folder = folder()?;
     let mut failed = false;
-    let wanted =
+    let is_selected =
         |external: &&ExternalPeer| names.is_empty() || names.iter().any(|name| name == external.name);
-    for external in EXTERNAL_PEERS.iter().filter(|external| external.has_folder()).filter(wanted) {
-        let begun = Instant::now();
+    for external in EXTERNAL_PEERS.iter().filter(|external| external.has_own_programs()).filter(is_selected) {
+        let start = Instant::now();
         eprintln!("{}: building", external.name);
         let result = match external.build(&sources, &folder)? {
-            BuildResult::Complete => format!("built in {:.1} s", begun.elapsed().as_secs_f64()),
-            BuildResult::MissingTools(why) => format!("LEFT OUT: {why}"),
-            BuildResult::Failed(why) => {
+            BuildResult::Complete => format!("built in {:.1} s", start.elapsed().as_secs_f64()),
+            BuildResult::MissingTools(reason) => format!("LEFT OUT: {reason}"),
+            BuildResult::Failed(output) => {
                 failed = true;
-                format!("FAILED:\n{why}")
+                format!("FAILED:\n{output}")
             }
         };
         eprintln!("{}: {result}", external.name);
@@ -280,27 +279,28 @@ fn build(names: &[String]) -> anyhow::Result<ExitCode> {
 /// The result of a build.
 #[derive(Debug, PartialEq, Eq)]
 enum BuildResult {
-    /// Its programs were built.
+    /// The programs were built.
     Complete,
-    /// Something is not installed; the last line of the output names it.
+    /// Something is not installed: the last line of the output, which says what.
     MissingTools(String),
-    /// Another failure; the last lines of the output.
+    /// Any other failure: the last lines of the output.
     Failed(String),
 }
 
 impl ExternalPeer {
     fn build(&self, sources: &Path, folder: &Path) -> anyhow::Result<BuildResult> {
-        let to = folder.join(self.folder);
-        fs::create_dir_all(&to).with_context(|| format!("cannot make the directory {}", to.display()))?;
+        let target = folder.join(self.folder);
+        fs::create_dir_all(&target)
+            .with_context(|| format!("cannot create the directory {}", target.display()))?;
         // Two simultaneous builds would delete each other's files.
-        let lock = to.join("build.lock");
+        let lock = target.join("build.lock");
         let lock = File::create(&lock).with_context(|| format!("cannot write {}", lock.display()))?;
         flock(&lock, FlockOperation::LockExclusive).context("cannot wait for another build")?;
-        let log = to.join("build.log");
+        let log = target.join("build.log");
         let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         let script = sources.join(self.folder).join("build.sh");
         let mut command = Command::new(&script);
-        command.arg(&to).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        command.arg(&target).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let status = command.status().with_context(|| format!("cannot run {}", script.display()))?;
         let text = fs::read_to_string(&log).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
@@ -321,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_folder_of_sources_is_a_peer() {
+    fn every_directory_of_sources_is_a_peer() {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
         let mut folders: Vec<String> = fs::read_dir(&sources)
             .unwrap()
@@ -330,7 +330,7 @@ mod tests {
         folders.sort();
         let mut names: Vec<&str> = EXTERNAL_PEERS
             .iter()
-            .filter(|external| external.has_folder())
+            .filter(|external| external.has_own_programs())
             .map(|external| external.name)
             .collect();
         names.sort_unstable();
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn builds_end_well_or_say_why() {
+    fn builds_succeed_or_return_the_reason() {
         let dir = tempfile::tempdir().unwrap();
         let (sources, folder) = (dir.path().join("sources"), dir.path().join("built"));
         fs::create_dir_all(sources.join("c")).unwrap();

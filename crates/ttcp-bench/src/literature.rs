@@ -1,7 +1,7 @@
-//! The published figures of the research that these experiments repeat: the tables in `literature/`, whose
-//! `README.md` names their sources.
+//! The published figures of the research that these experiments repeat. The tables are in `literature/`, and
+//! its `README.md` contains their sources.
 //!
-//! A figure that a text does not print is an empty cell, and shown as `-`.
+//! A cell is empty if the publication has no figure for it. Reports show `-` for it.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ macro_rules! files {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("../literature/", $name, ".tsv")))),*] };
 }
 
-/// The files by their names, without `index`.
+/// Names and contents of the files, without `index.tsv`.
 const FILES: &[(&str, &str)] = files!(
     "gigabit97_dii_orbix",
     "gigabit97_dii_visibroker",
@@ -70,21 +70,21 @@ pub struct Published {
     pub document: &'static str,
     /// The table or figure in the document.
     pub place: &'static str,
-    /// What it measures.
+    /// The measured quantity.
     pub measures: &'static str,
     /// The unit of the figures.
     pub unit: &'static str,
     /// The names of the columns, with their units.
     pub columns: Vec<&'static str>,
-    /// The cells, one per column in each row; empty where the text has no figure.
+    /// The cells, one for each column in each row; empty if the publication has no figure.
     pub rows: Vec<Vec<&'static str>>,
 }
 
 impl Published {
-    /// Returns the table of that id.
+    /// Returns the table with that id.
     pub fn of(id: &str) -> Option<Published> {
         let mut lines = lines(INDEX);
-        let _names = lines.next();
+        let _column_names = lines.next();
         let entry: Vec<&'static str> = lines.find(|entry| entry.first() == Some(&id))?;
         let [id, document, place, measures, unit, _axes, file] = *entry.as_slice() else { return None };
         let (_, text) = FILES.iter().find(|(name, _)| Some(*name) == file.strip_suffix(".tsv"))?;
@@ -109,34 +109,34 @@ impl Published {
         self.columns.iter().position(|column| *column == name)
     }
 
-    /// Returns a cell by the name of its column; `None` if it is empty.
+    /// Returns the cell of a column; `None` if it is empty.
     pub fn text(&self, row: &[&'static str], column: &str) -> Option<&'static str> {
         row.get(self.column(column)?).copied().filter(|cell| !cell.is_empty())
     }
 
-    /// Returns a number by the name of its column; `None` if there is none.
+    /// Returns the number in the cell of a column; `None` if the cell has no number.
     pub fn number(&self, row: &[&'static str], column: &str) -> Option<f64> {
         self.text(row, column)?.parse().ok()
     }
 
-    /// Returns the first row that has these cells in these columns.
-    pub fn row(&self, keys: &[(&str, &str)]) -> Option<&[&'static str]> {
-        let is = |row: &[&'static str], (name, cell): &(&str, &str)| self.text(row, name) == Some(*cell);
-        self.rows.iter().map(Vec::as_slice).find(|row| keys.iter().all(|key| is(row, key)))
+    /// Returns the first row that has the given cells: pairs of column and text.
+    pub fn row(&self, cells: &[(&str, &str)]) -> Option<&[&'static str]> {
+        let has = |row: &[&'static str], (column, cell): &(&str, &str)| self.text(row, column) == Some(*cell);
+        self.rows.iter().map(Vec::as_slice).find(|row| cells.iter().all(|cell| has(row, cell)))
     }
 
-    /// Returns the points of two columns, for rows that have both numbers.
+    /// Returns the points of two columns, from the rows that have both numbers.
     pub fn points(&self, x: &str, y: &str) -> Vec<(f64, f64)> {
         self.rows.iter().filter_map(|row| self.number(row, x).zip(self.number(row, y))).collect()
     }
 
-    /// Returns its source for captions: `sigcomm96, table 1`.
+    /// Returns the source for captions, such as `sigcomm96, table 1`.
     pub fn source(&self) -> String {
         format!("{}, {}", self.document, self.place)
     }
 }
 
-/// Returns the ids of the index that no section contains.
+/// Returns the ids of the index that are not in `covered`.
 pub fn uncovered(covered: impl IntoIterator<Item = &'static str>) -> Vec<&'static str> {
     let covered: BTreeSet<&str> = covered.into_iter().collect();
     Published::ids().into_iter().filter(|id| !covered.contains(id)).collect()
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_table_of_the_index_is_here_and_whole() {
+    fn every_table_of_the_index_is_included_and_complete() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("literature");
         let names = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
         let files: BTreeSet<String> = names

@@ -18,7 +18,7 @@ use ttcp_bench::run;
 use ttcp_bench::soak::{self, SoakArgs, SoakClientArgs, SoakServerArgs};
 use ttcp_bench::{cli, raw, zorb_peer};
 
-/// Performance experiments: floods servers, times calls, and compares with plain sockets.
+/// Performance experiments: floods servers, measures call times, and compares with plain sockets.
 #[derive(Parser)]
 #[command(name = "ttcp", version, about)]
 struct Cli {
@@ -26,84 +26,84 @@ struct Cli {
     command: Command,
 }
 
-// All places where a built-in peer is registered are in this file: its two subcommands, its entry in
-// `built_in`, and its two lines in `perform`.
+// A built-in peer is registered only in this file: two subcommands, an entry in `built_in`, and two lines in
+// `perform`.
 
 #[derive(Subcommand)]
 enum Command {
     /// Measure all peers in turn and print a table
     Run(run::RunArgs),
-    /// Flood with sequences of every type and size
+    /// Flood servers with sequences of every type and size
     Throughput(ThroughputArgs),
-    /// Profile floods: what both sides spend in which functions
+    /// Profile floods: the cost of each function on both sides
     Whitebox(WhiteboxArgs),
-    /// Call the last of very many operations, however the server finds it
+    /// Call the last of very many operations, with each look-up strategy of the server
     #[command(alias = "demux")]
     Demultiplexing(DemultiplexingArgs),
-    /// Time calls without parameters and with sequences
+    /// Measure the times of calls without parameters and with sequences
     Latency(LatencyArgs),
-    /// Call with many objects, connections and clients
+    /// Measure calls with many objects, connections and clients
     Scale(ScaleArgs),
-    /// Flood with bulk bytes, with copies and without
+    /// Flood servers with large sequences of bytes, with and without copies
     Deposit(DepositArgs),
-    /// Time messages of every kind and size, one a frame, as calls and one-way
+    /// Measure messages of every kind and size, as calls and one-way, one in each time frame
     ///
-    /// 50 messages of each of 7 kinds in 11 sizes, as calls and one-way, in a frame of 70 ms each. This takes
-    /// 9 minutes for each ORB, 3 for the sockets, and 7 more for JacORB's starts. --frame makes it shorter:
-    /// run --all has frames of 10 ms, and takes 12 minutes.
+    /// 50 messages of each of 7 kinds in 11 sizes, as calls and one-way, in frames of 70 ms. This takes 9
+    /// minutes for each ORB, 3 for the sockets, and 7 more for JacORB's starts. --frame makes it shorter: run
+    /// --all has frames of 10 ms, and takes 12 minutes.
     Series(SeriesArgs),
-    /// Marshal by every step from an interpreter of type codes to compiled stubs
+    /// Measure encoding in steps, from an interpreter of type codes to compiled stubs
     Ladder(LadderArgs),
-    /// Call in every way while processes are killed, stopped and restarted, and prove that nothing is lost,
-    /// hung or leaked
+    /// Make calls of all kinds while processes are killed, stopped and restarted, and check that nothing is
+    /// lost, hung or leaked
     Soak(SoakArgs),
-    /// Attack a server in every way, and measure its service to a well-behaved client
+    /// Attack a server in several ways, and measure its service to a well-behaved client
     Abuse(AbuseArgs),
     /// Build or list other middleware to compare with
     #[command(subcommand)]
     Peers(PeersCommand),
-    /// Make a page of the results of an experiment
+    /// Create a page of the results of an experiment
     Report(ReportArgs),
-    /// Say what differs between two results, and whether that is more than chance
+    /// Compare two results, and test whether the differences are significant
     Compare(CompareArgs),
     /// Serve the bench contract with zorb until killed
     Server(cli::ServerArgs),
     /// Run one test of the contract with zorb against any server
     Client(cli::ClientArgs),
-    /// Become a program with another priority
+    /// Run a program with another priority
     #[command(hide = true)]
     Prioritise(PrioritiseArgs),
-    /// Burn a core at the lowest priority
+    /// Occupy a core at the lowest priority
     #[command(hide = true)]
     Load,
-    /// One measurement of the ladder
+    /// Run one measurement of the ladder
     #[command(hide = true)]
     LadderStep(LadderStepArgs),
-    /// The socket baseline's server
+    /// The server of plain sockets
     #[command(hide = true)]
     RawServer(raw::RawServerArgs),
-    /// The socket baseline's client
+    /// The client of plain sockets
     #[command(hide = true)]
     RawClient(raw::RawClientArgs),
-    /// The server of a soak
+    /// The server of ttcp soak
     #[command(hide = true)]
     SoakServer(SoakServerArgs),
-    /// A client of a soak
+    /// A client of ttcp soak
     #[command(hide = true)]
     SoakClient(SoakClientArgs),
-    /// The server of an abuse test
+    /// The server of ttcp abuse
     #[command(hide = true)]
     AbuseServer(AbuseServerArgs),
-    /// The client of an abuse test that behaves
+    /// The well-behaved client of ttcp abuse
     #[command(hide = true)]
     AbuseClient(AbuseClientArgs),
-    /// The attacking process
+    /// The attacking process of ttcp abuse
     #[command(hide = true)]
     AbuseAttackers(AbuseAttackersArgs),
-    /// Clients that come all at once
+    /// Many clients that connect simultaneously
     #[command(hide = true)]
     Crowd(CrowdArgs),
-    /// A client beside many connections
+    /// Run a client while many other connections are open
     #[command(hide = true)]
     Hold(HoldArgs),
 }

@@ -1,4 +1,4 @@
-//! The test with many clients at once, for all peers.
+//! The test `clients` with many simultaneous clients, for all peers.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -12,51 +12,56 @@ use crate::report::Report;
 use crate::test_loops;
 use crate::work::Work;
 
-/// The calls that clients share: clients begin together, and end together when all calls have been made.
+/// The calls that clients share: all clients start together, and make calls until none are left.
 #[derive(Debug)]
 struct SharedCalls {
+    /// Number of calls that are not started yet.
     left: AtomicI64,
-    begin: Barrier,
-    /// The time at which the first client began.
-    began: OnceLock<Instant>,
-    failed: AtomicBool,
-    warm_up: u32,
+    /// Where the clients wait for each other before their first counted call.
+    start_barrier: Barrier,
+    /// When the first client passed the barrier.
+    start_time: OnceLock<Instant>,
+    has_failed: AtomicBool,
+    /// Number of uncounted calls of each client before the barrier.
+    warm_up_calls: u32,
 }
 
 impl SharedCalls {
-    /// Waits for the others. If one has failed, no calls are left.
+    /// Waits for the other clients. If one of them is not ready because it failed, no calls are made.
     fn wait(&self, is_ready: bool) {
         if !is_ready {
-            self.failed.store(true, Ordering::Relaxed);
+            self.has_failed.store(true, Ordering::Relaxed);
         }
-        self.begin.wait();
+        self.start_barrier.wait();
         // The first client that is scheduled sets the time: it may finish its calls before the others run.
-        self.began.get_or_init(Instant::now);
-        if self.failed.load(Ordering::Relaxed) {
+        self.start_time.get_or_init(Instant::now);
+        if self.has_failed.load(Ordering::Relaxed) {
             self.left.store(0, Ordering::Relaxed);
         }
     }
 }
 
-/// The slot of one of the simultaneous clients. Dropping it releases the others from waiting for this client.
+/// The slot of one of the simultaneous clients. Dropping it before [`run`](Self::run) has reached the barrier
+/// counts as a failure, and releases the other clients from waiting for this client.
 #[derive(Debug)]
 pub struct ClientSlot {
     number: u32,
     shared: Arc<SharedCalls>,
-    is_waited_for: bool,
+    has_passed_barrier: bool,
 }
 
 impl Drop for ClientSlot {
     fn drop(&mut self) {
-        if self.is_waited_for {
+        if !self.has_passed_barrier {
             self.shared.wait(false);
         }
     }
 }
 
 impl ClientSlot {
-    /// Runs the client's part. It first calls `echo` with bytes that are unique to this client and compares
-    /// the reply, then makes some uncounted calls. Then all clients wait for each other.
+    /// Runs the client's part, and returns the times of its calls. The client first calls `echo` with bytes
+    /// that are unique to it and compares the reply, then makes some uncounted calls. Then all clients wait
+    /// for each other before the counted calls.
     ///
     /// # Errors
     /// A call fails, or a reply differs.
@@ -69,13 +74,13 @@ impl ClientSlot {
         CF: Future<Output = Result<(), F>>,
         F: Into<anyhow::Error>,
     {
-        let octets = self.number.to_ne_bytes().repeat(16);
-        let back = echo(octets.clone()).await.map_err(Into::into)?;
-        ensure!(back.as_ref() == octets, "the echo of client {} differs from what was sent", self.number);
-        for _ in 0..self.shared.warm_up {
+        let bytes = self.number.to_ne_bytes().repeat(16);
+        let echoed = echo(bytes.clone()).await.map_err(Into::into)?;
+        ensure!(echoed.as_ref() == bytes, "the echo of client {} differs from what was sent", self.number);
+        for _ in 0..self.shared.warm_up_calls {
             call().await.map_err(Into::into)?;
         }
-        self.is_waited_for = false;
+        self.has_passed_barrier = true;
         self.shared.wait(true);
         let mut samples = Vec::new();
         while self.shared.left.fetch_sub(1, Ordering::Relaxed) > 0 {
@@ -90,8 +95,8 @@ impl ClientSlot {
     }
 }
 
-/// Test `clients`: `work.calls()` calls in all, by `work.depth` clients at once, each with a thread and a
-/// connection of its own. `client` runs one of them: it connects, and returns the result of
+/// Test `clients`: `work.depth` simultaneous clients, each with a thread and a connection of its own, make
+/// `work.calls()` calls in total. `client` runs one of them: it connects, and returns the result of
 /// [`ClientSlot::run`].
 ///
 /// # Errors
@@ -104,28 +109,34 @@ pub fn clients(
     let clients = work.depth;
     let shared = Arc::new(SharedCalls {
         left: AtomicI64::new(i64::from(work.calls())),
-        begin: Barrier::new(clients as usize + 1),
-        began: OnceLock::new(),
-        failed: AtomicBool::new(false),
-        warm_up: (work.calls() / 10 / clients).max(1),
+        start_barrier: Barrier::new(clients as usize + 1),
+        start_time: OnceLock::new(),
+        has_failed: AtomicBool::new(false),
+        warm_up_calls: (work.calls() / 10 / clients).max(1),
     });
     let client = Arc::new(client);
     let mut threads = Vec::new();
     for number in 0..clients {
-        let slot = ClientSlot { number, shared: shared.clone(), is_waited_for: true };
+        let slot = ClientSlot { number, shared: shared.clone(), has_passed_barrier: false };
         let client = client.clone();
         let thread = thread::Builder::new().name(format!("client {number}"));
         let thread = thread.spawn(move || client(slot));
-        threads.push(thread.with_context(|| format!("there is no thread for client {number} of {clients}"))?);
+        threads
+            .push(thread.with_context(|| format!("cannot start a thread for client {number} of {clients}"))?);
     }
     shared.wait(true);
-    let ends: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
-    let time = shared.began.get().map(Instant::elapsed).unwrap_or_default();
+    let results: Vec<_> = threads.into_iter().map(JoinHandle::join).collect();
+    let time = shared.start_time.get().map(Instant::elapsed).unwrap_or_default();
     let mut samples = Vec::new();
-    for end in ends {
-        samples.extend(end.map_err(|_| anyhow!("a client panicked"))??);
+    for result in results {
+        samples.extend(result.map_err(|_| anyhow!("a client panicked"))??);
     }
-    ensure!(samples.len() == work.calls() as usize, "{} calls of {} were made", samples.len(), work.calls());
+    ensure!(
+        samples.len() == work.calls() as usize,
+        "only {} of {} calls were made",
+        samples.len(),
+        work.calls()
+    );
     if let Some(path) = &work.samples {
         test_loops::write_samples(path, &samples)
             .with_context(|| format!("cannot write {}", path.display()))?;
@@ -143,24 +154,10 @@ mod tests {
 
     use super::*;
     use crate::blocking::complete;
-    use crate::work::{Element, SeriesOptions, Test};
+    use crate::work::parse_work;
 
     fn work(clients: u32) -> Work {
-        Work {
-            test: Test::Clients,
-            element: Element::Octet,
-            size: 0,
-            total: 0,
-            n: Some(100),
-            depth: clients,
-            operations: 100,
-            oneway: false,
-            iterations: 1,
-            lookup: false,
-            sockbuf: None,
-            samples: None,
-            series: SeriesOptions::default(),
-        }
+        parse_work(&format!("clients --n 100 --depth {clients}"))
     }
 
     #[test]
@@ -172,23 +169,23 @@ mod tests {
                 counted.fetch_add(1, Ordering::Relaxed);
                 ready(io::Result::Ok(()))
             };
-            complete(slot.run(|octets| ready(Ok(octets)), call))
+            complete(slot.run(|bytes| ready(Ok(bytes)), call))
         });
         let Report::Clients(line) = report.unwrap() else { panic!() };
         assert_eq!((line.depth, line.n, calls.load(Ordering::Relaxed)), (7, 100, 100 + 7));
     }
 
     #[test]
-    fn a_client_that_fails_ends_all() {
-        let echo = |octets| ready(io::Result::Ok(octets));
+    fn a_failing_client_ends_all_clients() {
+        let echo = |bytes| ready(io::Result::Ok(bytes));
         let error = clients("t", &work(5), move |slot| match slot.number {
             3 => bail!("no connection"),
             _ => complete(slot.run(echo, || ready(Ok(())))),
         });
         assert_eq!(error.unwrap_err().to_string(), "no connection");
         let error = clients("t", &work(5), move |slot| {
-            let bad = slot.number == 4;
-            let echo = |octets| ready(io::Result::Ok(if bad { Vec::new() } else { octets }));
+            let is_wrong = slot.number == 4;
+            let echo = |bytes| ready(io::Result::Ok(if is_wrong { Vec::new() } else { bytes }));
             complete(slot.run(echo, || ready(Ok(()))))
         });
         assert_eq!(error.unwrap_err().to_string(), "the echo of client 4 differs from what was sent");

@@ -7,7 +7,8 @@ use clap::Args;
 /// The option by which a server ends with the process that started it.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct ParentWatchArgs {
-    /// End when stdin ends: `ttcp run` holds the other end, and the kernel closes it even when that is killed
+    /// Exit when stdin is closed: `ttcp run` holds the other end, and the kernel closes it if `ttcp run` is
+    /// killed
     #[arg(long, hide = true)]
     pub lifeline: bool,
 }
@@ -16,8 +17,8 @@ impl ParentWatchArgs {
     /// Starts the watching thread, if the option is set.
     ///
     /// # Errors
-    /// The watching thread cannot be started.
-    pub fn watch(self) -> std::io::Result<()> {
+    /// The thread cannot be started.
+    pub fn start(self) -> std::io::Result<()> {
         if self.lifeline {
             std::thread::Builder::new().name("parent watch".into()).spawn(|| {
                 let mut byte = [0];

@@ -1,4 +1,4 @@
-//! Programs with separate priorities, and with an additional load.
+//! Different priorities for client and server, and an additional load.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -11,22 +11,22 @@ use rustix::process::{getpriority_process, setpriority_process};
 use crate::parent_watch::ParentWatchArgs;
 
 /// Difference between the nice values of the server and the client.
-pub(crate) const NICER: i32 = 5;
+pub(crate) const NICE_STEP: i32 = 5;
 /// The largest nice value.
-const NICEST: i32 = 19;
-/// Real-time priorities of client and server.
-pub(crate) const REAL_TIME: [u8; 2] = [20, 10];
-/// Maximum lifetime of a load process.
-const LIFE: Duration = Duration::from_secs(3600);
+const MAX_NICE: i32 = 19;
+/// The real-time priorities of client and server.
+pub(crate) const REAL_TIME_PRIORITIES: [u8; 2] = [20, 10];
+/// The maximum lifetime of a load process.
+const MAX_LOAD_TIME: Duration = Duration::from_secs(3600);
 
 /// How the client gets a higher priority than the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Priority {
     /// By nice values
     Nice,
-    /// In real time (SCHED_FIFO), which takes privileges and `chrt`
+    /// By real-time priorities (SCHED_FIFO), which require privileges and `chrt`
     Fifo,
-    /// Not at all
+    /// No difference
     None,
 }
 
@@ -40,24 +40,24 @@ impl Priority {
         }
     }
 
-    /// Returns this priority if the system grants it to this program, otherwise the next best. The shortage
-    /// is reported on stderr.
-    pub(crate) fn as_far_as_possible(self) -> Priority {
-        match self.refused() {
+    /// Returns this priority if the system permits it to this program. Otherwise, reports the reason on
+    /// stderr and returns the next best priority.
+    pub(crate) fn or_next_best(self) -> Priority {
+        match self.refusal_reason() {
             None => self,
-            Some(why) => {
+            Some(reason) => {
                 let other = if self == Priority::Fifo { Priority::Nice } else { Priority::None };
-                eprintln!("ttcp: priorities are not {} but {}: {why}", self.name(), other.name());
-                other.as_far_as_possible()
+                eprintln!("ttcp: --priority {} is replaced by {}: {reason}", self.name(), other.name());
+                other.or_next_best()
             }
         }
     }
 
-    fn refused(self) -> Option<String> {
+    fn refusal_reason(self) -> Option<String> {
         match self {
             Priority::None => None,
             Priority::Nice => match getpriority_process(None) {
-                Ok(own) if own + NICER <= NICEST => None,
+                Ok(own) if own + NICE_STEP <= MAX_NICE => None,
                 Ok(own) => Some(format!("this program itself has the nice value {own}")),
                 Err(e) => Some(e.to_string()),
             },
@@ -70,24 +70,24 @@ impl Priority {
     }
 }
 
-/// Sets the lowest priority for the thread, and for those that it starts from now on.
+/// Sets the lowest priority for this thread, and for the threads that it starts from now on.
 ///
 /// # Errors
 /// The system refuses.
-pub(crate) fn lowest() -> std::io::Result<()> {
-    Ok(setpriority_process(None, NICEST)?)
+pub(crate) fn set_lowest() -> std::io::Result<()> {
+    Ok(setpriority_process(None, MAX_NICE)?)
 }
 
 /// Options of `ttcp prioritise`.
 #[derive(Debug, Clone, Args)]
 pub struct PrioritiseArgs {
-    /// Add so much to the nice value
+    /// Number to add to the nice value
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=19))]
     pub nice: i32,
     /// SCHED_FIFO with this priority
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub fifo: Option<u8>,
-    /// Burn a core beside it at the lowest priority, until stdin ends
+    /// Also occupy a core at the lowest priority, until stdin is closed
     #[arg(long)]
     pub load: bool,
     /// The program and its arguments
@@ -96,7 +96,7 @@ pub struct PrioritiseArgs {
 }
 
 impl PrioritiseArgs {
-    /// Prefixes `command` with `program prioritise`, if there are options.
+    /// Prefixes `command` with `program prioritise options --`, if there are options.
     pub(crate) fn wrap(program: &str, options: &[String], command: Vec<String>) -> Vec<String> {
         if options.is_empty() {
             return command;
@@ -106,7 +106,7 @@ impl PrioritiseArgs {
     }
 }
 
-/// Replaces this process by that program.
+/// Replaces this process by the program, with the priority of the options.
 ///
 /// # Errors
 /// The priority is not available, or the program cannot be started.
@@ -134,21 +134,21 @@ pub fn prioritise(args: &PrioritiseArgs) -> anyhow::Result<()> {
 
 fn add_to_nice(more: i32) -> anyhow::Result<()> {
     if more > 0 {
-        let own = getpriority_process(None).context("cannot tell the nice value")?;
-        setpriority_process(None, (own + more).min(NICEST)).context("cannot set the nice value")?;
+        let own = getpriority_process(None).context("cannot read the nice value")?;
+        setpriority_process(None, (own + more).min(MAX_NICE)).context("cannot set the nice value")?;
     }
     Ok(())
 }
 
-/// Occupies a core at the lowest priority until stdin ends, for an hour at most.
+/// Occupies a core at the lowest priority until stdin is closed, but for at most an hour.
 ///
 /// # Errors
 /// The priority is not available, or stdin cannot be watched.
 pub fn load() -> anyhow::Result<()> {
-    ParentWatchArgs { lifeline: true }.watch()?;
-    add_to_nice(NICEST)?;
+    ParentWatchArgs { lifeline: true }.start()?;
+    add_to_nice(MAX_NICE)?;
     let begun = Instant::now();
-    while begun.elapsed() < LIFE {
+    while begun.elapsed() < MAX_LOAD_TIME {
         for turn in 0..100_000u32 {
             std::hint::black_box(turn);
         }
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_changes_something_is_wrapped() {
+    fn a_command_is_wrapped_only_if_there_are_options() {
         let command = || vec!["server".to_owned(), "{dir}/x".to_owned()];
         assert_eq!(PrioritiseArgs::wrap("ttcp", &[], command()), command());
         let options = ["--nice".to_owned(), "5".to_owned()];
@@ -170,11 +170,11 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_refuses_is_the_next_best() {
-        assert_eq!(Priority::None.as_far_as_possible(), Priority::None);
-        let nice = Priority::Nice.as_far_as_possible();
+    fn a_priority_that_the_system_refuses_is_replaced_by_the_next_best() {
+        assert_eq!(Priority::None.or_next_best(), Priority::None);
+        let nice = Priority::Nice.or_next_best();
         let own = getpriority_process(None).unwrap();
-        assert_eq!(nice, if own + NICER <= NICEST { Priority::Nice } else { Priority::None });
-        assert!([Priority::Fifo, nice].contains(&Priority::Fifo.as_far_as_possible()));
+        assert_eq!(nice, if own + NICE_STEP <= MAX_NICE { Priority::Nice } else { Priority::None });
+        assert!([Priority::Fifo, nice].contains(&Priority::Fifo.or_next_best()));
     }
 }

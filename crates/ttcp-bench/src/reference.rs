@@ -1,4 +1,5 @@
-//! How CORBA peers find each other: IOR files, and object URLs with stable keys, `ttcp`, `wide` and so on.
+//! How CORBA clients find the objects of a server: files with object references (IORs), and object URLs with
+//! fixed keys such as `ttcp`.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ pub enum Object {
 }
 
 impl Object {
-    /// Returns the object with a hundred operations, or with a thousand, of that kind.
+    /// Returns the object with that number of operations, which are oneways or not.
     pub const fn wide(operations: u32, oneway: bool) -> Object {
         match (operations > 100, oneway) {
             (false, false) => Object::Wide,
@@ -40,7 +41,7 @@ impl Object {
         }
     }
 
-    /// Returns its key in object URLs.
+    /// Returns the object's key in object URLs.
     pub const fn key(self) -> &'static str {
         match self {
             Object::Ttcp => "ttcp",
@@ -55,7 +56,7 @@ impl Object {
         }
     }
 
-    /// Returns the file of its IOR: `path` for `Ttcp`, next to it for the others.
+    /// Returns the path of the object's IOR file: `path` for `Ttcp`, `path.KEY` for other objects.
     fn file(self, path: &Path) -> PathBuf {
         let mut name = path.as_os_str().to_owned();
         if self != Object::Ttcp {
@@ -66,13 +67,13 @@ impl Object {
     }
 }
 
-/// The way by which a client finds the server: a file or the address part of an object URL.
+/// Where a client finds the references to the server's objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// `corbaloc:...` without a key.
+    /// An object URL `corbaloc:...` without a key.
     Corbaloc(String),
-    /// The file with the IOR of `Ttcp`. The files of the others are next to it, with their keys appended to
-    /// its name: `PATH.wide`.
+    /// The file with the IOR of `Ttcp`. The paths of the other objects' files are this path and their keys,
+    /// such as `PATH.wide`.
     File(PathBuf),
 }
 
@@ -109,60 +110,61 @@ impl FromStr for Address {
     }
 }
 
-/// Writes the IORs to `PATH` and next to it, each atomically, and that of `Ttcp` last. A client that waits
-/// for `PATH` finds all of them complete.
+/// Writes the files with the objects' IORs, each atomically. The file of `Ttcp`, at `path`, is the last one:
+/// a client that waits for it finds all files complete.
 ///
 /// # Errors
-/// A file cannot be written; the message names it.
+/// A file cannot be written; the message contains its path.
 pub fn publish(path: &Path, ttcp: &str, others: &[(Object, String)]) -> anyhow::Result<()> {
     let others = others.iter().map(|(object, ior)| (object.file(path), ior.as_str()));
     for (path, ior) in others.chain([(path.to_owned(), ttcp)]) {
-        write_whole(&path, ior).with_context(|| format!("cannot write the IOR file {}", path.display()))?;
+        write_atomically(&path, ior)
+            .with_context(|| format!("cannot write the IOR file {}", path.display()))?;
     }
     Ok(())
 }
 
-/// Returns the path of the file with the references to the called objects.
-pub fn references_path(ior: &Path) -> PathBuf {
+/// Returns the path of the file with references for the test `objects`.
+fn references_path(ior: &Path) -> PathBuf {
     let mut name = ior.as_os_str().to_owned();
     name.push(".objects");
     PathBuf::from(name)
 }
 
-/// Returns the references to the called objects.
+/// Reads the references for the test `objects`.
 ///
 /// # Errors
 /// The file cannot be read, or has no references.
-pub fn references(ior: &Path) -> anyhow::Result<Vec<String>> {
+pub fn read_references(ior: &Path) -> anyhow::Result<Vec<String>> {
     let path = references_path(ior);
     let text = std::fs::read_to_string(&path)
-        .with_context(|| format!("cannot read {}: is the server one with --objects?", path.display()))?;
+        .with_context(|| format!("cannot read {}: was the server started with --objects?", path.display()))?;
     let references: Vec<String> = text.lines().map(str::to_owned).collect();
     ensure!(!references.is_empty(), "{} has no reference", path.display());
     Ok(references)
 }
 
-/// Writes the references to the called objects atomically to [`references_path`].
+/// Writes the file with references for the test `objects` atomically.
 ///
 /// # Errors
-/// The file cannot be written; the message names it.
-pub fn publish_called(ior: &Path, references: &[String]) -> anyhow::Result<()> {
+/// The file cannot be written; the message contains its path.
+pub fn publish_references(ior: &Path, references: &[String]) -> anyhow::Result<()> {
     let path = references_path(ior);
-    write_whole(&path, &references.join("\n"))
+    write_atomically(&path, &references.join("\n"))
         .with_context(|| format!("cannot write the references {}", path.display()))
 }
 
-/// Announces on stdout that the server is ready for calls: `READY <how to reach it>`.
+/// Announces on stdout that the server is ready for calls: `READY ADDRESS`.
 ///
 /// # Errors
 /// stdout is closed.
-pub fn ready(how: impl std::fmt::Display) -> io::Result<()> {
+pub fn announce_ready(address: impl std::fmt::Display) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "READY {how}")?;
+    writeln!(out, "READY {address}")?;
     out.flush()
 }
 
-fn write_whole(path: &Path, line: &str) -> io::Result<()> {
+fn write_atomically(path: &Path, line: &str) -> io::Result<()> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     writeln!(file, "{line}")?;
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_or_empty_file_is_named() {
+    fn errors_contain_the_path_of_a_missing_or_empty_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("none.ior");
         let text = format!("{:#}", address(path.to_str().unwrap()).url(Object::Ttcp).unwrap_err());

@@ -1,4 +1,4 @@
-//! The JSON line that a client prints, and its statistics.
+//! The JSON line that a client prints, and the statistics in it.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -18,9 +18,9 @@ pub enum Report {
     Latency(LatencyLine),
     /// Several calls outstanding at a time.
     Pipeline(PipelineLine),
-    /// One message a frame.
+    /// One message in each time frame.
     Series(SeriesLine),
-    /// Several clients at a time.
+    /// Several simultaneous clients.
     Clients(ClientsLine),
     /// Calls that the server counted.
     Last(LastLine),
@@ -38,12 +38,12 @@ pub struct FloodLine {
     pub element: Element,
     /// `--size`, bytes.
     pub size: u64,
-    /// Confirmed user bytes over time, Mbit/s (10^6 bits).
+    /// Rate of confirmed user bytes, Mbit/s (10^6 bits).
     pub mbit_s: f64,
     /// Time from the first send to the return of the sync that confirmed the last byte, seconds.
     pub secs: f64,
-    /// How often sync had to be called; absent for once, which is usual. More: the server lets sync overtake
-    /// oneways.
+    /// How often `sync` was called; absent if once, which is usual. More calls are needed if the server runs
+    /// `sync` before earlier oneways.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub syncs: Option<u32>,
 }
@@ -53,7 +53,7 @@ pub struct FloodLine {
 pub struct LatencyLine {
     /// Name of the peer.
     pub peer: String,
-    /// The test, one of these.
+    /// One of these tests.
     pub test: Test,
     /// Element type (echo).
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
@@ -61,7 +61,7 @@ pub struct LatencyLine {
     /// `--size`, bytes (echo).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Objects that were called (objects).
+    /// Number of called objects (objects).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objects: Option<u32>,
     /// Calls counted.
@@ -82,10 +82,9 @@ pub struct PipelineLine {
     pub depth: u32,
     /// Calls counted.
     pub n: u32,
-    /// Threads that made them.
+    /// Threads that made the calls.
     pub threads: u32,
-    /// 1 if due messages were gathered into one write on request, 0 if not; absent if there is no such
-    /// option.
+    /// 1 with `--batch`, 0 without it; absent if the peer has no such option.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<u8>,
     /// Calls per second.
@@ -101,7 +100,7 @@ pub struct ClientsLine {
     pub peer: String,
     /// Always [`Test::Clients`].
     pub test: Test,
-    /// Clients at a time.
+    /// Number of clients.
     pub depth: u32,
     /// Calls counted, of all clients.
     pub n: u32,
@@ -121,25 +120,24 @@ pub struct LastLine {
     pub peer: String,
     /// Always [`Test::Last`].
     pub test: Test,
-    /// Operations of the interface.
+    /// Number of operations of the interface.
     pub operations: u32,
     /// Whether the calls were oneways.
     pub oneway: bool,
     /// Number of iterations of a hundred calls.
     pub iterations: u32,
-    /// Calls of the last operation that the server counted. They are all that were made, otherwise there is
-    /// no result.
+    /// Calls of the last operation that the server counted: equal to the number of calls that were made.
     pub counted: u64,
     /// Time from the first call to the return of the last, seconds.
     pub secs: f64,
-    /// Time from the first call until the server confirmed all, seconds.
+    /// Time from the first call until the server had confirmed all calls, seconds.
     pub counted_secs: f64,
-    /// Time to find the operation by itself, nanoseconds, if it was measured at the server.
+    /// Time of one look-up of the operation at the server, nanoseconds, if it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lookup_ns: Option<f64>,
 }
 
-/// Exact figures over all samples, microseconds.
+/// Statistics of all samples, without approximation, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Latency {
     /// Arithmetic mean.
@@ -181,9 +179,9 @@ impl Report {
         })
     }
 
-    /// Returns the result with the number of called objects.
+    /// Sets the number of called objects.
     #[must_use]
-    pub fn of_objects(mut self, objects: usize) -> Report {
+    pub fn with_objects(mut self, objects: usize) -> Report {
         if let Report::Latency(line) = &mut self {
             line.objects = u32::try_from(objects).ok();
         }
@@ -219,7 +217,8 @@ impl Report {
         })
     }
 
-    /// Returns the result of calls with the times until the last returned, and until all were counted.
+    /// Returns the result of calls, with the time until the last call returned, and until the server had
+    /// counted all of them.
     pub fn last(peer: &str, work: &Work, counted: u64, [called, confirmed]: [Duration; 2]) -> Report {
         Report::Last(LastLine {
             peer: peer.to_owned(),
@@ -247,7 +246,7 @@ impl Report {
 }
 
 impl Latency {
-    /// Returns the figures of `samples`; all zero for none.
+    /// Returns the figures of `samples`; zeros if there are no samples.
     pub fn of(mut samples: Vec<Duration>) -> Latency {
         samples.sort_unstable();
         let n = samples.len();
@@ -274,24 +273,10 @@ fn rounded(value: f64, digits: i32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::work::SeriesOptions;
+    use crate::work::parse_work;
 
     fn work(test: Test, element: Element, size: u64) -> Work {
-        Work {
-            test,
-            element,
-            size,
-            total: 1 << 20,
-            n: Some(4),
-            depth: 64,
-            operations: 100,
-            oneway: false,
-            iterations: 1,
-            lookup: false,
-            sockbuf: None,
-            samples: None,
-            series: SeriesOptions::default(),
-        }
+        parse_work(&format!("{test} --type {element} --size {size} --n 4 --depth 64"))
     }
 
     fn line(report: &Report) -> String {

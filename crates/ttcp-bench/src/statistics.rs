@@ -1,4 +1,4 @@
-//! Statistics of samples: means, medians, intervals, lines.
+//! Statistics of samples: means, medians, confidence intervals, regression lines.
 
 use fastrand::Rng;
 use serde::Serialize;
@@ -10,7 +10,7 @@ pub struct Summary {
     pub n: usize,
     /// Arithmetic mean.
     pub mean: f64,
-    /// Standard deviation of the sample (divided by n - 1); 0 for one.
+    /// Standard deviation of the sample (divided by n - 1); 0 for a single sample.
     pub deviation: f64,
     /// Median.
     pub median: f64,
@@ -21,7 +21,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Returns the summary of at least one sample.
+    /// Returns the summary; `None` if there are no samples.
     pub fn of(samples: &[f64]) -> Option<Summary> {
         let sorted = sorted(samples);
         let n = sorted.len();
@@ -33,7 +33,7 @@ impl Summary {
     }
 }
 
-/// Returns the median: the middle sample, or the mean of the two in the middle.
+/// Returns the median: the middle sample, or the mean of the two middle samples.
 pub fn median(samples: &[f64]) -> Option<f64> {
     median_of_sorted(&sorted(samples))
 }
@@ -41,41 +41,41 @@ pub fn median(samples: &[f64]) -> Option<f64> {
 /// Returns the `q`-quantile, by linear interpolation; `q` from 0 to 1.
 pub fn quantile(samples: &[f64], q: f64) -> Option<f64> {
     let sorted = sorted(samples);
-    let place = q.clamp(0.0, 1.0) * sorted.len().checked_sub(1)? as f64;
-    let (low, high) = (sorted.get(place.floor() as usize)?, sorted.get(place.ceil() as usize)?);
-    Some(low + (high - low) * place.fract())
+    let position = q.clamp(0.0, 1.0) * sorted.len().checked_sub(1)? as f64;
+    let (low, high) = (sorted.get(position.floor() as usize)?, sorted.get(position.ceil() as usize)?);
+    Some(low + (high - low) * position.fract())
 }
 
 /// Returns the indices of outliers: samples more than three interquartile ranges below the first or above the
 /// third quartile.
 pub fn outliers(samples: &[f64]) -> Vec<usize> {
     let Some((low, high)) = quantile(samples, 0.25).zip(quantile(samples, 0.75)) else { return Vec::new() };
-    let far = 3.0 * (high - low);
-    let out = |x: f64| x < low - far || x > high + far;
-    samples.iter().enumerate().filter(|(_, x)| out(**x)).map(|(place, _)| place).collect()
+    let distance = 3.0 * (high - low);
+    let is_outlier = |x: f64| x < low - distance || x > high + distance;
+    samples.iter().enumerate().filter(|(_, x)| is_outlier(**x)).map(|(index, _)| index).collect()
 }
 
-/// A straight line through points by least squares.
+/// The straight line that fits points best, by least squares.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Line {
-    /// Growth of y with x.
+    /// The increase of y for an increase of x by 1.
     pub slope: f64,
-    /// y where x is 0.
+    /// The value of y at x = 0.
     pub intercept: f64,
-    /// Coefficient of determination: the fraction of the variance of y that it explains; 1 if all points lie
-    /// on it.
+    /// Coefficient of determination: the fraction of the variance of y that the line explains; 1 if all
+    /// points are on the line.
     pub r_squared: f64,
-    /// The largest distance of a point from it, along y.
+    /// The largest distance of a point from the line, along y.
     pub residual: f64,
 }
 
 impl Line {
-    /// Returns the line through at least two points that differ in x.
+    /// Returns the line that fits the points; `None` unless at least two points differ in x.
     pub fn through(points: &[(f64, f64)]) -> Option<Line> {
         let n = points.len() as f64;
-        let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
+        let mean = |coordinate: fn(&(f64, f64)) -> f64| points.iter().map(coordinate).sum::<f64>() / n;
         let (x, y) = (mean(|p| p.0), mean(|p| p.1));
-        let sum = |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|p| of(p.0 - x, p.1 - y)).sum::<f64>();
+        let sum = |term: &dyn Fn(f64, f64) -> f64| points.iter().map(|p| term(p.0 - x, p.1 - y)).sum::<f64>();
         let (xx, xy, yy) = (sum(&|x, _| x * x), sum(&|x, y| x * y), sum(&|_, y| y * y));
         if points.len() < 2 || xx == 0.0 {
             return None;
@@ -87,14 +87,14 @@ impl Line {
         Some(Line { r_squared, residual, ..line })
     }
 
-    /// Returns its y at `x`.
+    /// Returns the y of the line at `x`.
     pub fn at(&self, x: f64) -> f64 {
         self.intercept + self.slope * x
     }
 }
 
 /// Number of resamples of a bootstrap.
-const DRAWS: usize = 2_000;
+const RESAMPLES: usize = 2_000;
 /// Seed of the pseudo-random numbers: the same samples give the same interval.
 const SEED: u64 = 1;
 
@@ -108,18 +108,20 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Returns the interval of the median of samples, by bootstrap. The same samples give the same interval.
+    /// Returns the interval of the median of samples, by bootstrap.
     pub fn of_median(samples: &[f64]) -> Option<Interval> {
         let mut random = Rng::with_seed(SEED);
-        Interval::between(|| median(&draw(&mut random, samples)))
+        Interval::of_resamples(|| median(&resample(&mut random, samples)))
     }
 
-    /// Returns the interval of the quotient of two medians, by bootstrap, resampled independently.
-    pub fn of_ratio(over: &[f64], under: &[f64]) -> Option<Interval> {
+    /// Returns the interval of the quotient of two medians, by bootstrap. Numerator and denominator are
+    /// resampled independently.
+    pub fn of_ratio(numerator: &[f64], denominator: &[f64]) -> Option<Interval> {
         let mut random = Rng::with_seed(SEED);
-        Interval::between(|| {
-            let (over, under) = (median(&draw(&mut random, over))?, median(&draw(&mut random, under))?);
-            (under != 0.0).then(|| over / under)
+        Interval::of_resamples(|| {
+            let numerator = median(&resample(&mut random, numerator))?;
+            let denominator = median(&resample(&mut random, denominator))?;
+            (denominator != 0.0).then(|| numerator / denominator)
         })
     }
 
@@ -128,14 +130,14 @@ impl Interval {
         value < self.low || self.high < value
     }
 
-    fn between(mut figure: impl FnMut() -> Option<f64>) -> Option<Interval> {
-        let figures = (0..DRAWS).map(|_| figure()).collect::<Option<Vec<f64>>>()?;
+    fn of_resamples(mut figure: impl FnMut() -> Option<f64>) -> Option<Interval> {
+        let figures = (0..RESAMPLES).map(|_| figure()).collect::<Option<Vec<f64>>>()?;
         Some(Interval { low: quantile(&figures, 0.025)?, high: quantile(&figures, 0.975)? })
     }
 }
 
-/// Returns a resample of the same size, with replacement.
-fn draw(random: &mut Rng, samples: &[f64]) -> Vec<f64> {
+/// Returns as many random elements of `samples` as it has, drawn with replacement.
+fn resample(random: &mut Rng, samples: &[f64]) -> Vec<f64> {
     samples.iter().filter_map(|_| random.choice(samples).copied()).collect()
 }
 
@@ -160,7 +162,7 @@ mod tests {
     use crate::literature::Published;
 
     #[test]
-    fn summaries_are_those_of_the_textbook() {
+    fn summaries_medians_and_quantiles_are_exact() {
         let summary = Summary::of(&[4.0, 2.0, 9.0, 5.0]).unwrap();
         assert_eq!((summary.n, summary.mean, summary.median), (4, 5.0, 4.5));
         assert_eq!((summary.min, summary.max), (2.0, 9.0));
@@ -172,14 +174,14 @@ mod tests {
     }
 
     #[test]
-    fn far_samples_are_flagged_and_others_are_not() {
+    fn only_samples_far_from_the_quartiles_are_outliers() {
         assert_eq!(outliers(&[10.0, 11.0, 10.5, 60.0, 10.2, 10.8, 0.1]), [3, 6]);
         assert!(outliers(&[10.0, 11.0, 12.0, 13.5]).is_empty());
         assert!(outliers(&[]).is_empty());
     }
 
     #[test]
-    fn intervals_hold_the_median_and_tell_a_difference_from_none() {
+    fn intervals_contain_the_median_and_exclude_1_only_for_different_samples() {
         let near: Vec<f64> = (0..20).map(|i| 10.0 + f64::from(i % 5) / 10.0).collect();
         let far: Vec<f64> = near.iter().map(|x| x * 1.5).collect();
         let interval = Interval::of_median(&near).unwrap();
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_needs_two_places() {
+    fn a_line_needs_points_that_differ_in_x() {
         assert_eq!(Line::through(&[(1.0, 2.0), (1.0, 3.0)]), None);
         assert_eq!(Line::through(&[(1.0, 2.0)]), None);
         let line = Line::through(&[(0.0, 1.0), (2.0, 5.0)]).unwrap();
@@ -202,7 +204,7 @@ mod tests {
     /// The published lines of the call-and-return series follow from the published series, in every printed
     /// digit.
     #[test]
-    fn published_lines_come_out_of_their_series() {
+    fn published_lines_are_reproduced_from_the_published_series() {
         let series = Published::of("rtorb00.f1").unwrap();
         let mut lines = 0;
         for (id, kind) in [("rtorb00.t1", "float"), ("rtorb00.t2", "record"), ("rtorb00.t3", "na_record")] {
@@ -230,9 +232,9 @@ mod tests {
         assert_eq!(lines, 9);
     }
 
-    /// The refitted lines, which include the one-way series, follow from the published series too.
+    /// The refitted lines, also those of the one-way series, follow from the published series.
     #[test]
-    fn refitted_lines_come_out_of_their_series() {
+    fn refitted_lines_are_reproduced_from_the_published_series() {
         let refit = Published::of("rtorb00.refit").unwrap();
         let figures = [("figure 1", "rtorb00.f1"), ("figure 6", "rtorb00.f6")];
         let mut lines = 0;
@@ -251,7 +253,7 @@ mod tests {
                 }
             };
             let mut points = series.points("message_size_bytes", &column);
-            // Without the last two where the source leaves them out.
+            // The source omits the last two points of some series.
             points.truncate(refit.number(row, "points").unwrap() as usize);
             let line = Line::through(&points).unwrap_or_else(|| panic!("{from} {column}"));
             let shown = [

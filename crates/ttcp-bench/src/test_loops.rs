@@ -1,12 +1,11 @@
 //! The test loops, generic over the calls of a peer.
 //!
 //! A client supplies closures that make one call each; the loops add warm-up, counting, clocks and the
-//! report. All dispatch is static: a call costs as much as the peer's own future, and a blocking peer passes
-//! [`std::future::ready`] values. These loops time every built-in peer, so that a difference between two
-//! results is a difference between two peers.
+//! report. The loops are the same for all built-in peers, so that their results are comparable. All dispatch
+//! is static, so that the loops add no cost to a call. A blocking peer passes [`std::future::ready`] values.
 //!
-//! The returned futures are `Send` if the closures and the futures they return are, so they may run in a
-//! spawned task.
+//! The returned futures are `Send` if the closures and the futures they return are `Send`. Therefore they can
+//! run in a spawned task.
 
 use std::fs::File;
 use std::future::Future;
@@ -21,15 +20,15 @@ use futures_util::stream::FuturesUnordered;
 use crate::report::Report;
 use crate::work::Work;
 
-/// A flood fails if sync confirms nothing new for this long.
-const STALLED: Duration = Duration::from_secs(10);
+/// A test fails if the server confirms nothing new for this long.
+const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Test `ttcp`: calls `send`, one buffer of `work.payload_bytes()` user bytes each, until `work.total` bytes
-/// are sent, then `sync` until all of them are confirmed. A server that reorders requests may run `sync`
-/// before the last oneways, hence the repetition. A tenth of the work precedes the counted part.
+/// are sent. Then it calls `sync` until all of them are confirmed: a server that reorders requests may run
+/// `sync` before the last oneways. A warm-up with a tenth of the bytes is not counted.
 ///
 /// # Errors
-/// A call fails; or the server confirms too many bytes, or none for 10 seconds.
+/// A call fails; the server confirms too many bytes, or no further ones for 10 seconds.
 pub async fn ttcp<S, SF, Y, YF, E>(
     peer: &str,
     work: &Work,
@@ -51,8 +50,8 @@ where
     Ok(Report::flood(peer, work, flooded.bytes, flooded.time, flooded.syncs))
 }
 
-/// Tests `ping`, `demux` and `echo`: `work.calls()` times one call at a time, each timed. A tenth more
-/// precede them. The time of a call includes dropping its result.
+/// Tests `ping`, `demux` and `echo`: makes `work.calls()` calls, one at a time, and measures the time of each
+/// call. The time includes dropping the result. A warm-up with a tenth of the calls is not counted.
 ///
 /// # Errors
 /// A call fails; the file of samples cannot be written.
@@ -77,8 +76,8 @@ where
     Ok(Report::latency(peer, work, samples))
 }
 
-/// Test `pipeline`: `work.calls()` calls, `work.depth` outstanding at a time, all within the calling task. A
-/// tenth more precede them.
+/// Test `pipeline`: makes `work.calls()` calls, `work.depth` outstanding at a time, all within the calling
+/// task. A warm-up with a tenth of the calls is not counted.
 ///
 /// # Errors
 /// A call fails.
@@ -88,27 +87,27 @@ where
     CF: Future<Output = Result<(), E>>,
     E: Into<anyhow::Error>,
 {
-    outstanding(work.depth, work.calls() / 10, &call).await.map_err(Into::into)?;
+    call_concurrently(work.depth, work.calls() / 10, &call).await.map_err(Into::into)?;
     let start = Instant::now();
-    outstanding(work.depth, work.calls(), &call).await.map_err(Into::into)?;
+    call_concurrently(work.depth, work.calls(), &call).await.map_err(Into::into)?;
     Ok(Report::pipeline(peer, work, None, start.elapsed()))
 }
 
 /// The counts of a server since the previous query.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Calls of the last operations of its interfaces.
+    /// Calls of the last operations of the interfaces with very many operations.
     pub last: u64,
-    /// Calls of all their other operations.
+    /// Calls of all other operations of these interfaces.
     pub others: u64,
 }
 
-/// Test `last`: calls the last operation of an interface `work.calls()` times, one after the other, then
-/// queries `tally` until all are counted, because a server that reorders requests may answer before the last
-/// oneways have run. A tenth more precede them.
+/// Test `last`: calls the last operation of an interface `work.calls()` times, one call after the other. Then
+/// it queries `tally` until all calls are counted: a server that reorders requests may answer before the last
+/// oneways have run. A warm-up with a tenth of the calls is not counted.
 ///
 /// # Errors
-/// A call fails; or the server counts calls of another operation, too many calls, or no further one for 10
+/// A call fails; the server counts calls of another operation, too many calls, or no further one for 10
 /// seconds.
 pub async fn last<C, CF, Y, YF, E>(
     peer: &str,
@@ -125,23 +124,23 @@ where
 {
     // Discard what an earlier client may have left uncounted.
     tally().await.map_err(Into::into)?;
-    counted((work.calls() / 10).max(1), &mut call, &mut tally).await?;
-    let times = counted(work.calls(), &mut call, &mut tally).await?;
+    call_counted((work.calls() / 10).max(1), &mut call, &mut tally).await?;
+    let times = call_counted(work.calls(), &mut call, &mut tally).await?;
     Ok(Report::last(peer, work, work.calls().into(), times))
 }
 
-/// Returns the value of test buffers at position `i`: lowercase letters in turn.
+/// Returns the byte at position `i` of test buffers: the lowercase letters in a cycle.
 pub fn pattern(i: usize) -> u8 {
     b'a' + (i % 26) as u8
 }
 
-/// Exit code of a server of the integrity pass that received unexpected contents.
+/// Exit code of a server with `--check` that received unexpected contents.
 pub const EXIT_MISMATCH: i32 = 4;
 
-/// Returns the message that it prints in this case.
-pub fn format_mismatch(kind: &str, at: usize, of: usize) -> String {
-    let kind = kind.rsplit("::").next().unwrap_or(kind);
-    format!("contents differ: element {at} of a sequence of {of} ({kind}) is not what was sent")
+/// Returns the message that a server prints before it exits with [`EXIT_MISMATCH`].
+pub fn format_mismatch(element_type: &str, index: usize, len: usize) -> String {
+    let element_type = element_type.rsplit("::").next().unwrap_or(element_type);
+    format!("contents differ: element {index} of a sequence of {len} ({element_type}) is not what was sent")
 }
 
 /// Writes the times of calls to a file, nanoseconds, one per line.
@@ -159,6 +158,7 @@ struct FloodResult {
     syncs: u32,
 }
 
+/// Sends at least `total` bytes, and waits until all are confirmed.
 async fn flood<SF, YF, E>(
     bytes: u64,
     total: u64,
@@ -183,7 +183,7 @@ where
         syncs += 1;
         if more > 0 {
             progress = Instant::now();
-        } else if progress.elapsed() > STALLED {
+        } else if progress.elapsed() > PROGRESS_TIMEOUT {
             break;
         }
     }
@@ -194,8 +194,8 @@ where
     Ok(FloodResult { bytes: confirmed, time, syncs })
 }
 
-/// Makes `calls` calls, and returns how long these take, and how long until the server has counted them.
-async fn counted<CF, YF, E>(
+/// Makes `calls` calls. Returns the time until the last call returned, and until the server had counted all.
+async fn call_counted<CF, YF, E>(
     calls: u32,
     call: &mut impl FnMut() -> CF,
     tally: &mut impl FnMut() -> YF,
@@ -218,14 +218,14 @@ where
         if more.last > 0 {
             progress = Instant::now();
         }
-        if sum.others > 0 || sum.last >= calls.into() || progress.elapsed() > STALLED {
+        if sum.others > 0 || sum.last >= calls.into() || progress.elapsed() > PROGRESS_TIMEOUT {
             break;
         }
     }
     let confirmed = start.elapsed();
     if sum != (Tally { last: calls.into(), others: 0 }) {
         bail!(
-            "the last operation was called {calls} times: the server counted {} calls of it and {} of others",
+            "the last operation was called {calls} times, but the server counted {} calls of it and {} of others",
             sum.last,
             sum.others
         );
@@ -233,9 +233,9 @@ where
     Ok([called, confirmed])
 }
 
-/// Runs `depth` loops, each with its share of the calls. Nothing is allocated per call, and only loops whose
-/// reply has arrived are polled.
-async fn outstanding<CF, E>(depth: u32, calls: u32, call: &impl Fn() -> CF) -> Result<(), E>
+/// Runs `depth` concurrent loops, each with its share of the calls. Nothing is allocated per call, and only
+/// loops whose reply has arrived are polled.
+async fn call_concurrently<CF, E>(depth: u32, calls: u32, call: &impl Fn() -> CF) -> Result<(), E>
 where
     CF: Future<Output = Result<(), E>>,
 {
@@ -262,29 +262,15 @@ mod tests {
 
     use super::*;
     use crate::blocking::complete;
-    use crate::work::SeriesOptions;
-    use crate::work::{Element, Test};
+    use crate::work::{Element, Test, parse_work};
 
     fn work(test: Test) -> Work {
-        Work {
-            test,
-            element: Element::Struct,
-            size: 100,
-            total: 1000,
-            n: Some(40),
-            depth: 7,
-            operations: 100,
-            oneway: true,
-            iterations: 1,
-            lookup: false,
-            sockbuf: None,
-            samples: None,
-            series: SeriesOptions::default(),
-        }
+        let options = "--type struct --size 100 --total 1000 --n 40 --depth 7 --oneway --iterations 1";
+        parse_work(&format!("{test} {options}"))
     }
 
     #[test]
-    fn a_flood_is_preceded_by_a_tenth_and_confirmed() {
+    fn a_flood_is_confirmed_after_a_warm_up_with_a_tenth() {
         let (sends, bytes) = (Cell::new(0), Cell::new(77));
         let send = || {
             sends.set(sends.get() + 1);
@@ -331,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn latency_counts_calls_after_the_warm_up() {
+    fn latency_excludes_the_warm_up_and_writes_samples() {
         let calls = Cell::new(0);
         let call = || {
             calls.set(calls.get() + 1);
@@ -354,17 +340,17 @@ mod tests {
     }
 
     #[test]
-    fn the_last_operation_is_called_as_often_as_the_server_says() {
-        let (calls, waiting) = (Cell::new(0), Cell::new(0u64));
+    fn tally_is_repeated_until_all_calls_are_counted() {
+        let (calls, pending) = (Cell::new(0), Cell::new(0u64));
         let call = || {
             calls.set(calls.get() + 1);
-            waiting.set(waiting.get() + 1);
+            pending.set(pending.get() + 1);
             ready(io::Result::Ok(()))
         };
-        // Counts half of the waiting oneways at a time: some oneways are overtaken.
+        // Counts half of the pending oneways at a time, as if the query had overtaken the rest.
         let tally = || {
-            let some = waiting.get().div_ceil(2).min(30);
-            waiting.set(waiting.get() - some);
+            let some = pending.get().div_ceil(2).min(30);
+            pending.set(pending.get() - some);
             ready(Ok(Tally { last: some, others: 0 }))
         };
         let work = Work { n: None, ..work(Test::Last) };
@@ -374,30 +360,30 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_other_operations_and_too_many_are_errors() {
-        let of = |tally: Tally| {
+    fn calls_of_other_operations_and_too_many_calls_are_errors() {
+        let error = |tally: Tally| {
             let result =
                 complete(last("t", &work(Test::Last), || ready(io::Result::Ok(())), || ready(Ok(tally))));
             result.unwrap_err().to_string()
         };
-        let message = "the last operation was called 4 times: the server counted";
-        assert_eq!(of(Tally { last: 3, others: 1 }), format!("{message} 3 calls of it and 1 of others"));
-        assert_eq!(of(Tally { last: 5, others: 0 }), format!("{message} 5 calls of it and 0 of others"));
+        let message = "the last operation was called 4 times, but the server counted";
+        assert_eq!(error(Tally { last: 3, others: 1 }), format!("{message} 3 calls of it and 1 of others"));
+        assert_eq!(error(Tally { last: 5, others: 0 }), format!("{message} 5 calls of it and 0 of others"));
     }
 
     #[test]
     fn pipeline_keeps_exactly_depth_calls_outstanding() {
-        let (now, most, calls) = (AtomicU32::new(0), AtomicU32::new(0), AtomicU64::new(0));
+        let (outstanding, max_outstanding, calls) = (AtomicU32::new(0), AtomicU32::new(0), AtomicU64::new(0));
         let call = || async {
-            let mut waits = 3;
-            most.fetch_max(now.fetch_add(1, Relaxed) + 1, Relaxed);
+            let mut polls_left = 3;
+            max_outstanding.fetch_max(outstanding.fetch_add(1, Relaxed) + 1, Relaxed);
             poll_fn(|cx| {
-                waits -= 1;
+                polls_left -= 1;
                 cx.waker().wake_by_ref();
-                if waits == 0 { Poll::Ready(()) } else { Poll::Pending }
+                if polls_left == 0 { Poll::Ready(()) } else { Poll::Pending }
             })
             .await;
-            now.fetch_sub(1, Relaxed);
+            outstanding.fetch_sub(1, Relaxed);
             calls.fetch_add(1, Relaxed);
             io::Result::Ok(())
         };
@@ -405,7 +391,7 @@ mod tests {
             panic!()
         };
         assert_eq!((line.n, line.depth, line.batch), (40, 7, None));
-        assert_eq!((most.into_inner(), calls.into_inner()), (7, 44));
+        assert_eq!((max_outstanding.into_inner(), calls.into_inner()), (7, 44));
     }
 
     #[test]
