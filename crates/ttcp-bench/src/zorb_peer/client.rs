@@ -31,7 +31,7 @@ pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
             orbs.push(orb(&args).await?);
         }
         if args.work.test == Test::Objects {
-            let [orb] = orbs.as_slice() else { anyhow::bail!("--connections is not for objects") };
+            let [orb] = orbs.as_slice() else { anyhow::bail!("the test 'objects' has no --connections") };
             return many::objects(orb, &args).await;
         }
         let url = args.ior.url(args.work.object())?;
@@ -44,8 +44,8 @@ pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
             }
             ([orb], Invocation::Sii) => run(orb, &args.work, &url).await,
             ([orb], Invocation::Dii) => dii::run(orb, &args.work, &url).await,
-            (orbs, Invocation::Sii) => share(orbs, &args.work, &url).await,
-            (_, Invocation::Dii) => anyhow::bail!("--invocation dii has one connection"),
+            (orbs, Invocation::Sii) => run_on_all(orbs, &args.work, &url).await,
+            (_, Invocation::Dii) => anyhow::bail!("--invocation dii supports only one connection"),
         };
         let report = report.with_context(|| format!("calling {url}"))?;
         for orb in &orbs {
@@ -59,27 +59,27 @@ pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
 /// Returns an ORB for one connection.
 pub(super) async fn orb(args: &ClientArgs) -> anyhow::Result<Orb> {
     let mut builder = args.orb.builder().limits(super::limits()).max_giop_version(version(args.giop));
-    if let Some(octets) = args.work.sockbuf {
-        builder = builder.socket_buffer(usize::try_from(octets)?);
+    if let Some(size) = args.work.sockbuf {
+        builder = builder.socket_buffer(usize::try_from(size)?);
     }
     Ok(builder.build().await?)
 }
 
-/// Runs the tests with `octet`s and pings, over the connections of all ORBs in turn.
-async fn share(orbs: &[Orb], work: &Work, url: &str) -> anyhow::Result<Report> {
+/// Runs a test with `octet` sequences or pings, and uses the connections of all ORBs in turn.
+async fn run_on_all(orbs: &[Orb], work: &Work, url: &str) -> anyhow::Result<Report> {
     let mut all: Vec<TtcpRef> = Vec::new();
     for orb in orbs {
         let ttcp: TtcpRef = orb.resolve(url).await?;
         ttcp.ping().await?;
         all.push(ttcp);
     }
-    let turn = AtomicUsize::new(0);
-    let next = || all.get(turn.fetch_add(1, Ordering::Relaxed) % all.len()).context("no connection");
+    let call_count = AtomicUsize::new(0);
+    let next = || all.get(call_count.fetch_add(1, Ordering::Relaxed) % all.len()).context("no connection");
     match (work.test, work.element) {
         (Test::Ttcp, Element::Octet) => {
-            let octets = (0..work.elements()).map(test_loops::pattern).collect::<Bytes>();
-            let send = || async { anyhow::Ok(next()?.send_octet_seq(octets.clone()).await?) };
-            // Each connection keeps its order: after its ping, its bytes are counted.
+            let bytes = (0..work.elements()).map(test_loops::pattern).collect::<Bytes>();
+            let send = || async { anyhow::Ok(next()?.send_octet_seq(bytes.clone()).await?) };
+            // Requests of a connection are served in order: the reply to a ping confirms earlier bytes.
             let sync = || async {
                 try_join_all(all.iter().map(TtcpRef::ping)).await?;
                 anyhow::Ok(next()?.sync().await?)
@@ -92,7 +92,7 @@ async fn share(orbs: &[Orb], work: &Work, url: &str) -> anyhow::Result<Report> {
         (Test::Pipeline, _) => {
             test_loops::pipeline(NAME, work, || async { anyhow::Ok(next()?.ping().await?) }).await
         }
-        _ => anyhow::bail!("--connections is for ttcp with octets, ping and pipeline"),
+        _ => anyhow::bail!("--connections supports only ping, pipeline, and ttcp with octets"),
     }
 }
 
@@ -103,7 +103,6 @@ async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Report> {
             let wide: WideRef = orb.resolve(url).await?;
             return test_loops::latency(NAME, work, || wide.m099()).await;
         }
-        Object::Series => anyhow::bail!("a series has its own calls"),
         _ => {}
     }
     let ttcp: TtcpRef = orb.resolve(url).await?;
@@ -112,8 +111,9 @@ async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Report> {
         Test::Ping | Test::Demux | Test::Last => test_loops::latency(NAME, work, || ttcp.ping()).await,
         Test::Echo => echo(&ttcp, work).await,
         Test::Pipeline => test_loops::pipeline(NAME, work, || ttcp.ping()).await,
-        Test::Series => anyhow::bail!("a series has one connection"),
-        Test::Objects | Test::Clients => anyhow::bail!("{} is no test of one object", work.test),
+        Test::Series | Test::Objects | Test::Clients => {
+            anyhow::bail!("the test '{}' is not a test of one object and one connection", work.test)
+        }
     }
 }
 
@@ -139,8 +139,8 @@ async fn flood(ttcp: &TtcpRef, work: &Work) -> anyhow::Result<Report> {
         Element::Double => {
             flood!(send_double_seq, (0..n).map(|i| f64::from(test_loops::pattern(i))).collect::<Seq<_>>())
         }
-        Element::Struct32 => anyhow::bail!("struct32 is for sockets: CORBA has no padding of that kind"),
-        // Zero-copy structs are sent to another object.
+        Element::Struct32 => anyhow::bail!("only plain sockets support --type struct32"),
+        // `run` sends zero-copy structs to another object.
         Element::Struct | Element::Zstruct => {
             let structs = structs(n);
             test_loops::ttcp(NAME, work, || ttcp.send_struct_seq(&structs), || ttcp.sync()).await
@@ -155,12 +155,12 @@ async fn echo(ttcp: &TtcpRef, work: &Work) -> anyhow::Result<Report> {
         ensure!(ttcp.echo_structs(&structs).await? == structs, "the echo differs from what was sent");
         return test_loops::latency(NAME, work, || ttcp.echo_structs(&structs)).await;
     }
-    let octets: Bytes = (0..n).map(|i| i as u8).collect();
-    ensure!(ttcp.echo_octets(octets.clone()).await? == octets, "the echo differs from what was sent");
-    test_loops::latency(NAME, work, || ttcp.echo_octets(octets.clone())).await
+    let bytes: Bytes = (0..n).map(|i| i as u8).collect();
+    ensure!(ttcp.echo_octets(bytes.clone()).await? == bytes, "the echo differs from what was sent");
+    test_loops::latency(NAME, work, || ttcp.echo_octets(bytes.clone())).await
 }
 
-/// Runs both tests with structs that are sent in their memory representation.
+/// Runs the flood or the echo with structs that are sent in their memory representation.
 async fn zero_copy(ttcp: &zero_copy::TtcpRef, work: &Work) -> anyhow::Result<Report> {
     let structs = structs_in_memory(work.elements());
     if work.test == Test::Ttcp {

@@ -42,19 +42,17 @@ pub(super) async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Rep
             let ping = call(if work.test == Test::Ping { "ping" } else { "m099" });
             test_loops::latency(NAME, work, || ping.invoke()).await
         }
-        Test::Last => {
-            anyhow::bail!("--invocation dii has no test 'last': demux calls the last of 100 operations")
-        }
         Test::Pipeline => {
             let ping = call("ping");
             test_loops::pipeline(NAME, work, || async { ping.invoke().await.map(drop) }).await
         }
-        Test::Series => bail!("a series has no --invocation dii"),
-        Test::Objects | Test::Clients => bail!("{} is called by --invocation sii only", work.test),
+        Test::Last | Test::Series | Test::Objects | Test::Clients => {
+            bail!("the test '{}' supports only --invocation sii", work.test)
+        }
     }
 }
 
-/// Returns the oneway that takes such a sequence, and a sequence.
+/// Returns the oneway operation for sequences of that type, and a sequence.
 fn flood(element: Element, n: usize) -> anyhow::Result<(&'static str, Any)> {
     Ok(match element {
         Element::Octet => ("sendOctetSeq", Any::new((0..n).map(pattern).collect::<Bytes>())?),
@@ -70,6 +68,6 @@ fn flood(element: Element, n: usize) -> anyhow::Result<(&'static str, Any)> {
         }
         Element::Struct => ("sendStructSeq", Any::new(structs(n))?),
         Element::Zstruct => ("sendStructSeq", Any::new(structs_in_memory(n))?),
-        Element::Struct32 => anyhow::bail!("struct32 is for sockets: CORBA has no padding of that kind"),
+        Element::Struct32 => bail!("only plain sockets support --type struct32"),
     })
 }

@@ -12,42 +12,42 @@ use super::idl::{BinStruct, TtcpRef, WideRef, zero_copy};
 use super::integrity;
 use crate::reference::Object;
 
-/// Returns a servant of the contract; `None` for objects of other interfaces.
+/// Returns a dynamic servant for `object`; `None` for interfaces that this module does not implement.
 pub(super) fn servant(object: Object, check: bool, calls: &Arc<CallCounts>) -> Option<Servant> {
-    let (interface, structs): (_, Structs) = match object {
-        Object::Ttcp => (ttcp(TtcpRef::REPOSITORY_ID, &Vec::<BinStruct>::type_code()), |named, request| {
-            Ok(named.count(&request.get::<Vec<BinStruct>>("s")?, 24))
+    let (interface, count_structs): (_, CountStructs) = match object {
+        Object::Ttcp => (ttcp(TtcpRef::REPOSITORY_ID, &Vec::<BinStruct>::type_code()), |servant, request| {
+            Ok(servant.count(&request.get::<Vec<BinStruct>>("s")?, 24))
         }),
         Object::ZeroCopy => (
             ttcp(zero_copy::TtcpRef::REPOSITORY_ID, &Seq::<zero_copy::BinStruct>::type_code()),
-            |named, request| Ok(named.count(&request.get::<Seq<zero_copy::BinStruct>>("s")?, 24)),
+            |servant, request| Ok(servant.count(&request.get::<Seq<zero_copy::BinStruct>>("s")?, 24)),
         ),
         Object::Wide => (wide(), |_, _| Ok(0)),
         _ => return None,
     };
-    let named = DynamicTtcp { bytes: AtomicU64::new(0), structs, check, calls: calls.clone() };
-    Some(Servant::dynamic(Arc::new(interface), named))
+    let servant = DynamicTtcp { bytes: AtomicU64::new(0), count_structs, check, calls: calls.clone() };
+    Some(Servant::dynamic(Arc::new(interface), servant))
 }
 
-/// Extracts the structs of a request from their any, by their type, and returns the number of user bytes.
-type Structs = fn(&DynamicTtcp, &ServerRequest) -> Result<usize, SystemException>;
+/// Extracts the structs of a request as the interface's struct type, and returns the number of user bytes.
+type CountStructs = fn(&DynamicTtcp, &ServerRequest) -> Result<usize, SystemException>;
 
-/// Counts the user bytes that arrive, and returns echoes unchanged.
+/// Counts the received user bytes, and returns echoes unchanged.
 struct DynamicTtcp {
     bytes: AtomicU64,
-    structs: Structs,
-    /// Whether each element is compared with what clients send.
+    count_structs: CountStructs,
+    /// Whether each element is compared with the test pattern.
     check: bool,
     calls: Arc<CallCounts>,
 }
 
 impl DynamicTtcp {
-    /// Returns the number of user bytes of elements of size `each`.
-    fn count<T: integrity::Element>(&self, items: &[T], each: usize) -> usize {
+    /// Returns the number of user bytes of elements with `item_size` bytes each.
+    fn count<T: integrity::TestElement>(&self, items: &[T], item_size: usize) -> usize {
         if self.check {
-            integrity::demand(items);
+            integrity::exit_if_different(items);
         }
-        items.len() * each
+        items.len() * item_size
     }
 }
 
@@ -59,7 +59,7 @@ impl DynServant for DynamicTtcp {
             "sendShortSeq" => self.count(&request.get::<Seq<i16>>("s")?, 2),
             "sendLongSeq" => self.count(&request.get::<Seq<i32>>("s")?, 4),
             "sendDoubleSeq" => self.count(&request.get::<Seq<f64>>("s")?, 8),
-            "sendStructSeq" => (self.structs)(self, &request)?,
+            "sendStructSeq" => (self.count_structs)(self, &request)?,
             "sync" => return Ok(request.returning(self.bytes.swap(0, Ordering::Relaxed))?),
             "echoOctets" | "echoStructs" => {
                 let argument = request.arguments_mut().named_mut("s");
@@ -69,8 +69,8 @@ impl DynServant for DynamicTtcp {
                 0
             }
             "ping" => 0,
-            many => {
-                self.calls.count(many == "m099");
+            operation => {
+                self.calls.count(operation == "m099");
                 0
             }
         };
@@ -79,8 +79,8 @@ impl DynServant for DynamicTtcp {
     }
 }
 
-/// Returns an interface named `Ttcp`. There are two, with different structs, and one of them has only the
-/// operations with structs.
+/// Returns the definition of interface `Ttcp`. There are two such interfaces, with different struct types.
+/// Clients use only the operations with structs of one of them.
 fn ttcp(id: &str, structs: &TypeCode) -> Interface {
     let send = |name, code: &TypeCode| operation(id, name, true, TypeCode::VOID, Some(code));
     let echo = |name, code: &TypeCode| operation(id, name, false, code.clone(), Some(code));
@@ -107,7 +107,7 @@ fn wide() -> Interface {
     Interface::new((TcKind::ObjRef, id, "Wide"), Vec::new(), operations, Vec::new())
 }
 
-/// Returns an operation of an interface, with at most one argument.
+/// Returns the definition of an operation with at most one argument.
 fn operation(
     interface: &str,
     name: &str,

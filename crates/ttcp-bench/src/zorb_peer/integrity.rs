@@ -1,4 +1,4 @@
-//! The integrity pass: it checks that received elements are those that every client sends.
+//! The check that received elements are those that every client sends (`--check`).
 
 use zorb::prelude::*;
 
@@ -6,15 +6,15 @@ use super::idl::{BinStruct, zero_copy};
 use crate::test_loops::pattern;
 
 /// An element type of test buffers.
-pub(super) trait Element: Sized {
-    /// Returns whether it is the element at position `i` of every test buffer.
-    fn belongs_at(&self, i: usize) -> bool;
+pub(super) trait TestElement: Sized {
+    /// Returns whether this is the element at position `i` of test buffers.
+    fn is_at(&self, i: usize) -> bool;
 }
 
 /// Ends the process if an element differs from what clients send, because a measurement would be invalid. The
 /// client then fails, and the message on stderr is included in the results.
-pub(super) fn demand<T: Element>(items: &[T]) {
-    if let Some(i) = stranger(items) {
+pub(super) fn exit_if_different<T: TestElement>(items: &[T]) {
+    if let Some(i) = first_difference(items) {
         let message = crate::test_loops::format_mismatch(std::any::type_name::<T>(), i, items.len());
         eprintln!("ttcp: {message}");
         std::process::exit(crate::test_loops::EXIT_MISMATCH);
@@ -22,26 +22,26 @@ pub(super) fn demand<T: Element>(items: &[T]) {
 }
 
 /// Returns the position of the first element that differs from what clients send.
-fn stranger<T: Element>(items: &[T]) -> Option<usize> {
-    items.iter().enumerate().find(|(i, item)| !item.belongs_at(*i)).map(|(i, _)| i)
+fn first_difference<T: TestElement>(items: &[T]) -> Option<usize> {
+    items.iter().enumerate().position(|(i, item)| !item.is_at(i))
 }
 
-impl Element for u8 {
-    fn belongs_at(&self, i: usize) -> bool {
+impl TestElement for u8 {
+    fn is_at(&self, i: usize) -> bool {
         *self == pattern(i)
     }
 }
 
-impl Element for Char {
-    fn belongs_at(&self, i: usize) -> bool {
+impl TestElement for Char {
+    fn is_at(&self, i: usize) -> bool {
         self.0 == pattern(i)
     }
 }
 
 macro_rules! numbers {
     ($($number:ty)*) => {
-        $(impl Element for $number {
-            fn belongs_at(&self, i: usize) -> bool {
+        $(impl TestElement for $number {
+            fn is_at(&self, i: usize) -> bool {
                 *self == <$number>::from(pattern(i))
             }
         })*
@@ -50,16 +50,16 @@ macro_rules! numbers {
 
 numbers! { i16 i32 f64 }
 
-impl Element for BinStruct {
-    fn belongs_at(&self, i: usize) -> bool {
+impl TestElement for BinStruct {
+    fn is_at(&self, i: usize) -> bool {
         *self == super::client::record(i)
     }
 }
 
-impl Element for zero_copy::BinStruct {
-    fn belongs_at(&self, i: usize) -> bool {
+impl TestElement for zero_copy::BinStruct {
+    fn is_at(&self, i: usize) -> bool {
         let &zero_copy::BinStruct { s, c, l, o, d, .. } = self;
-        BinStruct { s, c, l, o, d }.belongs_at(i)
+        BinStruct { s, c, l, o, d }.is_at(i)
     }
 }
 
@@ -68,22 +68,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_wrong_element_is_found_wherever_it_is() {
-        let mut octets: Vec<u8> = (0..1000).map(pattern).collect();
-        assert_eq!(stranger(&octets), None);
-        octets[999] ^= 1;
-        assert_eq!(stranger(&octets), Some(999));
+    fn one_wrong_element_is_found_in_any_position_and_member() {
+        let mut bytes: Vec<u8> = (0..1000).map(pattern).collect();
+        assert_eq!(first_difference(&bytes), None);
+        bytes[999] ^= 1;
+        assert_eq!(first_difference(&bytes), Some(999));
         let mut doubles: Vec<f64> = (0..100).map(|i| f64::from(pattern(i))).collect();
-        assert_eq!(stranger(&doubles), None);
+        assert_eq!(first_difference(&doubles), None);
         doubles[0] = f64::from_bits(doubles[0].to_bits() ^ 1);
-        assert_eq!(stranger(&doubles), Some(0), "the last bit");
+        assert_eq!(first_difference(&doubles), Some(0), "the last bit");
 
         let structs = super::super::client::structs(70_000);
-        assert_eq!(stranger(&structs), None, "numbers go round where they end");
+        assert_eq!(first_difference(&structs), None, "integers wrap around");
         let changed = |change: fn(&mut BinStruct)| {
             let mut structs = structs.clone();
             change(&mut structs[41]);
-            stranger(&structs)
+            first_difference(&structs)
         };
         let all = [
             changed(|s| s.s += 1),
@@ -94,7 +94,7 @@ mod tests {
         ];
         assert_eq!(all, [Some(41); 5]);
         let in_memory: Vec<_> = super::super::client::structs_in_memory(70_000).iter().cloned().collect();
-        assert_eq!(stranger(&in_memory), None);
-        assert_eq!(stranger(&in_memory[1..]), Some(0));
+        assert_eq!(first_difference(&in_memory), None);
+        assert_eq!(first_difference(&in_memory[1..]), Some(0));
     }
 }

@@ -1,4 +1,4 @@
-//! Many objects, and many clients.
+//! The tests `objects` and `clients`, with many objects and many clients.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,12 +12,13 @@ use super::client::orb;
 use super::idl::{BinStruct, TtcpRef, TtcpServant};
 use crate::cli::{ClientArgs, Invocation, ServerArgs};
 use crate::many_clients;
-use crate::many_objects::{self, Draws, Serving, bytes_for};
+use crate::many_objects::{self, RandomSequence, Serving, identifying_byte_count};
 use crate::reference::{self, Address};
 use crate::report::Report;
 use crate::test_loops;
 
-/// Activates the many objects in a POA of their own, and publishes the references to those that are called.
+/// Activates the additional objects in a POA of their own, and publishes the references to those that are
+/// called.
 ///
 /// # Errors
 /// An object cannot be activated, or the file cannot be written.
@@ -52,39 +53,42 @@ pub(super) fn activate(orb: &Orb, args: &ServerArgs, servant: impl Fn() -> Serva
             });
         }
     }
-    reference::publish_called(&args.ior, &references)
+    reference::publish_references(&args.ior, &references)
 }
 
-/// Test `objects`. Each called object first receives a number of bytes, and must confirm it, which proves
-/// that it is the intended object.
+/// Test `objects`. Before the calls, each called object receives a number of bytes, and must confirm this
+/// number, to check that each reference leads to a different object.
 ///
 /// # Errors
-/// An object cannot be reached, or is a different one; a call fails.
+/// An object cannot be reached, or confirms a wrong number; a call fails.
 pub(super) async fn objects(orb: &Orb, args: &ClientArgs) -> anyhow::Result<Report> {
-    ensure!(args.invocation == Invocation::Sii, "objects are called by --invocation sii only");
+    ensure!(args.invocation == Invocation::Sii, "the test 'objects' supports only --invocation sii");
     let Address::File(ior) = &args.ior else {
-        bail!("objects needs --ior PATH, with PATH.objects beside it")
+        bail!("the test 'objects' needs --ior PATH, because it reads PATH.objects")
     };
     let mut all: Vec<TtcpRef> = Vec::new();
-    for url in reference::references(ior)? {
+    for url in reference::read_references(ior)? {
         all.push(orb.resolve(&url).await.with_context(|| format!("calling {url}"))?);
     }
     for (index, object) in all.iter().enumerate() {
-        let octets = (0..bytes_for(index) as usize).map(test_loops::pattern).collect::<Bytes>();
-        object.send_octet_seq(octets).await?;
+        let bytes = (0..identifying_byte_count(index) as usize).map(test_loops::pattern).collect::<Bytes>();
+        object.send_octet_seq(bytes).await?;
     }
     for (index, object) in all.iter().enumerate() {
-        let (got, sent) = (object.sync().await?, bytes_for(index));
-        ensure!(got == sent, "object {index} of those called confirms {got} octets of {sent}: it is another");
+        let (confirmed, sent) = (object.sync().await?, identifying_byte_count(index));
+        ensure!(
+            confirmed == sent,
+            "called object {index} confirms {confirmed} bytes, but {sent} were sent: it is another object"
+        );
     }
-    let mut draws = Draws::default();
+    let mut random = RandomSequence::default();
     let count = all.len() as u64;
-    let mut next = || all.get(draws.below(count) as usize).context("no object");
+    let mut next = || all.get(random.next_below(count) as usize).context("no object");
     let call = || {
         let object = next();
         async { anyhow::Ok(object?.ping().await?) }
     };
-    let report = test_loops::latency(NAME, &args.work, call).await?.of_objects(all.len());
+    let report = test_loops::latency(NAME, &args.work, call).await?.with_objects(all.len());
     super::report_fallback(orb);
     orb.shutdown().await;
     Ok(report)
@@ -97,7 +101,7 @@ pub(super) async fn objects(orb: &Orb, args: &ClientArgs) -> anyhow::Result<Repo
 pub(super) fn clients(args: &ClientArgs) -> anyhow::Result<Report> {
     ensure!(
         args.invocation == Invocation::Sii && args.connections == 1,
-        "clients takes --depth, and neither --connections nor --invocation"
+        "the test 'clients' takes --depth, but neither --connections nor --invocation"
     );
     let url = args.ior.url(args.work.object())?;
     let shared = args.clone();
@@ -106,7 +110,7 @@ pub(super) fn clients(args: &ClientArgs) -> anyhow::Result<Report> {
         super::block_on(args.orb.runtime, async move {
             let orb = orb(&args).await?;
             let ttcp: TtcpRef = orb.resolve(&url).await.with_context(|| format!("calling {url}"))?;
-            let echo = |octets: Vec<u8>| ttcp.echo_octets(Bytes::from(octets));
+            let echo = |bytes: Vec<u8>| ttcp.echo_octets(Bytes::from(bytes));
             let samples = slot.run(echo, || ttcp.ping()).await?;
             orb.shutdown().await;
             Ok(samples)
@@ -121,9 +125,9 @@ struct DefaultServant {
 }
 
 impl DefaultServant {
-    fn add<T>(&self, items: &[T], each: usize) -> Result<(), SystemException> {
+    fn add<T>(&self, items: &[T], item_size: usize) -> Result<(), SystemException> {
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        *bytes.entry(zorb::request().object_id().into()).or_default() += (items.len() * each) as u64;
+        *bytes.entry(zorb::request().object_id().into()).or_default() += (items.len() * item_size) as u64;
         Ok(())
     }
 }

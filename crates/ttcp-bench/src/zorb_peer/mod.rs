@@ -1,4 +1,4 @@
-//! The zorb peer: the bench contract's server and client, written like an application that uses zorb.
+//! The peer that uses zorb: a server and a client of the bench contract, written like an application.
 
 mod call_counts;
 mod client;
@@ -22,7 +22,7 @@ use std::future::Future;
 use crate::cli::Runtime;
 
 /// The code that `idl!` generates for the contract, and for additional interfaces of this peer.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "generated code")]
 pub mod idl {
     zorb::idl!("idl/bench.idl");
     zorb::idl!("idl/zero_copy.idl");
@@ -42,14 +42,14 @@ pub mod idl {
 /// The name of this peer in reports.
 const NAME: &str = "zorb";
 
-/// Size of the largest message that a bench server accepts, bytes.
-const MAX_MESSAGE: usize = (1 << 30) + (1 << 20);
+/// Maximum size of a message, bytes.
+const MAX_MESSAGE_SIZE: usize = (1 << 30) + (1 << 20);
 
 /// Limits for bulk data.
 fn limits() -> zorb::Limits {
     let mut limits = zorb::Limits::default();
-    limits.max_message_size = MAX_MESSAGE;
-    limits.max_decoded = MAX_MESSAGE;
+    limits.max_message_size = MAX_MESSAGE_SIZE;
+    limits.max_decoded = MAX_MESSAGE_SIZE;
     limits
 }
 
@@ -57,7 +57,8 @@ fn limits() -> zorb::Limits {
 fn report_fallback(orb: &zorb::Orb) {
     if orb.transport_stats().fallbacks > 0 {
         eprintln!(
-            "ttcp: no io_uring (feature `uring`, Linux; --transport uring needs --runtime current): epoll was used"
+            "ttcp: epoll was used, because io_uring is not available (it needs the feature `uring` and Linux; \
+             --transport uring also needs --runtime current)"
         );
     }
 }

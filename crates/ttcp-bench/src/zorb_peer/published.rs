@@ -1,7 +1,8 @@
-//! The interfaces of the published experiments, so that the original clients can be run against this server.
+//! The interfaces of the published experiments, so that their original clients can be run against this
+//! server.
 //!
-//! They send sequences between `start_timer` and `stop_timer`. The server measures the throughput, and prints
-//! it as a line on stderr.
+//! The clients send sequences between `start_timer` and `stop_timer`. The server measures the throughput, and
+//! prints it as a line on stderr.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -13,12 +14,12 @@ use super::idl::published::{
     BinStruct, TtcpSequenceRef, TtcpSequenceServant, TtcpThroughputRef, TtcpThroughputServant,
 };
 
-/// Returns the keys of the objects, and their servants. The last key is that of the public clients.
+/// Returns the keys of the objects, and their servants. The published clients use the last key.
 pub(super) fn servants() -> [(&'static str, Servant); 3] {
     [
-        ("ttcp_sequence", Servant::of::<TtcpSequenceRef, _>(Timed::default())),
-        ("ttcp_throughput", Servant::of::<TtcpThroughputRef, _>(Timed::default())),
-        ("TTCP_IIOP_test", Servant::of::<TtcpSequenceRef, _>(Timed::default())),
+        ("ttcp_sequence", Servant::of::<TtcpSequenceRef, _>(FloodTimer::default())),
+        ("ttcp_throughput", Servant::of::<TtcpThroughputRef, _>(FloodTimer::default())),
+        ("TTCP_IIOP_test", Servant::of::<TtcpSequenceRef, _>(FloodTimer::default())),
     ]
 }
 
@@ -35,16 +36,16 @@ impl Default for Flood {
     }
 }
 
-/// Counts the user bytes of sequences, and times them.
+/// The servant: counts the user bytes of sequences, and measures their time.
 #[derive(Default)]
-struct Timed {
+struct FloodTimer {
     flood: Mutex<Flood>,
 }
 
-impl Timed {
-    fn add<T>(&self, items: &[T], each: usize) -> Result<(), SystemException> {
+impl FloodTimer {
+    fn add<T>(&self, items: &[T], item_size: usize) -> Result<(), SystemException> {
         let mut flood = self.flood.lock().unwrap_or_else(PoisonError::into_inner);
-        flood.bytes += (items.len() * each) as u64;
+        flood.bytes += (items.len() * item_size) as u64;
         flood.calls += 1;
         Ok(())
     }
@@ -66,7 +67,7 @@ fn format_flood(flood: &Flood, seconds: f64) -> String {
     format!("ttcp: {} bytes in {seconds:.6} s, {rate:.1} Mbit/s, {} calls", flood.bytes, flood.calls)
 }
 
-impl TtcpSequenceServant for Timed {
+impl TtcpSequenceServant for FloodTimer {
     async fn send_short_seq(&self, ttcp_seq: Seq<i16>) -> Result<(), SystemException> {
         self.add(&ttcp_seq, 2)
     }
@@ -100,14 +101,14 @@ impl TtcpSequenceServant for Timed {
     }
 }
 
-impl TtcpThroughputServant for Timed {}
+impl TtcpThroughputServant for FloodTimer {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_rate_is_of_user_bits() {
+    fn the_printed_rate_counts_user_bits() {
         let flood = Flood { bytes: 64 << 20, calls: 512, ..Flood::default() };
         assert_eq!(format_flood(&flood, 0.5), "ttcp: 67108864 bytes in 0.500000 s, 1073.7 Mbit/s, 512 calls");
     }

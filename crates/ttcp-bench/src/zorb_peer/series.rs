@@ -1,4 +1,4 @@
-//! The series of this peer: both sides of it.
+//! The test `series` with zorb: the client's side and the server's side.
 
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,43 +7,43 @@ use zorb::prelude::*;
 
 use super::idl::{self, AlignedRecord, PaddedRecord, SeriesRef, SeriesServant};
 use crate::cli::Runtime;
-use crate::series::{self, Arrival, ArrivalLog, Arrivals, Calls, SeriesLine, now};
+use crate::series::{self, Arrival, ArrivalLog, Arrivals, SeriesCalls, SeriesLine, now};
 use crate::work::{CallMode, MessageKind, Work};
 
-/// Runs the test on the object that `url` names.
+/// Runs the test on the object at `url`.
 ///
 /// # Errors
 /// The server cannot be reached, a call fails, or the received data differs from what was sent.
 pub(super) async fn run(orb: &Orb, runtime: Runtime, work: &Work, url: &str) -> anyhow::Result<SeriesLine> {
     let series: SeriesRef = orb.resolve(url).await?;
     let n = work.series.elements() as usize;
-    macro_rules! of {
+    macro_rules! run {
         ($elements:expr) => {{
-            let stub = Stub { series, runtime, mode: work.series.mode, elements: $elements };
-            series::run(super::NAME, work, &stub).await
+            let client = Client { series, runtime, mode: work.series.mode, elements: $elements };
+            series::run(super::NAME, work, &client).await
         }};
     }
     match work.series.kind {
-        MessageKind::Octets => anyhow::bail!("an ORB takes a --kind with a type, not octets"),
-        MessageKind::Short => of!((0..n).map(short).collect::<Seq<_>>()),
-        MessageKind::Long => of!((0..n).map(long).collect::<Seq<_>>()),
-        MessageKind::Float => of!((0..n).map(float).collect::<Seq<_>>()),
-        MessageKind::Double => of!((0..n).map(double).collect::<Seq<_>>()),
-        MessageKind::Record => of!((0..n).map(aligned).collect::<Vec<_>>()),
-        MessageKind::NaRecord => of!((0..n).map(padded).collect::<Vec<_>>()),
-        MessageKind::Any => of!(InAny((0..n).map(aligned).collect())),
+        MessageKind::Octets => anyhow::bail!("only plain sockets support --kind octets"),
+        MessageKind::Short => run!((0..n).map(short).collect::<Seq<_>>()),
+        MessageKind::Long => run!((0..n).map(long).collect::<Seq<_>>()),
+        MessageKind::Float => run!((0..n).map(float).collect::<Seq<_>>()),
+        MessageKind::Double => run!((0..n).map(double).collect::<Seq<_>>()),
+        MessageKind::Record => run!((0..n).map(aligned).collect::<Vec<_>>()),
+        MessageKind::NaRecord => run!((0..n).map(padded).collect::<Vec<_>>()),
+        MessageKind::Any => run!(InAny((0..n).map(aligned).collect())),
     }
 }
 
-/// The calls of one kind.
-struct Stub<T> {
+/// The client's side, for one kind of messages.
+struct Client<T> {
     series: SeriesRef,
     runtime: Runtime,
     mode: CallMode,
     elements: T,
 }
 
-/// The elements of a message.
+/// The elements of a message, and the operations for them.
 trait Message {
     fn call(
         &self,
@@ -60,7 +60,7 @@ trait Message {
     ) -> impl Future<Output = anyhow::Result<()>> + Send;
 }
 
-/// Records that are sent in an any, which is created each time, as in a real program.
+/// Records that are sent in an any. The any is created for each message, as in a real program.
 struct InAny(Vec<AlignedRecord>);
 
 macro_rules! messages {
@@ -91,7 +91,7 @@ messages! {
     InAny: call_any send_any, |s| &Any::new(&s.0)?;
 }
 
-impl<T: Message + Sync> Calls for Stub<T> {
+impl<T: Message + Sync> SeriesCalls for Client<T> {
     async fn begin(&self, elements: u32) -> anyhow::Result<()> {
         Ok(self.series.begin(elements).await?)
     }
@@ -109,7 +109,7 @@ impl<T: Message + Sync> Calls for Stub<T> {
     async fn arrivals(&self) -> anyhow::Result<Arrivals> {
         let idl::Seen { all, bad } = self.series.arrivals().await?;
         let arrival = |idl::Arrival { sent, arrived, number }| Arrival { sent, arrived, number };
-        Ok(Arrivals { all: all.into_iter().map(arrival).collect(), bad })
+        Ok(Arrivals { all: all.into_iter().map(arrival).collect(), wrong_count: bad })
     }
 
     async fn wait(&self, until: u64) {
@@ -123,21 +123,21 @@ impl<T: Message + Sync> Calls for Stub<T> {
 /// The servant.
 #[derive(Debug, Default)]
 pub(super) struct Series {
-    notes: Mutex<ArrivalLog>,
+    log: Mutex<ArrivalLog>,
 }
 
 impl Series {
-    /// Records a received message, whose elements must be those of the pattern.
-    fn take<T: PartialEq>(&self, sent: u64, number: u32, s: &[T], pattern: fn(usize) -> T) -> u64 {
+    /// Records a received message, whose elements must be those of the pattern. Returns its arrival time.
+    fn record<T: PartialEq>(&self, sent: u64, number: u32, s: &[T], pattern: fn(usize) -> T) -> u64 {
         let arrived = now();
-        self.notes().record(Arrival { sent, arrived, number }, |elements| {
+        self.log().record(Arrival { sent, arrived, number }, |elements| {
             s.len() == elements && s.iter().enumerate().all(|(i, element)| *element == pattern(i))
         });
         arrived
     }
 
-    fn notes(&self) -> MutexGuard<'_, ArrivalLog> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn log(&self) -> MutexGuard<'_, ArrivalLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -145,23 +145,23 @@ macro_rules! servant {
     ($($call:ident $send:ident $sequence:ty, $elements:expr, $pattern:expr;)*) => {
         impl SeriesServant for Series {
             async fn begin(&self, elements: u32) -> Result<(), SystemException> {
-                self.notes().begin(elements);
+                self.log().begin(elements);
                 Ok(())
             }
 
             async fn arrivals(&self) -> Result<idl::Seen, SystemException> {
-                let Arrivals { all, bad } = self.notes().arrivals();
+                let Arrivals { all, wrong_count: bad } = self.log().arrivals();
                 let arrival = |Arrival { sent, arrived, number }| idl::Arrival { sent, arrived, number };
                 Ok(idl::Seen { all: all.into_iter().map(arrival).collect(), bad })
             }
 
             $(
                 async fn $call(&self, sent: u64, number: u32, s: $sequence) -> Result<u64, SystemException> {
-                    Ok(self.take(sent, number, &$elements(s)?, $pattern))
+                    Ok(self.record(sent, number, &$elements(s)?, $pattern))
                 }
 
                 async fn $send(&self, sent: u64, number: u32, s: $sequence) -> Result<(), SystemException> {
-                    self.take(sent, number, &$elements(s)?, $pattern);
+                    self.record(sent, number, &$elements(s)?, $pattern);
                     Ok(())
                 }
             )*
@@ -179,7 +179,7 @@ servant! {
     call_any send_any &Any, Any::get::<Vec<AlignedRecord>>, aligned;
 }
 
-// The pattern that all peers use.
+// The elements at position `i` of messages, which are the same for all peers.
 
 fn short(i: usize) -> i16 {
     (i * 31 + 7) as i16

@@ -12,8 +12,8 @@ use super::{dsi, integrity, many, published, series, wide};
 use crate::cli::{Runtime, ServerArgs, Skeleton};
 use crate::reference::{self, Object};
 
-/// Maximum number of connections, which may all come from one client.
-const CONNECTIONS: usize = 10_000;
+/// Maximum number of connections, in total and from one client.
+const MAX_CONNECTIONS: usize = 10_000;
 
 /// Serves until killed.
 ///
@@ -21,24 +21,24 @@ const CONNECTIONS: usize = 10_000;
 /// The port is in use, or a file cannot be written.
 pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
     anyhow::ensure!(args.orb.runtime != Runtime::Blocking, "a server needs --runtime current or multi");
-    args.lifeline.watch()?;
+    args.parent_watch.start()?;
     let args = args.clone();
     super::block_on(args.orb.runtime, async move {
-        let at = match &args.unix {
+        let endpoint = match &args.unix {
             Some(path) => format!("uiop://{}", std::path::absolute(path)?.display()),
             None => format!("iiop://{}:{}", args.host, args.port),
         };
-        let mut builder = args.orb.builder().listen(at).limits(super::limits());
-        if let Some(octets) = args.sockbuf {
-            builder = builder.socket_buffer(usize::try_from(octets)?);
+        let mut builder = args.orb.builder().listen(endpoint).limits(super::limits());
+        if let Some(size) = args.sockbuf {
+            builder = builder.socket_buffer(usize::try_from(size)?);
         }
         let builder = builder.demux(args.demux.demux());
-        let orb = builder.max_connections(CONNECTIONS, CONNECTIONS).start_paused().build().await?;
-        let lowest = lowest_poa(&orb, args.demux.poas)?;
-        let lowest = lowest.as_ref();
+        let orb = builder.max_connections(MAX_CONNECTIONS, MAX_CONNECTIONS).start_paused().build().await?;
+        let poa = innermost_poa(&orb, args.demux.poas)?;
+        let poa = poa.as_ref();
         let calls = Arc::new(CallCounts::default());
         for other in 0..args.demux.others {
-            activate(&orb, lowest, &format!("other {other}"), servant(Object::Wide, &args, &calls))?;
+            activate(&orb, poa, &format!("other {other}"), servant(Object::Wide, &args, &calls))?;
         }
         let publish = |object: Object| {
             let dynamic = match args.skeleton {
@@ -46,7 +46,7 @@ pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
                 Skeleton::Dsi => dsi::servant(object, args.check, &calls),
             };
             let servant = dynamic.unwrap_or_else(|| servant(object, &args, &calls));
-            activate(&orb, lowest, object.key(), servant)
+            activate(&orb, poa, object.key(), servant)
         };
         let ttcp = publish(Object::Ttcp)?;
         let others = wide::objects().chain([Object::Series, Object::ZeroCopy]);
@@ -58,19 +58,19 @@ pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
         many::activate(&orb, &args, || servant(Object::Ttcp, &args, &calls))?;
         orb.resume();
         reference::publish(&args.ior, &ttcp, &others)?;
-        reference::ready(args.ior.display())?;
+        reference::announce_ready(args.ior.display())?;
         std::future::pending().await
     })
 }
 
 /// Creates `poas` nested POAs, and returns the innermost.
-fn lowest_poa(orb: &Orb, poas: u32) -> anyhow::Result<Option<Poa>> {
-    let mut lowest = None;
+fn innermost_poa(orb: &Orb, poas: u32) -> anyhow::Result<Option<Poa>> {
+    let mut innermost = None;
     for level in 0..poas {
-        let parent = lowest.unwrap_or_else(|| orb.root_poa());
-        lowest = Some(parent.child(format!("level {level}")).create()?);
+        let parent = innermost.unwrap_or_else(|| orb.root_poa());
+        innermost = Some(parent.child(format!("level {level}")).create()?);
     }
-    Ok(lowest)
+    Ok(innermost)
 }
 
 /// Returns a servant of the contract.
@@ -84,8 +84,8 @@ fn servant(object: Object, args: &ServerArgs, calls: &Arc<CallCounts>) -> Servan
     }
 }
 
-/// Activates the servant in the POA under an id that the POA chooses, or without a POA under the key. Returns
-/// the reference.
+/// Activates the servant: in the POA under an id that the POA chooses, or under the key if there is no POA.
+/// Returns the reference.
 fn activate(orb: &Orb, poa: Option<&Poa>, key: &str, servant: Servant) -> anyhow::Result<String> {
     Ok(match poa {
         Some(poa) => poa.id_to_reference(&poa.activate_object(servant)?)?.to_string(),
@@ -93,25 +93,24 @@ fn activate(orb: &Orb, poa: Option<&Poa>, key: &str, servant: Servant) -> anyhow
     })
 }
 
-/// Counts the user bytes that arrive as typed sequences.
+/// The servant of the contract: counts the user bytes of received sequences.
 #[derive(Debug, Default)]
 pub struct Ttcp {
     bytes: AtomicU64,
-    /// Whether each element is compared with what clients send.
+    /// Whether each element is compared with the test pattern.
     check: bool,
 }
 
 impl Ttcp {
     /// Not inlined, so that profiles show the start of the servant's code. `black_box` marks the argument as
-    /// used: otherwise the compiler would omit reading structs that are not accessed, and the flood would
-    /// measure that.
+    /// used: otherwise the compiler could omit the decoding of structs that are not accessed.
     #[inline(never)]
-    fn add<T: integrity::Element>(&self, items: &[T], each: usize) -> Result<(), SystemException> {
+    fn add<T: integrity::TestElement>(&self, items: &[T], item_size: usize) -> Result<(), SystemException> {
         let items = std::hint::black_box(items);
         if self.check {
-            integrity::demand(items);
+            integrity::exit_if_different(items);
         }
-        self.bytes.fetch_add((items.len() * each) as u64, Ordering::Relaxed);
+        self.bytes.fetch_add((items.len() * item_size) as u64, Ordering::Relaxed);
         Ok(())
     }
 }
