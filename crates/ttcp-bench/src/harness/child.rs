@@ -1,4 +1,4 @@
-//! Children that run this program itself: they receive orders on stdin, and report on stdout.
+//! Child processes that run this program. They receive orders on stdin, and report on stdout.
 
 use std::io::{BufRead, Write};
 use std::process::ExitStatus;
@@ -12,121 +12,125 @@ use tokio::sync::mpsc;
 
 use super::children::{Children, Process, ProcessEvent, format_status};
 
-/// How long a child that closed its stdout may take to exit.
-const END: Duration = Duration::from_secs(1);
+/// Time within which a child must exit after it has closed its stdout.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A child. It ends when its stdin ends, which the kernel closes if this process dies. Dropping it kills and
-/// reaps it.
+/// A child process. It exits when its stdin is closed, which the kernel does if this process dies. Dropping
+/// this value kills and reaps the child.
 ///
-/// It is in a process group of its own, so that Ctrl-C does not reach it.
+/// The child is in a process group of its own, so that Ctrl-C does not reach it.
 pub(crate) struct Child {
     children: Children,
     process: Process,
-    closed: bool,
+    has_closed_stdout: bool,
 }
 
 impl Child {
     /// Starts this program with other arguments.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The child cannot be started.
     pub(crate) fn start(arguments: &[String]) -> anyhow::Result<Child> {
         let program = std::env::current_exe()?.to_string_lossy().into_owned();
         let mut children = Children::new();
-        // Children that are ordered to end do so in order; dropped ones are killed at once.
-        children.set_grace(Some(Duration::ZERO));
+        // Orders end children regularly; a child that is dropped instead is killed immediately.
+        children.set_grace_period(Some(Duration::ZERO));
         children.inherit_stderr();
         let command: Vec<String> = std::iter::once(program).chain(arguments.iter().cloned()).collect();
         let process = children.start(&command, None).context("cannot start a child")?;
-        Ok(Child { children, process, closed: false })
+        Ok(Child { children, process, has_closed_stdout: false })
     }
 
-    /// Returns its process id.
     pub(crate) fn pid(&self) -> Pid {
         self.process.pid()
     }
 
-    /// Sends it an order. A failed write is ignored: waiting for the answer then reports the end of the
-    /// child.
+    /// Sends an order. A failed write is ignored: a later wait for the answer reports that the child ended.
     pub(crate) fn send_order(&mut self, line: &str) {
         self.process.write_line(line);
     }
 
-    /// Waits for the value that it prints after `word`. Other words are dropped.
+    /// Waits for the report named `word`, and returns its value. Other reports are dropped.
     ///
     /// # Errors
-    /// It does not print `word` in time, or ends.
-    pub(crate) fn receive<T: DeserializeOwned>(&mut self, word: &str, time: Duration) -> anyhow::Result<T> {
-        self.try_receive(word, time)?.with_context(|| format!("no {word} within {} s", time.as_secs()))
+    /// The child does not send this report in time, or ends.
+    pub(crate) fn receive<T: DeserializeOwned>(
+        &mut self,
+        word: &str,
+        timeout: Duration,
+    ) -> anyhow::Result<T> {
+        self.try_receive(word, timeout)?.with_context(|| format!("no {word} within {} s", timeout.as_secs()))
     }
 
-    /// Waits for the value that it prints after `word`; `None` if it does not print it in time.
+    /// Waits for the report named `word`, and returns its value; `None` if the child does not send this
+    /// report in time.
     ///
     /// # Errors
-    /// It ends, or prints something else after that word.
+    /// The child ends, or the report has another type.
     pub(crate) fn try_receive<T: DeserializeOwned>(
         &mut self,
         word: &str,
-        time: Duration,
+        timeout: Duration,
     ) -> anyhow::Result<Option<T>> {
-        let deadline = Instant::now() + time;
-        while !self.closed {
+        let deadline = Instant::now() + timeout;
+        while !self.has_closed_stdout {
             match self.children.next_event(&self.process, None, deadline) {
                 ProcessEvent::Line(line) => {
-                    if let Some((name, what)) = line.split_once(' ')
+                    if let Some((name, value)) = line.split_once(' ')
                         && name == word
                     {
-                        return serde_json::from_str::<T>(what)
+                        return serde_json::from_str::<T>(value)
                             .map(Some)
-                            .with_context(|| format!("it said {line:?}"));
+                            .with_context(|| format!("unexpected report {line:?}"));
                     }
                 }
-                ProcessEvent::Closed => self.closed = true,
+                ProcessEvent::Closed => self.has_closed_stdout = true,
                 ProcessEvent::Timeout => return Ok(None),
                 // There are no other processes, and signals are not handled here.
                 ProcessEvent::OtherClosed | ProcessEvent::Interrupted => {}
             }
         }
-        let how = self.process.wait(END).map_or_else(|| "it still runs".to_owned(), format_status);
-        bail!("it ended before {word}: {how}")
+        let status =
+            self.process.wait(EXIT_TIMEOUT).map_or_else(|| "it closed stdout".to_owned(), format_status);
+        bail!("the process ended before it reported {word}: {status}")
     }
 
-    /// Returns its exit status, if it ended.
-    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+    /// Returns the exit status if the child has ended.
+    pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
         self.process.wait(Duration::ZERO)
     }
 
-    /// Waits for its end.
+    /// Waits until the child has ended.
     ///
     /// # Errors
-    /// It still runs, or ended with an error.
-    pub(crate) fn wait(&mut self, time: Duration) -> anyhow::Result<()> {
-        match self.process.wait(time) {
+    /// The child does not end in time, or failed.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> anyhow::Result<()> {
+        match self.process.wait(timeout) {
             Some(status) if status.success() => Ok(()),
-            Some(status) => bail!("it ended with {}", format_status(status)),
-            None => bail!("it did not end within {} s", time.as_secs()),
+            Some(status) => bail!("the process ended with {}", format_status(status)),
+            None => bail!("the process did not end within {} s", timeout.as_secs()),
         }
     }
 
-    /// Kills it (SIGKILL).
+    /// Kills the child (SIGKILL).
     pub(crate) fn kill(&mut self) {
         self.process.kill();
     }
 
-    /// Suspends it (SIGSTOP).
+    /// Suspends the child (SIGSTOP).
     pub(crate) fn suspend(&self) {
         self.process.send(Signal::STOP);
     }
 
-    /// Resumes it (SIGCONT).
+    /// Resumes the child (SIGCONT).
     pub(crate) fn resume(&self) {
         self.process.send(Signal::CONT);
     }
 }
 
-/// Returns the orders that a child receives on stdin. The process ends when stdin does: the kernel closes it
-/// even if the parent is killed. A suspended child does not notice that; where the kernel supports it, the
-/// child is killed instead.
+/// Returns the orders that this process, a child, receives on stdin. The process exits when stdin is closed,
+/// which the kernel does even if the parent is killed. A suspended child cannot notice this. Therefore, if
+/// the kernel supports it, the child is killed when its parent dies.
 ///
 /// # Errors
 /// The thread cannot be started.
@@ -148,12 +152,12 @@ pub(crate) fn receive_orders<T: Send + 'static>(
     Ok(orders)
 }
 
-/// Prints a word and its value on a line, as a child.
+/// Sends a report to the parent: a line with a word and a value.
 ///
 /// # Errors
 /// stdout is closed.
-pub(crate) fn send_report(word: &str, what: &impl Serialize) -> anyhow::Result<()> {
-    let line = format!("{word} {}\n", serde_json::to_string(what)?);
+pub(crate) fn send_report(word: &str, value: &impl Serialize) -> anyhow::Result<()> {
+    let line = format!("{word} {}\n", serde_json::to_string(value)?);
     let mut out = std::io::stdout().lock();
     out.write_all(line.as_bytes())?;
     Ok(out.flush()?)

@@ -1,4 +1,4 @@
-//! Processes: started in groups of their own, limited in time, always killed and reaped.
+//! Child processes in process groups of their own, which are always killed and reaped.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -11,23 +11,26 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use super::cores::{Cores, confined};
+use super::cores::{Cores, with_cores};
 
-/// Default time for a process to end on request, and to close its pipes after its end.
-const GRACE: Duration = Duration::from_secs(2);
-/// How many bytes of stderr are kept, the last ones.
-const STDERR_KEPT: usize = 8 << 10;
-/// How many bytes of a line are read.
-const LINE_MAX: u64 = 64 << 10;
+/// Default time within which a process must end on request, and its stderr must be closed after its end.
+const GRACE_PERIOD: Duration = Duration::from_secs(2);
+/// Maximum number of bytes of stderr that are stored: the last ones.
+const MAX_STDERR_SIZE: usize = 8 << 10;
+/// Maximum size of a line, bytes. Longer lines are split.
+const MAX_LINE_SIZE: u64 = 64 << 10;
 
 /// Starts processes and receives their output.
 pub(crate) struct Children {
     events: Receiver<Event>,
     sender: SyncSender<Event>,
-    started: u64,
-    grace: Duration,
+    /// Number of processes that were started.
+    start_count: u64,
+    grace_period: Duration,
     inherits_stderr: bool,
 }
+
+/// An event, with the number of the process.
 
 enum Event {
     Line(u64, String),
@@ -38,15 +41,15 @@ enum Event {
 /// An event of a process.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ProcessEvent {
-    /// It wrote this line to stdout.
+    /// The process wrote this line to stdout.
     Line(String),
-    /// It closed stdout, as at its end.
+    /// The process closed stdout, as at its end.
     Closed,
-    /// There is no event of the process itself, and the other one closed stdout.
+    /// The other process closed stdout.
     OtherClosed,
     /// The deadline has passed.
     Timeout,
-    /// The user interrupts the program.
+    /// The user interrupted this program.
     Interrupted,
 }
 
@@ -56,30 +59,33 @@ pub(crate) struct Process {
     number: u64,
     stderr: Arc<Mutex<VecDeque<u8>>>,
     stderr_reader: Option<JoinHandle<()>>,
-    ended: Option<ExitStatus>,
-    grace: Duration,
+    /// Set when the process is reaped.
+    status: Option<ExitStatus>,
+    grace_period: Duration,
 }
 
 impl Children {
     /// Returns an instance without processes.
     pub(crate) fn new() -> Children {
-        // Bounded: a child that writes without end is blocked by the reader instead of exhausting memory.
+        // Bounded: a child that writes too much is blocked, instead of exhausting the memory.
         let (sender, events) = sync_channel(64);
-        Children { events, sender, started: 0, grace: GRACE, inherits_stderr: false }
+        Children { events, sender, start_count: 0, grace_period: GRACE_PERIOD, inherits_stderr: false }
     }
 
-    /// Lets processes that are started from now on write to this program's stderr. Their stderr is not kept.
+    /// Makes processes that are started from now on write to this program's stderr. Their stderr is not
+    /// stored.
     pub(crate) fn inherit_stderr(&mut self) {
         self.inherits_stderr = true;
     }
 
-    /// Sets how long processes that are started from now on may take to end on request; `None`: the default.
-    pub(crate) fn set_grace(&mut self, grace: Option<Duration>) {
-        self.grace = grace.unwrap_or(GRACE);
+    /// Sets the time within which processes that are started from now on must end on request; `None`: the
+    /// default.
+    pub(crate) fn set_grace_period(&mut self, time: Option<Duration>) {
+        self.grace_period = time.unwrap_or(GRACE_PERIOD);
     }
 
-    /// Turns SIGINT, SIGTERM and SIGHUP into events: [`ProcessEvent::Interrupted`]. Affects the whole
-    /// program, permanently.
+    /// Turns SIGINT, SIGTERM and SIGHUP into [`ProcessEvent::Interrupted`], permanently and for the whole
+    /// program.
     ///
     /// # Errors
     /// The signal handlers or their thread cannot be set up.
@@ -97,9 +103,9 @@ impl Children {
         Ok(())
     }
 
-    /// Starts `command` with both outputs captured, unless stderr is passed on. Its stdin stays open until
-    /// the process is dropped; the kernel closes it if this program dies earlier. It runs on `cores` only, if
-    /// given.
+    /// Starts `command` and captures stdout and stderr, except for an inherited stderr. The process's stdin
+    /// stays open until the returned value is dropped, or this program dies. The process runs only on
+    /// `cores`, if given.
     ///
     /// # Errors
     /// The program cannot be started.
@@ -112,17 +118,17 @@ impl Children {
             .stdout(Stdio::piped())
             .stderr(if self.inherits_stderr { Stdio::inherit() } else { Stdio::piped() })
             .process_group(0);
-        let mut child = confined(cores, || command.spawn())?;
-        self.started += 1;
-        let number = self.started;
+        let mut child = with_cores(cores, || command.spawn())?;
+        self.start_count += 1;
+        let number = self.start_count;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let mut process = Process {
             child,
             number,
             stderr: Arc::default(),
             stderr_reader: None,
-            ended: None,
-            grace: self.grace,
+            status: None,
+            grace_period: self.grace_period,
         };
         if let Some(stdout) = stdout {
             let sender = self.sender.clone();
@@ -131,16 +137,15 @@ impl Children {
                 .spawn(move || forward_lines(stdout, number, &sender))?;
         }
         if let Some(stderr) = stderr {
-            let kept = process.stderr.clone();
-            let reader =
-                thread::Builder::new().name("stderr".into()).spawn(move || keep_end(stderr, &kept))?;
-            process.stderr_reader = Some(reader);
+            let stored = process.stderr.clone();
+            let reader = thread::Builder::new().name("stderr".into());
+            process.stderr_reader = Some(reader.spawn(move || store_end(stderr, &stored))?);
         }
         Ok(process)
     }
 
-    /// Waits until `deadline` for the next event of `process`. Lines of other processes are dropped; the end
-    /// of `other`'s stdout is reported.
+    /// Waits until `deadline` for the next event of `process`. Events of other processes are dropped, except
+    /// that `other` closed stdout.
     pub(crate) fn next_event(
         &self,
         process: &Process,
@@ -166,77 +171,69 @@ impl Children {
 }
 
 impl Process {
-    /// Returns its process id.
     pub(crate) fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 
-    /// Writes a line to its stdin. A failed write is ignored: waiting for the answer then reports the end of
-    /// the process.
+    /// Writes a line to the stdin of the process. A failed write is ignored: a later wait for the answer
+    /// reports that the process ended.
     pub(crate) fn write_line(&mut self, line: &str) {
         if let Some(stdin) = &mut self.child.stdin {
             let _ = stdin.write_all(format!("{line}\n").as_bytes());
         }
     }
 
-    /// Sends a signal to its whole group, unless it was reaped: then its id may belong to another process.
+    /// Sends a signal to the whole process group, unless the process was reaped: its id may then belong to
+    /// another process.
     pub(crate) fn send(&self, signal: Signal) {
-        if self.ended.is_none() {
-            self.signal(signal);
+        if self.status.is_none() {
+            // Fails only if the group is empty.
+            let _ = kill_process_group(self.pid(), signal);
         }
     }
 
-    /// Kills its whole group (SIGKILL).
+    /// Kills the whole process group (SIGKILL), and reaps the process.
     pub(crate) fn kill(&mut self) {
-        if self.ended.is_none() {
-            self.reap();
+        if self.status.is_none() {
+            self.send(Signal::KILL);
+            self.status = self.child.wait().ok();
         }
     }
 
-    /// Waits up to `time` for the process to end by itself, then reaps it; `None` if it still runs.
-    pub(crate) fn wait(&mut self, time: Duration) -> Option<ExitStatus> {
-        if self.ended.is_none() && self.ends_within(time) {
-            self.reap();
+    /// Waits up to `timeout` for the process to end by itself. If it ends, kills the rest of its group and
+    /// returns the exit status.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
+        if self.status.is_none() && self.ends_within(timeout) {
+            self.kill();
         }
-        self.ended
+        self.status
     }
 
-    /// Ends the process and its whole group: SIGTERM first, then SIGKILL. Returns its exit status.
+    /// Ends the whole process group, by SIGTERM and then by SIGKILL. Returns the exit status of the process.
     pub(crate) fn stop(&mut self) -> Option<ExitStatus> {
-        if self.ended.is_none() {
-            self.signal(Signal::TERM);
-            self.ends_within(self.grace);
-            self.reap();
+        if self.status.is_none() {
+            self.send(Signal::TERM);
+            self.ends_within(self.grace_period);
+            self.kill();
         }
-        self.ended
+        self.status
     }
 
-    /// Returns the end of what the process wrote to stderr. Complete once it was reaped.
+    /// Returns the end of the process's stderr. It may be incomplete before the process is reaped.
     pub(crate) fn stderr(&mut self) -> String {
-        if self.ended.is_some() {
+        if self.status.is_some() {
             // Not joined: a process that left the group may hold the pipe.
             let reader = &self.stderr_reader;
-            wait_until(GRACE, || reader.as_ref().is_none_or(JoinHandle::is_finished));
+            wait_until(GRACE_PERIOD, || reader.as_ref().is_none_or(JoinHandle::is_finished));
         }
-        let kept: Vec<u8> = lock(&self.stderr).iter().copied().collect();
-        String::from_utf8_lossy(&kept).trim_end().to_owned()
+        let stored: Vec<u8> = lock(&self.stderr).iter().copied().collect();
+        String::from_utf8_lossy(&stored).trim_end().to_owned()
     }
 
     /// Returns whether the process ends in time. It is not reaped, so that its id and group are not reused.
-    fn ends_within(&self, time: Duration) -> bool {
+    fn ends_within(&self, timeout: Duration) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        wait_until(time, || !matches!(waitid(WaitId::Pid(Pid::from_child(&self.child)), options), Ok(None)))
-    }
-
-    /// Kills what is left of the group and collects the exit status.
-    fn reap(&mut self) {
-        self.signal(Signal::KILL);
-        self.ended = self.child.wait().ok();
-    }
-
-    fn signal(&self, signal: Signal) {
-        // Fails only if the group is empty.
-        let _ = kill_process_group(Pid::from_child(&self.child), signal);
+        wait_until(timeout, || !matches!(waitid(WaitId::Pid(self.pid()), options), Ok(None)))
     }
 }
 
@@ -255,9 +252,9 @@ pub(crate) fn format_status(status: ExitStatus) -> String {
     }
 }
 
-/// Polls with growing pauses until `done` returns true or the time is over.
-fn wait_until(time: Duration, mut done: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + time;
+/// Polls with increasing pauses until `done` returns true, or the timeout expires.
+fn wait_until(timeout: Duration, mut done: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + timeout;
     let mut pause = Duration::from_micros(100);
     loop {
         if done() {
@@ -276,24 +273,25 @@ fn forward_lines(stdout: impl Read, number: u64, sender: &SyncSender<Event>) {
     let mut line = Vec::new();
     loop {
         line.clear();
-        let event = match stdout.by_ref().take(LINE_MAX).read_until(b'\n', &mut line) {
+        let event = match stdout.by_ref().take(MAX_LINE_SIZE).read_until(b'\n', &mut line) {
             Ok(1..) => Event::Line(number, String::from_utf8_lossy(&line).trim().to_owned()),
             Ok(0) | Err(_) => Event::Closed(number),
         };
-        let last = matches!(event, Event::Closed(_));
-        if sender.send(event).is_err() || last {
+        let is_last = matches!(event, Event::Closed(_));
+        if sender.send(event).is_err() || is_last {
             return;
         }
     }
 }
 
-fn keep_end(mut stderr: impl Read, kept: &Mutex<VecDeque<u8>>) {
-    let mut piece = [0; 4096];
-    while let Ok(n @ 1..) = stderr.read(&mut piece) {
-        let mut kept = lock(kept);
-        kept.extend(piece.iter().take(n));
-        let surplus = kept.len().saturating_sub(STDERR_KEPT);
-        kept.drain(..surplus);
+/// Reads stderr until it is closed, and stores its last bytes.
+fn store_end(mut stderr: impl Read, stored: &Mutex<VecDeque<u8>>) {
+    let mut buffer = [0; 4096];
+    while let Ok(n @ 1..) = stderr.read(&mut buffer) {
+        let mut stored = lock(stored);
+        stored.extend(buffer.iter().take(n));
+        let surplus = stored.len().saturating_sub(MAX_STDERR_SIZE);
+        stored.drain(..surplus);
     }
 }
 
@@ -314,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_status_and_stderr_are_heard() {
+    fn lines_status_and_stderr_are_received() {
         let mut children = Children::new();
         let mut p = children.start(&shell("echo one; echo two; echo oh >&2; exit 3"), None).unwrap();
         assert_eq!(children.next_event(&p, None, soon()), ProcessEvent::Line("one".into()));
@@ -325,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_process_times_out_and_the_death_of_another_is_told() {
+    fn a_silent_process_times_out_and_the_end_of_another_is_reported() {
         let mut children = Children::new();
         let silent = children.start(&shell("sleep 60"), None).unwrap();
         assert_eq!(
@@ -337,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_group_dies_even_if_it_ignores_the_request() {
+    fn a_group_that_ignores_sigterm_is_killed() {
         let mut children = Children::new();
         let p = children.start(&shell("trap '' TERM; sleep 60 & echo $!; wait; sleep 60"), None).unwrap();
         let ProcessEvent::Line(pid) = children.next_event(&p, None, soon()) else { panic!("no pid") };
@@ -350,12 +348,12 @@ mod tests {
     }
 
     #[test]
-    fn only_the_end_of_a_long_stderr_is_kept() {
+    fn only_the_end_of_a_long_stderr_is_stored() {
         let mut children = Children::new();
         let mut p = children.start(&shell("seq 1 20000 >&2; echo last words >&2"), None).unwrap();
         assert!(p.wait(Duration::from_secs(20)).is_some());
         let text = p.stderr();
-        assert!(text.len() <= STDERR_KEPT && text.ends_with("20000\nlast words"), "{text}");
+        assert!(text.len() <= MAX_STDERR_SIZE && text.ends_with("20000\nlast words"), "{text}");
     }
 
     #[test]

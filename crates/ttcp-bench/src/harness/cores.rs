@@ -1,12 +1,12 @@
-//! Processors for the processes of a run.
+//! Processor cores for the processes of a run.
 //!
-//! A scheduler may place server and client on one core or on two, and change that at any time. A call then
-//! takes a third of its time or all of it, regardless of the middleware. Pinned to two cores, peers are
-//! compared under the same conditions.
+//! A scheduler may place server and client on the same core or on different ones, and change this at any
+//! time. The placement changes the time of a call by a factor of three, regardless of the middleware. With
+//! `--pin`, servers and clients are on two different cores, so that all peers run under the same conditions.
 
-pub(crate) use system::{Cores, confined};
+pub(crate) use system::{Cores, with_cores};
 
-/// One core for all servers and another for all clients.
+/// A core for all servers, and another core for all clients.
 pub(crate) struct Pins {
     pub(crate) server: Cores,
     pub(crate) client: Cores,
@@ -26,9 +26,9 @@ mod system {
         /// Chooses the first two cores that this program may use.
         ///
         /// # Errors
-        /// There are fewer.
+        /// This program may use only one core.
         pub(crate) fn choose() -> anyhow::Result<Pins> {
-            let allowed = sched_getaffinity(None).context("cannot tell which cores may be used")?;
+            let allowed = sched_getaffinity(None).context("cannot read which cores this program may use")?;
             let mut single = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).map(|cpu| {
                 let mut set = CpuSet::new();
                 set.set(cpu);
@@ -39,9 +39,9 @@ mod system {
         }
     }
 
-    /// Calls `start` while the calling thread is confined to `cores`. A process that is started in this time
-    /// stays there.
-    pub(crate) fn confined<T>(
+    /// Calls `start` while the calling thread is restricted to `cores`. Processes that `start` creates keep
+    /// this restriction.
+    pub(crate) fn with_cores<T>(
         cores: Option<&Cores>,
         start: impl FnOnce() -> std::io::Result<T>,
     ) -> std::io::Result<T> {
@@ -58,21 +58,18 @@ mod system {
 mod system {
     use super::Pins;
 
-    /// A set of cores; uninhabited.
+    /// A set of cores. No value exists, because pinning is not supported.
     pub(crate) enum Cores {}
 
     impl Pins {
-        /// Returns an error, because pinning is not supported.
-        ///
         /// # Errors
-        /// Always.
+        /// Always, because pinning is not supported.
         pub(crate) fn choose() -> anyhow::Result<Pins> {
             anyhow::bail!("--pin works on Linux only")
         }
     }
 
-    /// Calls `start`.
-    pub(crate) fn confined<T>(
+    pub(crate) fn with_cores<T>(
         _: Option<&Cores>,
         start: impl FnOnce() -> std::io::Result<T>,
     ) -> std::io::Result<T> {
@@ -87,14 +84,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn confinement_holds_for_the_call_only() {
+    fn cores_are_restricted_only_during_the_call() {
         let before = sched_getaffinity(None).unwrap();
-        // A machine with one core has no pins.
+        // With only one core, nothing can be pinned.
         let Ok(pins) = Pins::choose() else { return assert_eq!(before.count(), 1) };
-        let inside = confined(Some(&pins.client), || Ok(sched_getaffinity(None)?)).unwrap();
+        let inside = with_cores(Some(&pins.client), || Ok(sched_getaffinity(None)?)).unwrap();
         assert_eq!(inside, pins.client);
         assert_ne!(pins.server, pins.client);
         assert_eq!(sched_getaffinity(None).unwrap(), before);
-        assert_eq!(confined(None, || Ok(sched_getaffinity(None)?)).unwrap(), before);
+        assert_eq!(with_cores(None, || Ok(sched_getaffinity(None)?)).unwrap(), before);
     }
 }

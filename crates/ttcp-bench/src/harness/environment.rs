@@ -1,4 +1,4 @@
-//! The environment of a run, without which its figures are meaningless.
+//! The environment of a run, which is stored with the results.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -21,31 +21,31 @@ pub(crate) struct Environment {
     pub(crate) cores: usize,
     /// TCP congestion control.
     pub(crate) congestion_control: Option<String>,
-    /// Load averages over 1, 5 and 15 minutes at the start, which show other activity.
+    /// Load averages over 1, 5 and 15 minutes at the start, which show whether the machine was busy.
     pub(crate) load: Option<String>,
     /// Commit of the source tree in which this program was built, if available.
     pub(crate) commit: Option<String>,
-    /// Whether the tree has changes on top of the commit.
+    /// Whether the source tree has uncommitted changes.
     pub(crate) modified: Option<bool>,
     /// Version of this program.
     pub(crate) version: String,
     /// Compiler that built this program.
     pub(crate) rustc: String,
-    /// Whether the compiler optimised; figures of a debug build are meaningless.
+    /// Whether this is an optimised build. Figures of other builds are meaningless.
     pub(crate) optimised: bool,
 }
 
 impl Environment {
     /// Returns the current environment.
-    pub(crate) fn of_now() -> Environment {
+    pub(crate) fn current() -> Environment {
         let uname = rustix::system::uname();
-        let part = |s: &std::ffi::CStr| s.to_string_lossy().into_owned();
+        let text = |s: &std::ffi::CStr| s.to_string_lossy().into_owned();
         let commit = git(&["rev-parse", "HEAD"]);
         let modified = commit.as_ref().and_then(|_| git(&["status", "--porcelain"])).map(|s| !s.is_empty());
         Environment {
             started_unix: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
             command: std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect(),
-            kernel: [uname.sysname(), uname.release(), uname.version(), uname.machine()].map(part).join(" "),
+            kernel: [uname.sysname(), uname.release(), uname.version(), uname.machine()].map(text).join(" "),
             cpu: read("/proc/cpuinfo").and_then(|text| cpu_model(&text)),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             congestion_control: read("/proc/sys/net/ipv4/tcp_congestion_control"),
@@ -58,12 +58,12 @@ impl Environment {
         }
     }
 
-    /// Returns a summary of a few lines.
+    /// Returns a summary in a few lines.
     pub(crate) fn summary(&self) -> String {
         format!("{}\n{}", self.machine(), self.run())
     }
 
-    /// Describes what is the same for all runs of one program on one machine.
+    /// Describes the machine and this program.
     pub(crate) fn machine(&self) -> String {
         let unknown = || "unknown".to_owned();
         let commit = match (&self.commit, self.modified) {
@@ -82,7 +82,7 @@ impl Environment {
         )
     }
 
-    /// Describes what differs between runs.
+    /// Describes the run: load and command line.
     pub(crate) fn run(&self) -> String {
         let load = self.load.clone().unwrap_or_else(|| "unknown".to_owned());
         format!("load: {load}; command: {}", self.command.join(" "))
@@ -98,7 +98,7 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
     Some(model.trim().to_owned())
 }
 
-/// Returns the output of git for the source tree of this program.
+/// Runs git in the source tree of this program, and returns the output; `None` if git fails.
 fn git(arguments: &[&str]) -> Option<String> {
     let tree = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut command = Command::new("git");
@@ -112,15 +112,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_processor_is_named() {
+    fn the_cpu_model_is_that_of_the_first_processor() {
         let text = "processor\t: 0\nmodel name\t: A Fine CPU @ 3 GHz\n\nmodel name\t: Another\n";
         assert_eq!(cpu_model(text).as_deref(), Some("A Fine CPU @ 3 GHz"));
         assert_eq!(cpu_model("processor: 0"), None);
     }
 
     #[test]
-    fn the_environment_tells_the_essentials() {
-        let e = Environment::of_now();
+    fn the_environment_has_kernel_cores_and_compiler() {
+        let e = Environment::current();
         assert!(e.kernel.contains(std::env::consts::ARCH) && e.cores > 0 && e.rustc.starts_with("rustc 1."));
         assert_eq!(e.optimised, !cfg!(debug_assertions));
         assert!(e.summary().contains(&e.kernel));

@@ -1,4 +1,4 @@
-//! The harness of all measurements: processes, links, pins, peers, and the environment of a run.
+//! The harness of all measurements: processes, links, cores, peers, and the environment of a run.
 
 pub(crate) mod child;
 pub(crate) mod children;
@@ -14,5 +14,5 @@ pub(crate) mod progress;
 pub use options::CommonArgs;
 pub use peers::{BuiltIn, Peer};
 
-/// The exit code of an interrupted run, as a shell gives it after Ctrl-C.
-pub(crate) const INTERRUPTED: u8 = 130;
+/// The exit code of an interrupted run. Shells use the same code after Ctrl-C.
+pub(crate) const EXIT_INTERRUPTED: u8 = 130;

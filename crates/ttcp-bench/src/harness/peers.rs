@@ -1,4 +1,4 @@
-//! The peers of a run: their servers, and the clients that call them.
+//! The peers of a run: commands of servers and clients, and one execution of both.
 
 use std::path::Path;
 use std::process::ExitStatus;
@@ -13,40 +13,40 @@ use thiserror::Error;
 use super::children::{Children, Process, ProcessEvent, format_status};
 use super::cores::Pins;
 use super::placement::{HOST, Placement};
-use super::processor::{Meter, Processor};
+use super::processor::{Meter, ProcessorTime};
 
-/// Minimum timeout of a server for READY.
-const START: Duration = Duration::from_secs(30);
-/// Timeout of a client for its exit after its last line.
-const END: Duration = Duration::from_secs(5);
+/// Minimum time within which a server must print READY.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time within which a process must exit after it has closed stdout.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The placeholder in a server's command for the option to check contents.
 const CHECK: &str = "{check}";
 
-/// A peer by its commands.
+/// The commands of a peer, with placeholders.
 ///
-/// In the words of both, `{dir}` stands for a directory of this run's own and `{host}` for the address at
-/// which servers listen. In the client's, `{ready}` stands for the server's output after READY, `{port}` for
-/// the digits at its end, and `{pid}` for its process id. A word `{args}` stands for the test and its
-/// options, which otherwise come last. In the server's, `{check}` stands for nothing, or for `--check`.
+/// In both commands, `{dir}` is a directory of the run, and `{host}` the address at which servers listen. In
+/// the server's command, `{check}` is `--check` or nothing. In the client's command, `{ready}` is the text
+/// after READY in the server's output, and `{port}` the digits at the end of this text. `{pid}` is the
+/// server's process id. A word `{args}` is the test and its options; without it, they are appended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Peer {
-    /// The column's title.
+    /// The title of the peer's column or row in tables.
     pub name: String,
     /// The server's program and arguments.
     pub server: Vec<String>,
     /// The client's program and arguments.
     pub client: Vec<String>,
-    /// Whether both take `--batch`.
+    /// Whether client and server have the option `--batch`.
     pub batch: bool,
-    /// Whether the client takes `--type zstruct`. A client without it sends plain structs, which have the
-    /// same encoding.
+    /// Whether the client supports `--type zstruct`. Other clients send plain structs, which have the same
+    /// encoding.
     pub zero_copy: bool,
-    /// Whether the client takes `--samples`.
+    /// Whether the client has the option `--samples`.
     pub samples: bool,
 }
 
-/// Why a measurement failed.
+/// The reason why a measurement failed.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
     /// A program could not be started.
@@ -67,7 +67,7 @@ pub(crate) enum Failure {
         /// The end of its stderr, on lines of its own.
         stderr: String,
     },
-    /// No READY in time.
+    /// The server did not print READY in time.
     #[error("the server was not ready within {} s{stderr}", .waited.as_secs_f64())]
     StartTimeout {
         /// The timeout.
@@ -102,7 +102,7 @@ pub(crate) enum Failure {
         stderr: String,
     },
     /// The client's line does not follow the contract.
-    #[error("the client's last line is no result: {reason}: {line:?}")]
+    #[error("the client's last line is not a result: {reason}: {line:?}")]
     BadLine {
         /// The reason.
         reason: String,
@@ -110,15 +110,15 @@ pub(crate) enum Failure {
         line: String,
     },
     /// The link between client and server could not be set up.
-    #[error("no link of {link}: {reason}")]
+    #[error("cannot set up the link of {link}: {reason}")]
     Link {
         /// Its name.
         link: String,
         /// The reason.
         reason: String,
     },
-    /// The files that a server wrote on another machine could not be fetched.
-    #[error("no references from {host}: {reason}")]
+    /// A server could not be started on another machine, or its files could not be fetched.
+    #[error("cannot fetch references from {host}: {reason}")]
     Fetch {
         /// The machine.
         host: String,
@@ -126,21 +126,21 @@ pub(crate) enum Failure {
         reason: String,
     },
     /// The profiler did not provide the expected data.
-    #[error("the profiler: {reason}")]
+    #[error("the profiler failed: {reason}")]
     Profiler {
         /// The reason.
         reason: String,
     },
-    /// The time limit of the whole run is exceeded.
-    #[error("not measured: the time for the whole run is up")]
+    /// The deadline of the whole run has passed.
+    #[error("not measured: the time limit of the whole run is exceeded")]
     NoTime,
-    /// The user interrupts the program.
+    /// The user interrupted the program.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl Peer {
-    /// Returns a peer made of subcommands of this program, `program`.
+    /// Returns a peer whose commands are subcommands of this program, at the path `program`.
     pub(crate) fn built_in(program: &Path, peer: &BuiltIn) -> Peer {
         let command = |words: &[String]| {
             std::iter::once(program.to_string_lossy().into_owned()).chain(words.iter().cloned()).collect()
@@ -155,76 +155,68 @@ impl Peer {
         }
     }
 
-    /// Returns the same peer, with a server that compares each element of a flood with what clients send, and
-    /// ends at the first difference; `None` if its server cannot.
-    pub(crate) fn checking(&self) -> Option<Peer> {
+    /// Returns the same peer with the server's option `--check`; `None` if the server has no such option.
+    pub(crate) fn with_check(&self) -> Option<Peer> {
         let mut peer = self.clone();
         let word = peer.server.iter_mut().find(|word| *word == CHECK)?;
         "--check".clone_into(word);
         Some(peer)
     }
 
-    /// Returns whether its server listens at a configurable address, so that its client may be on another
-    /// machine.
-    pub(crate) fn is_mobile(&self) -> bool {
+    /// Returns whether the server listens at a configurable address, as required by links other than
+    /// loopback.
+    pub(crate) fn has_host_placeholder(&self) -> bool {
         self.server.iter().any(|word| word.contains(HOST))
     }
 
-    /// Starts the server with `server` appended to its own arguments, runs the client with the arguments
-    /// `client` until `deadline` at most, and ends both.
-    ///
-    /// # Errors
-    /// See [`Failure`].
+    /// Starts the server with the additional arguments `server`, runs the client with the arguments `client`
+    /// as its test, and ends both.
     pub(crate) fn run_once(
         &self,
         server: &[String],
         client: Vec<String>,
-        at: &mut Site<'_>,
+        site: &mut Site<'_>,
     ) -> Result<ClientRun, Failure> {
-        let mut server_command = self.words(&self.server, at, None);
+        let mut server_command = self.words(&self.server, site, None);
         server_command.extend_from_slice(server);
-        let mut server = start(at, "server", &at.placement.server_command(server_command, at.dir)?)?;
-        let ready = wait_ready(at, &mut server)?;
-        at.placement.fetch(at.dir)?;
+        let mut server = start(site, "server", &site.placement.server_command(server_command, site.dir)?)?;
+        let ready = wait_ready(site, &mut server)?;
+        site.placement.fetch(site.dir)?;
         let meter = Meter::start(server.pid());
         let pid = server.pid().to_string();
-        let client = self.client_command(client, at, &ready);
+        let client = self.client_command(client, site, &ready);
         let client = client.iter().map(|word| word.replace("{pid}", &pid)).collect();
-        let mut client = start(at, "client", &at.placement.client_command(client))?;
-        let (line, ended) = wait_line(at, &mut client, Some(&mut server))?;
-        let processor = at.placement.is_local().then(|| meter.read()).flatten();
+        let mut client = start(site, "client", &site.placement.client_command(client))?;
+        let (line, ended_at) = wait_line(site, &mut client, Some(&mut server))?;
+        let processor = site.placement.is_local().then(|| meter.read()).flatten();
         let bad = |reason: String| Failure::BadLine { reason, line: line.clone() };
         let line = serde_json::from_str(&line).map_err(|e| bad(format!("not JSON: {e}")))?;
-        Ok(ClientRun { line, processor, ended })
+        Ok(ClientRun { line, processor, ended_at })
     }
 
-    /// Runs the client, which needs no server.
-    ///
-    /// # Errors
-    /// See [`Failure`].
-    pub(crate) fn run_client(&self, client: Vec<String>, at: &mut Site<'_>) -> Result<Value, Failure> {
-        let mut client = start(at, "client", &self.client_command(client, at, ""))?;
-        let (line, _) = wait_line(at, &mut client, None)?;
+    /// Runs only the client, for a peer without a server.
+    pub(crate) fn run_client(&self, client: Vec<String>, site: &mut Site<'_>) -> Result<Value, Failure> {
+        let mut client = start(site, "client", &self.client_command(client, site, ""))?;
+        let (line, _) = wait_line(site, &mut client, None)?;
         let bad = |e| Failure::BadLine { reason: format!("not JSON: {e}"), line: line.clone() };
         serde_json::from_str(&line).map_err(bad)
     }
 
-    fn client_command(&self, arguments: Vec<String>, at: &Site<'_>, ready: &str) -> Vec<String> {
-        let mut words = self.words(&self.client, at, Some(ready));
-        let place = words.iter().position(|w| w == "{args}");
-        match place {
+    fn client_command(&self, arguments: Vec<String>, site: &Site<'_>, ready: &str) -> Vec<String> {
+        let mut words = self.words(&self.client, site, Some(ready));
+        match words.iter().position(|w| w == "{args}") {
             Some(i) => drop(words.splice(i..=i, arguments)),
             None => words.extend(arguments),
         }
         words
     }
 
-    fn words(&self, template: &[String], at: &Site<'_>, ready: Option<&str>) -> Vec<String> {
-        let dir = at.dir.to_string_lossy();
+    fn words(&self, template: &[String], site: &Site<'_>, ready: Option<&str>) -> Vec<String> {
+        let dir = site.dir.to_string_lossy();
         let port = ready
             .map(|r| r.get(r.trim_end_matches(|c: char| c.is_ascii_digit()).len()..).unwrap_or_default());
         let fill = |word: &String| {
-            let word = word.replace("{dir}", &dir).replace(HOST, &at.placement.host);
+            let word = word.replace("{dir}", &dir).replace(HOST, &site.placement.host);
             match (ready, port) {
                 (Some(ready), Some(port)) => word.replace("{ready}", ready).replace("{port}", port),
                 _ => word,
@@ -234,26 +226,25 @@ impl Peer {
     }
 }
 
-/// A peer that this program contains: names of subcommands and their arguments, with the same placeholders as
-/// in [`Peer`].
+/// A peer that this program contains: subcommands and their arguments, with the placeholders of [`Peer`].
 #[derive(Debug, Clone)]
 pub struct BuiltIn {
-    /// The column's title.
+    /// The title of the peer's column or row in tables.
     pub name: &'static str,
     /// Subcommand and arguments of the server.
     pub server: Vec<String>,
     /// Subcommand and arguments of the client.
     pub client: Vec<String>,
-    /// Whether both take `--batch`.
+    /// Whether client and server have the option `--batch`.
     pub batch: bool,
-    /// Whether the client takes `--type zstruct`.
+    /// Whether the client supports `--type zstruct`.
     pub zero_copy: bool,
-    /// Whether the client takes `--samples`.
+    /// Whether the client has the option `--samples`.
     pub samples: bool,
 }
 
 impl BuiltIn {
-    /// Returns a peer of two command lines, split at blanks.
+    /// Returns a peer with these commands, which are split into words at blanks.
     pub fn new(name: &'static str, server: &str, client: &str) -> BuiltIn {
         let words = |line: &str| line.split_whitespace().map(String::from).collect();
         BuiltIn {
@@ -266,17 +257,17 @@ impl BuiltIn {
         }
     }
 
-    /// Returns the same peer, whose client takes `--type zstruct`.
+    /// Sets that the client supports `--type zstruct`.
     pub fn with_zero_copy(self) -> BuiltIn {
         BuiltIn { zero_copy: true, ..self }
     }
 
-    /// Returns the same peer, whose client takes `--samples`.
+    /// Sets that the client has the option `--samples`.
     pub fn with_samples(self) -> BuiltIn {
         BuiltIn { samples: true, ..self }
     }
 
-    /// Returns the same peer, whose server and client take `--batch`.
+    /// Sets that client and server have the option `--batch`.
     pub fn with_batch(self) -> BuiltIn {
         BuiltIn { batch: true, ..self }
     }
@@ -287,15 +278,14 @@ impl BuiltIn {
 pub(crate) struct ClientRun {
     /// The client's whole line.
     pub(crate) line: Value,
-    /// Processor time, if the system provides it.
-    pub(crate) processor: Option<Processor>,
-    /// When the client printed its line, by the system's monotonic clock, which profilers use too.
-    pub(crate) ended: Duration,
+    /// ProcessorTime times, if the system provides them.
+    pub(crate) processor: Option<ProcessorTime>,
+    /// When the client printed its line, by the system's monotonic clock, which profilers use, too.
+    pub(crate) ended_at: Duration,
 }
 
 /// The environment and the time limits of a measurement.
 pub(crate) struct Site<'a> {
-    /// Starts the processes.
     pub(crate) children: &'a mut Children,
     /// A directory for files of the peers.
     pub(crate) dir: &'a Path,
@@ -305,19 +295,19 @@ pub(crate) struct Site<'a> {
     pub(crate) pins: Option<&'a Pins>,
     /// Timeout of a client.
     pub(crate) timeout: Duration,
-    /// When the whole run has to end.
+    /// When the whole run must end.
     pub(crate) deadline: Option<Instant>,
 }
 
 impl Site<'_> {
-    /// Returns the time `time` from now, or the run's deadline if that is earlier.
-    fn bounded(&self, time: Duration) -> Instant {
-        let end = Instant::now() + time;
+    /// Returns the end of a timeout that starts now, but at most the run's deadline.
+    fn deadline_of(&self, timeout: Duration) -> Instant {
+        let end = Instant::now() + timeout;
         self.deadline.map_or(end, |d| d.min(end))
     }
 
-    /// Returns the failure for a timeout: [`Failure::NoTime`] if the run's deadline has passed.
-    fn timed_out(&self, failure: Failure) -> Failure {
+    /// Returns the failure of a timeout, or [`Failure::NoTime`] if the run's deadline has passed.
+    fn timeout_failure(&self, failure: Failure) -> Failure {
         if self.deadline.is_some_and(|d| Instant::now() >= d) { Failure::NoTime } else { failure }
     }
 }
@@ -326,7 +316,7 @@ impl FromStr for Peer {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const FORM: &str = "write NAME=SERVER_CMD::CLIENT_CMD";
+        const FORM: &str = "a peer must have the form NAME=SERVER_CMD::CLIENT_CMD";
         let (name, commands) = text.split_once('=').ok_or(FORM)?;
         let (server, client) = commands.split_once("::").ok_or(FORM)?;
         let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
@@ -345,55 +335,56 @@ impl FromStr for Peer {
     }
 }
 
-fn start(at: &mut Site<'_>, role: &'static str, command: &[String]) -> Result<Process, Failure> {
-    let cores = at.pins.map(|pins| if role == "server" { &pins.server } else { &pins.client });
-    at.children.start(command, cores).map_err(|source| Failure::Start {
+fn start(site: &mut Site<'_>, role: &'static str, command: &[String]) -> Result<Process, Failure> {
+    let cores = site.pins.map(|pins| if role == "server" { &pins.server } else { &pins.client });
+    site.children.start(command, cores).map_err(|source| Failure::Start {
         role,
         program: command.first().cloned().unwrap_or_default(),
         source,
     })
 }
 
-/// Waits for READY, and returns the text after it.
-fn wait_ready(at: &Site<'_>, server: &mut Process) -> Result<String, Failure> {
+/// Waits until the server prints READY, and returns the text after it.
+fn wait_ready(site: &Site<'_>, server: &mut Process) -> Result<String, Failure> {
     // A server that creates a million objects needs as much time as a client.
-    let waited = START.max(at.timeout);
-    let deadline = at.bounded(waited);
+    let waited = START_TIMEOUT.max(site.timeout);
+    let deadline = site.deadline_of(waited);
     loop {
-        match at.children.next_event(server, None, deadline) {
+        match site.children.next_event(server, None, deadline) {
             ProcessEvent::Line(line) => {
-                if let Some(how) = line.strip_prefix("READY") {
-                    return Ok(how.trim().to_owned());
+                if let Some(address) = line.strip_prefix("READY") {
+                    return Ok(address.trim().to_owned());
                 }
             }
             ProcessEvent::Interrupted => return Err(Failure::Interrupted),
             ProcessEvent::Timeout => {
                 server.stop();
-                return Err(
-                    at.timed_out(Failure::StartTimeout { waited, stderr: indented("server", server) })
-                );
+                return Err(site.timeout_failure(Failure::StartTimeout {
+                    waited,
+                    stderr: indented_stderr("server", server),
+                }));
             }
             ProcessEvent::Closed | ProcessEvent::OtherClosed => {
-                let status = server.wait(END).or_else(|| server.stop());
+                let status = server.wait(EXIT_TIMEOUT).or_else(|| server.stop());
                 return Err(Failure::NotReady {
                     status: format_exit(status),
-                    stderr: indented("server", server),
+                    stderr: indented_stderr("server", server),
                 });
             }
         }
     }
 }
 
-/// Waits for the client's successful end, and returns its last line and when that was printed.
+/// Waits until the client has ended successfully. Returns its last line, and when it printed this line.
 fn wait_line(
-    at: &Site<'_>,
+    site: &Site<'_>,
     client: &mut Process,
     mut server: Option<&mut Process>,
 ) -> Result<(String, Duration), Failure> {
-    let deadline = at.bounded(at.timeout);
+    let deadline = site.deadline_of(site.timeout);
     let mut last = (String::new(), Duration::ZERO);
     loop {
-        match at.children.next_event(client, server.as_deref(), deadline) {
+        match site.children.next_event(client, server.as_deref(), deadline) {
             ProcessEvent::Line(line) => {
                 if !line.is_empty() {
                     last = (line, monotonic());
@@ -402,30 +393,32 @@ fn wait_line(
             ProcessEvent::Interrupted => return Err(Failure::Interrupted),
             ProcessEvent::Timeout => {
                 client.stop();
-                let failure =
-                    Failure::ClientTimeout { waited: at.timeout, stderr: indented("client", client) };
-                return Err(at.timed_out(failure));
+                let failure = Failure::ClientTimeout {
+                    waited: site.timeout,
+                    stderr: indented_stderr("client", client),
+                };
+                return Err(site.timeout_failure(failure));
             }
-            // Some servers close stdout after READY; only their exit is a failure.
+            // Some servers close stdout after READY: this is a failure only if they exited.
             ProcessEvent::OtherClosed => {
                 if let Some(server) = &mut server
                     && let Some(status) = server.wait(Duration::from_millis(100))
                 {
-                    let stderr = indented("server", server);
+                    let stderr = indented_stderr("server", server);
                     return Err(Failure::ServerDied { status: format_status(status), stderr });
                 }
             }
             ProcessEvent::Closed => break,
         }
     }
-    match client.wait(END) {
+    match client.wait(EXIT_TIMEOUT) {
         Some(status) if status.success() => Ok(last),
         status => {
             let status = format_exit(status.or_else(|| client.stop()));
-            let stderr = indented("client", client);
+            let stderr = indented_stderr("client", client);
             let server_stderr = server.map_or_else(String::new, |server| {
                 server.stop();
-                indented("server", server)
+                indented_stderr("server", server)
             });
             Err(Failure::ClientFailed { status, stderr, server_stderr })
         }
@@ -441,8 +434,8 @@ fn format_exit(status: Option<ExitStatus>) -> String {
     status.map_or_else(|| "an unknown status".to_owned(), format_status)
 }
 
-/// Returns what a process wrote to stderr, formatted to follow a message.
-fn indented(role: &str, process: &mut Process) -> String {
+/// Returns the stderr of a process as indented_stderr lines after a message.
+fn indented_stderr(role: &str, process: &mut Process) -> String {
     process.stderr().lines().map(|line| format!("\n    {role}: {line}")).collect()
 }
 
@@ -459,25 +452,25 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_and_arguments_find_their_place() {
+    fn placeholders_and_arguments_are_replaced() {
         let mut children = Children::new();
-        let at = &site(&mut children, Path::new("/d"), START);
+        let site = &site(&mut children, Path::new("/d"), START_TIMEOUT);
         let peer: Peer = "a=srv --ior {dir}/x::cli {args} --ior {ready} --port {port}".parse().unwrap();
-        assert_eq!((peer.name.as_str(), peer.is_mobile()), ("a", false));
-        assert_eq!(peer.words(&peer.server, at, None).join(" "), "srv --ior /d/x");
-        let client = peer.client_command(ping(), at, "h:47");
+        assert_eq!((peer.name.as_str(), peer.has_host_placeholder()), ("a", false));
+        assert_eq!(peer.words(&peer.server, site, None).join(" "), "srv --ior /d/x");
+        let client = peer.client_command(ping(), site, "h:47");
         assert_eq!(client.join(" "), "cli ping --n 5 --ior h:47 --port 47");
         let peer: Peer = "b=srv --at {host}::env IOR=corbaloc::h:1 cli".parse().unwrap();
         assert_eq!(
-            (peer.words(&peer.server, at, None).join(" "), peer.is_mobile()),
+            (peer.words(&peer.server, site, None).join(" "), peer.has_host_placeholder()),
             ("srv --at 127.0.0.1".into(), true)
         );
-        let client = peer.client_command(ping(), at, "");
+        let client = peer.client_command(ping(), site, "");
         assert_eq!(client.join(" "), "env IOR=corbaloc::h:1 cli ping --n 5");
     }
 
     #[test]
-    fn half_a_peer_is_refused() {
+    fn incomplete_peers_are_rejected() {
         for bad in ["a", "a=s", "=s::c", "a=::c", "a=s::", "a= :: "] {
             assert!(bad.parse::<Peer>().is_err(), "{bad}");
         }

@@ -1,5 +1,5 @@
-//! The places of servers and clients: on this machine, with a slow link between them, or servers on another
-//! machine.
+//! Where servers and clients run: both on this machine, over loopback or a slower link, or the servers on
+//! another machine.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,68 +9,88 @@ use super::peers::Failure;
 /// The placeholder for the address at which servers listen and to which clients connect.
 pub(crate) const HOST: &str = "{host}";
 
-/// The placement of a measurement's processes.
+/// Where the processes of a measurement run.
 #[derive(Debug, Clone)]
 pub(crate) struct Placement {
     /// The address at which servers listen.
     pub(crate) host: String,
-    /// The prefix of a server's command.
-    server: Vec<String>,
-    /// The prefix of a client's command.
-    client: Vec<String>,
-    /// The command that runs a shell line on the servers' machine, if that is another one.
-    shell: Option<Vec<String>>,
+    /// Arguments before a server's command.
+    server_prefix: Vec<String>,
+    /// Arguments before a client's command.
+    client_prefix: Vec<String>,
+    /// The command that runs a shell line on the servers' machine, if this is another machine.
+    remote_shell: Option<Vec<String>>,
 }
 
 impl Placement {
-    /// Returns a placement with both on this machine, over its loopback device.
+    /// Returns the placement of both sides on this machine, over the loopback device.
     pub(crate) fn loopback() -> Placement {
-        Placement { host: "127.0.0.1".to_owned(), server: Vec::new(), client: Vec::new(), shell: None }
+        Placement::over_link("127.0.0.1", Vec::new(), Vec::new())
     }
 
-    /// Returns a placement with servers at that address of this machine, where each side's commands have
-    /// these prefixes.
-    pub(crate) fn over_link(host: &str, server: Vec<String>, client: Vec<String>) -> Placement {
-        Placement { host: host.to_owned(), server, client, shell: None }
+    /// Returns the placement of both sides on this machine, with the given arguments before their commands.
+    /// Servers listen at the address `host`.
+    pub(crate) fn over_link(host: &str, server_prefix: Vec<String>, client_prefix: Vec<String>) -> Placement {
+        Placement { host: host.to_owned(), server_prefix, client_prefix, remote_shell: None }
     }
 
-    /// Returns a placement with servers at that address of another machine, where `shell` runs a line that
-    /// is its last argument.
+    /// Returns the placement of servers on another machine with the address `host`. The command `shell` gets
+    /// a shell line as its last argument, and runs this line on the other machine.
     pub(crate) fn remote(host: &str, shell: Vec<String>) -> Placement {
-        Placement { host: host.to_owned(), server: Vec::new(), client: Vec::new(), shell: Some(shell) }
+        Placement { remote_shell: Some(shell), ..Placement::over_link(host, Vec::new(), Vec::new()) }
     }
 
-    /// Returns whether servers are processes of this machine, so that the system provides their processor
-    /// time.
+    /// Returns whether servers are processes of this machine, whose processor time can be measured.
     pub(crate) fn is_local(&self) -> bool {
-        self.shell.is_none()
+        self.remote_shell.is_none()
     }
 
-    /// Returns a server's command as it is started here; `dir` is the run's own directory.
+    /// Returns the command by which this machine starts a server. `dir` is the directory of the run.
     ///
     /// # Errors
-    /// It cannot be quoted for a shell.
+    /// The command cannot be quoted for a shell.
     pub(crate) fn server_command(&self, command: Vec<String>, dir: &Path) -> Result<Vec<String>, Failure> {
-        let Some(shell) = &self.shell else { return Ok([self.server.clone(), command].concat()) };
-        Ok(shell.iter().cloned().chain([guarded(&command, dir)?]).collect())
+        let Some(shell) = &self.remote_shell else {
+            return Ok([self.server_prefix.clone(), command].concat());
+        };
+        Ok(shell.iter().cloned().chain([self.remote_line(&command, dir)?]).collect())
     }
 
-    /// Returns a client's command as it is started here.
+    /// Returns the command by which this machine starts a client.
     pub(crate) fn client_command(&self, command: Vec<String>) -> Vec<String> {
-        [self.client.clone(), command].concat()
+        [self.client_prefix.clone(), command].concat()
     }
 
-    /// Copies the files that a server wrote to its directory into the same directory here, where clients read
-    /// references.
+    /// Returns a shell line that runs a server in a new directory, which is removed afterwards. The line
+    /// kills the server when stdin is closed, because the connection to the other machine may be lost without
+    /// a signal.
+    fn remote_line(&self, command: &[String], dir: &Path) -> Result<String, Failure> {
+        let command = self.quote(command.iter().map(String::as_str))?;
+        let dir = self.quote([&*dir.to_string_lossy()])?;
+        Ok(format!(
+            "mkdir -p {dir} && exec 3<&0 && {{ (cat <&3; kill $(cat {dir}/pid); rm -rf {dir}) >/dev/null 2>&1 & }} && \
+             sh -c 'echo $$ > \"$0\"/pid; exec \"$@\"' {dir} {command} <&3; status=$?; kill $! 2>/dev/null; rm -rf {dir}; exit $status"
+        ))
+    }
+
+    fn quote<'w>(&self, words: impl IntoIterator<Item = &'w str>) -> Result<String, Failure> {
+        let reason = |error| format!("the command cannot be quoted for a shell: {error}");
+        shlex::try_join(words)
+            .map_err(|error| Failure::Fetch { host: self.host.clone(), reason: reason(error) })
+    }
+
+    /// Copies the files that a server wrote to its directory on another machine into the same directory of
+    /// this machine, because clients read references there.
     ///
     /// # Errors
-    /// They cannot be fetched.
+    /// The files cannot be copied.
     pub(crate) fn fetch(&self, dir: &Path) -> Result<(), Failure> {
-        let Some((program, words)) = self.shell.as_deref().and_then(|shell| shell.split_first()) else {
+        let Some((program, words)) = self.remote_shell.as_deref().and_then(|shell| shell.split_first())
+        else {
             return Ok(());
         };
         let failed = |reason: String| Failure::Fetch { host: self.host.clone(), reason };
-        let line = format!("cd {} && tar -cf - --exclude=./pid .", quoted([&*dir.to_string_lossy()])?);
+        let line = format!("cd {} && tar -cf - --exclude=./pid .", self.quote([&*dir.to_string_lossy()])?);
         let output = Command::new(program)
             .args(words)
             .arg(line)
@@ -90,28 +110,10 @@ impl Placement {
         };
         match unpack() {
             Ok(true) => Ok(()),
-            Ok(false) => Err(failed("tar does not unpack what came".to_owned())),
+            Ok(false) => Err(failed("tar failed to unpack the received files".to_owned())),
             Err(error) => Err(failed(error.to_string())),
         }
     }
-}
-
-/// Returns a shell line that runs a server in a directory that is created for it and removed afterwards. It
-/// ends the server when stdin ends, because the shell's connection to another machine may be lost without a
-/// signal.
-fn guarded(command: &[String], dir: &Path) -> Result<String, Failure> {
-    let (command, dir) = (quoted(command.iter().map(String::as_str))?, quoted([&*dir.to_string_lossy()])?);
-    Ok(format!(
-        "mkdir -p {dir} && exec 3<&0 && {{ (cat <&3; kill $(cat {dir}/pid); rm -rf {dir}) >/dev/null 2>&1 & }} && \
-         sh -c 'echo $$ > \"$0\"/pid; exec \"$@\"' {dir} {command} <&3; status=$?; kill $! 2>/dev/null; rm -rf {dir}; exit $status"
-    ))
-}
-
-fn quoted<'w>(words: impl IntoIterator<Item = &'w str>) -> Result<String, Failure> {
-    shlex::try_join(words).map_err(|error| Failure::Fetch {
-        host: "a shell".to_owned(),
-        reason: format!("it cannot be told such words: {error}"),
-    })
 }
 
 #[cfg(test)]
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_entered_by_their_sides() {
+    fn commands_get_the_prefix_of_their_side() {
         let dir = Path::new("/d");
         let placement = Placement::over_link("198.18.0.2", words("in far"), words("in near"));
         assert_eq!(placement.server_command(words("srv -x"), dir).unwrap().join(" "), "in far srv -x");
@@ -133,9 +135,9 @@ mod tests {
     }
 
     #[test]
-    fn a_server_elsewhere_has_a_directory_and_ends_with_stdin() {
-        let here = tempfile::tempdir().unwrap();
-        let dir = here.path().join("it's there");
+    fn a_remote_server_has_a_directory_and_is_killed_when_stdin_is_closed() {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("it's quoted");
         let placement = Placement::remote("127.0.0.1", words("sh -c"));
         let script = "echo \"$1\" > \"$2/x.ior\"; echo READY; cat; sleep 60";
         let server = ["sh", "-c", script, "srv", "IOR: a  b", &dir.to_string_lossy()].map(String::from);
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_is_not_reached_is_named() {
+    fn a_fetch_error_contains_the_host() {
         let placement = Placement::remote("10.0.0.9", words("false"));
         let error = placement.fetch(Path::new("/nowhere")).unwrap_err().to_string();
         assert!(error.contains("10.0.0.9"), "{error}");

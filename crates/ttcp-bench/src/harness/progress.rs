@@ -1,20 +1,20 @@
-//! Progress on stderr: a bar on a terminal, lines elsewhere.
+//! Progress on stderr: a bar on a terminal, otherwise lines.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// The progress of a run. Draws only between measurements, because a ticking bar would affect them.
+/// The progress of a run. The bar is drawn only between measurements, because drawing would affect them.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
-    started: Instant,
+    start: Instant,
     total: u64,
     done: u64,
 }
 
 impl Progress {
-    /// Starts a progress display of `total` measurements.
+    /// Returns the progress of `total` measurements that are to be made.
     pub(crate) fn new(total: u64) -> Progress {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(total);
@@ -25,7 +25,7 @@ impl Progress {
             }
             bar
         });
-        Progress { bar, started: Instant::now(), total, done: 0 }
+        Progress { bar, start: Instant::now(), total, done: 0 }
     }
 
     /// Shows the start of a measurement.
@@ -41,17 +41,15 @@ impl Progress {
         self.done += 1;
         match &self.bar {
             Some(bar) => bar.inc(1),
-            None => eprintln!(
-                "[{}/{} {}] {what}: {outcome}",
-                self.done,
-                self.total,
-                clock(self.started.elapsed())
-            ),
+            None => {
+                let time = format_minutes(self.start.elapsed());
+                eprintln!("[{}/{} {time}] {what}: {outcome}", self.done, self.total);
+            }
         }
     }
 
-    /// Prints a text that remains visible.
-    pub(crate) fn note(&self, text: &str) {
+    /// Prints a text permanently: the bar does not overwrite it.
+    pub(crate) fn print(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| eprintln!("{text}")),
             None => eprintln!("{text}"),
@@ -66,7 +64,8 @@ impl Progress {
     }
 }
 
-fn clock(time: Duration) -> String {
+/// Formats a time as minutes and seconds.
+fn format_minutes(time: Duration) -> String {
     format!("{}:{:02}", time.as_secs() / 60, time.as_secs() % 60)
 }
 
@@ -75,8 +74,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_is_told_in_minutes_and_seconds() {
-        assert_eq!(clock(Duration::from_millis(5_900)), "0:05");
-        assert_eq!(clock(Duration::from_secs(3_671)), "61:11");
+    fn times_are_formatted_as_minutes_and_seconds() {
+        assert_eq!(format_minutes(Duration::from_millis(5_900)), "0:05");
+        assert_eq!(format_minutes(Duration::from_secs(3_671)), "61:11");
     }
 }
