@@ -1,4 +1,4 @@
-//! The measurement of a cell of the table by one peer.
+//! The measurement of one cell of the table: one test with one peer.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::plan::Cell;
 use crate::harness::Peer;
 use crate::harness::peers::{ClientRun, Failure, Site};
-use crate::harness::processor::Processor;
+use crate::harness::processor::ProcessorTime;
 
 /// The result of one client run.
 #[derive(Debug, Clone, Serialize)]
@@ -15,19 +15,16 @@ pub(crate) struct Sample {
     pub(crate) figure: f64,
     /// The client's whole line.
     pub(crate) line: Value,
-    /// Processor time, if the system provides it.
-    pub(crate) processor: Option<Processor>,
+    /// Processor times, if the system provides them.
+    pub(crate) processor: Option<ProcessorTime>,
 }
 
 impl Peer {
-    /// Starts the server, runs the client against it until `deadline` at most, ends both.
-    ///
-    /// # Errors
-    /// See [`Failure`].
-    pub(crate) fn measure(&self, cell: &Cell, at: &mut Site<'_>) -> Result<Sample, Failure> {
-        let cell = &if self.zero_copy { cell.clone() } else { cell.of_plain_structs() };
+    /// Starts the server, runs the client's test, and ends both.
+    pub(crate) fn measure(&self, cell: &Cell, site: &mut Site<'_>) -> Result<Sample, Failure> {
+        let cell = &if self.zero_copy { cell.clone() } else { cell.with_plain_structs() };
         let (server, client) = self.arguments(cell);
-        let ClientRun { line, processor, .. } = self.run_once(&server, client, at)?;
+        let ClientRun { line, processor, .. } = self.run_once(&server, client, site)?;
         let bad = |reason: String| Failure::BadLine { reason, line: line.to_string() };
         let figure = cell.figure(&line).map_err(bad)?;
         Ok(Sample { figure, line, processor })
@@ -92,14 +89,14 @@ mod tests {
     const SERVER: &str = "echo hello; echo READY 127.0.0.1:4711; sleep 60";
 
     #[test]
-    fn a_good_peer_gives_its_figure() {
+    fn the_figure_is_that_of_the_clients_last_line() {
         let client = r#"echo noise; echo '{"test":"ping","p50_us":7.5,"more":1}'"#;
         let sample = measure(SERVER, client).unwrap();
         assert_eq!((sample.figure, sample.line["more"].as_u64()), (7.5, Some(1)));
     }
 
     #[test]
-    fn failures_name_the_process_with_its_status_and_stderr() {
+    fn failures_contain_process_status_and_stderr() {
         let dead = text(measure("echo no licence >&2; exit 7", "true"));
         assert_eq!(dead, "the server ended with status 7 before it was ready\n    server: no licence");
         let failed = text(measure("echo odd >&2; echo READY x; sleep 60", "echo TRANSIENT >&2; exit 2"));
@@ -113,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn only_peers_with_batch_support_get_the_batch_option() {
+    fn the_batch_option_is_only_passed_to_peers_with_batch_support() {
         let cell = Cell { batch: true, ..ping() };
         let mut peer: Peer = "a=s::c".parse().unwrap();
         let (server, client) = peer.arguments(&cell);

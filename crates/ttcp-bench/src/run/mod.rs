@@ -1,4 +1,4 @@
-//! `ttcp run`: every peer in turn, in rounds, and a table.
+//! `ttcp run`: tests of all peers in turn, in several rounds, and a table of the results.
 
 mod measure;
 mod plan;
@@ -17,27 +17,27 @@ use plan::Cell;
 use results::Results;
 
 use crate::external_peers;
-use crate::figures::shown;
+use crate::figures::format_figure;
 use crate::harness::children::Children;
 use crate::harness::cores::Pins;
 use crate::harness::environment::Environment;
 use crate::harness::peers::{Failure, Site};
 use crate::harness::placement::Placement;
 use crate::harness::progress::Progress;
-use crate::harness::{BuiltIn, CommonArgs, INTERRUPTED, Peer};
+use crate::harness::{BuiltIn, CommonArgs, EXIT_INTERRUPTED, Peer};
 use crate::work::{Element, Test, parse_bytes, parse_size};
 
 /// Time limit of `--quick`.
-const QUICK: Duration = Duration::from_secs(55);
+const QUICK_LIMIT: Duration = Duration::from_secs(55);
 
 /// Options of `ttcp run`.
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
-    /// All experiments, by all peers that are built, into --out: for hours, and goes on where it ended
+    /// Run all experiments with all built peers into --out; takes hours, and continues an interrupted run
     #[arg(long, conflicts_with_all = ["tests", "types", "sizes", "total", "n", "depth", "processor"])]
     pub all: bool,
-    /// Options of every experiment. For the table: five rounds, three with --quick, which takes under a
-    /// minute in total; `--peers none`: only those of --peer; --out and --dry-run are for --all.
+    /// Options of every experiment. Without `--all`, there are five rounds, or three with `--quick`, and
+    /// `--out` and `--dry-run` are errors.
     #[command(flatten)]
     pub common: CommonArgs,
     /// Only these tests
@@ -49,31 +49,31 @@ pub struct RunArgs {
     /// Buffer sizes of the flood (default: 1K,8K,64K,1M)
     #[arg(long, value_parser = parse_size, value_delimiter = ',', value_name = "SIZES")]
     pub sizes: Option<Vec<u64>>,
-    /// User bytes of each flood (default: by size)
+    /// User bytes of each flood (default: depends on the size)
     #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
     pub total: Option<u64>,
-    /// Calls of each of the other tests (default: by test)
+    /// Calls of each of the other tests (default: depends on the test)
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub n: Option<u32>,
     /// Calls outstanding at a time in pipeline
     #[arg(long, value_name = "CALLS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub depth: u32,
-    /// Print a second table: processor time of both sides, and of client and server, per GB or per call
+    /// Print a second table: processor time of client and server, per GB or per call
     #[arg(long)]
     pub processor: bool,
 }
 
-/// Measures `built_in` and further peers, prints the table on stdout, and returns the exit code: success only
-/// if every measurement succeeded.
+/// Measures the selected peers of `built_in` and all others, and prints the table on stdout. Returns the exit
+/// code, which is success only if every measurement succeeded.
 ///
 /// # Errors
-/// The run cannot begin, or its results cannot be written.
+/// The run cannot start, or its results cannot be written.
 pub fn run(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
     ensure!(
         args.common.out.is_none(),
-        "--out is for the results of --all; --json FILE is for those of the table"
+        "--out is for the results of --all; use --json FILE for the results of the table"
     );
-    ensure!(!args.common.dry_run, "--dry-run is for --all, and for the experiments");
+    ensure!(!args.common.dry_run, "--dry-run is for --all and for single experiments");
     for test in args.tests.iter().flatten() {
         let experiment = match test {
             Test::Series => "series",
@@ -84,13 +84,13 @@ pub fn run(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
     }
     let peers = selected_peers(args, built_in)?;
     let cells = Cell::all(args);
-    ensure!(!cells.is_empty(), "nothing to measure: no test of --tests has a type of --types");
-    // Fails before minutes of measurements rather than afterwards.
+    ensure!(!cells.is_empty(), "nothing to measure: no test of --tests uses a type of --types");
+    // Created first, so that an error is not found only after the measurements.
     let json = args.common.json.as_deref().map(create).transpose()?;
     let repeat = args.common.repeat.unwrap_or(if args.common.quick { 3 } else { 5 });
-    let mut results = Results::new(Environment::of_now(), repeat, peers, cells);
+    let mut results = Results::new(Environment::current(), repeat, peers, cells);
     if !results.environment.optimised {
-        eprintln!("ttcp: this is a debug build, its figures mean nothing: use cargo run --profile bench-lto");
+        eprintln!("ttcp: the figures of a debug build are meaningless: use cargo run --profile bench-lto");
     }
     let failures = measure_all(args, &mut results)?;
 
@@ -109,10 +109,10 @@ pub fn run(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
         eprintln!("ttcp: {failure}");
     }
     if results.interrupted {
-        eprintln!("ttcp: interrupted; the table holds what was measured before");
-        return Ok(ExitCode::from(INTERRUPTED));
+        eprintln!("ttcp: interrupted; the table has the results so far");
+        return Ok(ExitCode::from(EXIT_INTERRUPTED));
     }
-    match results.failed() {
+    match results.failure_count() {
         0 => Ok(ExitCode::SUCCESS),
         n => {
             eprintln!("ttcp: {n} measurement(s) failed");
@@ -121,15 +121,15 @@ pub fn run(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Returns the peers in column order: the selected built-in ones, then further ones.
+/// Returns the peers in column order: the selected ones, then those of `--peer`.
 fn selected_peers(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<Vec<Peer>> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let mut own: Vec<Peer> = built_in.iter().map(|p| Peer::built_in(&program, p)).collect();
-    let wanted = args.common.peers.as_deref();
-    if wanted.is_some() {
-        own.extend(external_peers::built_peers()?);
+    let mut available: Vec<Peer> = built_in.iter().map(|p| Peer::built_in(&program, p)).collect();
+    let selected = args.common.peers.as_deref();
+    if selected.is_some() {
+        available.extend(external_peers::built_peers()?);
     }
-    external_peers::select_peers(own, args.common.extra.clone(), wanted, |peer| peer)
+    external_peers::select_peers(available, args.common.extra.clone(), selected, |peer| peer)
 }
 
 fn create(path: &Path) -> anyhow::Result<(File, &Path)> {
@@ -137,12 +137,12 @@ fn create(path: &Path) -> anyhow::Result<(File, &Path)> {
     Ok((file, path))
 }
 
-/// Performs all rounds. Returns the failures, each once, with where they happened.
+/// Performs all rounds. Returns the distinct failures, with their peers and tests.
 fn measure_all(args: &RunArgs, results: &mut Results) -> anyhow::Result<Vec<String>> {
     let pins = args.common.pin.then(Pins::choose).transpose()?;
     let mut children = Children::new();
-    children.watch_signals().context("cannot take signals")?;
-    let dir = tempfile::Builder::new().prefix("ttcp-").tempdir().context("cannot make a directory")?;
+    children.watch_signals().context("cannot handle signals")?;
+    let dir = tempfile::Builder::new().prefix("ttcp-").tempdir().context("cannot create a directory")?;
     let (rows, columns) = (results.cells.len(), results.peers.len());
     let mut progress = Progress::new(u64::from(results.repeat) * (rows * columns) as u64);
     let start = Instant::now();
@@ -152,19 +152,19 @@ fn measure_all(args: &RunArgs, results: &mut Results) -> anyhow::Result<Vec<Stri
         placement: Placement::loopback(),
         pins: pins.as_ref(),
         timeout: Duration::from_secs(args.common.timeout),
-        deadline: args.common.quick.then(|| start + QUICK),
+        deadline: args.common.quick.then(|| start + QUICK_LIMIT),
     };
     let mut failures = Vec::new();
     for round in 0..results.repeat {
-        if args.common.quick && round > 0 && start.elapsed() * (round + 1) / round > QUICK {
-            progress.note(&format!("{round} round(s) of {} are what fits into a minute", results.repeat));
+        if args.common.quick && round > 0 && start.elapsed() * (round + 1) / round > QUICK_LIMIT {
+            progress.print(&format!("only {round} round(s) of {} fit into a minute", results.repeat));
             break;
         }
         for row in 0..rows {
-            for place in 0..columns {
-                // A different peer begins in each round, because the state of the machine may depend on the
-                // position.
-                let column = (place + round as usize) % columns;
+            for position in 0..columns {
+                // Each round starts with a different peer, because the state of the machine may depend on the
+                // position in the round.
+                let column = (position + round as usize) % columns;
                 let (Some(cell), Some(peer)) = (results.cells.get(row), results.peers.get(column)) else {
                     continue;
                 };
@@ -172,7 +172,7 @@ fn measure_all(args: &RunArgs, results: &mut Results) -> anyhow::Result<Vec<Stri
                 progress.begin(&what);
                 let result = peer.measure(&cell.cell, &mut site);
                 let outcome = match &result {
-                    Ok(sample) => format!("{} {}", shown(Some(sample.figure)), cell.unit.name()),
+                    Ok(sample) => format!("{} {}", format_figure(Some(sample.figure)), cell.unit.name()),
                     Err(Failure::Interrupted) => {
                         progress.finish();
                         results.interrupted = true;
@@ -180,9 +180,9 @@ fn measure_all(args: &RunArgs, results: &mut Results) -> anyhow::Result<Vec<Stri
                     }
                     Err(failure) => {
                         let text = failure.to_string();
-                        let text_of_failure = format!("{} {}: {text}", peer.name, cell.name);
-                        if !failures.contains(&text_of_failure) {
-                            failures.push(text_of_failure);
+                        let message = format!("{} {}: {text}", peer.name, cell.name);
+                        if !failures.contains(&message) {
+                            failures.push(message);
                         }
                         format!("failed: {}", text.lines().next().unwrap_or_default())
                     }
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_are_the_built_in_ones_and_those_given() {
+    fn peers_are_the_selected_built_in_ones_and_additional_ones() {
         assert_eq!(names("").unwrap(), ["raw", "zorb"]);
         assert_eq!(names("--peers|zorb").unwrap(), ["zorb"]);
         assert_eq!(names("--peer|a=s::c|--peer|b=s::c").unwrap(), ["raw", "zorb", "a", "b"]);

@@ -1,10 +1,10 @@
-//! The plan of a run: the cells of the result table.
+//! The plan of a run: the tests in the result table.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::RunArgs;
-use crate::figures::bytes;
+use crate::figures::format_bytes;
 use crate::work::{Element, Test};
 
 /// The element types of the flood, in table order.
@@ -19,16 +19,15 @@ const ELEMENTS: [Element; 7] = [
 ];
 /// The buffer sizes of the flood, bytes.
 const SIZES: [u64; 4] = [1 << 10, 8 << 10, 64 << 10, 1 << 20];
-/// The payloads of echo: 64 KiB of `octet`s, 1,000 structs.
-const ECHOES: [(Element, u64); 3] =
+/// The payloads of echo, as type and size in bytes: 64 KiB of `octet`s, and 1,000 structs.
+const ECHO_PAYLOADS: [(Element, u64); 3] =
     [(Element::Octet, 65_536), (Element::Struct, 24_000), (Element::Zstruct, 24_000)];
 /// The tests, in table order.
 const TESTS: [Test; 5] = [Test::Ping, Test::Demux, Test::Echo, Test::Pipeline, Test::Ttcp];
 
-/// One experiment, performed by every peer.
+/// A test with its options, performed with every peer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Cell {
-    /// Kind of experiment.
     pub(crate) test: Test,
     /// Element type (ttcp, echo).
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
@@ -36,7 +35,7 @@ pub(crate) struct Cell {
     /// User bytes of one buffer (ttcp, echo).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) size: Option<u64>,
-    /// User bytes in all (ttcp).
+    /// User bytes of the whole flood (ttcp).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) total: Option<u64>,
     /// Calls (all but ttcp).
@@ -45,13 +44,12 @@ pub(crate) struct Cell {
     /// Calls outstanding (pipeline).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) depth: Option<u32>,
-    /// Whether peers with such an option gather due messages into one write (pipeline). It has no effect on
-    /// others.
+    /// Whether peers that have the option `--batch` use it (pipeline).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) batch: bool,
 }
 
-/// The unit of a figure, which also determines whether more is better.
+/// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) enum Unit {
     /// 10^9 user bits per second.
@@ -60,7 +58,7 @@ pub(crate) enum Unit {
     /// Thousand calls per second.
     #[serde(rename = "kcalls/s")]
     KilocallsPerSecond,
-    /// Microseconds, the median of all calls.
+    /// Microseconds (the median of all calls).
     #[serde(rename = "us")]
     Microseconds,
 }
@@ -87,40 +85,36 @@ impl Cell {
         let types = args.types.as_deref().unwrap_or(&ELEMENTS);
         let sizes = args.sizes.as_deref().unwrap_or(&SIZES);
         let mut cells = Vec::new();
-        for test in TESTS.into_iter().filter(|t| args.tests.as_ref().is_none_or(|wanted| wanted.contains(t)))
-        {
+        let is_selected = |test: &Test| args.tests.as_ref().is_none_or(|selected| selected.contains(test));
+        for test in TESTS.into_iter().filter(is_selected) {
             match test {
                 Test::Ping | Test::Demux => cells.push(Cell::calls(test, args)),
-                Test::Echo => cells.extend(ECHOES.into_iter().filter(|(t, _)| types.contains(t)).map(
+                Test::Echo => cells.extend(ECHO_PAYLOADS.into_iter().filter(|(t, _)| types.contains(t)).map(
                     |(element, size)| Cell {
                         element: Some(element),
                         size: Some(size),
                         ..Cell::calls(test, args)
                     },
                 )),
-                // Has an experiment of its own.
-                Test::Last => {}
                 Test::Pipeline => cells.extend([false, true].map(|batch| Cell {
                     depth: Some(args.depth),
                     batch,
                     ..Cell::calls(test, args)
                 })),
-                // Rows of another table.
-                Test::Objects | Test::Clients => {}
                 Test::Ttcp => {
                     for element in ELEMENTS.into_iter().filter(|e| types.contains(e)) {
                         cells.extend(sizes.iter().map(|&size| Cell::flood(element, size, args)));
                     }
                 }
-                // An experiment of its own, whose figures do not fit into one row.
-                Test::Series => {}
+                // These tests belong to experiments of their own.
+                Test::Last | Test::Objects | Test::Clients | Test::Series => {}
             }
         }
         cells
     }
 
-    /// Returns how many GB (of 10^9 bytes) or millions of calls a client sends in all, the warm-up of a tenth
-    /// included.
+    /// Returns how many GB (of 10^9 bytes) or millions of calls a client sends, including the warm-up of a
+    /// tenth.
     pub(crate) fn work(&self) -> f64 {
         let counted = match (self.total, self.n) {
             (Some(total), _) => total as f64 / 1e9,
@@ -143,7 +137,7 @@ impl Cell {
     }
 
     fn flood(element: Element, size: u64, args: &RunArgs) -> Cell {
-        // Long enough for the socket's windows to open, and for the clock's resolution to be negligible.
+        // Long enough that the TCP windows reach their full size and the clock's resolution is negligible.
         let (full, quick) = match size {
             0..4_096 => (64 << 20, 16 << 20),
             4_096..32_768 => (256 << 20, 32 << 20),
@@ -161,13 +155,13 @@ impl Cell {
         }
     }
 
-    /// Returns the same cell for a peer that has only plain structs.
-    pub(crate) fn of_plain_structs(&self) -> Cell {
+    /// Returns the same cell for a peer that supports only plain structs.
+    pub(crate) fn with_plain_structs(&self) -> Cell {
         let plain = |element| if element == Element::Zstruct { Element::Struct } else { element };
         Cell { element: self.element.map(plain), ..self.clone() }
     }
 
-    /// Returns the client's arguments by the contract: the test and its options.
+    /// Returns the client's arguments: the test and its options.
     pub(crate) fn arguments(&self) -> Vec<String> {
         let mut out = vec![self.test.to_string()];
         let mut option = |name: &str, value: Option<String>| {
@@ -188,7 +182,7 @@ impl Cell {
         let mut out = self.test.to_string();
         for part in [
             self.element.map(|e| e.to_string()),
-            self.size.map(bytes),
+            self.size.map(format_bytes),
             self.depth.map(|d| d.to_string()),
             self.batch.then(|| "batch".to_owned()),
         ]
@@ -215,16 +209,16 @@ impl Cell {
     /// Extracts this cell's figure from a client's line.
     ///
     /// # Errors
-    /// The line belongs to another experiment, or lacks the figure; the message contains the details.
+    /// The line belongs to another test, or lacks the figure; the message contains the details.
     pub(crate) fn figure(&self, line: &Value) -> Result<f64, String> {
-        let differs = |name: &str, wanted: Value| match line.get(name) {
-            Some(told) if *told != wanted => Err(format!("it tells of {name} {told}, not {wanted}")),
+        let check = |name: &str, expected: Value| match line.get(name) {
+            Some(value) if *value != expected => Err(format!("{name} is {value}, not {expected}")),
             _ => Ok(()),
         };
-        differs("test", self.test.to_string().into())?;
+        check("test", self.test.to_string().into())?;
         if let (Some(element), Some(size)) = (self.element, self.size) {
-            differs("type", element.to_string().into())?;
-            differs("size", size.into())?;
+            check("type", element.to_string().into())?;
+            check("size", size.into())?;
         }
         let (name, scale) = match self.unit() {
             Unit::GbitPerSecond => ("mbit_s", 1e-3),
@@ -258,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_full_plan_floods_every_type_in_every_size() {
+    fn the_full_plan_has_floods_of_every_type_and_size() {
         let all = cells("");
         assert_eq!(all.iter().filter(|c| c.test == Test::Ttcp).count(), 28);
         assert_eq!(all.len(), 35);
@@ -286,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn quick_does_less_in_the_same_cells() {
+    fn quick_runs_have_the_same_cells_with_less_work() {
         let (full, quick) = (cells(""), cells("--quick"));
         assert_eq!(full.len(), quick.len());
         for (f, q) in full.iter().zip(&quick) {
@@ -295,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_come_from_the_line_of_the_same_experiment() {
+    fn figures_are_only_taken_from_lines_of_the_same_test() {
         let [ping] = &cells("--tests ping")[..] else { panic!() };
         assert_eq!(ping.figure(&json!({"test": "ping", "p50_us": 20.5})), Ok(20.5));
         assert_eq!(ping.figure(&json!({"test": "ping"})), Err("it has no p50_us".into()));

@@ -1,18 +1,18 @@
-//! The results of a run: samples, medians, ratios; as a table and as JSON.
+//! The results of a run, as a table and as JSON: samples, medians and ratios.
 
 use serde::Serialize;
 
 use super::measure::Sample;
 use super::plan::{Cell, Unit};
-use crate::figures::markdown::of_table;
-use crate::figures::{Column, Table, shown};
+use crate::figures::markdown::format_table;
+use crate::figures::{Column, Table, format_figure};
 use crate::harness::Peer;
 use crate::harness::environment::Environment;
 use crate::harness::peers::Failure;
-use crate::harness::processor::Processor;
+use crate::harness::processor::ProcessorTime;
 use crate::statistics::{Summary, median};
 
-/// The peer with which the others are compared.
+/// The peer to which all others are compared.
 pub(crate) const BASELINE: &str = "raw";
 
 /// All results of a run.
@@ -22,11 +22,11 @@ pub(crate) struct Results {
     pub(crate) format: u32,
     /// The machine and the configuration.
     pub(crate) environment: Environment,
-    /// Rounds requested.
+    /// Number of requested rounds.
     pub(crate) repeat: u32,
-    /// Rounds completed.
+    /// Number of completed rounds.
     pub(crate) rounds: u32,
-    /// Whether the user interrupted it.
+    /// Whether the user interrupted the run.
     pub(crate) interrupted: bool,
     /// The measured peers.
     pub(crate) peers: Vec<Peer>,
@@ -34,23 +34,22 @@ pub(crate) struct Results {
     pub(crate) cells: Vec<Row>,
 }
 
-/// One cell over all peers.
+/// One test with all peers.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
-    /// The row's name.
     pub(crate) name: String,
-    /// The experiment.
+    /// The test.
     #[serde(flatten)]
     pub(crate) cell: Cell,
-    /// Unit of the figures.
+    /// The unit of the figures.
     pub(crate) unit: Unit,
     /// Whether a larger figure is better.
     pub(crate) more_is_better: bool,
-    /// One entry per peer, in the order of [`Results::peers`].
+    /// One entry for each peer, in the order of [`Results::peers`].
     pub(crate) results: Vec<Entry>,
 }
 
-/// One cell of one peer.
+/// One test with one peer.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Entry {
     /// Name of the peer.
@@ -61,14 +60,14 @@ pub(crate) struct Entry {
     pub(crate) min: Option<f64>,
     /// Largest figure.
     pub(crate) max: Option<f64>,
-    /// Median of the ratios to the baseline's figure in the same round, which is measured close to it in
-    /// time. Above 1 is better for throughput, below 1 for latency.
+    /// Median of the ratios to the baseline's figure of the same round, because figures that are measured
+    /// close to each other are comparable. More than 1 is better for throughput, less than 1 for latency.
     pub(crate) ratio: Option<f64>,
-    /// Median of the processor time of server and client together: seconds per GB, microseconds per call.
+    /// Median of the processor time of server and client together: seconds per GB, or microseconds per call.
     pub(crate) processor: Option<f64>,
-    /// The processor time of each, client first.
+    /// Medians of the processor times of client and server, in the same unit.
     pub(crate) sides: Option<[f64; 2]>,
-    /// Every result.
+    /// The successful measurements.
     pub(crate) samples: Vec<Sample>,
     /// The round of each sample.
     pub(crate) rounds: Vec<usize>,
@@ -90,7 +89,7 @@ impl Results {
         Results { format: 1, environment, repeat, rounds: 0, interrupted: false, peers, cells }
     }
 
-    /// Adds a measurement of a peer in a row; each round has one. Indices out of range are ignored.
+    /// Adds the next round's measurement of a peer in a row. Indices out of range are ignored.
     pub(crate) fn add(&mut self, row: usize, peer: usize, result: Result<Sample, Failure>) {
         let Some(row) = self.cells.get_mut(row) else { return };
         let Some(entry) = row.results.get_mut(peer) else { return };
@@ -109,8 +108,8 @@ impl Results {
         }
     }
 
-    /// Returns how many measurements failed.
-    pub(crate) fn failed(&self) -> usize {
+    /// Returns the number of failed measurements.
+    pub(crate) fn failure_count(&self) -> usize {
         self.cells.iter().flat_map(|row| &row.results).map(|e| e.failures.len()).sum()
     }
 
@@ -127,37 +126,37 @@ impl Results {
         let line = |row: &Row| {
             let mut line = vec![row.name.clone(), row.unit.name().to_owned()];
             for entry in &row.results {
-                line.extend(entry.shown());
+                line.extend(entry.format_median_and_range());
                 if compared && entry.peer != BASELINE {
                     line.push(entry.ratio.map_or_else(|| "-".to_owned(), |r| format!("{r:.2} x")));
                 }
             }
             line
         };
-        of_table(&Table { caption: String::new(), columns, rows: self.cells.iter().map(line).collect() })
+        format_table(&Table { caption: String::new(), columns, rows: self.cells.iter().map(line).collect() })
     }
 
-    /// Returns processor time as a separate table.
+    /// Returns the table of processor times as Markdown.
     pub(crate) fn processor_table(&self) -> String {
         let mut columns = ["processor", "unit"].map(Column::words).to_vec();
         columns.extend(self.peers.iter().map(|peer| Column::figures(&peer.name)));
         let line = |row: &Row| {
             let (unit, scale) = if row.cell.total.is_some() { ("ms/GB", 1e3) } else { ("us/call", 1.0) };
-            let figures = row.results.iter().map(|entry| entry.processor_shown(scale));
+            let figures = row.results.iter().map(|entry| entry.format_processor(scale));
             [row.name.clone(), unit.to_owned()].into_iter().chain(figures).collect()
         };
-        of_table(&Table { caption: String::new(), columns, rows: self.cells.iter().map(line).collect() })
+        format_table(&Table { caption: String::new(), columns, rows: self.cells.iter().map(line).collect() })
     }
 
     /// The legend of [`processor_table`](Self::processor_table).
-    pub(crate) const PROCESSOR_LEGEND: &'static str = "Medians of the processor time, user and kernel, of server and client \
-         together, and of client + server: per GB (10^9 bytes) of user data, per call. The start of the client and the warm-up are in it.";
+    pub(crate) const PROCESSOR_LEGEND: &'static str = "Medians of the processor time in user and kernel mode, per GB \
+         (10^9 bytes) of user data or per call: of both sides together (client + server). The times include the start of the client and the warm-up.";
 
     /// Returns the legend of the table.
     pub(crate) fn legend(&self) -> String {
         format!(
-            "Medians of {} interleaved round(s), ratios as well: each is within one round. ttcp: user bits sent, unmarshalled and confirmed (more is better); \
-             pipeline: calls (more is better); ping, demux, echo: median time of a call (less is better).",
+            "Medians of {} interleaved round(s). A ratio is the median of the ratios within each round. ttcp: user bits that were sent, decoded and \
+             confirmed (more is better); pipeline: calls (more is better); ping, demux, echo: median time of a call (less is better).",
             self.rounds
         )
     }
@@ -165,12 +164,12 @@ impl Results {
 
 impl Entry {
     fn summarise(&mut self, work: f64) {
-        let processor = |of: fn(Processor) -> f64| {
-            let figures = self.samples.iter().filter_map(|s| s.processor).map(|p| of(p) / work);
+        let processor = |part: fn(ProcessorTime) -> f64| {
+            let figures = self.samples.iter().filter_map(|s| s.processor).map(|p| part(p) / work);
             median(&figures.collect::<Vec<_>>())
         };
         let sides = processor(|p| p.client).zip(processor(|p| p.server));
-        (self.processor, self.sides) = (processor(Processor::all), sides.map(|(c, s)| [c, s]));
+        (self.processor, self.sides) = (processor(ProcessorTime::sum), sides.map(|(c, s)| [c, s]));
         let summary = Summary::of(&self.samples.iter().map(|s| s.figure).collect::<Vec<_>>());
         self.median = summary.map(|s| s.median);
         self.min = summary.map(|s| s.min);
@@ -184,30 +183,30 @@ impl Entry {
 
     /// Returns the median of the ratios to the baseline's figure in the same round.
     fn ratio_to(&self, baseline: &[(usize, f64)]) -> Option<f64> {
-        let same = |round| baseline.iter().find(|(other, _)| *other == round).map(|(_, figure)| figure);
-        let ratios = self.figures().filter_map(|(round, figure)| same(round).map(|base| figure / base));
+        let base = |round| baseline.iter().find(|(other, _)| *other == round).map(|(_, figure)| figure);
+        let ratios = self.figures().filter_map(|(round, figure)| base(round).map(|base| figure / base));
         median(&ratios.collect::<Vec<_>>())
     }
 
-    /// Formats processor time.
-    fn processor_shown(&self, scale: f64) -> String {
-        let short = |figure: f64| shown(Some(scale * figure));
+    /// Formats the processor times.
+    fn format_processor(&self, scale: f64) -> String {
+        let format = |figure: f64| format_figure(Some(scale * figure));
         match (self.processor, self.sides) {
-            (Some(all), Some([client, server])) => {
-                format!("{} ({} + {})", short(all), short(client), short(server))
+            (Some(sum), Some([client, server])) => {
+                format!("{} ({} + {})", format(sum), format(client), format(server))
             }
             _ => "-".to_owned(),
         }
     }
 
-    /// Formats median and spread.
-    fn shown(&self) -> [String; 2] {
+    /// Formats the median and the range of the figures. `!` marks that other measurements failed.
+    fn format_median_and_range(&self) -> [String; 2] {
         match (self.median, self.min, self.max) {
             (Some(median), Some(min), Some(max)) => {
-                let note = if self.failures.is_empty() { "" } else { " !" };
+                let mark = if self.failures.is_empty() { "" } else { " !" };
                 [
-                    format!("{}{note}", shown(Some(median))),
-                    format!("{}-{}", shown(Some(min)), shown(Some(max))),
+                    format!("{}{mark}", format_figure(Some(median))),
+                    format!("{}-{}", format_figure(Some(min)), format_figure(Some(max))),
                 ]
             }
             _ if self.failures.is_empty() => ["-".to_owned(), "-".to_owned()],
@@ -242,16 +241,16 @@ mod tests {
             n: None,
             ..ping.clone()
         };
-        Results::new(Environment::of_now(), 3, peers, vec![ping, flood])
+        Results::new(Environment::current(), 3, peers, vec![ping, flood])
     }
 
     fn sample(figure: f64) -> Result<Sample, Failure> {
-        let processor = Some(Processor { server: figure, client: 2.0 * figure });
+        let processor = Some(ProcessorTime { server: figure, client: 2.0 * figure });
         Ok(Sample { figure, line: json!({"figure": figure}), processor })
     }
 
     #[test]
-    fn the_table_has_medians_spreads_and_ratios() {
+    fn the_table_has_medians_ranges_and_ratios() {
         let mut r = results();
         for (raw, zorb) in [(20.0, 24.0), (10.0, 12.0), (40.0, 50.0)] {
             r.add(0, 0, sample(raw));
@@ -264,11 +263,11 @@ mod tests {
         assert_eq!(lines[0][1..8], ["test", "unit", "raw", "min-max", "zorb", "min-max", "zorb / raw"]);
         assert_eq!(lines[2][1..8], ["ping", "us", "20.0", "10.0-40.0", "24.0", "12.0-50.0", "1.20 x"]);
         assert_eq!(lines[3][1..8], ["ttcp octet 64 KiB", "Gbit/s", "44.0", "44.0-44.0", "failed", "-", "-"]);
-        assert_eq!(r.failed(), 1);
+        assert_eq!(r.failure_count(), 1);
     }
 
     #[test]
-    fn ratios_are_within_a_round() {
+    fn ratios_compare_figures_of_the_same_round() {
         let mut r = results();
         for (raw, zorb) in [(20.0, Some(24.0)), (10.0, None), (40.0, Some(52.0)), (50.0, Some(70.0))] {
             r.add(0, 0, sample(raw));
@@ -277,7 +276,7 @@ mod tests {
         assert_eq!(
             r.cells[0].results[1].ratio,
             Some(1.3),
-            "of 1.2, 1.3, 1.4, though the medians are 52 and 30"
+            "the median of 1.2, 1.3 and 1.4, not the ratio of the medians 52 and 30"
         );
     }
 
@@ -289,7 +288,7 @@ mod tests {
         let table = r.processor_table();
         let lines: Vec<Vec<_>> = table.lines().map(|l| l.split('|').map(str::trim).collect()).collect();
         assert_eq!(lines[0][1..5], ["processor", "unit", "raw", "zorb"]);
-        // 3.3 ms for 9 calls and a tenth.
+        // 3.3 ms for 9 calls and a warm-up of a tenth.
         assert_eq!(lines[2][1..5], ["ping", "us/call", "333 (222 + 111)", "-"]);
         assert_eq!(lines[3][1..5], ["ttcp octet 64 KiB", "ms/GB", "-", "3000 (2000 + 1000)"]);
     }
@@ -304,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_record_holds_all_samples_and_the_environment() {
+    fn the_json_has_all_samples_and_the_environment() {
         let mut r = results();
         r.add(0, 0, sample(20.0));
         r.add(0, 1, sample(30.0));

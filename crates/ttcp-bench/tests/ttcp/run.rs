@@ -244,7 +244,11 @@ fn structs_in_memory_go_by_name_too() {
         assert!(out.status.success(), "{test}: {}", text(&out.stderr));
     }
     let out = ttcp(&["client", "ping", "--connections", "2"]).args(by_name).arg(&ior).output().unwrap();
-    assert!(text(&out.stderr).contains("--invocation dii has one connection"), "{}", text(&out.stderr));
+    assert!(
+        text(&out.stderr).contains("--invocation dii supports only one connection"),
+        "{}",
+        text(&out.stderr)
+    );
     drop(server.stdin.take());
     assert!(server.wait().unwrap().success());
 }
