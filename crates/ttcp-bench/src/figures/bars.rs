@@ -1,41 +1,44 @@
-//! Stacked bars as SVG, in the colours of charts: see [`chart`](super::chart).
+//! Bar charts as SVG, with the same colours as line charts: see [`chart`](super::chart).
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::Bars;
-use super::chart::{Area, DrawingError, DrawingResult, GRID, TEXT, WIDTH, colour, painted, plain};
+use super::chart::{
+    Area, DrawingError, DrawingResult, GRID, TEXT, WIDTH, colour, finished, format_without_zeros,
+};
 
-/// Height of a bar with the space around it, pixels.
-const BAR: u32 = 24;
-/// Left end of the bars, after their names.
-const LEFT: u32 = 200;
-/// Height of the axis with its figures, below the bars.
-const AXIS: u32 = 48;
-/// Height of a legend line, above the bars.
-const LEGEND: u32 = 24;
-/// Width of a legend column.
-const COLUMN: u32 = 130;
+// Sizes in SVG units.
+
+/// Height of a bar with the space around it.
+const BAR_HEIGHT: u32 = 24;
+/// Horizontal position of the left end of the bars. Their names are to the left of it.
+const BARS_LEFT: u32 = 200;
+/// Height of the axis below the bars.
+const AXIS_HEIGHT: u32 = 48;
+/// Height of a legend line above the bars.
+const LEGEND_LINE_HEIGHT: u32 = 24;
+const LEGEND_COLUMN_WIDTH: u32 = 130;
 /// Margin to the right of the bars.
-const MARGIN: u32 = 24;
-/// Minimum width of a part in which its figure fits.
-const FIGURE: f64 = 34.0;
+const RIGHT_MARGIN: u32 = 24;
+/// Minimum width of a part that shows its figure.
+const MIN_LABELLED_WIDTH: f64 = 34.0;
 
 /// Returns an SVG element for a page.
 ///
 /// # Errors
-/// A part of a bar is negative, or not a number.
+/// The length of a part is negative or not finite.
 pub fn inline(bars: &Bars) -> Result<String, DrawingError> {
     let failed = |reason: String| DrawingError { caption: bars.caption.clone(), reason };
     let lengths = bars.bars.iter().flat_map(|(name, parts)| parts.iter().map(move |length| (name, length)));
     for (name, length) in lengths {
         if !length.is_finite() || *length < 0.0 {
-            return Err(failed(format!("{length} has no place in the bar of {name}")));
+            return Err(failed(format!("a part of the bar {name} has the length {length}")));
         }
     }
-    let columns = (WIDTH / COLUMN) as usize;
-    let above = bars.parts.len().div_ceil(columns) as u32 * LEGEND;
-    let height = above + bars.bars.len() as u32 * BAR + AXIS;
+    let columns = (WIDTH / LEGEND_COLUMN_WIDTH) as usize;
+    let above = bars.parts.len().div_ceil(columns) as u32 * LEGEND_LINE_HEIGHT;
+    let height = above + bars.bars.len() as u32 * BAR_HEIGHT + AXIS_HEIGHT;
     let mut svg = String::new();
     let drawn = {
         let root = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
@@ -45,14 +48,14 @@ pub fn inline(bars: &Bars) -> Result<String, DrawingError> {
             .and_then(|()| Ok(root.present()?))
     };
     drawn.map_err(|e| failed(e.to_string()))?;
-    Ok(painted(&svg, height, &bars.caption))
+    Ok(finished(&svg, height, &bars.caption))
 }
 
 fn draw_legend(bars: &Bars, columns: usize, area: &Area<'_>) -> DrawingResult {
     let text = ("sans-serif", 14, &TEXT).into_text_style(area).pos(Pos::new(HPos::Left, VPos::Center));
     for (i, part) in bars.parts.iter().enumerate() {
-        let left = (i % columns) as i32 * COLUMN as i32 + 24;
-        let middle = (i / columns) as i32 * LEGEND as i32 + LEGEND as i32 / 2;
+        let left = (i % columns) as i32 * LEGEND_COLUMN_WIDTH as i32 + 24;
+        let middle = (i / columns) as i32 * LEGEND_LINE_HEIGHT as i32 + LEGEND_LINE_HEIGHT as i32 / 2;
         area.draw(&Rectangle::new([(left, middle - 6), (left + 14, middle + 6)], colour(i).filled()))?;
         area.draw(&Text::new(part.as_str(), (left + 20, middle), text.clone()))?;
     }
@@ -64,29 +67,36 @@ fn draw(bars: &Bars, area: &Area<'_>) -> DrawingResult {
     let below = ("sans-serif", 14, &TEXT).into_text_style(area).pos(Pos::new(HPos::Center, VPos::Top));
     let within = ("sans-serif", 12, &WHITE).into_text_style(area).pos(Pos::new(HPos::Center, VPos::Center));
     let longest = bars.bars.iter().map(|(_, parts)| parts.iter().sum::<f64>()).fold(0.0, f64::max);
-    let width = f64::from(WIDTH - LEFT - MARGIN);
+    let width = f64::from(WIDTH - BARS_LEFT - RIGHT_MARGIN);
     let scale = if longest > 0.0 { width / longest } else { 0.0 };
-    let at = |length: f64| LEFT as i32 + (length * scale).round() as i32;
-    let bottom = (bars.bars.len() as u32 * BAR) as i32;
-    let step = step(longest);
-    let marks = (0..=20).map(|mark| f64::from(mark) * step).take_while(|mark| *mark <= longest * 1.001);
-    for mark in marks {
-        area.draw(&PathElement::new([(at(mark), 0), (at(mark), bottom)], GRID))?;
-        area.draw(&Text::new(plain(mark), (at(mark), bottom + 4), below.clone()))?;
+    let at = |length: f64| BARS_LEFT as i32 + (length * scale).round() as i32;
+    let bottom = (bars.bars.len() as u32 * BAR_HEIGHT) as i32;
+    let distance = tick_distance(longest);
+    let ticks = (0..=20).map(|tick| f64::from(tick) * distance).take_while(|tick| *tick <= longest * 1.001);
+    for tick in ticks {
+        area.draw(&PathElement::new([(at(tick), 0), (at(tick), bottom)], GRID))?;
+        area.draw(&Text::new(format_without_zeros(tick), (at(tick), bottom + 4), below.clone()))?;
     }
     for (row, (title, parts)) in bars.bars.iter().enumerate() {
-        let top = (row as u32 * BAR) as i32;
-        area.draw(&Text::new(title.as_str(), (LEFT as i32 - 8, top + BAR as i32 / 2), name.clone()))?;
-        let mut from = 0.0;
+        let top = (row as u32 * BAR_HEIGHT) as i32;
+        area.draw(&Text::new(
+            title.as_str(),
+            (BARS_LEFT as i32 - 8, top + BAR_HEIGHT as i32 / 2),
+            name.clone(),
+        ))?;
+        let mut start = 0.0;
         for (i, length) in parts.iter().enumerate() {
-            let (left, right) = (at(from), at(from + length));
-            from += length;
+            let (left, right) = (at(start), at(start + length));
+            start += length;
             if right <= left {
                 continue;
             }
-            area.draw(&Rectangle::new([(left, top + 3), (right, top + BAR as i32 - 3)], colour(i).filled()))?;
-            if length * scale >= FIGURE {
-                let middle = ((left + right) / 2, top + BAR as i32 / 2);
+            area.draw(&Rectangle::new(
+                [(left, top + 3), (right, top + BAR_HEIGHT as i32 - 3)],
+                colour(i).filled(),
+            ))?;
+            if length * scale >= MIN_LABELLED_WIDTH {
+                let middle = ((left + right) / 2, top + BAR_HEIGHT as i32 / 2);
                 area.draw(&Text::new(format!("{length:.0}"), middle, within.clone()))?;
             }
         }
@@ -95,9 +105,9 @@ fn draw(bars: &Bars, area: &Area<'_>) -> DrawingResult {
     Ok(())
 }
 
-/// Returns the distance of the axis figures: 1, 2 or 5 times a power of ten, such that there are five to ten
-/// of them.
-fn step(longest: f64) -> f64 {
+/// Returns the distance between the figures of the axis: 1, 2 or 5 times a power of ten, so that there are
+/// five to ten figures.
+fn tick_distance(longest: f64) -> f64 {
     if longest <= 0.0 {
         return 1.0;
     }
@@ -126,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_has_its_name_and_its_parts_in_the_colours_of_the_page() {
+    fn a_bar_has_a_name_and_parts_in_the_colours_of_the_page() {
         let svg = inline(&bars(&[60.0, 100.0])).unwrap();
         for part in [
             "c &lt;sender&gt;",
@@ -142,16 +152,15 @@ mod tests {
             assert!(svg.contains(part), "{part}: {svg}");
         }
         assert!(svg.starts_with("<svg role=\"img\" aria-label=\"Shares\" viewBox="), "{svg}");
-        // Background, grid and text have no rectangle: two of the legend, two of the first bar, one of the
-        // second.
+        // Two rectangles of the legend, two of the first bar, and one of the second bar.
         assert_eq!(svg.matches("<rect ").count(), 5, "{svg}");
     }
 
     #[test]
-    fn what_has_no_length_is_told_and_nothing_is_drawn_as_such() {
+    fn invalid_lengths_are_errors_and_empty_bars_are_drawn() {
         for length in [f64::NAN, -1.0] {
             let error = inline(&bars(&[length])).unwrap_err().to_string();
-            assert!(error.contains("has no place in the bar of c <sender>"), "{error}");
+            assert!(error.contains("a part of the bar c <sender> has the length"), "{error}");
         }
         let nothing = Bars { bars: vec![("none".into(), vec![0.0, 0.0])], ..bars(&[]) };
         assert!(inline(&nothing).unwrap().contains("none"));
@@ -159,6 +168,6 @@ mod tests {
 
     #[test]
     fn an_axis_has_five_to_ten_round_figures() {
-        assert_eq!([100.0, 37.0, 1.0, 0.0].map(step), [10.0, 5.0, 0.1, 1.0]);
+        assert_eq!([100.0, 37.0, 1.0, 0.0].map(tick_distance), [10.0, 5.0, 0.1, 1.0]);
     }
 }

@@ -7,16 +7,16 @@ use comfy_table::presets::ASCII_MARKDOWN;
 
 use super::{Block, Column, Document, Table};
 
-/// Returns the text. `chart` returns the link to a chart from its section's id and its number, which starts
-/// at 0.
-pub fn markdown(document: &Document, chart: impl Fn(&str, usize) -> String) -> String {
+/// Returns the text. `chart_link` returns the link to a chart from the section's id and the chart's number in
+/// the section, which starts at 0.
+pub fn markdown(document: &Document, chart_link: impl Fn(&str, usize) -> String) -> String {
     let mut out = format!("# {}\n", document.title);
     let mut paragraph = |text: &str| {
         let _ = write!(out, "\n{text}\n");
     };
     document.summary.iter().for_each(|text| paragraph(text));
     if !document.caveats.is_empty() {
-        paragraph("## What to know of these figures");
+        paragraph("## Notes on these figures");
         document.caveats.iter().for_each(|text| paragraph(&format!("- {text}")));
     }
     for section in &document.sections {
@@ -25,10 +25,14 @@ pub fn markdown(document: &Document, chart: impl Fn(&str, usize) -> String) -> S
         for block in &section.blocks {
             match block {
                 Block::Text(text) => paragraph(text),
-                Block::Table(table) => paragraph(&of_table(table)),
+                Block::Table(table) => paragraph(&format_table(table)),
                 Block::Chart(_) | Block::Bars(_) => {
                     let caption = block.drawing().map(|drawing| drawing.caption().replace(['[', ']'], ""));
-                    paragraph(&format!("![{}]({})", caption.unwrap_or_default(), chart(&section.id, charts)));
+                    paragraph(&format!(
+                        "![{}]({})",
+                        caption.unwrap_or_default(),
+                        chart_link(&section.id, charts)
+                    ));
                     charts += 1;
                 }
             }
@@ -37,36 +41,41 @@ pub fn markdown(document: &Document, chart: impl Fn(&str, usize) -> String) -> S
     out
 }
 
-/// Returns a table whose columns are padded to their widest cells, so that it is readable on a terminal too.
-pub fn of_table(table: &Table) -> String {
+/// Formats a table with columns that are padded to their widest cells, so that it is readable on a terminal,
+/// too.
+pub fn format_table(table: &Table) -> String {
     let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
     let title = |column: &Column| {
-        cell(&if column.published { format!("{} (published)", column.title) } else { column.title.clone() })
+        cell(&if column.is_published {
+            format!("{} (published)", column.title)
+        } else {
+            column.title.clone()
+        })
     };
-    let mut shown = comfy_table::Table::new();
-    shown.load_style(ASCII_MARKDOWN);
-    shown.set_header(table.columns.iter().map(title));
+    let mut formatted = comfy_table::Table::new();
+    formatted.load_style(ASCII_MARKDOWN);
+    formatted.set_header(table.columns.iter().map(title));
     for row in &table.rows {
-        shown.add_row(row.iter().map(|text| cell(text)));
+        formatted.add_row(row.iter().map(|text| cell(text)));
     }
-    for (column, shown) in table.columns.iter().zip(shown.column_iter_mut()) {
-        if column.figures {
-            shown.set_cell_alignment(CellAlignment::Right);
+    for (column, formatted) in table.columns.iter().zip(formatted.column_iter_mut()) {
+        if column.has_figures {
+            formatted.set_cell_alignment(CellAlignment::Right);
         }
     }
     let mut out = if table.caption.is_empty() { String::new() } else { format!("{}\n\n", table.caption) };
-    for (number, line) in shown.lines().enumerate() {
+    for (number, line) in formatted.lines().enumerate() {
         out.push_str(if number == 0 { "" } else { "\n" });
-        out.push_str(&if number == 1 { aligned(&line, &table.columns) } else { line });
+        out.push_str(&if number == 1 { mark_right_aligned(&line, &table.columns) } else { line });
     }
     out
 }
 
-/// Returns the rule below the header, which marks columns of figures as right-aligned.
-fn aligned(rule: &str, columns: &[Column]) -> String {
+/// Marks columns of figures as right-aligned, in the line below the header.
+fn mark_right_aligned(rule: &str, columns: &[Column]) -> String {
     let mut columns = columns.iter();
     let ends = rule.trim_matches('|').split('|').map(|part| match columns.next() {
-        Some(column) if column.figures => format!("{}:", part.get(1..).unwrap_or_default()),
+        Some(column) if column.has_figures => format!("{}:", part.get(1..).unwrap_or_default()),
         _ => part.to_owned(),
     });
     format!("|{}|", ends.collect::<Vec<_>>().join("|"))
@@ -78,7 +87,7 @@ mod tests {
     use crate::figures::{Axis, Chart, Scale, Section, Series};
 
     #[test]
-    fn tables_and_charts_have_their_places() {
+    fn a_report_has_texts_tables_and_links_to_charts() {
         let mut section = Section::new("speed", "Speed");
         section.text("How fast.");
         section.table(Table {
@@ -103,7 +112,7 @@ mod tests {
 
 Short.
 
-## What to know of these figures
+## Notes on these figures
 
 - One machine.
 

@@ -1,7 +1,7 @@
-//! The elements of a report: sections of texts, tables and charts, independent of the output format.
+//! The elements of a report, independent of the output format: sections of texts, tables and charts.
 //!
-//! [`page`] renders them as one HTML page, [`markdown`] as a Markdown file with separate charts, and
-//! [`chart`] and [`bars`] draw as SVG. [`published_table`] contains the tables of the literature unchanged.
+//! [`page`] renders a report as one HTML page, [`markdown`] as a Markdown file with separate charts, and
+//! [`chart`] and [`bars`] draw charts as SVG. [`published_table`] returns the tables of the literature.
 
 pub mod bars;
 pub mod chart;
@@ -14,7 +14,7 @@ pub use published::{published_rows, published_table};
 /// A whole report.
 #[derive(Debug, Clone, Default)]
 pub struct Document {
-    /// Its title.
+    /// The title.
     pub title: String,
     /// The paragraphs above all sections.
     pub summary: Vec<String>,
@@ -27,11 +27,11 @@ pub struct Document {
 /// A section of a report.
 #[derive(Debug, Clone, Default)]
 pub struct Section {
-    /// The target of links: a word.
+    /// The target of links, one word.
     pub id: String,
     /// The heading.
     pub title: String,
-    /// Its contents.
+    /// The contents in their order.
     pub blocks: Vec<Block>,
 }
 
@@ -42,16 +42,16 @@ pub enum Block {
     Text(String),
     /// A table.
     Table(Table),
-    /// A chart.
+    /// A line chart.
     Chart(Chart),
-    /// A chart of bars.
+    /// A bar chart.
     Bars(Bars),
 }
 
-/// A table. An absent figure is shown as `-`.
+/// A table. The text of an absent figure is `-`.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
-    /// Its caption.
+    /// The caption; may be empty.
     pub caption: String,
     /// The columns.
     pub columns: Vec<Column>,
@@ -62,18 +62,18 @@ pub struct Table {
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// Its heading, with the unit.
+    /// The heading, with the unit.
     pub title: String,
-    /// Whether it contains figures, which are right-aligned.
-    pub figures: bool,
-    /// Whether these are published figures, not measured ones.
-    pub published: bool,
+    /// Whether the column contains figures, which are right-aligned.
+    pub has_figures: bool,
+    /// Whether the figures are published ones, not measured ones.
+    pub is_published: bool,
 }
 
-/// A chart of lines.
+/// A line chart.
 #[derive(Debug, Clone)]
 pub struct Chart {
-    /// Its caption.
+    /// The caption.
     pub caption: String,
     /// The horizontal axis.
     pub x: Axis,
@@ -83,12 +83,12 @@ pub struct Chart {
     pub series: Vec<Series>,
 }
 
-/// A chart of bars, one below the other, each made of the same parts.
+/// A chart of horizontal bars. Each bar consists of the same parts.
 #[derive(Debug, Clone)]
 pub struct Bars {
-    /// Its caption.
+    /// The caption.
     pub caption: String,
-    /// What the lengths measure, with the unit.
+    /// The quantity that the lengths represent, with the unit.
     pub label: String,
     /// The names of the parts, from left to right.
     pub parts: Vec<String>,
@@ -99,16 +99,16 @@ pub struct Bars {
 /// A drawing of a section.
 #[derive(Debug, Clone, Copy)]
 pub enum Drawing<'s> {
-    /// A chart of lines.
+    /// A line chart.
     Chart(&'s Chart),
-    /// A chart of bars.
+    /// A bar chart.
     Bars(&'s Bars),
 }
 
 /// An axis of a chart.
 #[derive(Debug, Clone)]
 pub struct Axis {
-    /// What it measures, with the unit.
+    /// The quantity, with the unit.
     pub label: String,
     /// The spacing of its values.
     pub scale: Scale,
@@ -117,23 +117,23 @@ pub struct Axis {
 /// The spacing of values along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// Linear, from zero.
+    /// Linear, starting at zero.
     Linear,
-    /// Logarithmic, a power of two per step, for bytes.
+    /// Logarithmic with powers of two, for bytes.
     Bytes,
-    /// Logarithmic, a power of ten per step.
+    /// Logarithmic with powers of ten.
     Decades,
 }
 
 /// A line of a chart.
 #[derive(Debug, Clone)]
 pub struct Series {
-    /// Its name in the legend.
+    /// The name in the legend.
     pub name: String,
-    /// Its points from left to right.
+    /// The points from left to right.
     pub points: Vec<(f64, f64)>,
-    /// Whether these are published figures, not measured ones: its line is dashed.
-    pub published: bool,
+    /// Whether the points are published figures, not measured ones. The line is then dashed.
+    pub is_published: bool,
 }
 
 impl Block {
@@ -148,7 +148,7 @@ impl Block {
 }
 
 impl Drawing<'_> {
-    /// Returns its caption.
+    /// Returns the caption.
     pub fn caption(&self) -> &str {
         match self {
             Drawing::Chart(chart) => &chart.caption,
@@ -159,7 +159,7 @@ impl Drawing<'_> {
     /// Returns an SVG element for a page.
     ///
     /// # Errors
-    /// One of its values cannot be placed.
+    /// A value cannot be drawn.
     pub fn inline(&self) -> Result<String, chart::DrawingError> {
         match self {
             Drawing::Chart(chart) => chart::inline(chart),
@@ -167,34 +167,46 @@ impl Drawing<'_> {
         }
     }
 
-    /// Returns a standalone SVG file that follows the reader's choice of light or dark.
+    /// Returns a standalone SVG file, which uses the reader's light or dark colour scheme.
     ///
     /// # Errors
     /// The errors of [`inline`](Self::inline).
     pub fn file(&self) -> Result<String, chart::DrawingError> {
-        self.inline().map(|svg| chart::alone(&svg))
+        self.inline().map(|svg| chart::standalone(&svg))
+    }
+}
+
+impl Table {
+    /// Returns a table without caption. `titles` are separated by `|`. All columns except the first are
+    /// figures.
+    pub fn of_figures(titles: &str, rows: Vec<Vec<String>>) -> Table {
+        let mut columns: Vec<Column> = titles.split('|').map(Column::figures).collect();
+        if let Some(first) = columns.first_mut() {
+            first.has_figures = false;
+        }
+        Table { caption: String::new(), columns, rows }
     }
 }
 
 impl Column {
     /// Returns a column of words.
     pub fn words(title: impl Into<String>) -> Column {
-        Column { title: title.into(), figures: false, published: false }
+        Column { title: title.into(), has_figures: false, is_published: false }
     }
 
     /// Returns a column of measured figures.
     pub fn figures(title: impl Into<String>) -> Column {
-        Column { title: title.into(), figures: true, published: false }
+        Column { title: title.into(), has_figures: true, is_published: false }
     }
 
     /// Returns a column of published figures.
     pub fn published(title: impl Into<String>) -> Column {
-        Column { title: title.into(), figures: true, published: true }
+        Column { title: title.into(), has_figures: true, is_published: true }
     }
 }
 
 impl Axis {
-    /// Returns an axis.
+    /// Returns an axis with this label and scale.
     pub fn new(label: impl Into<String>, scale: Scale) -> Axis {
         Axis { label: label.into(), scale }
     }
@@ -203,12 +215,12 @@ impl Axis {
 impl Series {
     /// Returns a line of measured points.
     pub fn measured(name: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
-        Series { name: name.into(), points, published: false }
+        Series { name: name.into(), points, is_published: false }
     }
 
     /// Returns a line of published points.
     pub fn published(name: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
-        Series { name: name.into(), points, published: true }
+        Series { name: name.into(), points, is_published: true }
     }
 }
 
@@ -223,33 +235,33 @@ impl Section {
         self.blocks.push(Block::Text(text.into()));
     }
 
-    /// Adds a table, unless it has no row.
+    /// Adds a table, unless it has no rows.
     pub fn table(&mut self, table: Table) {
         if !table.rows.is_empty() {
             self.blocks.push(Block::Table(table));
         }
     }
 
-    /// Adds a chart, unless it has no point.
+    /// Adds a line chart, unless it has no points.
     pub fn chart(&mut self, chart: Chart) {
         if chart.series.iter().any(|series| !series.points.is_empty()) {
             self.blocks.push(Block::Chart(chart));
         }
     }
 
-    /// Adds a chart of bars, unless it has no bars.
+    /// Adds a bar chart, unless it has no bars.
     pub fn bars(&mut self, bars: Bars) {
         if !bars.bars.is_empty() {
             self.blocks.push(Block::Bars(bars));
         }
     }
 
-    /// Returns all drawings in it.
+    /// Returns all charts of the section.
     pub fn drawings(&self) -> impl Iterator<Item = Drawing<'_>> {
         self.blocks.iter().filter_map(Block::drawing)
     }
 
-    /// Returns the charts of lines in it.
+    /// Returns the line charts of the section.
     pub fn charts(&self) -> impl Iterator<Item = &Chart> {
         self.blocks.iter().filter_map(|block| match block {
             Block::Chart(chart) => Some(chart),
@@ -258,8 +270,8 @@ impl Section {
     }
 }
 
-/// Formats a figure with three significant digits, without exponent; `-` for none.
-pub fn shown(figure: Option<f64>) -> String {
+/// Formats a figure with about three significant digits and without exponent; `None` as `-`.
+pub fn format_figure(figure: Option<f64>) -> String {
     match figure {
         None => "-".to_owned(),
         Some(f) if f.abs() >= 99.95 => format!("{f:.0}"),
@@ -269,8 +281,8 @@ pub fn shown(figure: Option<f64>) -> String {
     }
 }
 
-/// Formats bytes in binary units: `64 KiB`.
-pub fn bytes(count: u64) -> String {
+/// Formats a number of bytes in the largest binary unit without fraction, such as `64 KiB`.
+pub fn format_bytes(count: u64) -> String {
     for (shift, unit) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
         if count >> shift > 0 && count & ((1 << shift) - 1) == 0 {
             return format!("{} {unit}", count >> shift);
@@ -284,22 +296,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_have_three_digits() {
-        let all = [0.0, 0.0012, 0.5, 9.996, 20.94, 99.96, 48_211.4].map(|f| shown(Some(f)));
+    fn figures_are_formatted_with_three_digits() {
+        let all = [0.0, 0.0012, 0.5, 9.996, 20.94, 99.96, 48_211.4].map(|f| format_figure(Some(f)));
         assert_eq!(all, ["0.00", "0.0012", "0.50", "10.0", "20.9", "100", "48211"]);
-        assert_eq!(shown(None), "-");
+        assert_eq!(format_figure(None), "-");
     }
 
     #[test]
-    fn bytes_have_the_largest_whole_unit() {
+    fn bytes_are_formatted_in_the_largest_unit_without_fraction() {
         assert_eq!(
-            [1, 1024, 1536, 65_536, 1 << 20].map(bytes),
+            [1, 1024, 1536, 65_536, 1 << 20].map(format_bytes),
             ["1 B", "1 KiB", "1536 B", "64 KiB", "1 MiB"]
         );
     }
 
     #[test]
-    fn a_section_takes_nothing_empty() {
+    fn a_section_ignores_empty_tables_and_charts() {
         let mut section = Section::new("a", "A");
         section.table(Table::default());
         let axis = || Axis::new("x", Scale::Linear);

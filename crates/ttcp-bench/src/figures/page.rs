@@ -1,4 +1,4 @@
-//! A report as one self-contained HTML page: charts inline, no script, light and dark.
+//! A report as one self-contained HTML page: inline charts, no scripts, a light and a dark colour scheme.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -10,9 +10,9 @@ const STYLE: &str = include_str!("page.css");
 /// Returns the page.
 ///
 /// # Errors
-/// A chart has a value that cannot be placed.
+/// A chart has a value that cannot be drawn.
 pub fn page(document: &Document) -> Result<String, DrawingError> {
-    let sections = document.sections.iter().map(of_section).collect::<Result<Vec<_>, _>>()?;
+    let sections = document.sections.iter().map(section_markup).collect::<Result<Vec<_>, _>>()?;
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -40,7 +40,7 @@ pub fn page(document: &Document) -> Result<String, DrawingError> {
                 main {
                     @if !document.caveats.is_empty() {
                         section #caveats {
-                            h2 { "What to know of these figures" }
+                            h2 { "Notes on these figures" }
                             ul { @for text in &document.caveats { li { (text) } } }
                         }
                     }
@@ -52,16 +52,16 @@ pub fn page(document: &Document) -> Result<String, DrawingError> {
     Ok(markup.into_string())
 }
 
-fn of_section(section: &Section) -> Result<Markup, DrawingError> {
+fn section_markup(section: &Section) -> Result<Markup, DrawingError> {
     let blocks = section
         .blocks
         .iter()
         .map(|block| {
             Ok(match block {
                 Block::Text(text) => html! { p { (text) } },
-                Block::Table(table) => of_table(table),
-                Block::Chart(chart) => drawn(&Drawing::Chart(chart))?,
-                Block::Bars(bars) => drawn(&Drawing::Bars(bars))?,
+                Block::Table(table) => table_markup(table),
+                Block::Chart(chart) => drawing_markup(&Drawing::Chart(chart))?,
+                Block::Bars(bars) => drawing_markup(&Drawing::Bars(bars))?,
             })
         })
         .collect::<Result<Vec<_>, _>>()?;
@@ -73,7 +73,7 @@ fn of_section(section: &Section) -> Result<Markup, DrawingError> {
     })
 }
 
-fn drawn(drawing: &Drawing<'_>) -> Result<Markup, DrawingError> {
+fn drawing_markup(drawing: &Drawing<'_>) -> Result<Markup, DrawingError> {
     let svg = drawing.inline()?;
     Ok(html! {
         figure {
@@ -83,13 +83,13 @@ fn drawn(drawing: &Drawing<'_>) -> Result<Markup, DrawingError> {
     })
 }
 
-fn of_table(table: &Table) -> Markup {
-    let class = |place: usize| match table.columns.get(place) {
-        Some(column) if column.published => "figure published",
-        Some(column) if column.figures => "figure",
+fn table_markup(table: &Table) -> Markup {
+    let class = |index: usize| match table.columns.get(index) {
+        Some(column) if column.is_published => "figure published",
+        Some(column) if column.has_figures => "figure",
         _ => "",
     };
-    // No caption element: it would be as wide as the table, and be cut off where the table is scrolled.
+    // A caption element would be as wide as the table, and would be cut off when a wide table is scrolled.
     html! {
         figure {
             figcaption { (table.caption) }
@@ -97,17 +97,17 @@ fn of_table(table: &Table) -> Markup {
                 table {
                     thead {
                         tr {
-                            @for (place, column) in table.columns.iter().enumerate() {
-                                th scope="col" class=(class(place)) {
+                            @for (index, column) in table.columns.iter().enumerate() {
+                                th scope="col" class=(class(index)) {
                                     (column.title)
-                                    @if column.published { br; small { "published" } }
+                                    @if column.is_published { br; small { "published" } }
                                 }
                             }
                         }
                     }
                     tbody {
                         @for row in &table.rows {
-                            tr { @for (place, cell) in row.iter().enumerate() { td class=(class(place)) { (cell) } } }
+                            tr { @for (index, cell) in row.iter().enumerate() { td class=(class(index)) { (cell) } } }
                         }
                     }
                 }
@@ -122,7 +122,7 @@ mod tests {
     use crate::figures::{Axis, Chart, Column, Scale, Series};
 
     #[test]
-    fn a_page_stands_alone_and_escapes_what_it_shows() {
+    fn a_page_is_self_contained_and_escapes_its_texts() {
         let mut section = Section::new("speed", "Speed & <more>");
         section.table(Table {
             caption: "All".into(),
@@ -140,8 +140,8 @@ mod tests {
             !page.contains("<script") && !page.contains("http://") || page.contains("www.w3.org"),
             "{page}"
         );
-        for outside in ["<link rel=\"stylesheet\"", "src=", "@import", "url("] {
-            assert!(!page.contains(outside), "{outside}");
+        for external in ["<link rel=\"stylesheet\"", "src=", "@import", "url("] {
+            assert!(!page.contains(external), "{external}");
         }
     }
 }
