@@ -1,5 +1,5 @@
-//! `callgrind`, a tool of valgrind: instructions outside the kernel and calls of every function, and the call
-//! chains.
+//! `callgrind`, a tool of valgrind: for each function, the instructions outside the kernel, the number of
+//! calls, and the call chains.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -7,20 +7,19 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::groups::of_chains;
-use super::{Cost, Profile, last_line, nameless, plain};
+use super::groups::chain_end_globs;
+use super::{Cost, Profile, last_line, normalised_name, unknown_function_in};
 
-/// Number of callers that distinguish chains; deeper ones are cut off.
-const CALLERS: u32 = 200;
+/// Maximum number of callers in a chain. Longer chains are truncated.
+const MAX_CALLERS: u32 = 200;
 
-/// The installed, working tool.
+/// The tool `callgrind`, which is installed and works.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Callgrind;
 
-/// The profile of an execution.
+/// The results of an execution.
 #[derive(Debug, Default)]
 pub(crate) struct Execution {
-    /// Instructions and calls.
     pub(crate) profile: Profile,
     /// The call chains, if they were requested.
     pub(crate) chains: Vec<Chain>,
@@ -29,19 +28,19 @@ pub(crate) struct Execution {
 /// A function with its chain of callers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Chain {
-    /// The function, the one that called it, and so on.
+    /// The function, its caller, the caller of this caller, and so on.
     pub(crate) functions: Vec<String>,
-    /// How often it was called by this chain.
+    /// Number of calls of the function through this chain.
     pub(crate) calls: u64,
-    /// System calls that it made itself.
+    /// Number of system calls that the function itself made.
     pub(crate) system_calls: u64,
 }
 
 impl Callgrind {
-    /// Checks whether it works here.
+    /// Checks whether `callgrind` works here.
     ///
     /// # Errors
-    /// It does not; the message contains the reason.
+    /// `callgrind` does not work; the message contains the reason.
     pub(crate) fn find() -> Result<Callgrind, String> {
         let mut command = Command::new("valgrind");
         command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "true"]);
@@ -55,8 +54,9 @@ impl Callgrind {
         }
     }
 
-    /// Returns the words before a command that is to be profiled into `file`, with or without chains.
-    pub(crate) fn around(self, file: &str, chains: bool) -> Vec<String> {
+    /// Returns the arguments before a command that is to be profiled into `file`, with or without call
+    /// chains.
+    pub(crate) fn command_prefix(self, file: &str, chains: bool) -> Vec<String> {
         let mut words = vec![
             "valgrind".to_owned(),
             "-q".to_owned(),
@@ -68,99 +68,111 @@ impl Callgrind {
             format!("--callgrind-out-file={file}"),
         ];
         if chains {
-            // Only for selected functions: for all of them it would take too much time and memory.
-            words
-                .extend(of_chains().iter().map(|function| format!("--separate-callers{CALLERS}={function}")));
+            // Chains of all functions would take too much time and memory.
+            words.extend(
+                chain_end_globs()
+                    .iter()
+                    .map(|function| format!("--separate-callers{MAX_CALLERS}={function}")),
+            );
         }
         words
     }
 
-    /// Reads the profile in `file`.
+    /// Reads the results in `file`.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub(crate) fn read(self, file: &Path) -> Result<Execution, String> {
-        let opened = File::open(file).map_err(|e| format!("callgrind left no {}: {e}", file.display()))?;
-        let mut lines = Lines::default();
+        let opened = File::open(file).map_err(|e| format!("callgrind wrote no {}: {e}", file.display()))?;
+        let mut parser = FileParser::default();
         for line in BufReader::new(opened).split(b'\n') {
             let line = line.map_err(|e| format!("{} cannot be read: {e}", file.display()))?;
-            lines.line(&String::from_utf8_lossy(&line));
+            parser.parse_line(&String::from_utf8_lossy(&line));
         }
-        if lines.costs.is_empty() {
-            return Err(format!("{} has no functions: was its program killed?", file.display()));
+        if parser.costs.is_empty() {
+            return Err(format!("{} has no functions: was the program killed?", file.display()));
         }
-        Ok(lines.execution())
+        Ok(parser.execution())
     }
 }
 
-/// The parser of its format: lines of cost, each of the function named before. Names have numbers, and are
-/// given in full only once.
+/// The parser of callgrind's file format. A line with the name of a function is followed by lines with its
+/// costs. Names have numbers, and are written in full only once. Functions and objects are stored by number.
 #[derive(Debug, Default)]
-struct Lines {
-    /// Column of the event in a line of cost, from 0.
-    instructions: usize,
-    system_calls: Option<usize>,
+struct FileParser {
+    /// The column of instructions in lines of costs, from 0.
+    instructions_column: usize,
+    /// The column of system calls in lines of costs, from 0.
+    system_calls_column: Option<usize>,
+    /// The names of functions.
     names: HashMap<String, String>,
+    /// The names of objects.
     objects: HashMap<String, String>,
-    /// Costs by the number of the function.
+    /// The costs of functions.
     costs: HashMap<String, [u64; 3]>,
+    /// The object of the current function.
     object: String,
+    /// The object of the called function, if it is another one.
     called_object: Option<String>,
+    /// The current function.
     function: String,
+    /// The function that the current one calls.
     called: String,
-    /// Whether the next line is the cost of a call including everything that it called.
-    inclusive: bool,
+    /// Whether the next line is the inclusive cost of a call, which is ignored.
+    is_inclusive_cost: bool,
 }
 
+// Indices in the values of `FileParser::costs`.
 const INSTRUCTIONS: usize = 0;
 const CALLS: usize = 1;
 const SYSTEM_CALLS: usize = 2;
 
-impl Lines {
-    fn line(&mut self, line: &str) {
+impl FileParser {
+    fn parse_line(&mut self, line: &str) {
         let first = line.bytes().next();
         if first.is_some_and(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'*')) {
-            if !std::mem::take(&mut self.inclusive) {
-                self.cost(line);
+            if !std::mem::take(&mut self.is_inclusive_cost) {
+                self.parse_costs(line);
             }
         } else if let Some(events) = line.strip_prefix("events:") {
-            let place = |event| events.split_whitespace().position(|name| name == event);
-            self.instructions = place("Ir").unwrap_or_default();
-            self.system_calls = place("sysCount");
-        } else if let Some((what, told)) = line.split_once('=') {
-            match what {
-                "ob" => self.object = known(&mut self.objects, told, None),
-                "cob" => self.called_object = Some(known(&mut self.objects, told, None)),
+            let column = |event| events.split_whitespace().position(|name| name == event);
+            self.instructions_column = column("Ir").unwrap_or_default();
+            self.system_calls_column = column("sysCount");
+        } else if let Some((key, value)) = line.split_once('=') {
+            match key {
+                "ob" => self.object = store_name(&mut self.objects, value, None),
+                "cob" => self.called_object = Some(store_name(&mut self.objects, value, None)),
                 "fn" => {
-                    self.function = known(&mut self.names, told, self.objects.get(&self.object));
+                    self.function = store_name(&mut self.names, value, self.objects.get(&self.object));
                     self.costs.entry(self.function.clone()).or_default();
                 }
                 "cfn" => {
                     let object = self.called_object.take().unwrap_or_else(|| self.object.clone());
-                    self.called = known(&mut self.names, told, self.objects.get(&object));
+                    self.called = store_name(&mut self.names, value, self.objects.get(&object));
                 }
                 "calls" => {
-                    let calls = told.split_whitespace().next().and_then(|n| n.parse::<u64>().ok());
+                    let calls = value.split_whitespace().next().and_then(|n| n.parse::<u64>().ok());
                     self.add(&self.called.clone(), CALLS, calls.unwrap_or_default());
-                    self.inclusive = true;
+                    self.is_inclusive_cost = true;
                 }
                 _ => {}
             }
         }
     }
 
-    fn cost(&mut self, line: &str) {
+    fn parse_costs(&mut self, line: &str) {
         let figure =
-            |place: usize| line.split_whitespace().nth(place + 1).and_then(|f| f.parse().ok()).unwrap_or(0);
-        let (instructions, entered) = (figure(self.instructions), self.system_calls.map_or(0, figure));
+            |column: usize| line.split_whitespace().nth(column + 1).and_then(|f| f.parse().ok()).unwrap_or(0);
+        let instructions = figure(self.instructions_column);
+        let system_calls = self.system_calls_column.map_or(0, figure);
         let function = self.function.clone();
         self.add(&function, INSTRUCTIONS, instructions);
-        self.add(&function, SYSTEM_CALLS, entered);
+        self.add(&function, SYSTEM_CALLS, system_calls);
     }
 
-    fn add(&mut self, function: &str, what: usize, more: u64) {
-        if let Some(sum) = self.costs.entry(function.to_owned()).or_default().get_mut(what) {
-            *sum += more;
+    fn add(&mut self, function: &str, cost: usize, count: u64) {
+        if let Some(sum) = self.costs.entry(function.to_owned()).or_default().get_mut(cost) {
+            *sum += count;
         }
     }
 
@@ -178,15 +190,15 @@ impl Lines {
     }
 }
 
-/// Resolves `(12) name`, or `(12)` for a name that was given before, to the name.
-fn known(names: &mut HashMap<String, String>, told: &str, object: Option<&String>) -> String {
-    let (number, name) = told.split_once(' ').unwrap_or((told, ""));
+/// Parses `(12) name`, or `(12)` if the name was given before. Stores the name, and returns the number.
+fn store_name(names: &mut HashMap<String, String>, text: &str, object: Option<&String>) -> String {
+    let (number, name) = text.split_once(' ').unwrap_or((text, ""));
     if !name.is_empty() {
-        // A function without a name has its address, followed by its callers.
+        // Instead of an unknown name, there is an address, which may be followed by callers.
         let name = match (name.strip_prefix("0x"), object) {
             (Some(address), Some(object)) => {
                 let callers = address.split_once('\'').map(|(_, callers)| format!("'{callers}"));
-                nameless(object) + callers.as_deref().unwrap_or_default()
+                unknown_function_in(object) + callers.as_deref().unwrap_or_default()
             }
             _ => name.to_owned(),
         };
@@ -195,9 +207,10 @@ fn known(names: &mut HashMap<String, String>, told: &str, object: Option<&String
     number.to_owned()
 }
 
-/// Splits `write'flush'main`: each is called by the next one. Digits mark a recursive call.
+/// Splits a chain such as `write'flush'main`, in which each function is called by the next one. Parts of
+/// digits, which mark recursive calls, are omitted.
 fn chain(name: &str) -> Vec<String> {
-    name.split('\'').filter(|part| !part.bytes().all(|b| b.is_ascii_digit())).map(plain).collect()
+    name.split('\'').filter(|part| !part.bytes().all(|b| b.is_ascii_digit())).map(normalised_name).collect()
 }
 
 #[cfg(test)]
@@ -237,10 +250,10 @@ fn=(12)
 ";
 
     #[test]
-    fn line_costs_add_to_their_function_and_calls_to_the_callee() {
-        let mut lines = Lines::default();
-        FILE.lines().for_each(|line| lines.line(line));
-        let execution = lines.execution();
+    fn costs_are_added_to_the_function_and_calls_to_the_callee() {
+        let mut parser = FileParser::default();
+        FILE.lines().for_each(|line| parser.parse_line(line));
+        let execution = parser.execution();
         let cost = |own, calls| Cost { own, calls };
         assert_eq!(
             execution.profile,
@@ -265,10 +278,10 @@ fn=(12)
     }
 
     #[test]
-    fn what_is_not_there_is_told() {
+    fn missing_and_empty_files_are_errors() {
         let dir = tempfile::tempdir().unwrap();
         let error = Callgrind.read(&dir.path().join("none")).unwrap_err();
-        assert!(error.contains("callgrind left no"), "{error}");
+        assert!(error.contains("callgrind wrote no"), "{error}");
         std::fs::write(dir.path().join("cut"), "events: Ir\n").unwrap();
         assert!(Callgrind.read(&dir.path().join("cut")).unwrap_err().contains("has no functions"));
     }

@@ -2,43 +2,43 @@
 
 use std::fmt;
 
-/// Lines of group and pattern; the first match counts. A pattern is a part of a name; `^` and `$` stand for
-/// its ends.
+/// Lines with a group and a pattern. The first matching pattern counts. A pattern is a part of a function's
+/// name; `^` and `$` are the start and the end of the name.
 const TABLE: &str = include_str!("groups.tsv");
 
 /// The purpose of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Group {
-    /// Passes bytes to the kernel, which takes most of the time.
+    /// Sends bytes by system calls.
     Write,
-    /// Takes bytes from the kernel.
+    /// Receives bytes by system calls.
     Read,
     /// Encodes or decodes values.
     Marshal,
     /// Copies bytes unchanged.
     Copy,
-    /// Finds connection, object, operation and servant of a message.
+    /// Finds the connection, object, operation and servant of a message.
     Demultiplex,
     /// Allocates and frees memory.
     Allocate,
     /// Any other known purpose.
     Other,
-    /// A function that no pattern matches. It is shown with the others, and also listed separately.
+    /// A function that no pattern matches. Tables show it as `Other`, and also list it separately.
     Unnamed,
 }
 
-/// An end of a call chain.
+/// The functions at an end of a call chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
-    /// The program code that calls stubs.
+pub(crate) enum ChainEnd {
+    /// Application code that calls stubs.
     Caller,
-    /// The program code that handles a request.
+    /// Application code that handles a request.
     Servant,
 }
 
 impl Group {
-    /// The groups in tables, in their order.
-    pub(crate) const SHOWN: [Group; 7] = [
+    /// The groups of tables, in their order.
+    pub(crate) const DISPLAYED: [Group; 7] = [
         Group::Write,
         Group::Read,
         Group::Marshal,
@@ -50,13 +50,14 @@ impl Group {
 
     /// Returns the group of a function.
     pub(crate) fn of(function: &str) -> Group {
-        let named =
-            |(group, pattern): (&str, &str)| fits(pattern, function).then(|| group_named(group)).flatten();
-        entries().find_map(named).unwrap_or(Group::Unnamed)
+        let group = |(group, pattern): (&str, &str)| {
+            matches_pattern(pattern, function).then(|| group_named(group)).flatten()
+        };
+        entries().find_map(group).unwrap_or(Group::Unnamed)
     }
 
-    /// Returns the group under which it is shown.
-    pub(crate) fn shown(self) -> Group {
+    /// Returns the group under which tables show this one.
+    pub(crate) fn displayed_as(self) -> Group {
         if self == Group::Unnamed { Group::Other } else { self }
     }
 }
@@ -76,43 +77,44 @@ impl fmt::Display for Group {
     }
 }
 
-impl End {
-    /// Returns whether a function is such an end.
-    pub(crate) fn is(self, function: &str) -> bool {
+impl ChainEnd {
+    /// Returns whether a function is at this end of call chains.
+    pub(crate) fn contains(self, function: &str) -> bool {
         let name = match self {
-            End::Caller => "caller",
-            End::Servant => "servant",
+            ChainEnd::Caller => "caller",
+            ChainEnd::Servant => "servant",
         };
-        entries().any(|(kind, pattern)| kind == name && fits(pattern, function))
+        entries().any(|(kind, pattern)| kind == name && matches_pattern(pattern, function))
     }
 }
 
-/// Returns the functions that can end a chain, in the syntax of callgrind's options: `*` for any part.
-pub(crate) fn of_chains() -> Vec<String> {
+/// Returns the functions whose call chains callgrind must record, in the syntax of its options, in which `*`
+/// is any text.
+pub(crate) fn chain_end_globs() -> Vec<String> {
     let mut globs = Vec::new();
     for (_, pattern) in entries().filter(|(kind, _)| matches!(*kind, "write" | "read" | "servant" | "kernel"))
     {
-        let bare = pattern.trim_start_matches('^').trim_end_matches('$');
+        let text = pattern.trim_start_matches('^').trim_end_matches('$');
         let (start, end) =
             (if pattern.starts_with('^') { "" } else { "*" }, if pattern.ends_with('$') { "" } else { "*" });
-        globs.push(format!("{start}{bare}{end}"));
-        if pattern.starts_with('^') && pattern.ends_with('$') && !bare.contains("::") {
-            // Functions of the C library have further names: `__libc_send`.
-            globs.push(format!("*_{bare}"));
+        globs.push(format!("{start}{text}{end}"));
+        if pattern.starts_with('^') && pattern.ends_with('$') && !text.contains("::") {
+            // Functions of the C library have additional names, such as `__libc_send`.
+            globs.push(format!("*_{text}"));
         }
     }
     globs
 }
 
 fn group_named(name: &str) -> Option<Group> {
-    Group::SHOWN.into_iter().find(|group| group.to_string() == name)
+    Group::DISPLAYED.into_iter().find(|group| group.to_string() == name)
 }
 
 fn entries() -> impl Iterator<Item = (&'static str, &'static str)> {
     TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once('\t'))
 }
 
-fn fits(pattern: &str, function: &str) -> bool {
+fn matches_pattern(pattern: &str, function: &str) -> bool {
     match (pattern.strip_prefix('^'), pattern.strip_suffix('$')) {
         (Some(_), Some(_)) => pattern.trim_start_matches('^').trim_end_matches('$') == function,
         (Some(start), None) => function.starts_with(start),
@@ -128,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_names_what_there_is_and_nothing_twice() {
+    fn the_table_has_only_known_groups_and_no_duplicates() {
         let mut seen = BTreeSet::new();
         for (kind, pattern) in entries() {
             assert!(group_named(kind).is_some() || matches!(kind, "caller" | "servant" | "kernel"), "{kind}");
@@ -151,16 +153,16 @@ mod tests {
             ("_int_malloc", Group::Allocate),
             ("page fault", Group::Allocate),
             ("epoll_wait", Group::Other),
-            ("a_function_of_nobody", Group::Unnamed),
+            ("an_unknown_function", Group::Unnamed),
         ] {
             assert_eq!(Group::of(function), group, "{function}");
         }
-        assert_eq!(Group::Unnamed.shown(), Group::Other);
+        assert_eq!(Group::Unnamed.displayed_as(), Group::Other);
     }
 
     #[test]
-    fn chains_end_where_the_kernel_or_a_servant_begins() {
-        let globs = of_chains();
+    fn chains_end_at_system_calls_and_servants() {
+        let globs = chain_end_globs();
         for glob in [
             "writev",
             "*_send",
@@ -173,9 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn patterns_stand_for_parts_and_ends() {
-        assert!(fits("cdr", "omni::cdrStream") && !fits("^cdr", "omni::cdrStream"));
-        assert!(fits("^read", "readv") && !fits("^read$", "readv") && fits("^read$", "read"));
-        assert!(fits("::poll$", "a::poll") && !fits("::poll$", "a::poll_fn"));
+    fn patterns_match_parts_starts_and_ends_of_names() {
+        assert!(matches_pattern("cdr", "omni::cdrStream") && !matches_pattern("^cdr", "omni::cdrStream"));
+        assert!(
+            matches_pattern("^read", "readv")
+                && !matches_pattern("^read$", "readv")
+                && matches_pattern("^read$", "read")
+        );
+        assert!(matches_pattern("::poll$", "a::poll") && !matches_pattern("::poll$", "a::poll_fn"));
     }
 }

@@ -1,9 +1,9 @@
-//! Profilers: where a process spends its time, and how often it calls what.
+//! Profilers: the cost of each function of a process, and the number of its calls.
 //!
-//! Two are used, because they provide different data. [`perf`] samples processors, in the kernel too, in
-//! milliseconds, and counts system calls; it disturbs little. [`callgrind`] executes the program in a
-//! simulated machine. It counts every call and every instruction outside the kernel, and provides call
-//! chains, but no time. [`groups`] contains the purposes of functions.
+//! Two profilers are used, because they provide different data. [`perf`] measures times by sampling, also in
+//! the kernel, and counts system calls; it slows the process down only a little. [`callgrind`] executes the
+//! program in a simulated machine. It counts all calls and all instructions outside the kernel, and provides
+//! call chains, but no times. [`groups`] contains the purposes of functions.
 
 pub(crate) mod callgrind;
 pub(crate) mod groups;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// System calls that a perf session counts.
+/// The system calls that `perf` counts.
 const SYSTEM_CALLS: &[&str] = &[
     "read",
     "readv",
@@ -36,13 +36,15 @@ const SYSTEM_CALLS: &[&str] = &[
     "madvise",
 ];
 
-/// Prefixes of the suffixes of variants.
-const VARIANTS: &[&str] = &["avx", "sse", "evex", "erms", "unaligned", "generic", "sve", "neon", "a64fx"];
-/// Functions that have variants.
-const STRINGS: &[&str] =
+/// The starts of the suffixes by which the C library names variants of a function for specific processors.
+const VARIANT_PREFIXES: &[&str] =
+    &["avx", "sse", "evex", "erms", "unaligned", "generic", "sve", "neon", "a64fx"];
+/// Functions of the C library that have variants.
+const STRING_FUNCTIONS: &[&str] =
     &["memcpy", "memset", "memcmp", "memchr", "strlen", "strcmp", "strncmp", "strchr", "strcpy"];
 
-/// Costs of functions, by their plain names. A system call is a function that includes the kernel's time.
+/// The costs of functions by their normalised names. A system call counts as a function, and its cost
+/// includes the time in the kernel.
 pub(crate) type Profile = BTreeMap<String, Cost>;
 
 /// The cost of a function, without the functions that it calls.
@@ -50,13 +52,13 @@ pub(crate) type Profile = BTreeMap<String, Cost>;
 pub(crate) struct Cost {
     /// Milliseconds on a processor (perf), or instructions (callgrind).
     pub(crate) own: f64,
-    /// How often it was called; 0 where that is not counted.
+    /// Number of calls; 0 if they are not counted.
     pub(crate) calls: f64,
 }
 
-/// Returns a name that is the same for both profilers: without additions of compilers and C libraries that
-/// distinguish variants of a function.
-fn plain(name: &str) -> String {
+/// Returns the name of a function without the additions by which compilers and C libraries distinguish its
+/// variants, so that it is the same for both profilers.
+fn normalised_name(name: &str) -> String {
     let name = name.split(" [clone").next().unwrap_or_default().trim();
     let name = match name.rsplit_once("::h") {
         Some((name, hash)) if hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()) => name,
@@ -74,13 +76,13 @@ fn plain(name: &str) -> String {
     };
     let name = without_arguments(name.split('@').next().unwrap_or_default());
     let bare = name.trim_start_matches("__GI_").trim_start_matches("__libc_").trim_start_matches("__");
-    // The C library has variants for specific processors.
-    let variant = |(_, variant): &(&str, &str)| VARIANTS.iter().any(|start| variant.starts_with(start));
-    let bare = bare.split_once('_').filter(variant).map_or(bare, |(function, _)| function);
-    if STRINGS.contains(&bare) {
+    let is_variant =
+        |(_, suffix): &(&str, &str)| VARIANT_PREFIXES.iter().any(|start| suffix.starts_with(start));
+    let bare = bare.split_once('_').filter(is_variant).map_or(bare, |(function, _)| function);
+    if STRING_FUNCTIONS.contains(&bare) {
         return bare.to_owned();
     }
-    // The C library has the same code for both.
+    // The C library uses the same code for these functions.
     if bare == "memmove" || bare == "mempcpy" {
         return "memcpy".to_owned();
     }
@@ -96,37 +98,41 @@ fn plain(name: &str) -> String {
     if name.starts_with("0x") { "?".to_owned() } else { name.trim_start_matches("__GI_").to_owned() }
 }
 
-/// Returns `omni::giopStream::put` for `omni::giopStream::put(unsigned char) const`: only one profiler shows
-/// arguments.
+/// Removes the arguments of a C++ function, which only one of the profilers shows: returns
+/// `omni::giopStream::put` for `omni::giopStream::put(unsigned char) const`.
 fn without_arguments(name: &str) -> &str {
     let bare = name.strip_suffix(" const").unwrap_or(name);
     if !bare.ends_with(')') {
         return name;
     }
     let mut depth = 0;
-    for (place, byte) in bare.bytes().enumerate().rev() {
+    for (index, byte) in bare.bytes().enumerate().rev() {
         match byte {
             b')' => depth += 1,
             b'(' => depth -= 1,
             _ => {}
         }
         if depth == 0 {
-            let start = bare.get(..place).unwrap_or_default();
+            let start = bare.get(..index).unwrap_or_default();
             return if start.is_empty() || start.ends_with("operator") { name } else { start };
         }
     }
     name
 }
 
-/// Returns the name of a function of which only the object file is known.
-fn nameless(object: &str) -> String {
+/// Returns the name for a function of which only the object file is known.
+fn unknown_function_in(object: &str) -> String {
     format!("? in {}", object.rsplit('/').next().unwrap_or(object))
 }
 
-/// Returns the last line that is not empty: usually the reason for which a program failed.
+/// Returns the last line that is not empty, which usually says why a program failed.
 fn last_line(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
-    text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it does not say why").to_owned()
+    text.lines()
+        .map(str::trim)
+        .rfind(|line| !line.is_empty())
+        .unwrap_or("it failed without a message")
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -134,8 +140,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_profilers_names_of_a_function_are_one() {
-        for (name, wanted) in [
+    fn names_of_both_profilers_are_normalised_to_the_same_name() {
+        for (name, normalised) in [
             ("__memmove_avx512_unaligned_erms", "memcpy"),
             ("__memcpy_avx_unaligned_erms", "memcpy"),
             ("__memset_evex_unaligned_erms", "memset"),
@@ -161,9 +167,9 @@ mod tests {
             ("__GI___pthread_disable_asynccancel", "__pthread_disable_asynccancel"),
             ("0x000000000000e630", "?"),
         ] {
-            assert_eq!(plain(name), wanted, "{name}");
+            assert_eq!(normalised_name(name), normalised, "{name}");
         }
-        assert_eq!(nameless("/usr/lib/libomniORB4.so.2"), "? in libomniORB4.so.2");
+        assert_eq!(unknown_function_in("/usr/lib/libomniORB4.so.2"), "? in libomniORB4.so.2");
         assert_eq!(last_line(b"one\n two \n\n"), "two");
     }
 }

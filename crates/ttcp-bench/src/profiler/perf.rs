@@ -1,4 +1,4 @@
-//! `perf`: samples of the processor's location, in the program and in the kernel, and counts of system calls.
+//! `perf`: samples of the executed function, in the program and in the kernel, and counts of system calls.
 
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
@@ -6,56 +6,57 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::{Profile, SYSTEM_CALLS, last_line, nameless, plain};
+use super::{Profile, SYSTEM_CALLS, last_line, normalised_name, unknown_function_in};
 
-/// Maximum number of samples a second of a processor.
-const HERTZ: u64 = 10_000;
-/// The kernel's maximum.
-const HERTZ_ALLOWED: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
-/// The event of the samples. It needs no hardware counter, which virtual machines often lack.
-const CLOCK: &str = "cpu-clock";
-const ENTER: &str = "syscalls:sys_enter_";
-/// Kernel functions that only serve perf.
-const OWN: [&str; 2] = ["perf_", "syscall_trace_enter"];
+/// Maximum number of samples per second and processor.
+const MAX_HERTZ: u64 = 10_000;
+/// The file with the kernel's maximum.
+const MAX_HERTZ_FILE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
+/// The event of the samples. It needs no hardware counters, which many virtual machines lack.
+const CLOCK_EVENT: &str = "cpu-clock";
+const SYSCALL_EVENT_PREFIX: &str = "syscalls:sys_enter_";
+/// Name prefixes of kernel functions that run only because of perf.
+const PERF_FUNCTIONS: [&str; 2] = ["perf_", "syscall_trace_enter"];
 /// The first kernel address.
-const KERNEL: u64 = 1 << 63;
+const FIRST_KERNEL_ADDRESS: u64 = 1 << 63;
 
-/// The installed, working program.
+/// The program `perf`, which is installed and works.
 #[derive(Debug, Clone)]
 pub(crate) struct Perf {
-    /// Samples a second.
+    /// Samples per second.
     hertz: u64,
     /// The system calls that can be counted.
     calls: Vec<&'static str>,
 }
 
 impl Perf {
-    /// Checks whether it works here, and with which features.
+    /// Checks whether `perf` works here, and with which features.
     ///
     /// # Errors
-    /// It is not installed, or may not sample the kernel; the message contains the reason.
+    /// `perf` is not installed, or may not sample the kernel; the message contains the reason.
     pub(crate) fn find() -> Result<Perf, String> {
-        let dir = tempfile::tempdir().map_err(|e| format!("no directory to try it: {e}"))?;
+        let dir = tempfile::tempdir().map_err(|e| format!("cannot create a directory to test perf: {e}"))?;
         let file = dir.path().join("probe");
-        let allowed = std::fs::read_to_string(HERTZ_ALLOWED).ok().and_then(|text| text.trim().parse().ok());
-        let mut perf = Perf { hertz: allowed.unwrap_or(HERTZ).min(HERTZ), calls: Vec::new() };
-        // With the kernel alone, it fails in cases in which it would otherwise silently omit the kernel.
-        let kernel = ["-e".to_owned(), format!("{CLOCK}:k")];
-        perf.tried(&file, &kernel)?;
-        let there = |call: &&&str| perf.tried(&file, &entries(&[call])).is_ok();
-        // All at once where possible, which is nearly everywhere: testing each takes a while.
-        perf.calls = if perf.tried(&file, &entries(SYSTEM_CALLS)).is_ok() {
+        let allowed = std::fs::read_to_string(MAX_HERTZ_FILE).ok().and_then(|text| text.trim().parse().ok());
+        let mut perf = Perf { hertz: allowed.unwrap_or(MAX_HERTZ).min(MAX_HERTZ), calls: Vec::new() };
+        // Samples of the kernel alone fail without the permission. Other samples would silently omit the
+        // kernel.
+        let kernel = ["-e".to_owned(), format!("{CLOCK_EVENT}:k")];
+        perf.try_events(&file, &kernel)?;
+        let is_available = |call: &&&str| perf.try_events(&file, &system_call_events(&[call])).is_ok();
+        // Tests each call only if not all are available, because each test takes a while.
+        perf.calls = if perf.try_events(&file, &system_call_events(SYSTEM_CALLS)).is_ok() {
             SYSTEM_CALLS.to_vec()
         } else {
-            SYSTEM_CALLS.iter().filter(there).copied().collect()
+            SYSTEM_CALLS.iter().filter(is_available).copied().collect()
         };
         Ok(perf)
     }
 
-    fn tried(&self, file: &Path, events: &[String]) -> Result<(), String> {
-        let (program, words) = ("perf", ["record", "-q", "-B", "-N", "-o"]);
-        let mut command = Command::new(program);
-        command.args(words).arg(file).args(events).args(["--", "true"]);
+    /// Records these events of a short command.
+    fn try_events(&self, file: &Path, events: &[String]) -> Result<(), String> {
+        let mut command = Command::new("perf");
+        command.args(["record", "-q", "-B", "-N", "-o"]).arg(file).args(events).args(["--", "true"]);
         match command.stdin(Stdio::null()).output() {
             Ok(out) if out.status.success() => Ok(()),
             Ok(out) => Err(last_line(&out.stderr)),
@@ -66,30 +67,29 @@ impl Perf {
         }
     }
 
-    /// Returns whether it counts system calls.
-    pub(crate) fn counts(&self) -> bool {
+    /// Returns whether system calls can be counted.
+    pub(crate) fn counts_system_calls(&self) -> bool {
         !self.calls.is_empty()
     }
 
-    /// Returns the words before a command that is to be profiled into `file`.
-    pub(crate) fn around(&self, file: &str) -> Vec<String> {
-        let clock = format!("{CLOCK}/freq={}/", self.hertz);
-        // Timestamps of the monotonic clock, which select the samples that count.
+    /// Returns the arguments before a command that is to be profiled into `file`.
+    pub(crate) fn command_prefix(&self, file: &str) -> Vec<String> {
+        let clock = format!("{CLOCK_EVENT}/freq={}/", self.hertz);
+        // The timestamps use the monotonic clock, so that `read` can select samples by time.
         let mut words: Vec<String> =
             ["perf", "record", "-q", "-B", "-N", "-k", "CLOCK_MONOTONIC", "-g", "-o", file, "-e", &clock]
                 .map(String::from)
                 .to_vec();
-        words.extend(entries(&self.calls));
+        words.extend(system_call_events(&self.calls));
         words.push("--".to_owned());
         words
     }
 
-    /// Returns the cost of the processes of `file` within a span of the monotonic clock, and the number of
-    /// samples.
+    /// Returns the profile in `file` for a span of the monotonic clock, and the number of samples.
     ///
     /// # Errors
-    /// It cannot be read.
-    pub(crate) fn read(&self, file: &Path, within: &Range<Duration>) -> Result<(Profile, u64), String> {
+    /// The file cannot be read.
+    pub(crate) fn read(&self, file: &Path, span: &Range<Duration>) -> Result<(Profile, u64), String> {
         let mut child = Command::new("perf")
             .args(["script", "--no-inline", "--ns", "-F", "time,event,period,ip,sym,dso", "-i"])
             .arg(file)
@@ -98,56 +98,65 @@ impl Perf {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|e| format!("cannot start perf script: {e}"))?;
-        let mut samples = Samples { within: within.clone(), profile: Profile::new(), count: 0, open: None };
+        let mut parser = ScriptParser::new(span.clone());
         if let Some(out) = child.stdout.take() {
             for line in BufReader::new(out).split(b'\n') {
-                let line = line.map_err(|e| format!("perf script cannot be read: {e}"))?;
-                samples.line(&String::from_utf8_lossy(&line));
+                let line = line.map_err(|e| format!("the output of perf script cannot be read: {e}"))?;
+                parser.parse_line(&String::from_utf8_lossy(&line));
             }
         }
-        samples.close();
+        parser.finish_sample();
         let status = child.wait().map_err(|e| format!("perf script: {e}"))?;
         if !status.success() {
-            return Err(format!("perf script cannot read its samples: {status}"));
+            return Err(format!("perf script cannot read the samples: {status}"));
         }
-        Ok((samples.profile, samples.count))
+        Ok((parser.profile, parser.sample_count))
     }
 }
 
-/// Returns options for the events of those calls, without the call stacks.
-fn entries(calls: &[&str]) -> Vec<String> {
-    calls.iter().flat_map(|call| ["-e".to_owned(), format!("{ENTER}{call}/call-graph=no/")]).collect()
+/// Returns options for the events of those system calls, without the call stacks.
+fn system_call_events(calls: &[&str]) -> Vec<String> {
+    calls
+        .iter()
+        .flat_map(|call| ["-e".to_owned(), format!("{SYSCALL_EVENT_PREFIX}{call}/call-graph=no/")])
+        .collect()
 }
 
-/// The parser of `perf script` output: a line for each event. A clock event is followed by its stack, the
-/// innermost function first.
-struct Samples {
-    within: Range<Duration>,
+/// The parser of the output of `perf script`. Each event is a line. The line of a clock event is followed by
+/// lines with its stack, the innermost function first.
+struct ScriptParser {
+    /// Events outside this span are ignored.
+    span: Range<Duration>,
     profile: Profile,
-    count: u64,
-    open: Option<Stack>,
+    sample_count: u64,
+    /// The clock event whose stack is being parsed.
+    sample: Option<Stack>,
 }
 
 /// The stack of a sample.
 struct Stack {
     ms: f64,
-    /// The entry point into the kernel: the outermost kernel function that identifies it.
+    /// The reason why the kernel ran: the outermost kernel function that indicates it.
     kernel: Option<String>,
     /// The innermost function outside the kernel.
     user: Option<String>,
-    /// Whether perf itself was running.
-    own: bool,
+    /// Whether a function of perf was running.
+    is_perf: bool,
 }
 
-impl Samples {
-    fn line(&mut self, line: &str) {
+impl ScriptParser {
+    fn new(span: Range<Duration>) -> ScriptParser {
+        ScriptParser { span, profile: Profile::new(), sample_count: 0, sample: None }
+    }
+
+    fn parse_line(&mut self, line: &str) {
         if let Some(frame) = line.strip_prefix('\t') {
-            if let Some(stack) = &mut self.open {
-                stack.frame(frame.trim());
+            if let Some(stack) = &mut self.sample {
+                stack.parse_frame(frame.trim());
             }
             return;
         }
-        self.close();
+        self.finish_sample();
         let mut words = line.split_whitespace();
         let (Some(time), Some(period), Some(event)) = (words.next(), words.next(), words.next()) else {
             return;
@@ -157,60 +166,62 @@ impl Samples {
         else {
             return;
         };
-        if !self.within.contains(&time) {
+        if !self.span.contains(&time) {
             return;
         }
-        if let Some(call) = event.strip_prefix(ENTER) {
+        if let Some(call) = event.strip_prefix(SYSCALL_EVENT_PREFIX) {
             let call = call.trim_end_matches(':').split('/').next().unwrap_or_default();
             self.profile.entry(call.to_owned()).or_default().calls += 1.0;
-        } else if event.starts_with(CLOCK) {
+        } else if event.starts_with(CLOCK_EVENT) {
             let ms = period.parse::<f64>().unwrap_or_default() / 1e6;
-            self.open = Some(Stack { ms, kernel: None, user: None, own: false });
+            self.sample = Some(Stack { ms, kernel: None, user: None, is_perf: false });
         }
     }
 
-    fn close(&mut self) {
-        let Some(stack) = self.open.take().filter(|stack| !stack.own) else { return };
+    /// Adds the current sample to the profile.
+    fn finish_sample(&mut self) {
+        let Some(stack) = self.sample.take().filter(|stack| !stack.is_perf) else { return };
         let name = stack.kernel.or(stack.user).unwrap_or_else(|| "?".to_owned());
         self.profile.entry(name).or_default().own += stack.ms;
-        self.count += 1;
+        self.sample_count += 1;
     }
 }
 
 impl Stack {
     /// Parses a line such as `ffffffff82 tcp_sendmsg_locked ([kernel.kallsyms])`.
-    fn frame(&mut self, frame: &str) {
+    fn parse_frame(&mut self, frame: &str) {
         let Some((address, rest)) = frame.split_once(' ') else { return };
-        // Both may contain blanks and brackets, but objects begin with a path or `[`.
+        // Function and object may contain blanks and brackets, but an object starts with a path or `[`.
         let end = [" (/", " (["].iter().filter_map(|start| rest.find(start)).min().unwrap_or(rest.len());
         let (name, object) = rest.split_at(end);
         let object = object.trim_start_matches(" (").trim_end_matches(')');
-        if u64::from_str_radix(address, 16).is_ok_and(|address| address >= KERNEL) {
-            if OWN.iter().any(|own| name.starts_with(own)) {
-                self.own = true;
+        if u64::from_str_radix(address, 16).is_ok_and(|address| address >= FIRST_KERNEL_ADDRESS) {
+            if PERF_FUNCTIONS.iter().any(|own| name.starts_with(own)) {
+                self.is_perf = true;
             }
-            if let Some(entered) = entered(name) {
-                self.kernel = Some(entered);
+            if let Some(entry) = kernel_entry(name) {
+                self.kernel = Some(entry);
             } else if self.kernel.is_none() {
                 self.kernel = Some("interrupts and scheduling".to_owned());
             }
         } else if self.user.is_none() {
-            self.user = Some(if name == "[unknown]" { nameless(object) } else { plain(name) });
+            self.user =
+                Some(if name == "[unknown]" { unknown_function_in(object) } else { normalised_name(name) });
         }
     }
 }
 
-/// Returns why the kernel runs, if this function of it is conclusive: the name of a system call, or a page
-/// fault.
-fn entered(function: &str) -> Option<String> {
+/// Returns why the kernel runs, if this kernel function indicates it: the name of a system call, or `page
+/// fault`.
+fn kernel_entry(function: &str) -> Option<String> {
     if let Some((machine, call)) = function.split_once("_sys_") {
-        // `__x64_sys_sendto`, `__arm64_sys_sendto`; but not `do_sys_poll` or `vm_sys_something`.
+        // Matches `__x64_sys_sendto` and `__arm64_sys_sendto`, but not `do_sys_poll`.
         if machine.starts_with("__") && machine != "__do" {
             return Some(call.to_owned());
         }
     }
-    // Functions that only call another one are often optimised away: `do_writev`, `ksys_read`,
-    // `__sys_sendmsg`.
+    // The function with the name of the system call may be inlined. Then only a function such as `do_writev`,
+    // `ksys_read` or `__sys_sendmsg` is in the stack.
     let call = ["do_", "ksys_", "__sys_"].iter().find_map(|start| function.strip_prefix(start));
     if let Some(call) = call.filter(|call| SYSTEM_CALLS.contains(call)) {
         return Some(call.to_owned());
@@ -265,14 +276,13 @@ mod tests {
 ";
 
     #[test]
-    fn the_kernels_time_is_that_of_the_call_that_entered_it() {
-        let within = Duration::from_secs(100)..Duration::from_secs(200);
-        let mut samples = Samples { within, profile: Profile::new(), count: 0, open: None };
-        SCRIPT.lines().for_each(|line| samples.line(line));
-        samples.close();
-        assert_eq!(samples.count, 5, "of what is counted");
+    fn time_in_the_kernel_is_attributed_to_the_system_call() {
+        let mut parser = ScriptParser::new(Duration::from_secs(100)..Duration::from_secs(200));
+        SCRIPT.lines().for_each(|line| parser.parse_line(line));
+        parser.finish_sample();
+        assert_eq!(parser.sample_count, 5, "without those of perf and outside the span");
         let own = |name: &str| {
-            samples.profile.get(name).unwrap_or_else(|| panic!("{name}: {:?}", samples.profile)).own
+            parser.profile.get(name).unwrap_or_else(|| panic!("{name}: {:?}", parser.profile)).own
         };
         let near = |name: &str, ms: f64| assert!((own(name) - ms).abs() < 1e-9, "{name}: {}", own(name));
         near("writev", 0.1);
@@ -280,13 +290,13 @@ mod tests {
         near("page fault", 0.1);
         near("? in libomniORB4.so.2", 0.1);
         near("interrupts and scheduling", 0.1);
-        assert!((samples.profile["writev"].calls - 1.0).abs() < 1e-9);
-        assert_eq!(samples.profile.len(), 5, "{:?}", samples.profile);
+        assert!((parser.profile["writev"].calls - 1.0).abs() < 1e-9);
+        assert_eq!(parser.profile.len(), 5, "{:?}", parser.profile);
     }
 
     #[test]
-    fn calls_of_the_system_have_their_names_on_every_machine() {
-        for (function, wanted) in [
+    fn system_calls_are_recognised_on_all_architectures() {
+        for (function, call) in [
             ("__x64_sys_sendto", Some("sendto")),
             ("__arm64_sys_readv", Some("readv")),
             ("__do_sys_brk", None),
@@ -297,7 +307,7 @@ mod tests {
             ("do_softirq", None),
             ("asm_exc_page_fault", Some("page fault")),
         ] {
-            assert_eq!(entered(function).as_deref(), wanted, "{function}");
+            assert_eq!(kernel_entry(function).as_deref(), call, "{function}");
         }
     }
 }
