@@ -1,4 +1,4 @@
-//! The actions of a client: calls of every kind, each with a check of the result.
+//! The calls of a client: calls of all kinds, whose results are checked.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,15 +9,15 @@ use zorb::dynamic::{self, DynamicException};
 use zorb::prelude::*;
 use zorb::{ByteSource, TypeCode};
 
-use super::client::{LINES, OrbConnection, SharedState};
+use super::client::{ClientOrb, ORB_COUNT, SharedState};
 use super::contract::{
-    AmiSlimHandler, Choice, DYNAMIC, MOVED, OBJECTS, Record as Item, SLIM, Shade, SlimRef, TARGET, TargetRef,
-    checksum, octets, target,
+    AmiSlimHandler, Choice, DYNAMIC, MOVED, OBJECT_COUNT, Record as Item, SLIM, Shade, SlimRef, TARGET,
+    TargetRef, call_bytes, checksum, target,
 };
 use super::record_file::{Id, Outcome, Record};
 
-/// How long after its deadline a call is awaited before it counts as hung.
-const HUNG: Duration = Duration::from_secs(20);
+/// Time after its deadline at which a call counts as hung.
+const HUNG_AFTER: Duration = Duration::from_secs(20);
 /// Pause after a call that failed.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub(super) struct Caller {
     /// State shared with other callers.
     pub(super) shared: Arc<SharedState>,
-    /// Source of the random choice of calls.
+    /// The random choice of calls.
     pub(super) rng: Rng,
 }
 
@@ -52,36 +52,36 @@ pub(super) const KINDS: [(&str, u32); 19] = [
     (NEW_CONNECTION, 1),
 ];
 
-/// Replaces the caller's connection. It is not a call.
+/// The replacement of an ORB and its connection. It is not a call.
 const NEW_CONNECTION: &str = "new connection";
 
 /// Returns whether both sides record calls of that kind.
-pub(super) fn is_noted(kind: &str) -> bool {
+pub(super) fn is_recorded(kind: &str) -> bool {
     kind != NEW_CONNECTION
 }
 
 /// How long a caller waits for a result.
 #[derive(Debug, Clone, Copy)]
 enum WaitMode {
-    /// As long as the server may take.
-    Long,
-    /// Until a deadline that expires occasionally.
-    Until(Duration),
-    /// Until the caller drops the call.
-    Drops(Duration),
+    /// Until the call's normal timeout.
+    Unlimited,
+    /// Until a short deadline of the call.
+    Deadline(Duration),
+    /// The caller drops the call after this time.
+    Drop(Duration),
 }
 
 /// The parameters of a call.
 struct CallParams {
-    line: Arc<OrbConnection>,
-    waits: WaitMode,
+    orb: Arc<ClientOrb>,
+    wait: WaitMode,
     kind: u8,
 }
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 enum Failure {
     System(SystemException),
-    /// An exception of the operation.
+    /// A user exception.
     User,
 }
 
@@ -100,8 +100,8 @@ impl From<DynamicException> for Failure {
     }
 }
 
-/// Makes calls until the client has to become quiet.
-pub(super) async fn call_until_the_end(mut caller: Caller) {
+/// Makes calls until the client must end all calls.
+pub(super) async fn call_until_quiet(mut caller: Caller) {
     while !caller.shared.is_ending() {
         if caller.call().await.is_none() {
             tokio::time::sleep(PAUSE).await;
@@ -110,17 +110,17 @@ pub(super) async fn call_until_the_end(mut caller: Caller) {
 }
 
 impl Caller {
-    /// Makes a call, or several that belong together; `None` if one failed.
+    /// Makes one call, or several that belong together; `None` if a call failed.
     async fn call(&mut self) -> Option<()> {
-        let kind = self.kind();
-        let waits = match self.rng.u32(..20) {
-            0 => WaitMode::Until(Duration::from_micros(self.rng.u64(50..5_000))),
-            1 | 2 => WaitMode::Drops(Duration::from_micros(self.rng.u64(..3_000))),
-            _ => WaitMode::Long,
+        let kind = self.random_kind();
+        let wait = match self.rng.u32(..20) {
+            0 => WaitMode::Deadline(Duration::from_micros(self.rng.u64(50..5_000))),
+            1 | 2 => WaitMode::Drop(Duration::from_micros(self.rng.u64(..3_000))),
+            _ => WaitMode::Unlimited,
         };
-        let place = self.rng.usize(..LINES);
-        let line = self.shared.line(place)?;
-        let params = CallParams { line, waits, kind: kind as u8 };
+        let index = self.rng.usize(..ORB_COUNT);
+        let orb = self.shared.orb(index)?;
+        let params = CallParams { orb, wait, kind: kind as u8 };
         let (name, _) = KINDS.get(kind)?;
         match *name {
             "ping" => self.ping(&params).await,
@@ -138,16 +138,16 @@ impl Caller {
             "handler" => self.handler(&params).await,
             "by name" => self.by_name(&params).await,
             "served by name" => self.served_by_name(&params).await,
-            "made object" => self.made(&params).await,
-            _ => self.renew(place).await,
+            "made object" => self.created_object(&params).await,
+            _ => self.replace_orb(index).await,
         }
     }
 
-    fn kind(&mut self) -> usize {
-        let kinds = self.shared.kinds();
-        let mut left = self.rng.u32(..kinds.iter().sum::<u32>().max(1));
-        for (kind, often) in kinds.iter().enumerate() {
-            match left.checked_sub(*often) {
+    fn random_kind(&mut self) -> usize {
+        let frequencies = self.shared.frequencies();
+        let mut left = self.rng.u32(..frequencies.iter().sum::<u32>().max(1));
+        for (kind, frequency) in frequencies.iter().enumerate() {
+            match left.checked_sub(*frequency) {
                 Some(rest) => left = rest,
                 None => return kind,
             }
@@ -155,70 +155,71 @@ impl Caller {
         0
     }
 
-    /// Returns a random length, more often short than long.
-    fn len(&mut self, log: u32) -> usize {
-        let bits = self.rng.u32(..=log);
+    /// Returns a random length below `2^max_bits`. All numbers of bits are equally frequent, so that most
+    /// lengths are short.
+    fn random_len(&mut self, max_bits: u32) -> usize {
+        let bits = self.rng.u32(..=max_bits);
         self.rng.usize(..1 << bits)
     }
 
-    /// Returns one of the objects, reached in one of several ways.
+    /// Returns a reference to one of the objects. References differ in how the server finds the object.
     async fn target(&mut self, params: &CallParams) -> Option<TargetRef> {
-        let number = self.rng.usize(..OBJECTS);
+        let number = self.rng.usize(..OBJECT_COUNT);
         let name = match self.rng.u32(..20) {
             0..10 => TARGET.to_owned(),
             10..13 => MOVED.to_owned(),
-            13..16 => format!("coming {number}"),
+            13..16 => format!("reactivated {number}"),
             16..19 => format!("incarnated {number}"),
-            _ => "passing".to_owned(),
+            _ => "transient".to_owned(),
         };
-        self.named(params, &name).await
+        self.resolve_name(params, &name).await
     }
 
-    async fn named<R: Reference>(&self, params: &CallParams, name: &str) -> Option<R> {
+    async fn resolve_name<R: Reference>(&self, params: &CallParams, name: &str) -> Option<R> {
         let text = self.shared.reference(name)?;
-        self.resolved(params, text).await
+        self.resolve(params, text).await
     }
 
-    async fn resolved<R: Reference>(&self, params: &CallParams, text: &str) -> Option<R> {
-        let orb = params.line.orb()?;
+    async fn resolve<R: Reference>(&self, params: &CallParams, text: &str) -> Option<R> {
+        let orb = params.orb.orb()?;
         let reference: R = match orb.resolve_unchecked(text).await {
             Ok(reference) => reference,
             Err(error) => {
-                self.shared.violation(format!("{text} is no reference: {error}"));
+                self.shared.violation(format!("{text} cannot be resolved: {error}"));
                 return None;
             }
         };
-        Some(match params.waits {
-            WaitMode::Until(deadline) => reference.with_timeout(deadline),
-            WaitMode::Long | WaitMode::Drops(_) => reference,
+        Some(match params.wait {
+            WaitMode::Deadline(deadline) => reference.with_timeout(deadline),
+            WaitMode::Unlimited | WaitMode::Drop(_) => reference,
         })
     }
 
-    fn note(&self, params: &CallParams, id: Id, outcome: Outcome, exception: Option<&SystemException>) {
-        let owed = matches!(params.waits, WaitMode::Long) && !params.line.is_given_up();
+    fn record(&self, params: &CallParams, id: Id, outcome: Outcome, exception: Option<&SystemException>) {
+        let must_be_answered = matches!(params.wait, WaitMode::Unlimited) && !params.orb.is_given_up();
         let kinds = zorb::SystemExceptionKind::ALL;
         let exception = exception
             .and_then(|exception| kinds.iter().position(|kind| *kind == exception.kind))
-            .map_or(0, |place| place as u8 + 1);
-        let record = Record { id, outcome, kind: params.kind, owed, exception };
-        if let Err(error) = self.shared.notes().note(record) {
-            self.shared.violation(format!("the soak can not note what happens: {error}"));
+            .map_or(0, |index| index as u8 + 1);
+        let record = Record { id, outcome, kind: params.kind, must_be_answered, exception };
+        if let Err(error) = self.shared.records().append_record(record) {
+            self.shared.violation(format!("cannot write the record file: {error}"));
         }
     }
 
-    /// Makes the call with a timeout, and records its outcome.
-    async fn judge<T, E: Into<Failure>>(
+    /// Makes a call as `params` specify, and records its start and its outcome.
+    async fn perform<T, E: Into<Failure>>(
         &self,
         params: &CallParams,
         id: Id,
         call: impl Future<Output = Result<T, E>>,
     ) -> Option<T> {
-        self.note(params, id, Outcome::Begun, None);
-        let (limit, drops) = match params.waits {
-            WaitMode::Drops(after) => (after, true),
-            WaitMode::Long | WaitMode::Until(_) => (self.shared.patience() + HUNG, false),
+        self.record(params, id, Outcome::Begun, None);
+        let (timeout, is_dropped) = match params.wait {
+            WaitMode::Drop(after) => (after, true),
+            WaitMode::Unlimited | WaitMode::Deadline(_) => (self.shared.call_timeout() + HUNG_AFTER, false),
         };
-        let (outcome, exception, result) = match tokio::time::timeout(limit, call).await {
+        let (outcome, exception, result) = match tokio::time::timeout(timeout, call).await {
             Ok(Ok(result)) => (Outcome::Answered, None, Some(result)),
             Ok(Err(failure)) => match failure.into() {
                 Failure::User => (Outcome::Answered, None, None),
@@ -231,46 +232,45 @@ impl Caller {
                     (outcome, Some(exception), None)
                 }
             },
-            Err(_) if drops => (Outcome::Unknown, None, None),
+            Err(_) if is_dropped => (Outcome::Unknown, None, None),
             Err(_) => (Outcome::Hung, None, None),
         };
-        self.note(params, id, outcome, exception.as_ref());
+        self.record(params, id, outcome, exception.as_ref());
         result
     }
 
-    /// Reports a violation if the result differs from what was sent.
-    fn compare<T: PartialEq>(&self, what: &str, id: Id, came: &T, sent: &T) -> Option<()> {
-        if came != sent {
-            self.shared
-                .violation(format!("call {:x}: {what}: what came back differs from what was sent", id.0));
+    /// Reports a violation if the result differs from the expected one.
+    fn compare<T: PartialEq>(&self, what: &str, id: Id, received: &T, expected: &T) -> Option<()> {
+        if received != expected {
+            self.shared.violation(format!("call {:x}: {what}: the result is wrong", id.0));
         }
         Some(())
     }
 
     async fn ping(&mut self, params: &CallParams) -> Option<()> {
         let (target, id) = (self.target(params).await?, self.shared.id());
-        self.judge(params, id, target.ping(id.0)).await
+        self.perform(params, id, target.ping(id.0)).await
     }
 
-    async fn octets(&mut self, params: &CallParams, log: u32) -> Option<()> {
+    async fn octets(&mut self, params: &CallParams, max_bits: u32) -> Option<()> {
         let (target, id) = (self.target(params).await?, self.shared.id());
-        let sent = octets(id.0, self.len(log));
-        let came = self.judge(params, id, target.echo_octets(id.0, sent.clone())).await?;
-        self.compare("octets", id, &came, &sent)
+        let sent = call_bytes(id.0, self.random_len(max_bits));
+        let received = self.perform(params, id, target.echo_octets(id.0, sent.clone())).await?;
+        self.compare("octets", id, &received, &sent)
     }
 
     async fn typed(&mut self, params: &CallParams) -> Option<()> {
         let (target, id) = (self.target(params).await?, self.shared.id());
-        let len = self.len(10);
+        let len = self.random_len(10);
         let seed = id.0 as i32;
         macro_rules! echo {
-            ($what:literal, $call:ident, $sent:expr, $lent:expr) => {{
+            ($what:literal, $call:ident, $sent:expr, $borrow:expr) => {{
                 let sent = $sent;
-                let came = self.judge(params, id, target.$call(id.0, $lent(&sent))).await?;
-                self.compare($what, id, &came, &sent)
+                let received = self.perform(params, id, target.$call(id.0, $borrow(&sent))).await?;
+                self.compare($what, id, &received, &sent)
             }};
         }
-        let text = |place: usize| format!("{seed} \u{e4} {place}");
+        let text = |index: usize| format!("{seed} \u{e4} {index}");
         match self.rng.u32(..7) {
             0 => echo!(
                 "longs",
@@ -286,12 +286,12 @@ impl Caller {
             ),
             2 => echo!("texts", echo_texts, (0..len / 8).map(ascii).collect::<Vec<_>>(), Vec::as_slice),
             3 => {
-                let item = |place: usize| Item {
-                    name: ascii(place),
+                let item = |index: usize| Item {
+                    name: ascii(index),
                     shade: Shade::Grey,
                     number: i64::from(seed) << 20,
-                    share: place as f64,
-                    flag: place.is_multiple_of(3),
+                    share: index as f64,
+                    flag: index.is_multiple_of(3),
                 };
                 echo!("records", echo_records, (0..len / 8).map(item).collect::<Vec<_>>(), Vec::as_slice)
             }
@@ -309,22 +309,24 @@ impl Caller {
         }
     }
 
-    /// Makes oneways, and a call that returns how many arrived: all of them, if it used the same connection.
+    /// Makes oneways, and then a call that returns how many of them arrived. All must have arrived if this
+    /// call used the same connection.
     async fn flood(&mut self, params: &CallParams) -> Option<()> {
-        // Only the caller waits here, so no call can be dropped.
-        let params = CallParams { line: Arc::clone(&params.line), waits: WaitMode::Long, kind: params.kind };
-        let target: TargetRef = self.named(&params, TARGET).await?;
+        // Oneways have no result that a caller could stop waiting for.
+        let params =
+            CallParams { orb: Arc::clone(&params.orb), wait: WaitMode::Unlimited, kind: params.kind };
+        let target: TargetRef = self.resolve_name(&params, TARGET).await?;
         let flood = self.shared.id();
         let before = target.connection().await.ok()?;
         let mut ids = Vec::new();
         for _ in 0..self.rng.usize(1..200) {
             let id = self.shared.id();
-            self.note(&params, id, Outcome::Begun, None);
+            self.record(&params, id, Outcome::Begun, None);
             ids.push(id);
             if let Err(exception) = target.hint(id.0, flood.0).await {
-                let told =
+                let outcome =
                     if exception.completed == CompletionStatus::No { Outcome::No } else { Outcome::Maybe };
-                self.note(&params, id, told, Some(&exception));
+                self.record(&params, id, outcome, Some(&exception));
                 ids.pop();
                 break;
             }
@@ -332,15 +334,15 @@ impl Caller {
         let sent = ids.len();
         let hinted = target.hinted(flood.0).await;
         let after = target.connection().await;
-        let same = after.is_ok_and(|after| after == before) && hinted.is_ok();
-        let outcome = if same { Outcome::Answered } else { Outcome::Unknown };
+        let is_same_connection = after.is_ok_and(|after| after == before) && hinted.is_ok();
+        let outcome = if is_same_connection { Outcome::Answered } else { Outcome::Unknown };
         for id in ids {
-            self.note(&params, id, outcome, None);
+            self.record(&params, id, outcome, None);
         }
         match hinted {
-            Ok(hinted) if same && hinted as usize != sent => {
-                self.shared
-                    .violation(format!("{hinted} of {sent} oneways came by a connection that is whole"));
+            Ok(hinted) if is_same_connection && hinted as usize != sent => {
+                let text = format!("only {hinted} of {sent} oneways arrived over an intact connection");
+                self.shared.violation(text);
                 None
             }
             hinted => hinted.ok().map(drop),
@@ -349,18 +351,18 @@ impl Caller {
 
     async fn stream(&mut self, params: &CallParams, name: &str) -> Option<()> {
         let (target, id) = (self.target(params).await?, self.shared.id());
-        let sent = octets(id.0, self.len(20));
+        let sent = call_bytes(id.0, self.random_len(20));
         let expected = checksum(0, &sent);
         let sum = match name {
-            "consume" => self.judge(params, id, target.consume(id.0, sent)).await?,
-            "deposit" => self.judge(params, id, target.deposit(id.0, sent)).await?,
+            "consume" => self.perform(params, id, target.consume(id.0, sent)).await?,
+            "deposit" => self.perform(params, id, target.deposit(id.0, sent)).await?,
             _ => {
                 let (len, item) = (sent.len(), self.rng.usize(1..40_000));
                 let items = (0..len)
                     .step_by(item)
                     .map(move |start| Ok::<_, SystemException>(sent.slice(start..len.min(start + item))));
                 let source = ByteSource::stream(len as u64, futures_util::stream::iter(items));
-                self.judge(params, id, target.consume(id.0, source)).await?
+                self.perform(params, id, target.consume(id.0, source)).await?
             }
         };
         self.compare("the sum of a stream", id, &sum, &expected)
@@ -368,10 +370,10 @@ impl Caller {
 
     async fn produce(&mut self, params: &CallParams) -> Option<()> {
         let (target, id) = (self.target(params).await?, self.shared.id());
-        let len = self.len(20);
+        let len = self.random_len(20);
         let call = async { target.produce(id.0, len as u32).await?.collect(len).await };
-        let came = self.judge(params, id, call).await?;
-        self.compare("a streamed result", id, &came, &octets(id.0, len))
+        let received = self.perform(params, id, call).await?;
+        self.compare("a streamed result", id, &received, &call_bytes(id.0, len))
     }
 
     async fn refuse(&mut self, params: &CallParams) -> Option<()> {
@@ -383,131 +385,130 @@ impl Caller {
                 Err(target::RefuseError::System(exception)) => Err(exception),
             }
         };
-        let came = self.judge(params, id, call).await?;
-        self.compare("the user exception", id, &came, &Some(id.0))
+        let received = self.perform(params, id, call).await?;
+        self.compare("the user exception", id, &received, &Some(id.0))
     }
 
     async fn fail(&mut self, params: &CallParams) -> Option<()> {
         let (target, id) = (self.target(params).await?, self.shared.id());
-        // After a panic it is unknown how far the call got.
+        // A call that panics ends with COMPLETED_MAYBE. `Deadline` permits this outcome.
         let how = self.rng.u8(..3);
-        let waits = if matches!(params.waits, WaitMode::Long) {
-            WaitMode::Until(self.shared.patience())
+        let wait = if matches!(params.wait, WaitMode::Unlimited) {
+            WaitMode::Deadline(self.shared.call_timeout())
         } else {
-            params.waits
+            params.wait
         };
-        let params = CallParams { line: Arc::clone(&params.line), waits, kind: params.kind };
-        let answered = self.judge(&params, id, target.fail(id.0, how)).await;
+        let params = CallParams { orb: Arc::clone(&params.orb), wait, kind: params.kind };
+        let answered = self.perform(&params, id, target.fail(id.0, how)).await;
         if answered.is_some() {
-            self.shared.violation(format!("call {:x} was to fail and did not", id.0));
+            self.shared.violation(format!("call {:x} should have failed, but succeeded", id.0));
         }
         Some(())
     }
 
     async fn nap(&mut self, params: &CallParams) -> Option<()> {
         let (target, id) = (self.target(params).await?, self.shared.id());
-        let long = self.rng.u32(..20);
-        self.judge(params, id, target.nap(id.0, long)).await
+        let milliseconds = self.rng.u32(..20);
+        self.perform(params, id, target.nap(id.0, milliseconds)).await
     }
 
     async fn inward(&mut self, params: &CallParams) -> Option<()> {
         let (target, id, inner) = (self.target(params).await?, self.shared.id(), self.shared.id());
-        self.note(params, inner, Outcome::Begun, None);
-        let answered = self.judge(params, id, target.inward(id.0, inner.0)).await;
+        self.record(params, inner, Outcome::Begun, None);
+        let answered = self.perform(params, id, target.inward(id.0, inner.0)).await;
         let outcome = if answered.is_some() { Outcome::Answered } else { Outcome::Unknown };
-        self.note(params, inner, outcome, None);
+        self.record(params, inner, outcome, None);
         answered
     }
 
-    /// Makes several calls before the first is awaited.
+    /// Makes several calls, and awaits them afterwards in reverse order.
     async fn deferred(&mut self, params: &CallParams) -> Option<()> {
         let target = self.target(params).await?;
         let ids: Vec<Id> = (0..self.rng.usize(1..6)).map(|_| self.shared.id()).collect();
         let calls: Vec<_> = ids
             .iter()
             .map(|id| {
-                self.note(params, *id, Outcome::Begun, None);
+                self.record(params, *id, Outcome::Begun, None);
                 (*id, target.ping(id.0).deferred())
             })
             .collect();
         let mut all = Some(());
-        // In reverse order.
         for (id, call) in calls.into_iter().rev() {
-            all = self.judge(params, id, call).await.and(all);
+            all = self.perform(params, id, call).await.and(all);
         }
         all
     }
 
     async fn handler(&mut self, params: &CallParams) -> Option<()> {
-        // A handler's call cannot be dropped.
-        let waits = if matches!(params.waits, WaitMode::Drops(_)) { WaitMode::Long } else { params.waits };
-        let params = CallParams { line: Arc::clone(&params.line), waits, kind: params.kind };
-        let slim: SlimRef = self.named(&params, SLIM).await?;
+        // A call with a reply handler cannot be dropped.
+        let wait = if matches!(params.wait, WaitMode::Drop(_)) { WaitMode::Unlimited } else { params.wait };
+        let params = CallParams { orb: Arc::clone(&params.orb), wait, kind: params.kind };
+        let slim: SlimRef = self.resolve_name(&params, SLIM).await?;
         let id = self.shared.id();
         let (handler, answer) = Handler::new();
         let call = async {
             slim.sendc_bump(&handler, id.0)?;
             drop(handler);
-            // Reported with COMPLETED_MAYBE, as a call without an answer.
-            let gone = || {
+            // COMPLETED_MAYBE counts as a call without an answer.
+            let dropped = || {
                 let maybe = CompletionStatus::Maybe;
                 SystemException::new(SystemExceptionKind::Internal, zorb::MinorCode::NONE, maybe)
-                    .because("a handler was dropped")
+                    .because("a reply handler was dropped without a reply")
             };
-            answer.await.unwrap_or_else(|_| Err(gone()))
+            answer.await.unwrap_or_else(|_| Err(dropped()))
         };
-        let came = self.judge(&params, id, call).await?;
-        self.compare("the reply of a handler", id, &came, &id.0.wrapping_add(1))
+        let received = self.perform(&params, id, call).await?;
+        self.compare("the reply of a handler", id, &received, &id.0.wrapping_add(1))
     }
 
     async fn by_name(&mut self, params: &CallParams) -> Option<()> {
         let (target, id) = (self.target(params).await?, self.shared.id());
         let longs = TypeCode::sequence(&TypeCode::LONG, 0);
-        let sent: Vec<i32> = (0..self.len(8) as i32).collect();
+        let sent: Vec<i32> = (0..self.random_len(8) as i32).collect();
         let request = dynamic::Request::new(&target, "echo_longs")
             .input("id", id.0)
             .and_then(|request| request.input("value", sent.clone()))
             .ok()?
             .returns(longs);
-        let answered = self.judge(params, id, request.invoke()).await?;
+        let answered = self.perform(params, id, request.invoke()).await?;
         self.compare("a call by name", id, &answered.get::<Vec<i32>>().ok(), &Some(sent))
     }
 
     async fn served_by_name(&mut self, params: &CallParams) -> Option<()> {
-        let slim: SlimRef = self.named(params, DYNAMIC).await?;
+        let slim: SlimRef = self.resolve_name(params, DYNAMIC).await?;
         let id = self.shared.id();
-        let came = self.judge(params, id, slim.bump(id.0)).await?;
-        self.compare("an object served by name", id, &came, &id.0.wrapping_add(1))
+        let received = self.perform(params, id, slim.bump(id.0)).await?;
+        self.compare("an object served by name", id, &received, &id.0.wrapping_add(1))
     }
 
-    /// Makes calls to an object that is created, called, deactivated, and called again.
-    async fn made(&mut self, params: &CallParams) -> Option<()> {
+    /// Creates an object, calls it, deactivates it, and checks that another call fails.
+    async fn created_object(&mut self, params: &CallParams) -> Option<()> {
         let (target, id) = (self.target(params).await?, self.shared.id());
-        let text = self.judge(params, id, target.make(id.0)).await?;
-        let made: TargetRef = self.resolved(params, &text).await?;
+        let text = self.perform(params, id, target.make(id.0)).await?;
+        let created: TargetRef = self.resolve(params, &text).await?;
         let id = self.shared.id();
-        self.judge(params, id, made.ping(id.0)).await?;
+        self.perform(params, id, created.ping(id.0)).await?;
         let id = self.shared.id();
-        self.judge(params, id, made.unmake(id.0)).await?;
+        self.perform(params, id, created.unmake(id.0)).await?;
         let id = self.shared.id();
-        if self.judge(params, id, made.ping(id.0)).await.is_some() {
-            self.shared.violation(format!("call {:x} was answered by an object that had ended", id.0));
+        if self.perform(params, id, created.ping(id.0)).await.is_some() {
+            self.shared.violation(format!("call {:x} was answered by a deactivated object", id.0));
         }
         Some(())
     }
 
-    async fn renew(&mut self, place: usize) -> Option<()> {
-        match self.shared.renew(place).await {
-            Ok(Some(line)) => self.shared.give_up(&line, self.rng.bool()).await,
+    async fn replace_orb(&mut self, index: usize) -> Option<()> {
+        match self.shared.replace_orb(index).await {
+            Ok(Some(orb)) => self.shared.give_up(&orb, self.rng.bool()).await,
             Ok(None) => {}
-            Err(error) => self.shared.violation(format!("an ORB can not be built: {error}")),
+            Err(error) => self.shared.violation(format!("an ORB cannot be built: {error}")),
         }
         Some(())
     }
 }
 
-fn ascii(place: usize) -> String {
-    format!("text {place}")
+fn ascii(number: usize) -> String {
+    format!("text {number}")
 }
 
 type BumpResult = Result<u64, SystemException>;

@@ -6,18 +6,17 @@ use serde::Serialize;
 use zorb::SystemExceptionKind;
 
 use super::calls::KINDS;
-use super::record_file::{Id, Outcome, RAW, Record};
+use super::record_file::{Id, Outcome, RAW_CLIENT, Record};
 
-/// Maximum number of violations of one kind that are reported per round.
-const TOLD: usize = 5;
+/// Maximum number of reported violations of one kind in a round.
+const MAX_REPORTED: usize = 5;
 
 /// Numbers of calls by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Counts {
-    /// Calls begun, including oneways.
+    /// Calls that were started, including oneways.
     pub(super) calls: u64,
-    /// Calls with a reply, an exception of the operation or COMPLETED_YES; oneways that are known to have
-    /// arrived.
+    /// Calls with a reply, a user exception or COMPLETED_YES; oneways that are known to have arrived.
     pub(super) answered: u64,
     /// Calls that ended with COMPLETED_NO.
     pub(super) not_executed: u64,
@@ -47,9 +46,9 @@ pub(super) struct Round<'r> {
     pub(super) records: &'r [Record],
     /// The records of servers.
     pub(super) executions: &'r [Id],
-    /// Clients that were killed.
+    /// The numbers of the clients that were killed.
     pub(super) killed: &'r BTreeSet<u16>,
-    /// Whether no server was killed or suspended. Each call that its caller awaited then had to be answered.
+    /// Whether no server was killed or suspended. Then each call must be answered if the caller awaits it.
     pub(super) is_calm: bool,
 }
 
@@ -60,12 +59,12 @@ pub(super) fn check(round: &Round<'_>) -> (Counts, BTreeMap<&'static str, Counts
         *executed.entry(*id).or_default() += 1;
     }
     let mut calls: HashMap<Id, Record> = HashMap::new();
-    let mut wrong = Violations::default();
+    let mut violations = Violations::default();
     for record in round.records {
         match calls.get(&record.id) {
             Some(known) if record.outcome == Outcome::Begun && known.outcome == Outcome::Begun => {}
             Some(known) if known.outcome != Outcome::Begun => {
-                wrong.add("told twice", || described(record, "its caller was told twice how it ended"));
+                violations.add("ended twice", || describe(record, "the caller got two outcomes"));
             }
             _ => {
                 calls.insert(record.id, *record);
@@ -86,56 +85,58 @@ pub(super) fn check(round: &Round<'_>) -> (Counts, BTreeMap<&'static str, Counts
         } += 1;
         let allowed = record.outcome.executions();
         if !allowed.contains(&times) {
-            let told = format!("{:?} and executed {times} times", record.outcome);
-            wrong.add(&told, || described(record, &told));
+            let text = format!("{:?} and executed {times} times", record.outcome);
+            violations.add(&text, || describe(record, &text));
         }
         if record.outcome == Outcome::Hung {
-            wrong.add("hung", || described(record, "it hung, long after its deadline"));
+            violations.add("hung", || describe(record, "it had not ended long after its deadline"));
         }
         if record.outcome == Outcome::Begun && !round.killed.contains(&record.id.client()) {
-            wrong.add("not told", || described(record, "its caller was never told how it ended"));
+            violations.add("no outcome", || describe(record, "the caller got no outcome"));
         }
-        if record.outcome == Outcome::Maybe && record.owed && round.is_calm {
-            wrong.add("not answered", || {
-                described(record, "it was not answered, and no server was killed or stopped")
+        if record.outcome == Outcome::Maybe && record.must_be_answered && round.is_calm {
+            violations.add("not answered", || {
+                describe(record, "it was not answered, although no server was killed or suspended")
             });
         }
     }
     for (id, times) in &executed {
-        if id.client() == RAW {
+        if id.client() == RAW_CLIENT {
             if *times > 1 {
-                wrong.add("raw", || format!("call {:x} of a raw socket was executed {times} times", id.0));
+                violations
+                    .add("raw", || format!("call {:x} of a raw socket was executed {times} times", id.0));
             }
         } else if !calls.contains_key(id) {
-            wrong.add("unknown", || format!("call {:x} was executed and never sent in this round", id.0));
+            violations
+                .add("unknown", || format!("call {:x} was executed, but was not sent in this round", id.0));
         }
     }
     let mut all = Counts::default();
     by_kind.values().for_each(|counts| all.add(counts));
-    (all, by_kind, wrong.into_texts())
+    (all, by_kind, violations.into_texts())
 }
 
 fn kind(record: &Record) -> &'static str {
     KINDS.get(usize::from(record.kind)).map_or("unknown", |(name, _)| name)
 }
 
-fn described(record: &Record, what: &str) -> String {
+fn describe(record: &Record, what: &str) -> String {
     let exception = usize::from(record.exception).checked_sub(1);
     let exception = exception
-        .and_then(|place| SystemExceptionKind::ALL.get(place))
+        .and_then(|index| SystemExceptionKind::ALL.get(index))
         .map_or_else(String::new, |kind| format!(" ({kind:?})"));
     format!("call {:x}, {}{exception}: {what}", record.id.0, kind(record))
 }
 
-/// Violations, with a limited number of each kind.
+/// Violations by kind: the number of each kind, and the texts of a limited number of them.
 #[derive(Default)]
 struct Violations(BTreeMap<String, (usize, Vec<String>)>);
 
 impl Violations {
-    fn add(&mut self, what: &str, text: impl FnOnce() -> String) {
-        let (times, texts) = self.0.entry(what.to_owned()).or_default();
+    fn add(&mut self, kind: &str, text: impl FnOnce() -> String) {
+        let (times, texts) = self.0.entry(kind.to_owned()).or_default();
         *times += 1;
-        if texts.len() < TOLD {
+        if texts.len() < MAX_REPORTED {
             texts.push(text());
         }
     }
@@ -146,7 +147,7 @@ impl Violations {
             let more = times - texts.len();
             all.extend(texts);
             if more > 0 {
-                all.push(format!("and {more} more of that kind"));
+                all.push(format!("and {more} more violations of this kind"));
             }
         }
         all
@@ -157,11 +158,11 @@ impl Violations {
 mod tests {
     use super::*;
 
-    fn record(place: u32, outcome: Outcome, owed: bool) -> Record {
-        Record { id: Id::new(1, place), outcome, kind: 0, owed, exception: 0 }
+    fn record(outcome: Outcome, must_be_answered: bool) -> Record {
+        Record { id: Id::new(1, 0), outcome, kind: 0, must_be_answered, exception: 0 }
     }
 
-    fn wrong(records: &[Record], executions: &[Id], killed: &[u16], is_calm: bool) -> Vec<String> {
+    fn violations(records: &[Record], executions: &[Id], killed: &[u16], is_calm: bool) -> Vec<String> {
         let killed = killed.iter().copied().collect();
         check(&Round { records, executions, killed: &killed, is_calm }).2
     }
@@ -178,36 +179,36 @@ mod tests {
             (Outcome::Unknown, [true, true, false]),
         ] {
             for (executions, allowed) in times.into_iter().zip(allowed) {
-                let records = [record(0, Outcome::Begun, true), record(0, outcome, true)];
-                let wrong = wrong(&records, executions, &[], false);
-                assert_eq!(wrong.is_empty(), allowed, "{outcome:?}, {}: {wrong:?}", executions.len());
+                let records = [record(Outcome::Begun, true), record(outcome, true)];
+                let found = violations(&records, executions, &[], false);
+                assert_eq!(found.is_empty(), allowed, "{outcome:?}, {}: {found:?}", executions.len());
             }
         }
     }
 
     #[test]
-    fn a_caller_is_told_once_unless_it_was_killed() {
-        let begun = record(0, Outcome::Begun, true);
-        assert_eq!(wrong(&[begun], &[], &[], false).len(), 1);
-        assert!(wrong(&[begun], &[begun.id], &[1], false).is_empty());
-        let told = record(0, Outcome::Maybe, true);
-        assert_eq!(wrong(&[begun, told, told], &[], &[], false).len(), 1);
-        assert_eq!(wrong(&[begun, record(0, Outcome::Hung, true)], &[], &[], false).len(), 1);
+    fn a_call_has_exactly_one_outcome_unless_its_client_was_killed() {
+        let begun = record(Outcome::Begun, true);
+        assert_eq!(violations(&[begun], &[], &[], false).len(), 1);
+        assert!(violations(&[begun], &[begun.id], &[1], false).is_empty());
+        let ended = record(Outcome::Maybe, true);
+        assert_eq!(violations(&[begun, ended, ended], &[], &[], false).len(), 1);
+        assert_eq!(violations(&[begun, record(Outcome::Hung, true)], &[], &[], false).len(), 1);
     }
 
     #[test]
-    fn a_calm_server_owes_answers() {
-        let begun = record(0, Outcome::Begun, true);
-        assert_eq!(wrong(&[begun, record(0, Outcome::Maybe, true)], &[], &[], true).len(), 1);
-        assert!(wrong(&[begun, record(0, Outcome::Maybe, true)], &[], &[], false).is_empty());
-        assert!(wrong(&[begun, record(0, Outcome::Maybe, false)], &[], &[], true).is_empty());
+    fn awaited_calls_must_be_answered_in_calm_rounds() {
+        let begun = record(Outcome::Begun, true);
+        assert_eq!(violations(&[begun, record(Outcome::Maybe, true)], &[], &[], true).len(), 1);
+        assert!(violations(&[begun, record(Outcome::Maybe, true)], &[], &[], false).is_empty());
+        assert!(violations(&[begun, record(Outcome::Maybe, false)], &[], &[], true).is_empty());
     }
 
     #[test]
     fn executions_without_a_call_are_reported() {
-        assert_eq!(wrong(&[], &[Id::new(1, 7)], &[], false).len(), 1);
-        let raw = Id::new(RAW, 7);
-        assert!(wrong(&[], &[raw], &[], false).is_empty());
-        assert_eq!(wrong(&[], &[raw, raw], &[], false).len(), 1);
+        assert_eq!(violations(&[], &[Id::new(1, 7)], &[], false).len(), 1);
+        let raw = Id::new(RAW_CLIENT, 7);
+        assert!(violations(&[], &[raw], &[], false).is_empty());
+        assert_eq!(violations(&[], &[raw, raw], &[], false).len(), 1);
     }
 }

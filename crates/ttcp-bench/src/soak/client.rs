@@ -1,4 +1,4 @@
-//! `ttcp soak-client`: the process that calls, and that is killed and suspended as well.
+//! `ttcp soak-client`: a client process, which `ttcp soak` kills and suspends.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,50 +22,50 @@ use super::{Order, receive_orders, send_report};
 use crate::cli::Transport;
 
 /// Number of tasks that make calls concurrently.
-const CALLERS: u64 = 12;
-/// Maximum number of violations that are reported of one round.
-const TOLD: usize = 20;
+const CALLER_COUNT: u64 = 12;
+/// Maximum number of reported violations in a round.
+const MAX_VIOLATIONS: usize = 20;
 
 /// Options of `ttcp soak-client`.
 #[derive(Debug, Clone, Args)]
 pub struct SoakClientArgs {
-    /// Which client it is
+    /// Number of this client
     #[arg(long)]
     pub number: u16,
     /// How connections are read and written
     #[arg(long, value_enum)]
     pub transport: Transport,
-    /// What it does
+    /// Seed of the random choices
     #[arg(long)]
     pub seed: u64,
-    /// Seconds that the server may take for a call
-    #[arg(long)]
-    pub patience: u64,
-    /// Where calls and their outcomes are noted
-    #[arg(long)]
-    pub notes: PathBuf,
-    /// Kinds of calls; none: all
+    /// Timeout of calls, seconds
+    #[arg(long = "patience")]
+    pub call_timeout: u64,
+    /// File in which calls and their outcomes are recorded
+    #[arg(long = "notes")]
+    pub record_file: PathBuf,
+    /// Only calls of these kinds (default: all)
     #[arg(long)]
     pub only: Vec<String>,
-    /// What the server said after READY
+    /// The server's report READY: names and references
     #[arg(long)]
     pub references: String,
 }
 
-/// The report of a client that has become quiet.
+/// The report of a client that has ended all calls.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct ClientReport {
-    /// Results that it should not have received.
+    /// Wrong results, and other violations.
     pub(super) violations: Vec<String>,
-    /// ORBs that it created, each with a connection of its own.
+    /// Number of ORBs that the client created, each with a connection of its own.
     pub(super) orbs: u64,
-    /// Replies, cancels and fragments without a matching request.
+    /// Number of replies, cancels and fragments without a matching request.
     pub(super) strays: u64,
-    /// CancelRequests sent.
+    /// Number of CancelRequests that the client sent.
     pub(super) cancels: u64,
 }
 
-/// Makes calls according to its orders, until the orders end.
+/// Makes calls when ordered, until stdin is closed.
 ///
 /// # Errors
 /// The record file does not exist, or the references are invalid.
@@ -76,18 +76,19 @@ pub fn soak_client(args: &SoakClientArgs) -> anyhow::Result<()> {
 
 async fn serve(args: SoakClientArgs, mut orders: mpsc::UnboundedReceiver<Order>) -> anyhow::Result<()> {
     let references: Vec<(String, String)> =
-        serde_json::from_str(&args.references).context("these are no references")?;
+        serde_json::from_str(&args.references).context("--references is not valid JSON")?;
     let shared = Arc::new(SharedState {
         number: args.number,
         next: AtomicU32::new(0),
-        notes: RecordFile::open(&args.notes)?,
-        patience: Duration::from_secs(args.patience),
-        kinds: calls::KINDS.map(|(kind, often)| if is_wanted(&args.only, kind) { often } else { 0 }),
+        records: RecordFile::open(&args.record_file)?,
+        call_timeout: Duration::from_secs(args.call_timeout),
+        frequencies: calls::KINDS
+            .map(|(kind, frequency)| if is_selected(&args.only, kind) { frequency } else { 0 }),
         references: references.into_iter().collect(),
         transport: args.transport,
-        lines: std::array::from_fn(|_| Mutex::default()),
+        orbs: std::array::from_fn(|_| Mutex::default()),
         report: Mutex::default(),
-        ending: AtomicBool::new(false),
+        is_ending: AtomicBool::new(false),
         fallbacks: AtomicU64::new(0),
     });
     let mut seeds = Rng::with_seed(args.seed);
@@ -95,24 +96,24 @@ async fn serve(args: SoakClientArgs, mut orders: mpsc::UnboundedReceiver<Order>)
     while let Some(order) = orders.recv().await {
         match order {
             Order::Go => {
-                shared.ending.store(false, Ordering::Relaxed);
-                for kind in 0..LINES {
-                    shared.renew(kind).await?;
+                shared.is_ending.store(false, Ordering::Relaxed);
+                for index in 0..ORB_COUNT {
+                    shared.replace_orb(index).await?;
                 }
-                for _ in 0..CALLERS {
+                for _ in 0..CALLER_COUNT {
                     let caller = Caller { shared: Arc::clone(&shared), rng: Rng::with_seed(seeds.u64(..)) };
-                    callers.spawn(calls::call_until_the_end(caller));
+                    callers.spawn(calls::call_until_quiet(caller));
                 }
             }
             Order::Quiet => {
-                shared.ending.store(true, Ordering::Relaxed);
-                while let Some(ended) = callers.join_next().await {
-                    if let Err(error) = ended {
-                        shared.violation(format!("a caller ended: {error}"));
+                shared.is_ending.store(true, Ordering::Relaxed);
+                while let Some(result) = callers.join_next().await {
+                    if let Err(error) = result {
+                        shared.violation(format!("a task that makes calls failed: {error}"));
                     }
                 }
-                for kind in 0..LINES {
-                    shared.end(kind).await;
+                for index in 0..ORB_COUNT {
+                    shared.shut_down_orb(index).await;
                 }
                 send_report("QUIET", &std::mem::take(&mut *shared.report()))?;
             }
@@ -128,49 +129,51 @@ async fn serve(args: SoakClientArgs, mut orders: mpsc::UnboundedReceiver<Order>)
     Ok(())
 }
 
-pub(super) fn is_wanted(only: &[String], kind: &str) -> bool {
-    only.is_empty() || only.iter().any(|wanted| wanted == kind)
+/// Returns whether the option `--only` selects this kind of calls.
+pub(super) fn is_selected(only: &[String], kind: &str) -> bool {
+    only.is_empty() || only.iter().any(|selected| selected == kind)
 }
 
-/// Number of kinds of ORBs of a client.
-pub(super) const LINES: usize = 4;
+/// Number of ORBs of a client, which have different configurations.
+pub(super) const ORB_COUNT: usize = 4;
 
-/// State shared by the callers of a process.
+/// State shared by the tasks that make calls.
 pub(super) struct SharedState {
     number: u16,
+    /// The index of the next call.
     next: AtomicU32,
-    notes: RecordFile,
-    patience: Duration,
-    kinds: [u32; calls::KINDS.len()],
+    records: RecordFile,
+    call_timeout: Duration,
+    frequencies: [u32; calls::KINDS.len()],
     references: BTreeMap<String, String>,
     transport: Transport,
-    lines: [Mutex<Option<Arc<OrbConnection>>>; LINES],
+    orbs: [Mutex<Option<Arc<ClientOrb>>>; ORB_COUNT],
     report: Mutex<ClientReport>,
-    ending: AtomicBool,
+    is_ending: AtomicBool,
     fallbacks: AtomicU64,
 }
 
 /// An ORB with its connection.
-pub(super) struct OrbConnection {
-    /// `None` after it was given up.
+pub(super) struct ClientOrb {
+    /// `None` after the ORB was given up.
     orb: Mutex<Option<Orb>>,
-    given_up: AtomicBool,
+    is_given_up: AtomicBool,
 }
 
-impl OrbConnection {
-    /// Returns the ORB, if it was not given up.
+impl ClientOrb {
+    /// Returns the ORB, unless it was given up.
     pub(super) fn orb(&self) -> Option<Orb> {
         self.orb.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns whether its client gave it up: calls then need not be answered.
+    /// Returns whether the client gave the ORB up. Then calls need not be answered.
     pub(super) fn is_given_up(&self) -> bool {
-        self.given_up.load(Ordering::SeqCst)
+        self.is_given_up.load(Ordering::SeqCst)
     }
 
-    /// Marks it as given up. Returns the ORB on the first call.
+    /// Marks the ORB as given up. The first call returns the ORB.
     fn take(&self) -> Option<Orb> {
-        self.given_up.store(true, Ordering::SeqCst);
+        self.is_given_up.store(true, Ordering::SeqCst);
         self.orb.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -181,24 +184,23 @@ impl SharedState {
         Id::new(self.number, self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Returns the record file.
-    pub(super) fn notes(&self) -> &RecordFile {
-        &self.notes
+    pub(super) fn records(&self) -> &RecordFile {
+        &self.records
     }
 
-    /// Returns how long the server may take for a call.
-    pub(super) fn patience(&self) -> Duration {
-        self.patience
+    /// Returns the time within which the server must answer a call.
+    pub(super) fn call_timeout(&self) -> Duration {
+        self.call_timeout
     }
 
     /// Returns the relative frequencies of the kinds of calls.
-    pub(super) fn kinds(&self) -> &[u32] {
-        &self.kinds
+    pub(super) fn frequencies(&self) -> &[u32] {
+        &self.frequencies
     }
 
-    /// Returns whether callers must end.
+    /// Returns whether no further calls may be made.
     pub(super) fn is_ending(&self) -> bool {
-        self.ending.load(Ordering::Relaxed)
+        self.is_ending.load(Ordering::Relaxed)
     }
 
     /// Returns the reference of that name.
@@ -209,25 +211,26 @@ impl SharedState {
     /// Reports a violation.
     pub(super) fn violation(&self, text: String) {
         let mut report = self.report();
-        if report.violations.len() < TOLD {
+        if report.violations.len() < MAX_VIOLATIONS {
             report.violations.push(text);
         }
     }
 
     /// Returns one of the ORBs.
-    pub(super) fn line(&self, kind: usize) -> Option<Arc<OrbConnection>> {
-        self.slot(kind)?.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn orb(&self, index: usize) -> Option<Arc<ClientOrb>> {
+        self.slot(index)?.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Replaces an ORB with a new one, and returns the previous one.
     ///
     /// # Errors
     /// The new ORB cannot be built.
-    pub(super) async fn renew(&self, kind: usize) -> anyhow::Result<Option<Arc<OrbConnection>>> {
+    pub(super) async fn replace_orb(&self, index: usize) -> anyhow::Result<Option<Arc<ClientOrb>>> {
         let mut limits = Limits::default();
         limits.linger_timeout = Duration::from_secs(10);
-        let builder = Orb::builder().transport(self.transport.into()).limits(limits).timeout(self.patience);
-        let builder = match kind {
+        let builder = Orb::builder().transport(self.transport.into()).limits(limits);
+        let builder = builder.timeout(self.call_timeout);
+        let builder = match index {
             0 => builder.max_giop_version(Version::V1_0),
             1 => builder.max_giop_version(Version::V1_1),
             2 => builder.fragment_size(1 << 10),
@@ -235,14 +238,14 @@ impl SharedState {
         };
         let orb = builder.build().await?;
         self.report().orbs += 1;
-        let line = Arc::new(OrbConnection { orb: Mutex::new(Some(orb)), given_up: AtomicBool::new(false) });
-        let slot = self.slot(kind).context("there is no such line")?;
-        Ok(slot.lock().unwrap_or_else(PoisonError::into_inner).replace(line))
+        let orb = Arc::new(ClientOrb { orb: Mutex::new(Some(orb)), is_given_up: AtomicBool::new(false) });
+        let slot = self.slot(index).context("there is no such ORB")?;
+        Ok(slot.lock().unwrap_or_else(PoisonError::into_inner).replace(orb))
     }
 
-    /// Gives an ORB up: orderly, or by aborting its calls.
-    pub(super) async fn give_up(&self, line: &OrbConnection, in_peace: bool) {
-        let Some(orb) = line.take() else { return };
+    /// Gives an ORB up, by an orderly shutdown or by dropping it, which aborts its calls.
+    pub(super) async fn give_up(&self, orb: &ClientOrb, is_orderly: bool) {
+        let Some(orb) = orb.take() else { return };
         let stats = orb.stats();
         self.fallbacks.fetch_add(orb.transport_stats().fallbacks, Ordering::Relaxed);
         {
@@ -250,22 +253,22 @@ impl SharedState {
             report.strays += stats.strays;
             report.cancels += stats.cancels_out;
         }
-        if in_peace {
+        if is_orderly {
             orb.shutdown().await;
         }
     }
 
-    /// Ends an ORB orderly, without a replacement.
-    async fn end(&self, kind: usize) {
-        let line =
-            self.slot(kind).and_then(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).take());
-        if let Some(line) = line {
-            self.give_up(&line, true).await;
+    /// Shuts an ORB down, without a replacement.
+    async fn shut_down_orb(&self, index: usize) {
+        let orb =
+            self.slot(index).and_then(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if let Some(orb) = orb {
+            self.give_up(&orb, true).await;
         }
     }
 
-    fn slot(&self, kind: usize) -> Option<&Mutex<Option<Arc<OrbConnection>>>> {
-        self.lines.get(kind)
+    fn slot(&self, index: usize) -> Option<&Mutex<Option<Arc<ClientOrb>>>> {
+        self.orbs.get(index)
     }
 
     fn report(&self) -> std::sync::MutexGuard<'_, ClientReport> {

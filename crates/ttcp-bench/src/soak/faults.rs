@@ -1,5 +1,5 @@
-//! Misbehaving peers, which are not ORBs: garbage, truncated messages or messages with a flipped bit,
-//! declared bytes that never come, peers that do not read.
+//! Misbehaving peers: sockets that send garbage, truncated or corrupted messages, or huge lengths, or that do
+//! not read replies.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,16 +11,15 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use super::contract::TARGET;
-use super::record_file::{Id, RAW};
+use super::record_file::{Id, RAW_CLIENT};
 
-/// Timeout of such a peer.
-const PATIENCE: Duration = Duration::from_millis(100);
-/// Pause between two such connections.
+/// Timeout of a peer's reads and writes.
+const TIMEOUT: Duration = Duration::from_millis(100);
+/// Pause between two connections of a thread.
 const PAUSE: Duration = Duration::from_millis(2);
-/// Number of threads.
-const THREADS: u64 = 2;
+const THREAD_COUNT: u64 = 2;
 
-/// The kinds of misbehaviour, in the order of `RawPeers::counts`.
+/// The kinds of misbehaviour, in the order of `RawPeers::counts` and `misbehave`.
 const MISBEHAVIOURS: [&str; 7] = [
     "garbage",
     "cut messages",
@@ -31,40 +30,41 @@ const MISBEHAVIOURS: [&str; 7] = [
     "silent connections",
 ];
 
-/// The peers; dropping this ends them.
+/// Threads with misbehaving peers. Dropping this value ends the threads.
 pub(super) struct RawPeers {
+    /// Read-locked by each peer that has a connection.
     gate: Arc<RwLock<()>>,
-    ending: Arc<AtomicBool>,
+    is_ending: Arc<AtomicBool>,
     counts: Arc<[AtomicU64; MISBEHAVIOURS.len()]>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl RawPeers {
-    /// Starts them.
+    /// Starts the threads.
     ///
     /// # Errors
-    /// Their threads cannot be started.
+    /// A thread cannot be started.
     pub(super) fn start(address: SocketAddr, seed: u64) -> std::io::Result<RawPeers> {
         let mut peers = RawPeers {
             gate: Arc::default(),
-            ending: Arc::default(),
+            is_ending: Arc::default(),
             counts: Arc::new(std::array::from_fn(|_| AtomicU64::new(0))),
             threads: Vec::new(),
         };
-        let place = Arc::new(AtomicU64::new(0));
-        for thread in 0..THREADS {
-            let (gate, ending) = (Arc::clone(&peers.gate), Arc::clone(&peers.ending));
-            let (counts, place) = (Arc::clone(&peers.counts), Arc::clone(&place));
+        let call_count = Arc::new(AtomicU64::new(0));
+        for thread in 0..THREAD_COUNT {
+            let (gate, is_ending) = (Arc::clone(&peers.gate), Arc::clone(&peers.is_ending));
+            let (counts, call_count) = (Arc::clone(&peers.counts), Arc::clone(&call_count));
             let mut rng = Rng::with_seed(seed.wrapping_add(thread));
             let thread = std::thread::Builder::new().name("raw peer".into()).spawn(move || {
-                while !ending.load(Ordering::Relaxed) {
+                while !is_ending.load(Ordering::Relaxed) {
                     {
-                        let _allowed = gate.read().unwrap_or_else(PoisonError::into_inner);
-                        let deed = rng.usize(..MISBEHAVIOURS.len());
-                        let id = || Id::new(RAW, place.fetch_add(1, Ordering::Relaxed) as u32);
+                        let _guard = gate.read().unwrap_or_else(PoisonError::into_inner);
+                        let kind = rng.usize(..MISBEHAVIOURS.len());
+                        let id = || Id::new(RAW_CLIENT, call_count.fetch_add(1, Ordering::Relaxed) as u32);
                         // Errors are expected: the server may be down, or close the connection.
-                        if misbehave(deed, &id, address, &mut rng).is_ok()
-                            && let Some(count) = counts.get(deed)
+                        if misbehave(kind, &id, address, &mut rng).is_ok()
+                            && let Some(count) = counts.get(kind)
                         {
                             count.fetch_add(1, Ordering::Relaxed);
                         }
@@ -77,17 +77,17 @@ impl RawPeers {
         Ok(peers)
     }
 
-    /// Waits until none of them has a connection, and prevents new ones.
+    /// Waits until no peer has a connection, and prevents new connections while the guard exists.
     pub(super) fn pause(gate: &RwLock<()>) -> RwLockWriteGuard<'_, ()> {
         gate.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the lock by which they are paused.
+    /// Returns the lock for [`pause`](Self::pause).
     pub(super) fn gate(&self) -> Arc<RwLock<()>> {
         Arc::clone(&self.gate)
     }
 
-    /// Returns how often each misbehaviour was performed so far.
+    /// Returns how often each kind of misbehaviour was performed so far.
     pub(super) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed));
         MISBEHAVIOURS.into_iter().zip(counts)
@@ -96,28 +96,29 @@ impl RawPeers {
 
 impl Drop for RawPeers {
     fn drop(&mut self) {
-        self.ending.store(true, Ordering::Relaxed);
+        self.is_ending.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
     }
 }
 
-fn misbehave(deed: usize, id: &dyn Fn() -> Id, address: SocketAddr, rng: &mut Rng) -> std::io::Result<()> {
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+/// Connects to the server and misbehaves in one way: `kind` is an index in [`MISBEHAVIOURS`].
+fn misbehave(kind: usize, id: &dyn Fn() -> Id, address: SocketAddr, rng: &mut Rng) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let mut ping = request(TARGET, "ping", &id().0.to_be_bytes());
-    match deed {
+    match kind {
         0 => {
-            let octets: Vec<u8> = (0..rng.usize(1..3000)).map(|_| rng.u8(..)).collect();
-            stream.write_all(&octets)
+            let garbage: Vec<u8> = (0..rng.usize(1..3000)).map(|_| rng.u8(..)).collect();
+            stream.write_all(&garbage)
         }
         1 => stream.write_all(ping.get(..rng.usize(1..ping.len())).unwrap_or_default()),
         2 => {
-            let place = rng.usize(..ping.len());
-            if let Some(octet) = ping.get_mut(place) {
-                *octet ^= 1 << rng.u32(..8);
+            let index = rng.usize(..ping.len());
+            if let Some(byte) = ping.get_mut(index) {
+                *byte ^= 1 << rng.u32(..8);
             }
             stream.write_all(&ping)?;
             drain(&stream, 1)
@@ -134,7 +135,7 @@ fn misbehave(deed: usize, id: &dyn Fn() -> Id, address: SocketAddr, rng: &mut Rn
             drain(&stream, 1)
         }
         5 => {
-            // Replies many times larger than the socket buffers.
+            // The replies are much larger than the socket buffers.
             for _ in 0..rng.usize(1..20) {
                 let mut body = id().0.to_be_bytes().to_vec();
                 body.extend(200_000_u32.to_be_bytes());
@@ -143,21 +144,21 @@ fn misbehave(deed: usize, id: &dyn Fn() -> Id, address: SocketAddr, rng: &mut Rn
                     break;
                 }
             }
-            std::thread::sleep(PATIENCE);
+            std::thread::sleep(TIMEOUT);
             drain(&stream, rng.usize(..200))
         }
         _ => {
-            std::thread::sleep(PATIENCE);
+            std::thread::sleep(TIMEOUT);
             Ok(())
         }
     }
 }
 
-/// Reads up to `pieces` pieces of incoming data.
-fn drain(mut stream: &TcpStream, pieces: usize) -> std::io::Result<()> {
-    let mut piece = [0; 4096];
-    for _ in 0..pieces {
-        match stream.read(&mut piece) {
+/// Reads and discards incoming data, at most `reads` times.
+fn drain(mut stream: &TcpStream, reads: usize) -> std::io::Result<()> {
+    let mut buffer = [0; 4096];
+    for _ in 0..reads {
+        match stream.read(&mut buffer) {
             Ok(0) => break,
             Ok(_) => {}
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionReset) => break,
@@ -167,17 +168,17 @@ fn drain(mut stream: &TcpStream, pieces: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns a request of GIOP 1.0, big-endian, with a body that is aligned to 8 bytes.
-pub(crate) fn request(key: &str, operation: &str, body: &[u8]) -> Vec<u8> {
+/// Returns a big-endian request of GIOP 1.0 with a body that is aligned to 8 bytes.
+fn request(key: &str, operation: &str, body: &[u8]) -> Vec<u8> {
     let mut message = b"GIOP\x01\x00\x00\x00".to_vec();
-    // The message length is filled in here later; then no service context, request id 1, and
-    // `response_expected`.
+    // Four bytes of the message size, which are set below, and the number of service contexts.
     message.extend([0; 8]);
+    // Request id, and `response_expected`.
     message.extend([0, 0, 0, 1, 1, 0, 0, 0]);
-    let mut put = |octets: &[u8], end: &[u8]| {
+    let mut put = |bytes: &[u8], end: &[u8]| {
         message.resize(message.len().next_multiple_of(4), 0);
-        message.extend(((octets.len() + end.len()) as u32).to_be_bytes());
-        message.extend(octets);
+        message.extend(((bytes.len() + end.len()) as u32).to_be_bytes());
+        message.extend(bytes);
         message.extend(end);
     };
     put(key.as_bytes(), b"");
@@ -188,9 +189,9 @@ pub(crate) fn request(key: &str, operation: &str, body: &[u8]) -> Vec<u8> {
     let padded = message.len().next_multiple_of(8);
     message.resize(padded, 0);
     message.extend(body);
-    let len = (message.len() - 12) as u32;
-    if let Some(place) = message.get_mut(8..12) {
-        place.copy_from_slice(&len.to_be_bytes());
+    let size = (message.len() - 12) as u32;
+    if let Some(field) = message.get_mut(8..12) {
+        field.copy_from_slice(&size.to_be_bytes());
     }
     message
 }

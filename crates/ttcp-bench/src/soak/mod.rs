@@ -1,20 +1,22 @@
-//! `ttcp soak`: traffic of every kind between processes that are killed, suspended and restarted, and the
-//! proof that nothing was lost, hung or leaked.
+//! `ttcp soak`: a long test with calls of all kinds between processes that are killed, suspended and
+//! restarted. It checks that nothing is lost, hung or leaked.
 //!
 //! | module | contents |
 //! |---|---|
-//! | `rounds` | the rounds of a soak: traffic, faults, quiet, checks |
+//! | `rounds` | the rounds of a soak: traffic, faults, checks |
 //! | `faults` | misbehaving peers |
 //! | `check` | the consistency check of calls and executions |
-//! | `records` | the ids of calls, and the files in which both sides record them |
+//! | `record_file` | the ids of calls, and the files in which both sides record them |
 //! | `report` | the results |
 //! | `state` | the resources of a process |
-//! | `server`, `servant` | the process that is called |
-//! | `client`, `calls` | the process that calls |
+//! | `contract` | the interfaces, and the contents of calls |
+//! | `server`, `servant` | the server process |
+//! | `client`, `calls` | the client processes |
 //!
-//! Each call has an id. The server records it before it does anything else for the call. The client records
-//! it before sending, and records the outcome. After a round both records are compared: an answered call was
-//! executed exactly once, a call with COMPLETED_NO was not executed, and any other call at most once.
+//! Each call has an id. The server records the id before it does anything else for the call. The client
+//! records the id before sending, and then the outcome. After a round, the records are compared: an answered
+//! call must have been executed exactly once, a call with COMPLETED_NO must not have been executed, and any
+//! other call must have been executed at most once.
 
 mod calls;
 mod check;
@@ -37,18 +39,18 @@ pub use server::{SoakServerArgs, soak_server};
 use crate::cli::Transport;
 use crate::harness::child::{self, send_report};
 
-/// An order to a child, one word per line.
+/// An order to a child: a line with one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
-    /// Make calls.
+    /// The client makes calls.
     Go,
-    /// End all calls and connections, and print QUIET.
+    /// The client ends all calls and connections, and reports QUIET.
     Quiet,
-    /// Discard what killed clients left.
+    /// The server discards what killed clients left.
     Sweep,
-    /// Print STATE.
+    /// The child reports STATE.
     State,
-    /// Shut down.
+    /// The child shuts down.
     End,
 }
 
@@ -72,10 +74,10 @@ fn receive_orders() -> std::io::Result<mpsc::UnboundedReceiver<Order>> {
     })
 }
 
-/// Returns a runtime in which the requested transport is used without falling back.
+/// Returns a tokio runtime that supports the transport without a fallback.
 ///
 /// # Errors
-/// Its threads cannot be started.
+/// The threads of the runtime cannot be started.
 pub(crate) fn runtime(transport: Transport) -> std::io::Result<tokio::runtime::Runtime> {
     match transport {
         Transport::Uring => tokio::runtime::Builder::new_current_thread().enable_all().build(),

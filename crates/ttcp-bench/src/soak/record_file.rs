@@ -1,28 +1,27 @@
-//! The records of both sides, in files that outlive a killed process.
+//! The files in which both sides record calls, and which still exist when a child is killed.
 //!
-//! The files have no names: `ttcp soak` opens them, and its children reach them as descriptors of that
-//! process. Therefore nothing remains, in whatever way the processes end.
+//! The files have no names: `ttcp soak` opens them, and its children open the descriptors of `ttcp soak` in
+//! `/proc`. Therefore no files remain when all processes have ended.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-/// Size of a client's record, bytes.
-const RECORD: usize = 16;
+/// Size of a client's record in a file, bytes.
+const RECORD_SIZE: usize = 16;
 
-/// The client number of raw sockets, which do not await the outcome of their calls.
-pub(super) const RAW: u16 = u16::MAX;
+/// The client number in the calls of [`RawPeers`](super::faults::RawPeers), which do not record outcomes.
+pub(super) const RAW_CLIENT: u16 = u16::MAX;
 
-/// The id of a call: its client, its index among the client's calls, and a check value, because garbage is
-/// sent too.
+/// The id of a call: the client's number, the index among the client's calls, and a check value. The server
+/// uses the check value to detect requests that were corrupted on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Id(pub(super) u64);
 
 impl Id {
-    /// Returns the id of the call with index `place` of that client.
-    pub(super) fn new(client: u16, place: u32) -> Id {
-        let high = u64::from(client) << 48 | u64::from(place) << 16;
-        Id(high | check(high))
+    pub(super) fn new(client: u16, index: u32) -> Id {
+        let high = u64::from(client) << 48 | u64::from(index) << 16;
+        Id(high | check_value(high))
     }
 
     /// Returns the client that made the call.
@@ -30,33 +29,33 @@ impl Id {
         (self.0 >> 48) as u16
     }
 
-    /// Returns whether the check value is correct, which means that a client created the id.
-    pub(super) fn is_sound(self) -> bool {
-        self.0 & 0xffff == check(self.0 & !0xffff)
+    /// Returns whether the check value is correct.
+    pub(super) fn is_valid(self) -> bool {
+        self.0 & 0xffff == check_value(self.0 & !0xffff)
     }
 }
 
-fn check(high: u64) -> u64 {
+fn check_value(high: u64) -> u64 {
     high.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48
 }
 
-/// The outcome of a call as its caller knows it.
+/// The outcome of a call at its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(super) enum Outcome {
-    /// The call was begun. Without another record, the outcome was not reported.
+    /// The call was started. A later record has the outcome.
     Begun = 1,
-    /// A reply, or an exception of the operation: it was executed.
+    /// A reply or a user exception: the call was executed.
     Answered = 2,
-    /// COMPLETED_YES: it was executed.
+    /// COMPLETED_YES: the call was executed.
     Yes = 3,
-    /// COMPLETED_NO: it was not executed.
+    /// COMPLETED_NO: the call was not executed.
     No = 4,
-    /// COMPLETED_MAYBE.
+    /// COMPLETED_MAYBE: the call may have been executed.
     Maybe = 5,
-    /// The caller dropped it, or it is a oneway with an unknown outcome.
+    /// The caller dropped the call, or it is a oneway with an unknown outcome.
     Unknown = 6,
-    /// It did not end by itself, long after its deadline.
+    /// The call had not ended long after its deadline.
     Hung = 7,
 }
 
@@ -71,7 +70,7 @@ impl Outcome {
         Outcome::Hung,
     ];
 
-    /// Returns how often the call may have been executed.
+    /// Returns how often a call with this outcome may have been executed.
     pub(super) fn executions(self) -> std::ops::RangeInclusive<u32> {
         match self {
             Outcome::Answered | Outcome::Yes => 1..=1,
@@ -81,22 +80,21 @@ impl Outcome {
     }
 }
 
-/// A record of a client's file.
+/// A record in a client's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Record {
-    /// The call.
     pub(super) id: Id,
-    /// Its outcome.
     pub(super) outcome: Outcome,
-    /// The kind of call: its index in the list of kinds.
+    /// The index of the call's kind in [`KINDS`](super::calls::KINDS).
     pub(super) kind: u8,
-    /// Whether only the server may prevent an answer: no short deadline, no connection given up.
-    pub(super) owed: bool,
-    /// The system exception: its position in the OMG's list, from 1; 0 for none.
+    /// Whether the client awaits the answer: it sets no short deadline, and does not give the connection up.
+    pub(super) must_be_answered: bool,
+    /// The system exception: its index in [`SystemExceptionKind::ALL`](zorb::SystemExceptionKind::ALL) plus
+    /// 1; 0 if there is none.
     pub(super) exception: u8,
 }
 
-/// A record file that one process writes and another reads.
+/// A file that a child writes, and `ttcp soak` reads.
 #[derive(Debug)]
 pub(super) struct RecordFile(File);
 
@@ -109,79 +107,75 @@ impl RecordFile {
         tempfile::tempfile().map(RecordFile)
     }
 
-    /// Returns the path by which a child opens it.
+    /// Returns the path at which a child can open the file.
     pub(super) fn path(&self) -> PathBuf {
         use std::os::fd::AsRawFd;
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()))
     }
 
-    /// Opens the file of that path for appending.
+    /// Opens the file at that path for appending.
     ///
     /// # Errors
-    /// It does not exist.
+    /// The file does not exist.
     pub(super) fn open(path: &std::path::Path) -> io::Result<RecordFile> {
         File::options().append(true).open(path).map(RecordFile)
     }
 
-    /// Appends that a call is executed.
+    /// Appends the id of a call that is executed.
     ///
     /// # Errors
-    /// Errors of the file, for example a full disk.
-    pub(super) fn executed(&self, id: Id) -> io::Result<()> {
+    /// The file cannot be written, for example because the disk is full.
+    pub(super) fn append_execution(&self, id: Id) -> io::Result<()> {
         // A single write, so that a killed process has written all of it or nothing.
         (&self.0).write_all(&id.0.to_le_bytes())
     }
 
-    /// Appends the outcome of a call.
+    /// Appends a client's record.
     ///
     /// # Errors
-    /// Errors of the file.
-    pub(super) fn note(&self, record: Record) -> io::Result<()> {
-        let mut octets = [0; RECORD];
-        let Record { id, outcome, kind, owed, exception } = record;
-        let flags = [outcome as u8, kind, u8::from(owed), exception];
-        for (to, from) in octets.iter_mut().zip(id.0.to_le_bytes().into_iter().chain(flags)) {
-            *to = from;
+    /// The file cannot be written.
+    pub(super) fn append_record(&self, record: Record) -> io::Result<()> {
+        let mut bytes = [0; RECORD_SIZE];
+        let Record { id, outcome, kind, must_be_answered, exception } = record;
+        let flags = [outcome as u8, kind, u8::from(must_be_answered), exception];
+        for (target, byte) in bytes.iter_mut().zip(id.0.to_le_bytes().into_iter().chain(flags)) {
+            *target = byte;
         }
-        (&self.0).write_all(&octets)
+        (&self.0).write_all(&bytes)
     }
 
-    /// Returns all executions so far, and removes them.
+    /// Returns all ids of executed calls so far, and removes them from the file.
     ///
     /// # Errors
-    /// Errors of the file.
+    /// The file cannot be read.
     pub(super) fn take_executions(&mut self) -> io::Result<Vec<Id>> {
-        let octets = self.take()?;
-        Ok(octets.chunks_exact(8).filter_map(number).collect())
+        let bytes = self.take()?;
+        Ok(bytes.as_chunks().0.iter().map(|id| Id(u64::from_le_bytes(*id))).collect())
     }
 
-    /// Returns all records so far, and removes them.
+    /// Returns all clients' records so far, and removes them from the file.
     ///
     /// # Errors
-    /// Errors of the file.
+    /// The file cannot be read.
     pub(super) fn take_records(&mut self) -> io::Result<Vec<Record>> {
-        let octets = self.take()?;
-        let record = |octets: &[u8]| {
-            let (id, rest) = octets.split_first_chunk::<8>()?;
-            let [outcome, kind, owed, exception, ..] = rest else { return None };
-            let outcome = Outcome::ALL.into_iter().find(|known| *known as u8 == *outcome)?;
+        let bytes = self.take()?;
+        let record = |bytes: &[u8]| {
+            let (id, rest) = bytes.split_first_chunk::<8>()?;
+            let [outcome, kind, flag, exception, ..] = *rest else { return None };
+            let outcome = Outcome::ALL.into_iter().find(|known| *known as u8 == outcome)?;
             let id = Id(u64::from_le_bytes(*id));
-            Some(Record { id, outcome, kind: *kind, owed: *owed == 1, exception: *exception })
+            Some(Record { id, outcome, kind, must_be_answered: flag == 1, exception })
         };
-        Ok(octets.chunks_exact(RECORD).filter_map(record).collect())
+        Ok(bytes.chunks_exact(RECORD_SIZE).filter_map(record).collect())
     }
 
     fn take(&mut self) -> io::Result<Vec<u8>> {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         self.0.seek(SeekFrom::Start(0))?;
-        self.0.read_to_end(&mut octets)?;
+        self.0.read_to_end(&mut bytes)?;
         self.0.set_len(0)?;
-        Ok(octets)
+        Ok(bytes)
     }
-}
-
-fn number(octets: &[u8]) -> Option<Id> {
-    octets.first_chunk().map(|octets| Id(u64::from_le_bytes(*octets)))
 }
 
 #[cfg(test)]
@@ -191,22 +185,28 @@ mod tests {
     #[test]
     fn ids_contain_their_client_and_corrupt_ids_are_detected() {
         let id = Id::new(7, 12_345);
-        assert!(id.is_sound() && id.client() == 7);
+        assert!(id.is_valid() && id.client() == 7);
         for bit in 0..64 {
-            assert!(!Id(id.0 ^ 1 << bit).is_sound(), "bit {bit}");
+            assert!(!Id(id.0 ^ 1 << bit).is_valid(), "bit {bit}");
         }
     }
 
     #[test]
-    fn what_is_noted_through_the_path_is_read_once() {
-        let mut notes = RecordFile::new().unwrap();
-        let writer = RecordFile::open(&notes.path()).unwrap();
-        let record = Record { id: Id::new(1, 2), outcome: Outcome::Maybe, kind: 3, owed: true, exception: 4 };
-        writer.note(record).unwrap();
-        assert_eq!(notes.take_records().unwrap(), [record]);
-        assert!(notes.take_records().unwrap().is_empty());
-        writer.executed(record.id).unwrap();
-        writer.executed(Id(9)).unwrap();
-        assert_eq!(notes.take_executions().unwrap(), [record.id, Id(9)]);
+    fn records_written_through_the_path_are_read_once() {
+        let mut file = RecordFile::new().unwrap();
+        let writer = RecordFile::open(&file.path()).unwrap();
+        let record = Record {
+            id: Id::new(1, 2),
+            outcome: Outcome::Maybe,
+            kind: 3,
+            must_be_answered: true,
+            exception: 4,
+        };
+        writer.append_record(record).unwrap();
+        assert_eq!(file.take_records().unwrap(), [record]);
+        assert!(file.take_records().unwrap().is_empty());
+        writer.append_execution(record.id).unwrap();
+        writer.append_execution(Id(9)).unwrap();
+        assert_eq!(file.take_executions().unwrap(), [record.id, Id(9)]);
     }
 }

@@ -1,4 +1,4 @@
-//! The rounds of a soak: traffic with faults, quiet, checks.
+//! The rounds of a soak: traffic with faults, and then checks without traffic.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use fastrand::Rng;
 
 use super::calls;
 use super::check::{self, Round};
-use super::client::{ClientReport, is_wanted};
+use super::client::{ClientReport, is_selected};
 use super::faults::RawPeers;
 use super::record_file::{Record, RecordFile};
 use super::report::Report;
@@ -25,51 +25,51 @@ use crate::cli::Transport;
 use crate::harness::child::Child;
 
 /// Maximum duration of a round.
-const ROUND: Duration = Duration::from_secs(10);
-/// Maximum number of repetitions of all rounds after the requested time, until each call and fault has
-/// happened once.
-const REPEATS: usize = 5;
-/// Duration of the traffic after which a process counts as warm.
-const WARM: Duration = Duration::from_millis(700);
-/// Timeout for a process to start, to print something, or to release its resources.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// How much longer than the timeout of a call a client may take to end its calls.
-const LAST_CALLS: Duration = Duration::from_secs(40);
-/// Memory that a process may have in addition to its warm, quiet state and its pool: memory kept by the
-/// allocator.
-const SLACK: u64 = 128 << 20;
+const MAX_ROUND_TIME: Duration = Duration::from_secs(10);
+/// Maximum number of repetitions of all rounds after the requested time. They are repeated until each kind of
+/// call and fault has happened at least once.
+const MAX_EXTRA_CYCLES: usize = 5;
+/// Duration of the first round, after which the resources of the processes are the baseline for later rounds.
+const WARM_UP_TIME: Duration = Duration::from_millis(700);
+/// Timeout of a process for its start, for a report, and for its end.
+const PROCESS_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time that a client may take to end its calls, in addition to the timeout of a call.
+const LAST_CALLS_TIMEOUT: Duration = Duration::from_secs(40);
+/// Memory that a process may use in addition to the baseline and the pool, because allocators do not return
+/// all memory to the system, bytes.
+const MEMORY_ALLOWANCE: u64 = 128 << 20;
 
 /// Options of `ttcp soak`.
 #[derive(Debug, Clone, Args)]
 pub struct SoakArgs {
-    /// Minutes of it
+    /// Duration in minutes
     #[arg(long, value_name = "N", conflicts_with = "seconds", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub minutes: u64,
-    /// Seconds of it, instead
+    /// Duration in seconds, instead of minutes
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: Option<u64>,
     /// How both sides read and write connections
     #[arg(long, value_enum, default_value_t = Transport::Epoll)]
     pub transport: Transport,
-    /// Client processes at a time
+    /// Number of simultaneous client processes
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub clients: u16,
-    /// What draws calls and faults (default: another one each time)
+    /// Seed of the random calls and faults (default: random)
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Seconds that a call may take, and a process to let go of what it had
+    /// Timeout of calls, and for the release of resources by a process, seconds
     #[arg(long, value_name = "N", default_value_t = 20, hide = true, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub patience: u64,
-    /// Only calls of these kinds (names of the result's table, with commas)
+    /// Only calls of these kinds (as named in the result's table, separated by commas)
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(calls::KINDS.map(|(kind, _)| kind)))]
     pub only: Vec<String>,
     /// Only rounds of these kinds
     #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(RoundKind::ALL.map(RoundKind::name)))]
     pub rounds: Vec<String>,
-    /// End with the first round in which something is wrong
+    /// End after the first round with a violation
     #[arg(long)]
     pub first: bool,
-    /// Make the server err, to see that it is found
+    /// Make the server misbehave, to test that the soak detects it
     #[arg(long, value_enum, hide = true)]
     pub sabotage: Option<Sabotage>,
     /// Write the result to FILE
@@ -78,8 +78,8 @@ pub struct SoakArgs {
 }
 
 impl SoakArgs {
-    /// Returns whether there are rounds of that kind.
-    fn has(&self, kind: RoundKind) -> bool {
+    /// Returns whether rounds of that kind are selected.
+    fn has_rounds(&self, kind: RoundKind) -> bool {
         self.rounds.is_empty() || self.rounds.iter().any(|name| name == kind.name())
     }
 }
@@ -87,41 +87,38 @@ impl SoakArgs {
 /// Runs a soak, prints the results, and returns a failure code if there are violations.
 ///
 /// # Errors
-/// It cannot begin, or the result cannot be written.
+/// The soak cannot start, or the result cannot be written.
 pub fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
     }
-    let begun = Instant::now();
+    let start = Instant::now();
     let time = Duration::from_secs(args.seconds.unwrap_or(args.minutes * 60));
-    let kinds: Vec<RoundKind> = RoundKind::ALL.into_iter().filter(|kind| args.has(*kind)).collect();
-    let length = (time / kinds.len() as u32).min(ROUND);
+    let kinds: Vec<RoundKind> = RoundKind::ALL.into_iter().filter(|kind| args.has_rounds(*kind)).collect();
+    let length = (time / kinds.len() as u32).min(MAX_ROUND_TIME);
     let mut soak = Soak::begin(args, interrupted)?;
-    soak.round(RoundKind::Warm, WARM)?;
+    soak.round(RoundKind::WarmUp, WARM_UP_TIME)?;
     let end = Instant::now() + time;
     for kind in kinds.iter().copied().cycle() {
         let left = end.saturating_duration_since(Instant::now());
-        // Each kind runs at least once, however long the first ones took. Each call and fault happens,
-        // however slow the machine is.
-        let all = soak.report.rounds > kinds.len() as u64;
-        let enough = soak.has_seen_all() || soak.report.rounds > (REPEATS * kinds.len()) as u64;
-        let found = args.first && !soak.report.violations.is_empty();
-        if soak.is_over() || found || all && enough && left < length / 4 {
+        // Each kind of round runs at least once, and each kind of call and fault happens at least once, also
+        // on a slow machine.
+        let had_all_kinds = soak.report.rounds > kinds.len() as u64;
+        let is_complete = soak.has_seen_all() || soak.report.rounds > (MAX_EXTRA_CYCLES * kinds.len()) as u64;
+        let is_time_over = left < length / 4;
+        let has_first_violation = args.first && !soak.report.violations.is_empty();
+        if soak.is_interrupted() || has_first_violation || had_all_kinds && is_complete && is_time_over {
             break;
         }
-        soak.round(kind, if all && left >= length / 4 { length.min(left) } else { length })?;
-        eprintln!(
-            "ttcp: {:>5.0} s, round {}, {}: {} calls, {} violations",
-            begun.elapsed().as_secs_f64(),
-            soak.report.rounds,
-            kind.name(),
-            soak.report.total.calls,
-            soak.report.violations.len()
-        );
+        soak.round(kind, if had_all_kinds && !is_time_over { length.min(left) } else { length })?;
+        let (secs, report) = (start.elapsed().as_secs_f64(), &soak.report);
+        let (rounds, calls, violations) = (report.rounds, report.total.calls, report.violations.len());
+        let kind = kind.name();
+        eprintln!("ttcp: {secs:>5.0} s, round {rounds}, {kind}: {calls} calls, {violations} violations");
     }
     let mut report = soak.end();
-    report.seconds = begun.elapsed().as_secs_f64();
+    report.seconds = start.elapsed().as_secs_f64();
     print!("{}", report.text());
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&report)?;
@@ -130,18 +127,18 @@ pub fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
     Ok(if report.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The faults of a round, in addition to the calls and the misbehaving peers.
+/// The faults of a round, in addition to misbehaving peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RoundKind {
-    /// None. The resources at its end are the reference.
-    Warm,
-    /// None.
+    /// No faults. The resources at the end are the baseline.
+    WarmUp,
+    /// No faults.
     Calm,
     /// The server and clients are suspended for a while.
     Stops,
-    /// The server shuts down orderly, and is started again.
+    /// The server shuts down in an orderly way, and is restarted.
     Restarts,
-    /// The server and clients are killed, and started again.
+    /// The server and clients are killed and restarted.
     Kills,
 }
 
@@ -150,7 +147,7 @@ impl RoundKind {
 
     fn name(self) -> &'static str {
         match self {
-            RoundKind::Warm => "warming up",
+            RoundKind::WarmUp => "warming up",
             RoundKind::Calm => "calm",
             RoundKind::Stops => "stops",
             RoundKind::Restarts => "restarts",
@@ -160,7 +157,7 @@ impl RoundKind {
 
     /// Returns whether the server must answer each call that its caller awaits.
     fn is_calm(self) -> bool {
-        matches!(self, RoundKind::Warm | RoundKind::Calm | RoundKind::Restarts)
+        matches!(self, RoundKind::WarmUp | RoundKind::Calm | RoundKind::Restarts)
     }
 }
 
@@ -168,7 +165,7 @@ impl RoundKind {
 struct Client {
     number: u16,
     child: Child,
-    notes: RecordFile,
+    records: RecordFile,
 }
 
 /// A running soak.
@@ -177,17 +174,23 @@ struct Soak {
     rng: Rng,
     interrupted: Arc<AtomicBool>,
     address: SocketAddr,
-    server_notes: RecordFile,
+    /// The file in which servers record executions.
+    executions: RecordFile,
     server: Child,
+    /// The server's report READY.
     references: String,
     clients: Vec<Client>,
-    started: u16,
-    strikes: u64,
+    /// Number of clients that were started so far.
+    client_count: u16,
+    /// Number of faults that were injected in this round.
+    fault_count: u64,
+    /// Numbers of the clients that were killed in this round.
     killed: BTreeSet<u16>,
-    /// Records of the clients that were killed in this round.
-    left: Vec<Record>,
-    raw: RawPeers,
-    start: Option<(State, State)>,
+    /// Records of these clients.
+    killed_records: Vec<Record>,
+    raw_peers: RawPeers,
+    /// The resources of the server and of a client after the first round.
+    baseline: Option<(State, State)>,
     report: Report,
 }
 
@@ -195,31 +198,27 @@ impl Soak {
     fn begin(args: &SoakArgs, interrupted: Arc<AtomicBool>) -> anyhow::Result<Soak> {
         let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1 << 32));
         let mut rng = Rng::with_seed(seed);
-        let port = port(&mut rng)?;
+        let port = unassigned_port(&mut rng)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let server_notes = RecordFile::new()?;
-        let (server, references) = start_server(args, port, &server_notes)?;
-        let report = Report {
-            transport: args.transport.to_string(),
-            seed,
-            clients: args.clients,
-            ..Report::default()
-        };
+        let executions = RecordFile::new()?;
+        let (server, references) = start_server(args, port, &executions)?;
+        let (transport, clients) = (args.transport.to_string(), args.clients);
+        let report = Report { transport, seed, clients, ..Report::default() };
         let mut soak = Soak {
             args: args.clone(),
-            raw: RawPeers::start(address, rng.u64(..))?,
+            raw_peers: RawPeers::start(address, rng.u64(..))?,
             rng,
             interrupted,
             address,
-            server_notes,
+            executions,
             server,
             references,
             clients: Vec::new(),
-            started: 0,
-            strikes: 0,
+            client_count: 0,
+            fault_count: 0,
             killed: BTreeSet::new(),
-            left: Vec::new(),
-            start: None,
+            killed_records: Vec::new(),
+            baseline: None,
             report,
         };
         for _ in 0..args.clients {
@@ -230,250 +229,245 @@ impl Soak {
     }
 
     fn start_client(&mut self) -> anyhow::Result<Client> {
-        let notes = RecordFile::new()?;
-        let number = self.started;
-        self.started += 1;
+        let records = RecordFile::new()?;
+        let number = self.client_count;
+        self.client_count += 1;
         let arguments = [
             ("--number", number.to_string()),
             ("--transport", self.args.transport.to_string()),
             ("--seed", self.rng.u64(..).to_string()),
             ("--patience", self.args.patience.to_string()),
-            ("--notes", notes.path().display().to_string()),
+            ("--notes", records.path().display().to_string()),
             ("--references", self.references.clone()),
         ];
         let only = self.args.only.iter().map(|kind| ("--only", kind.clone()));
         let arguments = arguments.into_iter().chain(only).flat_map(|(name, value)| [name.to_owned(), value]);
         let arguments: Vec<String> = std::iter::once("soak-client".to_owned()).chain(arguments).collect();
-        Ok(Client { number, child: Child::start(&arguments)?, notes })
+        Ok(Client { number, child: Child::start(&arguments)?, records })
     }
 
-    fn is_over(&self) -> bool {
+    fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    fn wrong(&mut self, text: String) {
+    fn report_violation(&mut self, text: String) {
         eprintln!("ttcp: VIOLATION: {text}");
         self.report.violations.push(text);
     }
 
-    fn fault(&mut self, what: &str) {
+    fn count_fault(&mut self, what: &str) {
         *self.report.faults.entry(what.to_owned()).or_default() += 1;
     }
 
     /// Returns whether each kind of call was answered, and each misbehaviour was performed.
     fn has_seen_all(&self) -> bool {
-        let mut kinds = calls::KINDS.iter().map(|(kind, _)| *kind).filter(|kind| calls::is_noted(kind));
+        let mut kinds = calls::KINDS.iter().map(|(kind, _)| *kind).filter(|kind| calls::is_recorded(kind));
         let is_answered = |kind| self.report.kinds.get(kind).is_some_and(|counts| counts.answered > 0);
-        kinds.all(|kind| !is_wanted(&self.args.only, kind) || is_answered(kind))
-            && self.raw.counts().all(|(_, times)| times > 0)
+        kinds.all(|kind| !is_selected(&self.args.only, kind) || is_answered(kind))
+            && self.raw_peers.counts().all(|(_, times)| times > 0)
     }
 
-    /// Runs a round: traffic for `length`, and until at least one fault of its kind has been injected; then
-    /// quiet, then the checks.
+    /// Runs a round: traffic for `length`, and until at least one fault has been injected, and then the
+    /// checks.
     fn round(&mut self, kind: RoundKind, length: Duration) -> anyhow::Result<()> {
-        self.strikes = 0;
+        self.fault_count = 0;
         for client in &mut self.clients {
             client.child.send_order("go");
         }
         let end = Instant::now() + length;
-        while !self.is_over() && (Instant::now() < end || self.strikes == 0) {
+        while !self.is_interrupted() && (Instant::now() < end || self.fault_count == 0) {
             let pause = (length / 6).min(Duration::from_millis(self.rng.u64(150..2_500)));
             self.sleep(Instant::now() + pause)?;
-            if !self.is_over() {
-                self.strike(kind)?;
+            if !self.is_interrupted() {
+                self.inject_fault(kind)?;
             }
         }
-        self.quiet(kind)
+        self.check_quiet(kind)
     }
 
-    /// Sleeps, and checks that all processes run.
+    /// Sleeps, and restarts the server if it ends by itself.
     fn sleep(&mut self, until: Instant) -> anyhow::Result<()> {
-        while !self.is_over() && Instant::now() < until {
+        while !self.is_interrupted() && Instant::now() < until {
             let left = until.saturating_duration_since(Instant::now());
             std::thread::sleep(left.min(Duration::from_millis(50)));
-            if let Some(status) = self.server.ended() {
-                self.wrong(format!("the server ended by itself: {status}"));
-                self.restart()?;
+            if let Some(status) = self.server.exit_status() {
+                self.report_violation(format!("the server ended by itself: {status}"));
+                self.restart_server()?;
             }
         }
         Ok(())
     }
 
-    /// Injects one fault of the round: in the server and in a client in turn.
-    fn strike(&mut self, kind: RoundKind) -> anyhow::Result<()> {
-        self.strikes += 1;
-        let client = self.strikes.is_multiple_of(2).then(|| self.rng.usize(..self.clients.len()));
+    /// Injects a fault of the round, alternately into the server and into a client.
+    fn inject_fault(&mut self, kind: RoundKind) -> anyhow::Result<()> {
+        self.fault_count += 1;
+        let client = self.fault_count.is_multiple_of(2).then(|| self.rng.usize(..self.clients.len()));
         match kind {
-            RoundKind::Warm | RoundKind::Calm => {}
+            RoundKind::WarmUp | RoundKind::Calm => {}
             RoundKind::Stops => {
-                let stopped = Duration::from_millis(self.rng.u64(20..1_000));
-                let whom = client.and_then(|place| self.clients.get(place));
-                let child = whom.map_or(&self.server, |client| &client.child);
+                let pause = Duration::from_millis(self.rng.u64(20..1_000));
+                let target = client.and_then(|index| self.clients.get(index));
+                let child = target.map_or(&self.server, |client| &client.child);
                 child.suspend();
-                std::thread::sleep(stopped);
+                std::thread::sleep(pause);
                 child.resume();
-                self.fault(if client.is_some() { "client stopped" } else { "server stopped" });
+                self.count_fault(if client.is_some() { "client stopped" } else { "server stopped" });
             }
-            RoundKind::Restarts => self.end_in_order()?,
+            RoundKind::Restarts => self.shut_down_server()?,
             RoundKind::Kills => {
-                if let Some(whom) = client
-                    && let Some(client) = self.clients.get_mut(whom)
+                if let Some(index) = client
+                    && let Some(client) = self.clients.get_mut(index)
                 {
                     client.child.kill();
                     self.killed.insert(client.number);
-                    self.gather(whom)?;
-                    let mut client = self.start_client()?;
-                    client.child.send_order("go");
-                    if let Some(place) = self.clients.get_mut(whom) {
-                        *place = client;
+                    self.killed_records.extend(client.records.take_records()?);
+                    let mut new = self.start_client()?;
+                    new.child.send_order("go");
+                    if let Some(client) = self.clients.get_mut(index) {
+                        *client = new;
                     }
-                    self.fault("client killed");
+                    self.count_fault("client killed");
                 } else {
                     self.server.kill();
-                    self.fault("server killed");
-                    // For a while, callers cannot reach a server.
+                    self.count_fault("server killed");
+                    // For a while, clients cannot reach a server.
                     std::thread::sleep(Duration::from_millis(self.rng.u64(..300)));
-                    self.restart()?;
+                    self.restart_server()?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Keeps the records of a killed client until the round is checked.
-    fn gather(&mut self, whom: usize) -> anyhow::Result<()> {
-        let Some(client) = self.clients.get_mut(whom) else { return Ok(()) };
-        self.left.extend(client.notes.take_records()?);
-        Ok(())
-    }
-
-    fn end_in_order(&mut self) -> anyhow::Result<()> {
-        // Unread replies keep a connection open, and therefore delay the server's end.
-        let gate = self.raw.gate();
+    /// Shuts the server down in an orderly way, and restarts it.
+    fn shut_down_server(&mut self) -> anyhow::Result<()> {
+        // Peers that do not read replies keep their connections open, which delays the server's shutdown.
+        let gate = self.raw_peers.gate();
         let paused = RawPeers::pause(&gate);
-        let begun = Instant::now();
+        let start = Instant::now();
         self.server.send_order("end");
-        let ended = self.server.receive::<(usize, usize)>("ENDED", PATIENCE * 2);
-        self.report.longest_end = self.report.longest_end.max(begun.elapsed().as_secs_f64());
-        match ended {
+        let result = self.server.receive::<(usize, usize)>("ENDED", PROCESS_TIMEOUT * 2);
+        self.report.longest_end = self.report.longest_end.max(start.elapsed().as_secs_f64());
+        match result {
             Ok((_, 0)) => {}
-            Ok((of, cut)) => self.wrong(format!("the server cut {cut} of {of} connections at its end")),
-            Err(error) => self.wrong(format!("the server did not end in order: {error:#}")),
+            Ok((all, cut)) => {
+                self.report_violation(format!("the server cut {cut} of {all} connections at its shutdown"));
+            }
+            Err(error) => self.report_violation(format!("the server's shutdown failed: {error:#}")),
         }
-        if let Err(error) = self.server.wait(PATIENCE) {
-            self.wrong(format!("the server did not end: {error:#}"));
+        if let Err(error) = self.server.wait(PROCESS_TIMEOUT) {
+            self.report_violation(format!("the server did not end: {error:#}"));
             self.server.kill();
         }
-        self.fault("server ended in order");
-        self.restart()?;
+        self.count_fault("server ended in order");
+        self.restart_server()?;
         drop(paused);
         Ok(())
     }
 
-    fn restart(&mut self) -> anyhow::Result<()> {
-        let (server, references) = start_server(&self.args, self.address.port(), &self.server_notes)?;
-        (self.server, self.references) = (server, references);
+    fn restart_server(&mut self) -> anyhow::Result<()> {
+        (self.server, self.references) = start_server(&self.args, self.address.port(), &self.executions)?;
         Ok(())
     }
 
-    /// Ends all calls and checks the remaining resources.
-    fn quiet(&mut self, kind: RoundKind) -> anyhow::Result<()> {
-        let gate = self.raw.gate();
+    /// Ends all calls, and checks the remaining resources and the records of the round.
+    fn check_quiet(&mut self, kind: RoundKind) -> anyhow::Result<()> {
+        let gate = self.raw_peers.gate();
         let paused = RawPeers::pause(&gate);
-        let patience = Duration::from_secs(self.args.patience);
-        let time = patience + LAST_CALLS;
+        let timeout = Duration::from_secs(self.args.patience);
         for client in &mut self.clients {
             client.child.send_order("quiet");
         }
         let mut hanging = Vec::new();
-        for place in 0..self.clients.len() {
-            let Some(client) = self.clients.get_mut(place) else { continue };
+        for index in 0..self.clients.len() {
+            let Some(client) = self.clients.get_mut(index) else { continue };
             let number = client.number;
-            match client.child.receive::<ClientReport>("QUIET", time) {
-                Ok(told) => {
-                    self.report.orbs += told.orbs;
-                    self.report.strays += told.strays;
-                    self.report.cancels += told.cancels;
-                    for violation in told.violations {
-                        self.wrong(violation);
+            match client.child.receive::<ClientReport>("QUIET", timeout + LAST_CALLS_TIMEOUT) {
+                Ok(report) => {
+                    self.report.orbs += report.orbs;
+                    self.report.strays += report.strays;
+                    self.report.cancels += report.cancels;
+                    for violation in report.violations {
+                        self.report_violation(violation);
                     }
                 }
                 Err(error) => {
-                    self.wrong(format!("client {number} does not end its calls: {error:#}"));
-                    hanging.push(place);
+                    self.report_violation(format!("client {number} does not end its calls: {error:#}"));
+                    hanging.push(index);
                 }
             }
         }
         self.server.send_order("sweep");
-        let server = settle(&mut self.server, self.start.map(|(server, _)| server), patience);
-        let server = self.settled("the server", server);
+        let server = settle(&mut self.server, self.baseline.map(|(server, _)| server), timeout);
+        let server = self.settled_state("the server", server);
         let mut last = None;
-        for place in 0..self.clients.len() {
-            let Some(client) = self.clients.get_mut(place) else { continue };
-            if hanging.contains(&place) {
+        for index in 0..self.clients.len() {
+            let Some(client) = self.clients.get_mut(index) else { continue };
+            if hanging.contains(&index) {
                 continue;
             }
-            let who = format!("client {}", client.number);
-            let state = settle(&mut client.child, self.start.map(|(_, client)| client), patience);
-            last = self.settled(&who, state).or(last);
+            let name = format!("client {}", client.number);
+            let state = settle(&mut client.child, self.baseline.map(|(_, client)| client), timeout);
+            last = self.settled_state(&name, state).or(last);
         }
         if let (Some(server), Some(client)) = (server, last) {
-            self.keep(server, client);
+            self.record_states(server, client);
         }
-        self.compare(kind)?;
-        for place in hanging {
-            let client = self.start_client()?;
-            if let Some(hangs) = self.clients.get_mut(place) {
-                *hangs = client;
+        self.compare_records(kind)?;
+        for index in hanging {
+            let new = self.start_client()?;
+            if let Some(client) = self.clients.get_mut(index) {
+                *client = new;
             }
         }
         drop(paused);
         Ok(())
     }
 
-    fn settled(&mut self, who: &str, state: anyhow::Result<(State, Vec<String>)>) -> Option<State> {
+    /// Reports the violations of [`settle`], and returns the state.
+    fn settled_state(&mut self, process: &str, state: anyhow::Result<(State, Vec<String>)>) -> Option<State> {
         match state {
-            Ok((state, wrong)) => {
-                for what in wrong {
-                    self.wrong(format!("{who} is quiet and {what}"));
+            Ok((state, violations)) => {
+                for violation in violations {
+                    self.report_violation(format!("without calls, {process} {violation}"));
                 }
                 Some(state)
             }
             Err(error) => {
-                self.wrong(format!("{who} does not say what it holds: {error:#}"));
+                self.report_violation(format!("{process} does not report its resources: {error:#}"));
                 None
             }
         }
     }
 
-    fn keep(&mut self, server: State, client: State) {
+    fn record_states(&mut self, server: State, client: State) {
         let report = &mut self.report;
         report.fallbacks += server.fallbacks + client.fallbacks;
         report.most_memory = report.most_memory.max(server.memory).max(client.memory);
         (report.server_end, report.client_end) = (server, client);
-        if self.start.is_none() {
-            self.start = Some((server, client));
+        if self.baseline.is_none() {
+            self.baseline = Some((server, client));
             (report.server_start, report.client_start) = (server, client);
         }
     }
 
-    /// Compares calls and executions.
-    fn compare(&mut self, kind: RoundKind) -> anyhow::Result<()> {
-        let mut records = std::mem::take(&mut self.left);
+    /// Compares the records of clients and servers.
+    fn compare_records(&mut self, kind: RoundKind) -> anyhow::Result<()> {
+        let mut records = std::mem::take(&mut self.killed_records);
         for client in &mut self.clients {
-            records.extend(client.notes.take_records()?);
+            records.extend(client.records.take_records()?);
         }
-        let executions = self.server_notes.take_executions()?;
+        let executions = self.executions.take_executions()?;
         let killed = std::mem::take(&mut self.killed);
         let round =
             Round { records: &records, executions: &executions, killed: &killed, is_calm: kind.is_calm() };
-        let (total, kinds, wrong) = check::check(&round);
+        let (total, kinds, violations) = check::check(&round);
         self.report.total.add(&total);
         for (kind, counts) in kinds {
             self.report.kinds.entry(kind).or_default().add(&counts);
         }
-        for violation in wrong {
-            self.wrong(format!("{} round: {violation}", kind.name()));
+        for violation in violations {
+            self.report_violation(format!("{} round: {violation}", kind.name()));
         }
         self.report.rounds += 1;
         Ok(())
@@ -481,86 +475,90 @@ impl Soak {
 
     /// Ends all processes.
     fn end(mut self) -> Report {
-        self.report.interrupted = self.is_over();
+        self.report.interrupted = self.is_interrupted();
         for client in &mut self.clients {
             client.child.send_order("end");
-            if let Err(error) = client.child.wait(PATIENCE) {
+            if let Err(error) = client.child.wait(PROCESS_TIMEOUT) {
                 let text = format!("client {} did not end: {error:#}", client.number);
                 self.report.violations.push(text);
             }
         }
         self.server.send_order("end");
-        if let Err(error) = self.server.wait(PATIENCE * 2) {
+        if let Err(error) = self.server.wait(PROCESS_TIMEOUT * 2) {
             self.report.violations.push(format!("the server did not end: {error:#}"));
         }
-        for (deed, times) in self.raw.counts() {
-            self.report.faults.insert(deed.to_owned(), times);
+        for (misbehaviour, times) in self.raw_peers.counts() {
+            self.report.faults.insert(misbehaviour.to_owned(), times);
         }
         self.report
     }
 }
 
-/// Waits until a child holds no more than at its start. Returns its resources, and those that exceed the
-/// limits.
+/// Waits until a child uses no more resources than `baseline`. Returns its resources, and a text for each
+/// resource that still exceeds the baseline after `timeout`.
 ///
 /// # Errors
-/// It does not report them.
-fn settle(child: &mut Child, start: Option<State>, time: Duration) -> anyhow::Result<(State, Vec<String>)> {
-    let end = Instant::now() + time;
-    let mut before = None;
+/// The child does not report its resources.
+fn settle(
+    child: &mut Child,
+    baseline: Option<State>,
+    timeout: Duration,
+) -> anyhow::Result<(State, Vec<String>)> {
+    let end = Instant::now() + timeout;
+    let mut previous = None;
     loop {
         child.send_order("state");
-        let state: State = child.receive("STATE", PATIENCE)?;
-        let wrong = surplus(&state, start.as_ref());
-        // At the start, the only reference is its previous state.
+        let state: State = child.receive("STATE", PROCESS_TIMEOUT)?;
+        let violations = excess_resources(&state, baseline.as_ref());
+        // Without a baseline, the counts must be the same twice.
         let counts = |state: &State| (state.files, state.tasks, state.connections);
-        let steady = start.is_some() || before.is_some_and(|before| counts(&before) == counts(&state));
-        if (wrong.is_empty() && steady) || Instant::now() > end {
-            return Ok((state, wrong));
+        let is_steady = baseline.is_some() || previous.as_ref().map(counts) == Some(counts(&state));
+        if (violations.is_empty() && is_steady) || Instant::now() > end {
+            return Ok((state, violations));
         }
-        before = Some(state);
+        previous = Some(state);
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// Returns the resources that exceed the initial ones, or the absolute limits.
-fn surplus(state: &State, start: Option<&State>) -> Vec<String> {
-    let mut wrong = Vec::new();
-    let mut most = |what: &str, now: u64, most: u64| {
-        if now > most {
-            wrong.push(format!("holds {now} {what}, {most} at the most are right"));
+/// Returns a text for each resource that exceeds the baseline, or an absolute limit.
+fn excess_resources(state: &State, baseline: Option<&State>) -> Vec<String> {
+    let mut violations = Vec::new();
+    let mut check = |what: &str, used: u64, max: u64| {
+        if used > max {
+            violations.push(format!("has {used} {what}, but at most {max} are allowed"));
         }
     };
-    most("connections", state.connections, 0);
-    most("calls", state.busy, 0);
-    most("bytes in its pool", state.pooled, state.max_receive_memory);
-    if let Some(start) = start {
-        most("descriptors", state.files, start.files);
-        most("tasks", state.tasks, start.tasks);
-        let other = |state: &State| state.memory.saturating_sub(state.pooled);
-        most("bytes of memory beside its pool", other(state), other(start) + SLACK);
+    check("connections", state.connections, 0);
+    check("calls", state.busy, 0);
+    check("bytes in its pool", state.pooled, state.max_receive_memory);
+    if let Some(baseline) = baseline {
+        check("descriptors", state.files, baseline.files);
+        check("tasks", state.tasks, baseline.tasks);
+        let unpooled = |state: &State| state.memory.saturating_sub(state.pooled);
+        check("bytes of memory outside its pool", unpooled(state), unpooled(baseline) + MEMORY_ALLOWANCE);
     }
-    wrong
+    violations
 }
 
-/// Starts a server at the port, and returns it with its references.
-fn start_server(args: &SoakArgs, port: u16, notes: &RecordFile) -> anyhow::Result<(Child, String)> {
+/// Starts a server at the port, and returns it with its report READY.
+fn start_server(args: &SoakArgs, port: u16, executions: &RecordFile) -> anyhow::Result<(Child, String)> {
     let mut arguments = vec!["soak-server".to_owned(), "--port".to_owned(), port.to_string()];
     arguments.extend(["--transport".to_owned(), args.transport.to_string()]);
-    arguments.extend(["--notes".to_owned(), notes.path().display().to_string()]);
+    arguments.extend(["--notes".to_owned(), executions.path().display().to_string()]);
     if let Some(sabotage) = args.sabotage {
         use clap::ValueEnum;
         let name = sabotage.to_possible_value().context("a sabotage without a name")?;
         arguments.extend(["--sabotage".to_owned(), name.get_name().to_owned()]);
     }
     let mut child = Child::start(&arguments)?;
-    let references = child.receive::<serde_json::Value>("READY", PATIENCE);
+    let references = child.receive::<serde_json::Value>("READY", PROCESS_TIMEOUT);
     Ok((child, references.context("the server does not start")?.to_string()))
 }
 
-/// Returns a port below those that the system assigns, so that no client gets it by chance while the server
+/// Returns a free port that the system does not assign to clients, so that no client gets it while the server
 /// is down.
-fn port(rng: &mut Rng) -> anyhow::Result<u16> {
+fn unassigned_port(rng: &mut Rng) -> anyhow::Result<u16> {
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let lowest = range.split_whitespace().next().and_then(|lowest| lowest.parse().ok()).unwrap_or(32_768);
     for _ in 0..100 {
@@ -578,21 +576,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_more_than_at_the_start_is_told() {
-        let start =
+    fn resources_that_exceed_the_baseline_are_violations() {
+        let baseline =
             State { memory: 50 << 20, files: 9, tasks: 3, max_receive_memory: 1 << 20, ..State::default() };
-        assert!(surplus(&start, Some(&start)).is_empty());
-        let told = |change: fn(&mut State)| {
-            let mut state = start;
+        assert!(excess_resources(&baseline, Some(&baseline)).is_empty());
+        let changes: [(fn(&mut State), usize); 7] = [
+            (|state| state.files += 1, 1),
+            (|state| state.tasks += 1, 1),
+            (|state| state.connections += 1, 1),
+            (|state| state.busy += 1, 1),
+            (|state| state.pooled = 2 << 20, 1),
+            (|state| state.memory += MEMORY_ALLOWANCE, 0),
+            (|state| state.memory += MEMORY_ALLOWANCE + 1, 1),
+        ];
+        for (change, violations) in changes {
+            let mut state = baseline;
             change(&mut state);
-            surplus(&state, Some(&start)).len()
-        };
-        assert_eq!(told(|state| state.files += 1), 1);
-        assert_eq!(told(|state| state.tasks += 1), 1);
-        assert_eq!(told(|state| state.connections += 1), 1);
-        assert_eq!(told(|state| state.busy += 1), 1);
-        assert_eq!(told(|state| state.pooled = 2 << 20), 1);
-        assert_eq!(told(|state| state.memory += SLACK), 0);
-        assert_eq!(told(|state| state.memory += SLACK + 1), 1);
+            assert_eq!(excess_resources(&state, Some(&baseline)).len(), violations, "{state:?}");
+        }
     }
 }

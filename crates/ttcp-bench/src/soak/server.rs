@@ -1,4 +1,4 @@
-//! `ttcp soak-server`: the process that is called, killed, suspended and started again.
+//! `ttcp soak-server`: the server process, which `ttcp soak` kills, suspends and restarts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,33 +11,33 @@ use zorb::dynamic::{Interface, Mode, OperationInfo, ParamInfo};
 use zorb::poa::ForwardRequest;
 use zorb::{Limits, ObjectId, Orb, Poa, Reference, Servant, TcKind, TypeCode};
 
-use super::contract::{DYNAMIC, MOVED, OBJECTS, SLIM, SlimRef, TARGET, TargetRef};
+use super::contract::{DYNAMIC, MOVED, OBJECT_COUNT, SLIM, SlimRef, TARGET, TargetRef};
 use super::record_file::RecordFile;
-use super::servant::{Activator, MADE, PANIC, Sabotage, ServerState, Slim, Target};
+use super::servant::{Activator, CREATED, PANIC, Sabotage, ServerState, Slim, Target};
 use super::state::State;
 use super::{Order, receive_orders, send_report};
 use crate::cli::Transport;
 
-/// Maximum number of connections, which may all come from one address.
-const CONNECTIONS: usize = 4096;
+/// Maximum number of connections, in total and from one address.
+const MAX_CONNECTIONS: usize = 4096;
 /// Timeout of idle connections.
-const IDLE: Duration = Duration::from_secs(2);
-/// Lifetime of each of the objects that are activated and deactivated.
-const CHANGE: Duration = Duration::from_millis(20);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Lifetime of objects that are repeatedly activated and deactivated.
+const OBJECT_LIFETIME: Duration = Duration::from_millis(20);
 
 /// Options of `ttcp soak-server`.
 #[derive(Debug, Clone, Args)]
 pub struct SoakServerArgs {
-    /// Where it listens
+    /// Port to listen on
     #[arg(long)]
     pub port: u16,
     /// How connections are read and written
     #[arg(long, value_enum)]
     pub transport: Transport,
-    /// Where executions are noted
-    #[arg(long)]
-    pub notes: PathBuf,
-    /// How it errs
+    /// File in which executions are recorded
+    #[arg(long = "notes")]
+    pub record_file: PathBuf,
+    /// Intended misbehaviour
     #[arg(long, value_enum)]
     pub sabotage: Option<Sabotage>,
 }
@@ -47,22 +47,22 @@ pub struct SoakServerArgs {
 /// # Errors
 /// The port is in use, or the record file does not exist.
 pub fn soak_server(args: &SoakServerArgs) -> anyhow::Result<()> {
-    quiet_panics();
+    suppress_panic_messages();
     let orders = receive_orders()?;
     super::runtime(args.transport)?.block_on(async {
-        // Runs as a task of the runtime rather than as its root future, as servers usually do.
+        // Spawned as a task, because servers usually run in tasks.
         tokio::spawn(serve(args.clone(), orders)).await?
     })
 }
 
 /// Suppresses the messages of intended panics.
-fn quiet_panics() {
-    let others = std::panic::take_hook();
+fn suppress_panic_messages() {
+    let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         if info.payload().downcast_ref::<&str>() != Some(&PANIC)
-            && info.payload().downcast_ref::<String>().is_none_or(|said| said != PANIC)
+            && info.payload().downcast_ref::<String>().is_none_or(|message| message != PANIC)
         {
-            others(info);
+            default_hook(info);
         }
     }));
 }
@@ -70,56 +70,56 @@ fn quiet_panics() {
 async fn serve(args: SoakServerArgs, mut orders: mpsc::UnboundedReceiver<Order>) -> anyhow::Result<()> {
     let mut limits = Limits::default();
     limits.linger_timeout = Duration::from_secs(10);
-    // A servant whose object has been deactivated calls it by messages to its own ORB. A quiet server would
-    // keep that connection for minutes.
-    limits.idle_timeout = Some(IDLE);
+    // `inward` calls the object of its own request. If this object was deactivated meanwhile, the ORB sends
+    // the call to its own endpoint. By default, this connection would stay open for minutes.
+    limits.idle_timeout = Some(IDLE_TIMEOUT);
     let orb = Orb::builder()
         .transport(args.transport.into())
         .listen(format!("iiop://127.0.0.1:{}", args.port))
         .limits(limits)
-        .max_connections(CONNECTIONS, CONNECTIONS)
+        .max_connections(MAX_CONNECTIONS, MAX_CONNECTIONS)
         .start_paused()
         .build()
         .await?;
-    let shared = Arc::new(ServerState::new(RecordFile::open(&args.notes)?, args.sabotage));
+    let shared = Arc::new(ServerState::new(RecordFile::open(&args.record_file)?, args.sabotage));
     let target = Target(Arc::clone(&shared));
     let root = orb.root_poa();
-    let there: TargetRef = orb.activate_named(TARGET, target.clone())?;
-    orb.forward_named(MOVED, ForwardRequest::to(&there))?;
+    let target_ref: TargetRef = orb.activate_named(TARGET, target.clone())?;
+    orb.forward_named(MOVED, ForwardRequest::to(&target_ref))?;
     let slim: SlimRef = orb.activate_named(SLIM, Slim(Arc::clone(&shared)))?;
     let dynamic = Servant::dynamic(interface(), Slim(Arc::clone(&shared)));
     let dynamic = orb.activation().named(DYNAMIC).activate_erased(dynamic)?;
-    let coming = root.child("coming").user_ids().persistent().own_manager().create()?;
+    let reactivated = root.child("reactivated").user_ids().persistent().own_manager().create()?;
     let incarnated = root
         .child("incarnated")
         .user_ids()
         .persistent()
         .servant_activator(Activator(target.clone()))
         .create()?;
-    let made = root.child(MADE).user_ids().persistent().create()?;
+    let created = root.child(CREATED).user_ids().persistent().create()?;
     let mut references = vec![
-        (TARGET.to_owned(), there.to_string()),
+        (TARGET.to_owned(), target_ref.to_string()),
         (SLIM.to_owned(), slim.to_string()),
         (DYNAMIC.to_owned(), dynamic.to_string()),
-        // Its reference is valid in this process only: a restarted server does not know it.
-        ("passing".to_owned(), orb.activate::<TargetRef, _>(target.clone())?.to_string()),
+        // This reference is valid only in this process: a restarted server does not know it.
+        ("transient".to_owned(), orb.activate::<TargetRef, _>(target.clone())?.to_string()),
     ];
-    let address = orb.endpoints().into_iter().next().context("it listens nowhere")?;
+    let address = orb.endpoints().into_iter().next().context("the server has no endpoint")?;
     references.push((MOVED.to_owned(), format!("corbaloc::{address}/{MOVED}")));
-    for number in 0..OBJECTS {
+    for number in 0..OBJECT_COUNT {
         let id = format!("object {number}");
-        let one: TargetRef = coming.activate_with_id(id.as_str(), target.clone())?;
+        let one: TargetRef = reactivated.activate_with_id(id.as_str(), target.clone())?;
         let other: TargetRef = incarnated.create_reference_with_id(id.as_str())?;
-        references.push((format!("coming {number}"), one.to_string()));
+        references.push((format!("reactivated {number}"), one.to_string()));
         references.push((format!("incarnated {number}"), other.to_string()));
     }
     orb.resume();
-    let changing = tokio::spawn(change(coming, incarnated, target.clone()));
+    let changing = tokio::spawn(change_objects(reactivated, incarnated, target.clone()));
     send_report("READY", &references)?;
     while let Some(order) = orders.recv().await {
         match order {
             Order::Sweep => {
-                shared.sweep(&made).await;
+                shared.sweep(&created).await;
             }
             Order::State => {
                 let mut state = State::of_this_process()?.with(&orb);
@@ -150,21 +150,21 @@ fn interface() -> Arc<Interface> {
     Arc::new(Interface::new(kind, Vec::new(), vec![bump], Vec::new()))
 }
 
-/// Forever deactivates and reactivates objects, and holds requests for short times.
-async fn change(coming: Poa, incarnated: Poa, target: Target) -> anyhow::Result<()> {
+/// Deactivates and reactivates objects in turn, and holds requests for short times.
+async fn change_objects(reactivated: Poa, incarnated: Poa, target: Target) -> anyhow::Result<()> {
     for turn in 0_usize.. {
-        let id = ObjectId::from(format!("object {}", turn % OBJECTS));
-        tokio::time::sleep(CHANGE).await;
-        // It does not exist if it was not called since.
+        let id = ObjectId::from(format!("object {}", turn % OBJECT_COUNT));
+        tokio::time::sleep(OBJECT_LIFETIME).await;
+        // Fails if the object was not called since the last deactivation.
         let _ = incarnated.deactivate_object(&id);
         if turn.is_multiple_of(5) {
-            let _held = coming.manager().hold_requests()?;
-            tokio::time::sleep(CHANGE / 4).await;
-            coming.manager().activate()?;
+            let _hold = reactivated.manager().hold_requests()?;
+            tokio::time::sleep(OBJECT_LIFETIME / 4).await;
+            reactivated.manager().activate()?;
         }
-        coming.deactivate_object(&id)?.completed().await;
-        tokio::time::sleep(CHANGE / 4).await;
-        coming.activate_object_with_id(&id, Servant::of::<TargetRef, _>(target.clone()))?;
+        reactivated.deactivate_object(&id)?.completed().await;
+        tokio::time::sleep(OBJECT_LIFETIME / 4).await;
+        reactivated.activate_object_with_id(&id, Servant::of::<TargetRef, _>(target.clone()))?;
     }
     Ok(())
 }

@@ -1,30 +1,30 @@
-//! The resources of a process, as it reports them on request.
-
-use std::fs;
+//! The resources that a process uses, which it reports on request.
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-/// The current resources of a child.
+use crate::system;
+
+/// The resources that a child currently uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct State {
     /// Resident memory in bytes.
     pub(super) memory: u64,
-    /// Open descriptors.
+    /// Number of open descriptors.
     pub(super) files: u64,
-    /// Threads.
+    /// Number of threads.
     pub(super) threads: u64,
-    /// Tasks of the runtime.
+    /// Number of tasks of the tokio runtime.
     pub(super) tasks: u64,
-    /// Bytes that the pool of receive buffers holds.
+    /// Bytes in the pool of receive buffers.
     pub(super) pooled: u64,
-    /// Capacity of the pool.
+    /// Capacity of this pool, bytes.
     pub(super) max_receive_memory: u64,
-    /// Open connections of its ORBs.
+    /// Number of open connections.
     pub(super) connections: u64,
-    /// Calls in progress.
+    /// Number of calls that the server is executing.
     pub(super) busy: u64,
-    /// Connections and calls that fell back from io_uring to epoll.
+    /// Number of connections that fell back from io_uring to epoll.
     pub(super) fallbacks: u64,
 }
 
@@ -34,18 +34,13 @@ impl State {
     /// # Errors
     /// There is no `/proc`.
     pub(super) fn of_this_process() -> anyhow::Result<State> {
-        let status = fs::read_to_string("/proc/self/status").context("a soak needs /proc")?;
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok())
-        };
-        let tasks = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+        let own = std::process::id();
         Ok(State {
-            memory: field("VmRSS:").context("no VmRSS")? << 10,
-            // Except the descriptor with which they are counted.
-            files: fs::read_dir("/proc/self/fd")?.count() as u64 - 1,
-            threads: field("Threads:").context("no Threads")?,
-            tasks: tasks as u64,
+            memory: system::resident_bytes(own).context("a soak needs /proc")?,
+            // Without the descriptor that counting them opens.
+            files: system::open_file_count(own)? - 1,
+            threads: system::thread_count(own)?,
+            tasks: tokio::runtime::Handle::current().metrics().num_alive_tasks() as u64,
             ..State::default()
         })
     }

@@ -72,7 +72,7 @@ fn nothing_is_lost_hung_or_leaked_over_io_uring_on_threads() {
 fn a_server_that_errs_is_found() {
     for (sabotage, told) in [
         ("twice", "executed 2 times"),
-        ("corrupt", "what came back differs"),
+        ("corrupt", "the result is wrong"),
         ("mute", "it was not answered"),
         ("leak", " tasks, "),
         ("files", " descriptors, "),
