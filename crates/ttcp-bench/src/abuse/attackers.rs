@@ -18,12 +18,12 @@ use super::attacks;
 use crate::harness::child::{receive_orders, send_report};
 
 /// Timeout for establishing a connection.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Pause after a failed attempt to connect, and after a connection that the server closed at once.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pause after a failed attempt to connect, and after a connection that the server closed immediately.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Polling interval while attacks start.
-const LOOK: Duration = Duration::from_millis(5);
-/// Maximum delay that a late pace makes up for.
+/// Interval for polling whether attacks have started.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// Maximum delay that is compensated by a higher rate afterwards.
 const MAX_CATCH_UP: Duration = Duration::from_millis(20);
 
 /// Options of `ttcp abuse-attackers`.
@@ -32,13 +32,13 @@ pub struct AbuseAttackersArgs {
     /// Address of the attacked server
     #[arg(long)]
     pub server: SocketAddr,
-    /// From how many addresses
+    /// Number of addresses to attack from
     #[arg(long)]
     pub addresses: u8,
-    /// Slow peers
+    /// Number of slow peers
     #[arg(long)]
     pub peers: u32,
-    /// What each attack does a second; 0: as much as it can
+    /// Rate of each attack per second; 0: unlimited
     #[arg(long)]
     pub rate: u32,
 }
@@ -47,9 +47,9 @@ pub struct AbuseAttackersArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Attack {
-    /// Headers and messages that arrive byte by byte, for ever.
+    /// Headers and messages that arrive byte by byte, and never completely.
     Slowloris,
-    /// Messages that declare huge lengths or counts.
+    /// Messages with huge sizes, lengths or counts.
     Bombs,
     /// CancelRequests and LocateRequests for requests and objects that do not exist.
     Cancels,
@@ -71,36 +71,36 @@ impl Attack {
     }
 }
 
-/// What attackers did and how the server reacted.
+/// What the attackers did, and how the server reacted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct AttackCounts {
-    /// Connections that they opened.
+    /// Number of opened connections.
     pub(super) opened: u64,
-    /// Connections that they could not open.
+    /// Number of connections that could not be opened.
     pub(super) refused: u64,
-    /// Opened connections that the server closed.
+    /// Number of opened connections that the server closed.
     pub(super) cut: u64,
-    /// Messages that they sent or began.
+    /// Number of messages of which at least the start was sent.
     pub(super) messages: u64,
-    /// Bytes that they sent.
+    /// Number of sent bytes.
     pub(super) octets: u64,
 }
 
-/// Atomic counters of [`AttackCounts`], updated during an attack.
+/// The counters for [`AttackCounts`] during an attack.
 #[derive(Debug, Default)]
 pub(super) struct AttackCounters {
     opened: AtomicU64,
     refused: AtomicU64,
     cut: AtomicU64,
     messages: AtomicU64,
-    octets: AtomicU64,
+    bytes: AtomicU64,
 }
 
 impl AttackCounters {
-    /// Counts what was sent.
-    pub(super) fn sent(&self, messages: usize, octets: usize) {
+    /// Adds sent messages and bytes.
+    pub(super) fn count_sent(&self, messages: usize, bytes: usize) {
         self.messages.fetch_add(messages as u64, Ordering::Relaxed);
-        self.octets.fetch_add(octets as u64, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// Returns whether every peer has tried to connect and has sent the first messages of the attack.
@@ -111,44 +111,45 @@ impl AttackCounters {
     }
 
     fn read(&self) -> AttackCounts {
-        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         AttackCounts {
-            opened: of(&self.opened),
-            refused: of(&self.refused),
-            cut: of(&self.cut),
-            messages: of(&self.messages),
-            octets: of(&self.octets),
+            opened: load(&self.opened),
+            refused: load(&self.refused),
+            cut: load(&self.cut),
+            messages: load(&self.messages),
+            octets: load(&self.bytes),
         }
     }
 }
 
-/// Pace of turns per second that all peers of an attack share.
+/// The limited rate that all peers of an attack share: they take turns at equal intervals.
 #[derive(Debug)]
 pub(super) struct Pace {
-    between: Duration,
+    interval: Duration,
+    /// The time of the next turn.
     next: Mutex<Instant>,
 }
 
 impl Pace {
-    /// `rate` is in turns a second; 0 means unlimited.
+    /// `rate` is in turns per second; 0 means unlimited.
     fn new(rate: u32) -> Pace {
-        let between = Duration::from_secs(1).checked_div(rate).unwrap_or_default();
-        Pace { between, next: Mutex::new(Instant::now()) }
+        let interval = Duration::from_secs(1).checked_div(rate).unwrap_or_default();
+        Pace { interval, next: Mutex::new(Instant::now()) }
     }
 
-    /// Waits for a turn.
-    pub(super) async fn turn(&self) {
-        if self.between.is_zero() {
+    /// Waits for the next turn.
+    pub(super) async fn wait_for_turn(&self) {
+        if self.interval.is_zero() {
             return tokio::task::yield_now().await;
         }
-        sleep_until(self.take(Instant::now()).into()).await;
+        sleep_until(self.reserve_turn(Instant::now()).into()).await;
     }
 
     /// Reserves the next turn and returns its time.
-    fn take(&self, now: Instant) -> Instant {
+    fn reserve_turn(&self, now: Instant) -> Instant {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = (*next).max(now.checked_sub(MAX_CATCH_UP).unwrap_or(now));
-        *next = turn + self.between;
+        *next = turn + self.interval;
         turn
     }
 }
@@ -162,7 +163,8 @@ pub(super) struct AttackState {
 }
 
 impl AttackState {
-    /// Opens a connection for peer `number`. It is reset when dropped, so that none stays in TIME_WAIT.
+    /// Opens a connection for peer `number`. Dropping it resets the connection, so that none stays in the
+    /// state TIME_WAIT.
     async fn open(&self, number: u32) -> Option<TcpStream> {
         let host = 2 + (number % u32::from(self.addresses.max(1))) as u8;
         let connect = async {
@@ -174,31 +176,33 @@ impl AttackState {
             socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
             std::io::Result::Ok(stream)
         };
-        let stream = timeout(PATIENCE, connect).await.ok().and_then(Result::ok);
+        let stream = timeout(CONNECT_TIMEOUT, connect).await.ok().and_then(Result::ok);
         let count = if stream.is_some() { &self.counters.opened } else { &self.counters.refused };
         count.fetch_add(1, Ordering::Relaxed);
         stream
     }
 }
 
-/// Runs the attacks that its orders name, until the orders end.
+/// Runs the ordered attacks, until stdin is closed.
 ///
 /// # Errors
-/// Its threads cannot be started.
+/// A thread cannot be started, or the priority cannot be set.
 pub fn abuse_attackers(args: &AbuseAttackersArgs) -> anyhow::Result<()> {
-    crate::system::raise_files();
-    crate::priority::lowest().context("attackers at the lowest priority")?;
+    crate::system::raise_open_file_limit();
+    crate::priority::set_lowest().context("cannot set the lowest priority")?;
     let orders = receive_orders(|line| match line.split_once(' ') {
-        Some(("attack", which)) => serde_json::from_str(which).ok().map(Order::Attack),
-        _ => (line == "rest").then_some(Order::Rest),
+        Some(("attack", attacks)) => serde_json::from_str(attacks).ok().map(Order::Attack),
+        _ => (line == "stop").then_some(Order::Stop),
     })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(serve(args, orders))
 }
 
 enum Order {
+    /// Start these attacks, and report STARTED when all peers attack.
     Attack(Vec<Attack>),
-    Rest,
+    /// Stop all attacks, and report COUNTS.
+    Stop,
 }
 
 async fn serve(args: &AbuseAttackersArgs, mut orders: mpsc::UnboundedReceiver<Order>) -> anyhow::Result<()> {
@@ -208,7 +212,7 @@ async fn serve(args: &AbuseAttackersArgs, mut orders: mpsc::UnboundedReceiver<Or
     while let Some(order) = orders.recv().await {
         match order {
             Order::Attack(attacks) => {
-                let mut begun = Vec::new();
+                let mut started = Vec::new();
                 for attack in attacks {
                     let state = Arc::new(AttackState {
                         pace: Pace::new(args.rate),
@@ -216,26 +220,25 @@ async fn serve(args: &AbuseAttackersArgs, mut orders: mpsc::UnboundedReceiver<Or
                         server: args.server,
                         addresses: args.addresses,
                     });
-                    let count = attacks::peers(attack, args.peers);
+                    let count = attacks::peer_count(attack, args.peers);
                     for number in 0..count {
-                        peers.spawn(attack_for_ever(attack, number, Arc::clone(&state)));
+                        peers.spawn(attack_repeatedly(attack, number, Arc::clone(&state)));
                     }
-                    begun.push((attack, count, Arc::clone(&state)));
+                    started.push((attack, count, Arc::clone(&state)));
                     states.insert(attack, state);
                 }
-                // In a task of its own, so that the order "rest" can arrive before all attacks run.
+                // In a task of its own, so that the next order can arrive before all peers attack.
                 peers.spawn(async move {
-                    for (attack, count, state) in begun {
+                    for (attack, count, state) in started {
                         while !state.counters.has_begun(attack, count) {
-                            sleep(LOOK).await;
+                            sleep(POLL_INTERVAL).await;
                         }
                     }
-                    // A failed write is ignored: when the parent is gone, the end of the orders ends this
-                    // process.
-                    let _ = send_report("UNDER_WAY", &());
+                    // A failed write is ignored: if the parent has died, the end of stdin ends this process.
+                    let _ = send_report("STARTED", &());
                 });
             }
-            Order::Rest => {
+            Order::Stop => {
                 peers.shutdown().await;
                 let counts: BTreeMap<Attack, AttackCounts> =
                     states.iter().map(|(attack, state)| (*attack, state.counters.read())).collect();
@@ -247,19 +250,19 @@ async fn serve(args: &AbuseAttackersArgs, mut orders: mpsc::UnboundedReceiver<Or
     Ok(())
 }
 
-async fn attack_for_ever(attack: Attack, number: u32, state: Arc<AttackState>) {
-    // Turns start at `number`, so that a peer does not do the same with each of its connections.
+async fn attack_repeatedly(attack: Attack, number: u32, state: Arc<AttackState>) {
+    // Starts at `number`, so that peers do not all perform the same variant of the attack.
     for turn in number.. {
-        state.pace.turn().await;
+        state.pace.wait_for_turn().await;
         let Some(mut stream) = state.open(number).await else {
             sleep(PAUSE).await;
             continue;
         };
-        let begun = Instant::now();
-        if attacks::once(attack, number, turn, &mut stream, &state).await.is_err() {
+        let start = Instant::now();
+        if attacks::attack_once(attack, number, turn, &mut stream, &state).await.is_err() {
             state.counters.cut.fetch_add(1, Ordering::Relaxed);
-            // Pause before reconnecting if the server closed the connection at once.
-            if begun.elapsed() < PAUSE && !state.pace.between.is_zero() {
+            // Pauses before the next connection if the server closed this one immediately.
+            if start.elapsed() < PAUSE && !state.pace.interval.is_zero() {
                 sleep(PAUSE).await;
             }
         }
@@ -271,18 +274,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pace_gives_its_turns_and_makes_good_little() {
+    fn turns_have_equal_intervals_and_compensate_only_short_delays() {
         let pace = Pace::new(100);
         let start = Instant::now() + Duration::from_secs(1);
-        let turns: Vec<Instant> = (0..4).map(|_| pace.take(start)).collect();
+        let turns: Vec<Instant> = (0..4).map(|_| pace.reserve_turn(start)).collect();
         assert_eq!(turns[0], start - MAX_CATCH_UP);
         assert_eq!(turns[3] - turns[0], Duration::from_millis(30));
         let late = start + Duration::from_secs(60);
-        assert_eq!(pace.take(late), late - MAX_CATCH_UP);
+        assert_eq!(pace.reserve_turn(late), late - MAX_CATCH_UP);
     }
 
     #[test]
-    fn orders_name_attacks_as_they_are_written() {
+    fn attacks_have_lowercase_names_in_json() {
         let text = serde_json::to_string(&Attack::ALL).unwrap();
         assert_eq!(text, r#"["slowloris","bombs","cancels","connects"]"#);
     }

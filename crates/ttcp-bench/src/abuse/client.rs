@@ -1,4 +1,4 @@
-//! `ttcp abuse-client`: the well-behaved client. It calls at a fixed rate, regardless of the outcome of
+//! `ttcp abuse-client`: the well-behaved client. It makes calls at a fixed rate, regardless of the outcome of
 //! earlier calls.
 
 use std::net::SocketAddr;
@@ -18,12 +18,12 @@ use crate::cli::Transport;
 use crate::harness::child::{receive_orders, send_report};
 
 /// Size of an argument in bytes. Each call has a different argument.
-const OCTETS: usize = 32;
-/// Timeout of a call, far longer than any latency that is a violation.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ARGUMENT_SIZE: usize = 32;
+/// Timeout of a call, much longer than any permitted call time.
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between new clients, long enough not to affect the 99th percentile of the calls.
-const NEWCOMERS: Duration = Duration::from_millis(500);
-/// How many different failures are reported at most.
+const NEW_CLIENT_INTERVAL: Duration = Duration::from_millis(500);
+/// Maximum number of reported failures.
 const MAX_FAILURES: usize = 5;
 
 /// Options of `ttcp abuse-client`.
@@ -32,25 +32,25 @@ pub struct AbuseClientArgs {
     /// How connections are read and written
     #[arg(long, value_enum)]
     pub transport: Transport,
-    /// Address of the called server
+    /// Address of the server
     #[arg(long)]
     pub server: SocketAddr,
-    /// Calls a second
+    /// Calls per second
     #[arg(long)]
     pub calls: u32,
 }
 
-/// The results of the calls of a time span.
+/// The results of the calls of a phase.
 ///
-/// Times are microseconds from the moment at which a call was scheduled, even if it was made later. A client
-/// that measured from the actual start would hide the delays of a slow server.
+/// Times are in microseconds, from the moment at which a call was scheduled, even if it was made later. Times
+/// from the actual start would hide the delays of a slow server.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct ServiceFigures {
-    /// Calls that were scheduled. All of them were made.
+    /// Number of scheduled calls. All of them were made.
     pub(super) calls: u64,
-    /// Calls that were answered with what was sent.
+    /// Number of calls with a correct result.
     pub(super) answered: u64,
-    /// Calls that failed, or were answered with something else.
+    /// Number of calls that failed, or had a wrong result.
     pub(super) failed: u64,
     /// Median.
     pub(super) p50_us: f64,
@@ -60,15 +60,15 @@ pub(super) struct ServiceFigures {
     pub(super) p999_us: f64,
     /// The longest call.
     pub(super) max_us: f64,
-    /// New clients in that time: each connected, called once and disconnected.
+    /// Number of new clients, each of which connected, made one call and disconnected.
     pub(super) newcomers: u64,
-    /// New clients that got no answer.
+    /// Number of new clients that failed.
     pub(super) turned_away: u64,
-    /// Samples of the failures.
+    /// Some of the failures.
     pub(super) failures: Vec<String>,
 }
 
-/// Makes calls as its orders say, until the orders end.
+/// Makes calls when ordered, until stdin is closed.
 ///
 /// # Errors
 /// The server is not reachable at the start.
@@ -79,7 +79,7 @@ pub fn abuse_client(args: &AbuseClientArgs) -> anyhow::Result<()> {
         time.parse().ok().map(Duration::from_millis)
     })?;
     let args = args.clone();
-    // One thread: there are few cores, and a caller rarely has one to itself.
+    // A single thread, because the other processes need the other cores.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async { tokio::spawn(serve(args, orders)).await? })
 }
@@ -87,13 +87,13 @@ pub fn abuse_client(args: &AbuseClientArgs) -> anyhow::Result<()> {
 async fn serve(args: AbuseClientArgs, mut orders: mpsc::UnboundedReceiver<Duration>) -> anyhow::Result<()> {
     let orb = orb(&args).await?;
     let target = target(&orb, &args).await?;
-    target.echo(Bytes::from_static(b"first")).await.context("the first call")?;
+    target.echo(Bytes::from_static(b"first")).await.context("the first call failed")?;
     send_report("READY", &())?;
     while let Some(time) = orders.recv().await {
-        let newcomers = tokio::spawn(newcomers(args.clone(), time));
+        let new_clients = tokio::spawn(run_new_clients(args.clone(), time));
         let mut measured = measure(&target, args.calls, time).await?;
-        let (came, mut failures) = newcomers.await?;
-        (measured.newcomers, measured.turned_away) = (came, failures.len() as u64);
+        let (count, mut failures) = new_clients.await?;
+        (measured.newcomers, measured.turned_away) = (count, failures.len() as u64);
         failures.truncate(1);
         measured.failures.append(&mut failures);
         send_report("MEASURED", &measured)?;
@@ -102,43 +102,43 @@ async fn serve(args: AbuseClientArgs, mut orders: mpsc::UnboundedReceiver<Durati
 }
 
 async fn orb(args: &AbuseClientArgs) -> anyhow::Result<Orb> {
-    Ok(Orb::builder().transport(args.transport.into()).timeout(PATIENCE).build().await?)
+    Ok(Orb::builder().transport(args.transport.into()).timeout(CALL_TIMEOUT).build().await?)
 }
 
 async fn target(orb: &Orb, args: &AbuseClientArgs) -> anyhow::Result<TargetRef> {
     Ok(orb.resolve(&format!("corbaloc::{}/{TARGET}", args.server)).await?)
 }
 
-/// Makes all calls of `time`, each at its scheduled moment, and awaits their ends.
+/// Makes all calls of `time`, each at its scheduled moment, and awaits their results.
 async fn measure(target: &TargetRef, rate: u32, time: Duration) -> anyhow::Result<ServiceFigures> {
-    let mut moments = moments(rate, time)?;
+    let mut schedule = schedule(rate, time)?;
     let mut times = Histogram::<u64>::new_with_bounds(1_000, 100_000_000_000, 3)?;
     let mut measured = ServiceFigures::default();
     let mut calls = JoinSet::new();
-    let mut over = false;
-    while !over || !calls.is_empty() {
+    let mut is_over = false;
+    while !is_over || !calls.is_empty() {
         tokio::select! {
-            moment = moments.recv(), if !over => match moment {
+            moment = schedule.recv(), if !is_over => match moment {
                 Some((number, moment)) => {
                     measured.calls += 1;
                     let target = target.clone();
                     calls.spawn(async move {
-                        let octets: Bytes = number.to_le_bytes().into_iter().cycle().take(OCTETS).collect();
-                        let answer = target.echo(octets.clone()).await;
-                        (moment.elapsed(), answer.map(|back| back == octets))
+                        let bytes: Bytes = number.to_le_bytes().into_iter().cycle().take(ARGUMENT_SIZE).collect();
+                        let result = target.echo(bytes.clone()).await;
+                        (moment.elapsed(), result.map(|echoed| echoed == bytes))
                     });
                 }
-                None => over = true,
+                None => is_over = true,
             },
-            Some(ended) = calls.join_next() => {
-                let failure = match ended {
-                    Ok((took, Ok(true))) => {
+            Some(result) = calls.join_next() => {
+                let failure = match result {
+                    Ok((time, Ok(true))) => {
                         measured.answered += 1;
-                        times.saturating_record(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+                        times.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
                         continue;
                     }
-                    Ok((_, Ok(false))) => "what came back differs from what was sent".to_owned(),
-                    Ok((took, Err(exception))) => format!("after {} ms: {exception}", took.as_millis()),
+                    Ok((_, Ok(false))) => "the echo differs from what was sent".to_owned(),
+                    Ok((time, Err(exception))) => format!("after {} ms: {exception}", time.as_millis()),
                     Err(error) => error.to_string(),
                 };
                 measured.failed += 1;
@@ -154,50 +154,50 @@ async fn measure(target: &TargetRef, rate: u32, time: Duration) -> anyhow::Resul
     Ok(measured)
 }
 
-/// Yields the scheduled moments of calls, each when it has come. A dedicated thread keeps them, because
-/// timers of a runtime have a resolution of a millisecond.
-fn moments(rate: u32, time: Duration) -> std::io::Result<mpsc::UnboundedReceiver<(u64, Instant)>> {
-    let (sender, moments) = mpsc::unbounded_channel();
-    let between = Duration::from_secs(1) / rate.max(1);
+/// Returns a channel that yields the number of each call at the moment for which it is scheduled, and this
+/// moment. A thread of its own sends them, because timers of a runtime have a resolution of a millisecond.
+fn schedule(rate: u32, time: Duration) -> std::io::Result<mpsc::UnboundedReceiver<(u64, Instant)>> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let interval = Duration::from_secs(1) / rate.max(1);
     let count = (time.as_secs_f64() * f64::from(rate)).round() as u64;
-    std::thread::Builder::new().name("moments".into()).spawn(move || {
+    std::thread::Builder::new().name("schedule".into()).spawn(move || {
         let mut moment = Instant::now();
         for number in 0..count {
-            moment += between;
+            moment += interval;
             std::thread::sleep(moment.saturating_duration_since(Instant::now()));
             if sender.send((number, moment)).is_err() {
                 break;
             }
         }
     })?;
-    Ok(moments)
+    Ok(receiver)
 }
 
 /// Runs new clients one after the other. Returns their number and the failures.
-async fn newcomers(args: AbuseClientArgs, time: Duration) -> (u64, Vec<String>) {
+async fn run_new_clients(args: AbuseClientArgs, time: Duration) -> (u64, Vec<String>) {
     let end = Instant::now() + time;
-    let (mut came, mut failures) = (0, Vec::new());
-    let mut pace = tokio::time::interval(NEWCOMERS);
-    pace.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    pace.tick().await;
-    while Instant::now() + NEWCOMERS < end {
-        pace.tick().await;
-        came += 1;
-        if let Err(error) = newcomer(&args).await {
-            failures.push(format!("who came anew: {error:#}"));
+    let (mut count, mut failures) = (0, Vec::new());
+    let mut interval = tokio::time::interval(NEW_CLIENT_INTERVAL);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    interval.tick().await;
+    while Instant::now() + NEW_CLIENT_INTERVAL < end {
+        interval.tick().await;
+        count += 1;
+        if let Err(error) = run_new_client(&args).await {
+            failures.push(format!("new client: {error:#}"));
         }
     }
-    (came, failures)
+    (count, failures)
 }
 
-async fn newcomer(args: &AbuseClientArgs) -> anyhow::Result<()> {
+async fn run_new_client(args: &AbuseClientArgs) -> anyhow::Result<()> {
     let orb = orb(args).await?;
-    let called = async {
+    let call = async {
         let target = target(&orb, args).await?;
         target.echo(Bytes::from_static(b"new")).await?;
         anyhow::Ok(())
     };
-    let called = called.await;
+    let result = call.await;
     orb.shutdown().await;
-    called
+    result
 }

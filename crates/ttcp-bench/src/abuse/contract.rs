@@ -1,11 +1,11 @@
-//! The code that `idl!` generates for the interface that is called.
+//! The code that `idl!` generates for the server's interface.
 
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "generated code")]
 mod idl {
     zorb::idl!("idl/abuse.idl");
 }
 
 pub(super) use idl::abuse::{TargetRef, TargetServant};
 
-/// The name of the object as a plain key.
+/// The key of the object.
 pub(super) const TARGET: &str = "target";

@@ -2,15 +2,15 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `phases` | the phases: before, each attack, all at once, after; and the criteria |
+//! | `phases` | the phases (before, each attack, all attacks, after) and the criteria |
 //! | `report` | the results |
-//! | `server`, `contract` | the process that is attacked |
-//! | `client` | the well-behaved process |
+//! | `server`, `contract` | the server process and its interface |
+//! | `client` | the process of the well-behaved client |
 //! | `attackers`, `attacks` | the attacking process |
 //!
-//! Server, client and attackers are separate processes. On a machine with few cores an attacker takes
-//! processor time from the others, which an attacker from the network could not do. Therefore attackers run
-//! at the lowest priority and at a limited rate, which the report states. The limit can be disabled.
+//! Server, client and attackers are separate processes. On a machine with few cores, attackers take processor
+//! time from the others, which attackers from the network could not do. Therefore the attackers run at the
+//! lowest priority and at a limited rate, which the report contains. The limit can be disabled.
 
 mod attackers;
 mod attacks;
@@ -37,36 +37,37 @@ pub struct AbuseArgs {
     /// Seconds of each phase (default: 20; --quick: 1)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub seconds: Option<u64>,
-    /// Less of everything, to see that it works
+    /// Test as little as possible, to check that everything works
     #[arg(long)]
     pub quick: bool,
-    /// Slow peers (default: 1000; --quick: 100)
+    /// Number of slow peers (default: 1000; --quick: 100)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub peers: Option<u32>,
-    /// Rate of each attack per second, of all its peers together: bytes of slow peers, bombs, connections,
-    /// and bursts of 100 CancelRequests and LocateRequests (default: 1000; --quick: 200)
+    /// Rate of each attack, of all its peers together, per second (default: 1000; --quick: 200). The unit
+    /// depends on the attack: a byte of a slow peer, a bomb, a connection, or a burst of 100 CancelRequests
+    /// and LocateRequests
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub rate: Option<u32>,
-    /// Attack without a pace: as much as the attackers get of the processors, which they take from the others
+    /// Do not limit the rate of attacks, so that they also take processor time from server and client
     #[arg(long, conflicts_with = "rate")]
     pub unpaced: bool,
-    /// Addresses that the attackers come from: 127.0.0.2 and on; the client has 127.0.0.1 for itself
+    /// Number of addresses of the attackers, from 127.0.0.2 on (the client uses 127.0.0.1)
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=200))]
     pub addresses: u8,
-    /// Calls per second of the well-behaved client, at fixed moments, over one connection (default: 500;
+    /// Calls per second of the well-behaved client, at fixed times over one connection (default: 500;
     /// --quick: 100)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub calls: Option<u32>,
-    /// How much the 99th percentile of its calls may grow
+    /// Maximum growth of the 99th percentile of the client's call times, as a factor
     #[arg(long, value_name = "TIMES", default_value_t = 3.0)]
     pub most: f64,
     /// How server and client read and write connections
     #[arg(long, value_enum, default_value_t = Transport::Epoll)]
     pub transport: Transport,
-    /// End with the first phase in which something is wrong
+    /// End after the first phase with a violation
     #[arg(long)]
     pub first: bool,
-    /// Make the server err, to see that it is found
+    /// Make the server misbehave, to test that the test detects it
     #[arg(long, value_enum, hide = true)]
     pub sabotage: Option<Sabotage>,
     /// Write the result to FILE
@@ -76,7 +77,7 @@ pub struct AbuseArgs {
 
 impl AbuseArgs {
     /// Returns the requested amount, or the default of a full or quick run.
-    fn or<T>(&self, wanted: Option<T>, full: T, quick: T) -> T {
-        wanted.unwrap_or(if self.quick { quick } else { full })
+    fn or_default<T>(&self, requested: Option<T>, full: T, quick: T) -> T {
+        requested.unwrap_or(if self.quick { quick } else { full })
     }
 }

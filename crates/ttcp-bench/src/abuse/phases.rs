@@ -14,31 +14,31 @@ use super::AbuseArgs;
 use super::attackers::{Attack, AttackCounts};
 use super::client::ServiceFigures;
 use super::report::{Phase, Report, ResourceUsage};
-use super::server::{CONNECTIONS, INITIAL_DELAY, Sabotage, ServerCounters};
-use crate::harness::INTERRUPTED;
+use super::server::{INITIAL_DELAY, MAX_CONNECTIONS, Sabotage, ServerCounters};
+use crate::harness::EXIT_INTERRUPTED;
 use crate::harness::child::Child;
 use crate::harness::environment::Environment;
-use crate::harness::processor::of_process;
+use crate::harness::processor::process_time;
 use crate::harness::progress::Progress;
 use crate::system;
 
-/// Timeout for a process to start, to print something, or to release its resources.
-///
-/// It only bounds the time that a hung process is waited for. Attackers run at the lowest priority: on a busy
-/// machine they need minutes to connect.
-const PATIENCE: Duration = Duration::from_secs(600);
-/// Interval at which the server's state is read, long enough not to affect the 99th percentile of the calls.
-const LOOK: Duration = Duration::from_secs(1);
-/// Largest delay of a server with an injected fault. The client's timeout is longer.
+/// Timeout of a process for its start, for a report, and for the release of its resources. It is long because
+/// attackers run at the lowest priority: on a busy machine, they need minutes to connect.
+const PROCESS_TIMEOUT: Duration = Duration::from_secs(600);
+/// Interval between samples of the server's resources, long enough not to affect the 99th percentile of the
+/// calls.
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum delay of a sabotaged server. The client's timeout is longer.
 const MAX_DELAY: Duration = Duration::from_secs(5);
-/// How long to wait for output of a child before the user's interrupt is checked.
-const SLICE: Duration = Duration::from_millis(100);
-/// Duration of the calls before the first phase, milliseconds: they establish the connection and its buffers.
-const WARM: u64 = 500;
-/// Memory that attackers may cost, bytes: the pool of receive buffers, and an allowance for each of their
-/// connections.
+/// Interval for polling whether the user has interrupted the test.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Duration of the calls before the first phase, which establish the connection and its buffers,
+/// milliseconds.
+const WARM_UP_MS: u64 = 500;
+/// Maximum growth of the server's memory, bytes: the pool of receive buffers, and an allowance for each
+/// connection of the attackers.
 const MAX_MEMORY_GROWTH: u64 = 384 << 20;
-/// Connections of an idle server: those of the well-behaved client, and of one new client.
+/// Number of connections without attackers: one of the well-behaved client, and one of a new client.
 const IDLE_CONNECTIONS: u64 = 2;
 
 /// The phases, in order.
@@ -56,24 +56,24 @@ const PHASES: [(&str, &[Attack]); 7] = [
 /// violated.
 ///
 /// # Errors
-/// It cannot begin, a process ends, or the result cannot be written.
+/// The test cannot start, a process ends, or the result cannot be written.
 pub fn abuse(args: &AbuseArgs) -> anyhow::Result<ExitCode> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
     }
-    let environment = Environment::of_now();
+    let environment = Environment::current();
     if !environment.optimised {
-        eprintln!("ttcp: this is a debug build, its figures mean nothing: use cargo run --profile bench-lto");
+        eprintln!("ttcp: the figures of a debug build are meaningless: use cargo run --profile bench-lto");
     }
     let report = Report {
         environment,
         transport: args.transport.to_string(),
-        peers: args.or(args.peers, 1_000, 100),
+        peers: args.or_default(args.peers, 1_000, 100),
         addresses: args.addresses,
-        rate: if args.unpaced { 0 } else { args.or(args.rate, 1_000, 200) },
-        calls_s: args.or(args.calls, 500, 100),
-        connections: CONNECTIONS,
+        rate: if args.unpaced { 0 } else { args.or_default(args.rate, 1_000, 200) },
+        calls_s: args.or_default(args.calls, 500, 100),
+        connections: MAX_CONNECTIONS,
         most: args.most,
         phases: Vec::new(),
         interrupted: false,
@@ -97,7 +97,7 @@ pub fn abuse(args: &AbuseArgs) -> anyhow::Result<ExitCode> {
         fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(match (report.interrupted, report.holds()) {
-        (true, _) => ExitCode::from(INTERRUPTED),
+        (true, _) => ExitCode::from(EXIT_INTERRUPTED),
         (false, true) => ExitCode::SUCCESS,
         (false, false) => ExitCode::FAILURE,
     })
@@ -126,13 +126,16 @@ impl AbuseTest {
             words.extend(["--sabotage".to_owned(), name.get_name().to_owned()]);
         }
         let mut server = Child::start(&words)?;
-        let address: String = server.receive("READY", PATIENCE).context("the server does not start")?;
+        let address: String =
+            server.receive("READY", PROCESS_TIMEOUT).context("the server does not start")?;
         let start = |command: &str, options: &[(&str, String)], more: &[String]| {
             let mut words = vec![command.to_owned(), "--server".to_owned(), address.clone()];
             words.extend(options.iter().flat_map(|(name, value)| [(*name).to_owned(), value.clone()]));
             words.extend_from_slice(more);
             let mut child = Child::start(&words)?;
-            child.receive::<()>("READY", PATIENCE).with_context(|| format!("{command} does not start"))?;
+            child
+                .receive::<()>("READY", PROCESS_TIMEOUT)
+                .with_context(|| format!("{command} does not start"))?;
             anyhow::Ok(child)
         };
         let calls = [("--calls", report.calls_s.to_string())];
@@ -143,10 +146,10 @@ impl AbuseTest {
             ("--rate", report.rate.to_string()),
         ];
         let attackers = start("abuse-attackers", &attackers, &[])?;
-        client.send_order(&format!("measure {WARM}"));
-        client.receive::<ServiceFigures>("MEASURED", PATIENCE).context("the first calls")?;
+        client.send_order(&format!("measure {WARM_UP_MS}"));
+        client.receive::<ServiceFigures>("MEASURED", PROCESS_TIMEOUT).context("the first calls failed")?;
         let mut test = AbuseTest {
-            seconds: args.or(args.seconds, 20, 1),
+            seconds: args.or_default(args.seconds, 20, 1),
             interrupted,
             server,
             client,
@@ -155,10 +158,10 @@ impl AbuseTest {
             sabotage: args.sabotage,
             report,
         };
-        let counted = test.counters()?;
-        test.start = test.usage(&counted)?;
-        if counted.fallbacks > 0 {
-            eprintln!("ttcp: no io_uring (feature `uring`, Linux): epoll is used");
+        let counters = test.counters()?;
+        test.start = test.usage(&counters)?;
+        if counters.fallbacks > 0 {
+            eprintln!("ttcp: epoll is used, because io_uring is not available (feature `uring`, Linux)");
         }
         Ok(test)
     }
@@ -167,27 +170,26 @@ impl AbuseTest {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Runs a phase and returns a short summary; `None` if the user ended it.
+    /// Runs a phase and returns a short summary; `None` if the user interrupted it.
     fn phase(&mut self, name: &'static str, attacks: &[Attack]) -> anyhow::Result<Option<String>> {
         let before = self.counters()?;
-        let (server_s, attackers_s) = (of_process(self.server.pid()), of_process(self.attackers.pid()));
-        let begun = Instant::now();
+        let (server_s, attackers_s) = (process_time(self.server.pid()), process_time(self.attackers.pid()));
+        let start = Instant::now();
         self.attackers.send_order(&format!("attack {}", serde_json::to_string(attacks)?));
-        // Only a server under attack is measured: earlier calls would improve the result.
-        let deadline = Instant::now() + PATIENCE;
-        while self.attackers.try_receive::<()>("UNDER_WAY", SLICE).context("the attackers")?.is_none() {
+        // The client starts only when all peers attack: earlier calls would improve the result.
+        let deadline = Instant::now() + PROCESS_TIMEOUT;
+        while self.attackers.try_receive::<()>("STARTED", POLL_INTERVAL).context("the attackers")?.is_none() {
             if self.is_interrupted() {
                 return Ok(None);
             }
-            anyhow::ensure!(Instant::now() < deadline, "the attackers do not get to work");
+            anyhow::ensure!(Instant::now() < deadline, "the attackers do not start");
         }
-        let seen = self.counters()?;
-        let mut most = self.usage(&seen)?;
+        let counters = self.counters()?;
+        let mut most = self.usage(&counters)?;
         self.client.send_order(&format!("measure {}", self.seconds * 1_000));
-        let deadline = Instant::now() + Duration::from_secs(self.seconds) + PATIENCE;
+        let deadline = Instant::now() + Duration::from_secs(self.seconds) + PROCESS_TIMEOUT;
         let client: ServiceFigures = loop {
-            let time = LOOK.min(Duration::from_millis(self.seconds * 250));
-            // In short slices, so that the user can interrupt it.
+            let time = SAMPLE_INTERVAL.min(Duration::from_millis(self.seconds * 250));
             if let Some(measured) = self.client.try_receive("MEASURED", time).context("the client")? {
                 break measured;
             }
@@ -195,18 +197,18 @@ impl AbuseTest {
                 return Ok(None);
             }
             anyhow::ensure!(Instant::now() < deadline, "the client does not end its calls");
-            let counted = self.counters()?;
-            most = most.max(self.usage(&counted)?);
+            let counters = self.counters()?;
+            most = most.max(self.usage(&counters)?);
         };
-        let seconds = begun.elapsed().as_secs_f64();
-        let counted = self.counters()?;
-        most = most.max(self.usage(&counted)?);
-        let used = |pid, before: Option<Duration>| Some((of_process(pid)? - before?).as_secs_f64());
+        let seconds = start.elapsed().as_secs_f64();
+        let counters = self.counters()?;
+        most = most.max(self.usage(&counters)?);
+        let used = |pid, before: Option<Duration>| Some((process_time(pid)? - before?).as_secs_f64());
         let (server_s, attackers_s) =
             (used(self.server.pid(), server_s), used(self.attackers.pid(), attackers_s));
-        self.attackers.send_order("rest");
+        self.attackers.send_order("stop");
         let attackers: BTreeMap<Attack, AttackCounts> =
-            self.attackers.receive("COUNTS", PATIENCE).context("the attackers")?;
+            self.attackers.receive("COUNTS", PROCESS_TIMEOUT).context("the attackers")?;
         let p99 = |phase: &Phase| phase.client.p99_us;
         let ratio = client.p99_us / self.report.phases.first().map_or(client.p99_us, p99).max(0.001);
         let phase = Phase {
@@ -214,7 +216,7 @@ impl AbuseTest {
             seconds,
             client,
             ratio,
-            server: counted.since(&before),
+            server: counters.since(&before),
             most,
             server_s,
             attackers_s,
@@ -226,15 +228,16 @@ impl AbuseTest {
             phase.client.answered, phase.client.calls, phase.client.p99_us
         );
         if self.sabotage == Some(Sabotage::Slow) && self.report.phases.is_empty() {
-            // Relative to this machine's own latency.
-            let late = Duration::from_secs_f64(phase.client.p99_us / 1e6 * self.report.most * 2.0);
-            self.server.send_order(&format!("late {}", late.clamp(INITIAL_DELAY, MAX_DELAY).as_millis()));
+            // The delay must exceed the criterion on this machine.
+            let delay = Duration::from_secs_f64(phase.client.p99_us / 1e6 * self.report.most * 2.0);
+            self.server.send_order(&format!("delay {}", delay.clamp(INITIAL_DELAY, MAX_DELAY).as_millis()));
         }
         self.report.phases.push(phase);
         self.wait_until_idle(name)?;
         Ok(Some(outcome))
     }
 
+    /// Adds the violated criteria to the report.
     fn check(&mut self, phase: &Phase) {
         let Phase { name, client, ratio, most, .. } = phase;
         let violations = &mut self.report.violations;
@@ -242,17 +245,18 @@ impl AbuseTest {
             violations.push(format!("{name}: {} of {} calls were answered", client.answered, client.calls));
         }
         if *ratio > self.report.most {
-            violations.push(format!("{name}: p99 was {ratio:.2} times that before"));
+            violations.push(format!("{name}: p99 was {ratio:.2} times as high as before"));
         }
         let memory = most.memory.saturating_sub(self.start.memory);
         if memory > MAX_MEMORY_GROWTH {
-            violations.push(format!("{name}: the server took {} MiB more than at first", memory >> 20));
+            violations
+                .push(format!("{name}: the server used {} MiB more memory than at the start", memory >> 20));
         }
     }
 
     /// Waits until the server has released all resources of the attackers.
     fn wait_until_idle(&mut self, name: &str) -> anyhow::Result<()> {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + PROCESS_TIMEOUT;
         loop {
             let connections = self.counters()?.connections;
             if connections <= IDLE_CONNECTIONS || self.is_interrupted() {
@@ -269,26 +273,26 @@ impl AbuseTest {
 
     fn counters(&mut self) -> anyhow::Result<ServerCounters> {
         self.server.send_order("state");
-        self.server.receive("STATE", PATIENCE).context("the server")
+        self.server.receive("STATE", PROCESS_TIMEOUT).context("the server")
     }
 
-    fn usage(&self, counted: &ServerCounters) -> anyhow::Result<ResourceUsage> {
+    fn usage(&self, counters: &ServerCounters) -> anyhow::Result<ResourceUsage> {
         let pid = u32::try_from(self.server.pid().as_raw_nonzero().get())?;
         Ok(ResourceUsage {
-            connections: counted.connections,
-            memory: system::resident(pid)?,
-            files: system::files(pid)?,
+            connections: counters.connections,
+            memory: system::resident_bytes(pid)?,
+            files: system::open_file_count(pid)?,
         })
     }
 
-    /// Shuts the server down, and the other processes with it.
+    /// Ends all processes.
     fn end(mut self) -> Report {
         self.report.interrupted = self.is_interrupted();
         if !self.report.interrupted {
             drop(self.attackers);
             drop(self.client);
             self.server.send_order("end");
-            if let Err(error) = self.server.wait(PATIENCE) {
+            if let Err(error) = self.server.wait(PROCESS_TIMEOUT) {
                 self.report.violations.push(format!("the server did not end: {error:#}"));
             }
         }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
 use super::attackers::{Attack, AttackCounts};
 use super::client::ServiceFigures;
 use super::server::ServerCounters;
+use crate::figures::Table;
+use crate::figures::markdown::format_table;
 use crate::harness::environment::Environment;
 
 /// The result, as `--json` writes it.
@@ -17,21 +18,21 @@ pub(super) struct Report {
     pub(super) environment: Environment,
     /// Transport of the connections.
     pub(super) transport: String,
-    /// Slow peers.
+    /// Number of slow peers.
     pub(super) peers: u32,
-    /// Number of addresses that attackers used.
+    /// Number of addresses of the attackers.
     pub(super) addresses: u8,
-    /// Rate of each attack a second; 0: unlimited.
+    /// Rate of each attack per second; 0: unlimited.
     pub(super) rate: u32,
-    /// Calls a second of the well-behaved client.
+    /// Calls per second of the well-behaved client.
     pub(super) calls_s: u32,
-    /// Connections that the server accepts in all, and from one address.
+    /// Maximum number of connections of the server, in total and from one address.
     pub(super) connections: (usize, usize),
-    /// Largest allowed growth of the 99th percentile, as a factor.
+    /// Maximum growth of the 99th percentile, as a factor.
     pub(super) most: f64,
     /// The phases, in order.
     pub(super) phases: Vec<Phase>,
-    /// Whether the user interrupted it.
+    /// Whether the user interrupted the test.
     pub(super) interrupted: bool,
     /// The violated criteria.
     pub(super) violations: Vec<String>,
@@ -40,34 +41,33 @@ pub(super) struct Report {
 /// A time span with or without attacks.
 #[derive(Debug, Serialize)]
 pub(super) struct Phase {
-    /// Its name.
     pub(super) name: &'static str,
-    /// How long the client called.
+    /// Duration, seconds.
     pub(super) seconds: f64,
     /// The service that the well-behaved client got.
     pub(super) client: ServiceFigures,
-    /// The 99th percentile, as a multiple of that before all attacks.
+    /// The 99th percentile of the client's call times, divided by that of the first phase.
     pub(super) ratio: f64,
-    /// What the server counted in this phase.
+    /// The server's counts of this phase.
     pub(super) server: ServerCounters,
-    /// The server's largest sampled use of resources.
+    /// The maxima of the server's resources, which are sampled at intervals.
     pub(super) most: ResourceUsage,
     /// Processor time of the server, seconds, if the system provides it.
     pub(super) server_s: Option<f64>,
-    /// Processor time of the attackers, likewise.
+    /// Processor time of the attackers, seconds, if the system provides it.
     pub(super) attackers_s: Option<f64>,
-    /// What the attackers did and how the server reacted.
+    /// The counts of each attack.
     pub(super) attackers: BTreeMap<Attack, AttackCounts>,
 }
 
 /// The resources of a server.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct ResourceUsage {
-    /// Connections.
+    /// Number of open connections.
     pub(super) connections: u64,
     /// Resident memory in bytes.
     pub(super) memory: u64,
-    /// File descriptors.
+    /// Number of open descriptors.
     pub(super) files: u64,
 }
 
@@ -85,101 +85,19 @@ impl ResourceUsage {
 impl Report {
     /// Returns the tables and the verdict as text.
     pub(super) fn text(&self) -> String {
-        let mut client = table(&[
-            "phase",
-            "calls",
-            "answered",
-            "failed",
-            "p50 us",
-            "p99 us",
-            "p99.9 us",
-            "max us",
-            "p99 x before",
-            "newcomers",
-            "turned away",
-        ]);
-        let mut server = table(&[
-            "server",
-            "most connections",
-            "MiB",
-            "descriptors",
-            "processor s",
-            "messages",
-            "MiB in",
-            "limits hit",
-        ]);
-        let mut attackers = table(&[
-            "attackers",
-            "processor s",
-            "opened",
-            "refused",
-            "closed by the server",
-            "messages",
-            "KiB sent",
-        ]);
-        for phase in &self.phases {
-            let ServiceFigures { calls, answered, failed, newcomers, turned_away, .. } = &phase.client;
-            let ServiceFigures { p50_us, p99_us, p999_us, max_us, .. } = &phase.client;
-            let us = |time: &f64| format!("{time:.0}");
-            let seconds =
-                |time: Option<f64>| time.map_or_else(|| "-".to_owned(), |time| format!("{time:.2}"));
-            client.add_row([
-                phase.name.to_owned(),
-                calls.to_string(),
-                answered.to_string(),
-                failed.to_string(),
-                us(p50_us),
-                us(p99_us),
-                us(p999_us),
-                us(max_us),
-                format!("{:.2}", phase.ratio),
-                newcomers.to_string(),
-                turned_away.to_string(),
-            ]);
-            let hits = phase.server.limits.iter().map(|(limit, times)| format!("{limit} {times}"));
-            server.add_row([
-                phase.name.to_owned(),
-                phase.most.connections.to_string(),
-                (phase.most.memory >> 20).to_string(),
-                phase.most.files.to_string(),
-                seconds(phase.server_s),
-                phase.server.messages.to_string(),
-                (phase.server.octets >> 20).to_string(),
-                hits.collect::<Vec<_>>().join(", "),
-            ]);
-            for (attack, counts) in &phase.attackers {
-                let AttackCounts { opened, refused, cut, messages, octets } = counts;
-                let name = if phase.attackers.len() == 1 {
-                    phase.name.to_owned()
-                } else {
-                    format!("{}: {}", phase.name, attack.name())
-                };
-                attackers.add_row([
-                    name,
-                    seconds(phase.attackers_s),
-                    opened.to_string(),
-                    refused.to_string(),
-                    cut.to_string(),
-                    messages.to_string(),
-                    (octets >> 10).to_string(),
-                ]);
-            }
-        }
-        for table in [&mut client, &mut server, &mut attackers] {
-            right(table);
-        }
         let Report { transport, peers, addresses, rate, calls_s, connections: (all, each), .. } = self;
-        let pace =
-            if *rate == 0 { "as much as they can".to_owned() } else { format!("{rate} a second each") };
+        let rate = if *rate == 0 { "without a limit".to_owned() } else { format!("{rate} a second each") };
         let mut text = format!(
-            "{}\n\n{transport}: {calls_s} calls a second; attackers from {addresses} address(es), {peers} of them slow, {pace}; \
-             the server takes {all} connections, {each} from one address; all share {} cores, the attackers at the lowest priority\n\n\
-             {client}\n\n{server}\n\n{attackers}\n\n",
+            "{}\n\n{transport}: {calls_s} calls a second; attackers with {addresses} address(es), {peers} of them slow, {rate}; \
+             the server accepts {all} connections, {each} from one address; all processes share {} cores, attackers have the lowest priority\n\n",
             self.environment.summary(),
             self.environment.cores,
         );
+        for table in [self.client_table(), self.server_table(), self.attackers_table()] {
+            text += &format!("{}\n\n", format_table(&table));
+        }
         if self.interrupted {
-            text += "interrupted: this is not all of it\n";
+            text += "interrupted: the results are incomplete\n";
         }
         for phase in &self.phases {
             for failure in &phase.client.failures {
@@ -190,15 +108,62 @@ impl Report {
             text += &format!("VIOLATION: {violation}\n");
         }
         let worst = self.phases.iter().map(|phase| phase.ratio).fold(0.0, f64::max);
+        let growth = format!("p99 was at most {worst:.2} times as high as before");
         text += &match self.holds() {
-            true => {
-                format!("HELD: all calls were answered, p99 was {worst:.2} times that before at the most\n")
-            }
-            false => {
-                format!("NOT HELD: p99 was {worst:.2} times that before at the most ({} may be)\n", self.most)
-            }
+            true => format!("HELD: all calls were answered, {growth}\n"),
+            false => format!("NOT HELD: {growth} (allowed: {})\n", self.most),
         };
         text
+    }
+
+    fn client_table(&self) -> Table {
+        let titles =
+            "phase|calls|answered|failed|p50 us|p99 us|p99.9 us|max us|p99 / before|new clients|failed";
+        let row = |phase: &Phase| {
+            let ServiceFigures { calls, answered, failed, newcomers, turned_away, .. } = &phase.client;
+            let ServiceFigures { p50_us, p99_us, p999_us, max_us, .. } = &phase.client;
+            let mut row = vec![phase.name.to_owned()];
+            row.extend([calls, answered, failed].map(u64::to_string));
+            row.extend([p50_us, p99_us, p999_us, max_us].map(|time| format!("{time:.0}")));
+            row.push(format!("{:.2}", phase.ratio));
+            row.extend([newcomers, turned_away].map(u64::to_string));
+            row
+        };
+        Table::of_figures(titles, self.phases.iter().map(row).collect())
+    }
+
+    fn server_table(&self) -> Table {
+        let titles =
+            "server|max connections|max MiB|max descriptors|processor s|messages|MiB in|limits reached";
+        let row = |phase: &Phase| {
+            let Phase { server, most, .. } = phase;
+            let limits = server.limits.iter().map(|(limit, times)| format!("{limit} {times}"));
+            let mut row = vec![phase.name.to_owned()];
+            row.extend([most.connections, most.memory >> 20, most.files].map(|n| n.to_string()));
+            row.push(format_seconds(phase.server_s));
+            row.extend([server.messages, server.octets >> 20].map(|n| n.to_string()));
+            row.push(limits.collect::<Vec<_>>().join(", "));
+            row
+        };
+        Table::of_figures(titles, self.phases.iter().map(row).collect())
+    }
+
+    fn attackers_table(&self) -> Table {
+        let titles = "attackers|processor s|opened|refused|closed by the server|messages|KiB sent";
+        let mut rows = Vec::new();
+        for phase in &self.phases {
+            for (attack, counts) in &phase.attackers {
+                let AttackCounts { opened, refused, cut, messages, octets } = counts;
+                let mut row = vec![match phase.attackers.len() {
+                    1 => phase.name.to_owned(),
+                    _ => format!("{}: {}", phase.name, attack.name()),
+                }];
+                row.push(format_seconds(phase.attackers_s));
+                row.extend([opened, refused, cut, messages, &(octets >> 10)].map(u64::to_string));
+                rows.push(row);
+            }
+        }
+        Table::of_figures(titles, rows)
     }
 
     /// Returns whether the server meets all criteria in all phases.
@@ -207,16 +172,6 @@ impl Report {
     }
 }
 
-fn table(heads: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN);
-    table.set_header(heads.to_vec());
-    table
-}
-
-/// Aligns figures to the right.
-fn right(table: &mut Table) {
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+fn format_seconds(time: Option<f64>) -> String {
+    time.map_or_else(|| "-".to_owned(), |time| format!("{time:.2}"))
 }

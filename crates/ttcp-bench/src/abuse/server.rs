@@ -1,4 +1,4 @@
-//! `ttcp abuse-server`: the process that is attacked, and its counters.
+//! `ttcp abuse-server`: the server process, and its counters.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use super::contract::{TARGET, TargetRef, TargetServant};
 use crate::cli::Transport;
 use crate::harness::child::{receive_orders, send_report};
 
-/// Connections that it accepts in all, and from one address: the ORB's defaults.
-pub(super) const CONNECTIONS: (usize, usize) = (1_024, 64);
-/// Connections up to which a server with an injected fault behaves correctly.
+/// Maximum number of connections, in total and from one address: the ORB's defaults.
+pub(super) const MAX_CONNECTIONS: (usize, usize) = (1_024, 64);
+/// A sabotaged server misbehaves only if it has more connections than this.
 const SABOTAGE_FREE_CONNECTIONS: usize = 10;
-/// Initial delay of a server that is made slow, before the delay is adapted to this machine.
+/// The delay of a slow server, until the delay is adapted to this machine.
 pub(super) const INITIAL_DELAY: Duration = Duration::from_millis(500);
 
-/// How a server is made to err, to see that it is found.
+/// Intended misbehaviour of a server, to test that it is detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Sabotage {
-    /// Answers later than is allowed while there are many connections
+    /// Delays replies while there are many connections
     Slow,
-    /// Refuses calls while there are many connections
+    /// Rejects calls while there are many connections
     Refuse,
 }
 
@@ -36,7 +36,7 @@ pub struct AbuseServerArgs {
     /// How connections are read and written
     #[arg(long, value_enum)]
     pub transport: Transport,
-    /// How it errs
+    /// Intended misbehaviour
     #[arg(long, value_enum)]
     pub sabotage: Option<Sabotage>,
 }
@@ -44,17 +44,17 @@ pub struct AbuseServerArgs {
 /// The current resources of a server, and its counters.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct ServerCounters {
-    /// Open connections.
+    /// Number of open connections.
     pub(super) connections: u64,
-    /// Bytes that the pool of receive buffers holds.
+    /// Bytes in the pool of receive buffers.
     pub(super) pooled: u64,
-    /// How often each limit was hit, by the names of metrics.
+    /// How often each limit was reached. Keys are the limits' names in metrics.
     pub(super) limits: BTreeMap<String, u64>,
-    /// Messages received.
+    /// Number of received messages.
     pub(super) messages: u64,
-    /// Bytes received.
+    /// Number of received bytes.
     pub(super) octets: u64,
-    /// Connections that fell back from io_uring to epoll.
+    /// Number of connections that fell back from io_uring to epoll.
     pub(super) fallbacks: u64,
 }
 
@@ -73,62 +73,64 @@ impl ServerCounters {
         }
     }
 
-    /// Returns the counts since `before`. Current resources stay as they are.
-    pub(super) fn since(mut self, before: &ServerCounters) -> ServerCounters {
+    /// Returns the difference of the counters to `earlier`, with the current resources.
+    pub(super) fn since(mut self, earlier: &ServerCounters) -> ServerCounters {
         for (limit, times) in &mut self.limits {
-            *times -= before.limits.get(limit).copied().unwrap_or_default().min(*times);
+            *times -= earlier.limits.get(limit).copied().unwrap_or_default().min(*times);
         }
         self.limits.retain(|_, times| *times > 0);
-        self.messages = self.messages.saturating_sub(before.messages);
-        self.octets = self.octets.saturating_sub(before.octets);
+        self.messages = self.messages.saturating_sub(earlier.messages);
+        self.octets = self.octets.saturating_sub(earlier.octets);
         self
     }
 }
 
-/// Serves until its orders end.
+/// Serves until ordered to end.
 ///
 /// # Errors
-/// It cannot listen.
+/// The server cannot listen.
 pub fn abuse_server(args: &AbuseServerArgs) -> anyhow::Result<()> {
-    crate::system::raise_files();
-    let orders = receive_orders(Order::of)?;
+    crate::system::raise_open_file_limit();
+    let orders = receive_orders(Order::parse)?;
     let args = args.clone();
-    // Runs as a task of the runtime rather than as its root future, as servers usually do.
+    // Spawned as a task, because servers usually run in tasks.
     crate::soak::runtime(args.transport)?.block_on(async { tokio::spawn(serve(args, orders)).await? })
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Order {
+    /// Report STATE.
     State,
-    /// The delay of a slow server from now on.
-    Late(Duration),
+    /// Set the delay of a slow server.
+    Delay(Duration),
+    /// Shut down.
     End,
 }
 
 impl Order {
-    fn of(line: &str) -> Option<Order> {
+    fn parse(line: &str) -> Option<Order> {
         match line.split_once(' ') {
             None if line == "state" => Some(Order::State),
             None if line == "end" => Some(Order::End),
-            Some(("late", millis)) => millis.parse().ok().map(Duration::from_millis).map(Order::Late),
+            Some(("delay", millis)) => millis.parse().ok().map(Duration::from_millis).map(Order::Delay),
             _ => None,
         }
     }
 }
 
 async fn serve(args: AbuseServerArgs, mut orders: mpsc::UnboundedReceiver<Order>) -> anyhow::Result<()> {
-    let (all, each) = CONNECTIONS;
+    let (all, each) = MAX_CONNECTIONS;
     let builder = Orb::builder().transport(args.transport.into()).listen("iiop://127.0.0.1:0");
     let orb = builder.max_connections(all, each).build().await?;
-    let (late, is_late) = watch::channel(INITIAL_DELAY);
-    let target = Target { orb: orb.clone(), sabotage: args.sabotage, late: is_late };
+    let (delay_sender, delay) = watch::channel(INITIAL_DELAY);
+    let target = Target { orb: orb.clone(), sabotage: args.sabotage, delay };
     orb.activate_named::<TargetRef, _>(TARGET, target)?;
-    let address = orb.endpoints().into_iter().next().context("it listens nowhere")?.to_string();
+    let address = orb.endpoints().into_iter().next().context("the server has no endpoint")?.to_string();
     send_report("READY", &address)?;
     while let Some(order) = orders.recv().await {
         match order {
             Order::State => send_report("STATE", &ServerCounters::of(&orb))?,
-            Order::Late(by) => drop(late.send(by)),
+            Order::Delay(delay) => drop(delay_sender.send(delay)),
             Order::End => break,
         }
     }
@@ -139,7 +141,7 @@ async fn serve(args: AbuseServerArgs, mut orders: mpsc::UnboundedReceiver<Order>
 struct Target {
     orb: Orb,
     sabotage: Option<Sabotage>,
-    late: watch::Receiver<Duration>,
+    delay: watch::Receiver<Duration>,
 }
 
 impl TargetServant for Target {
@@ -147,8 +149,8 @@ impl TargetServant for Target {
         let many = self.sabotage.is_some() && self.orb.open_connections() > SABOTAGE_FREE_CONNECTIONS;
         match self.sabotage {
             Some(Sabotage::Slow) if many => {
-                let late = *self.late.borrow();
-                tokio::time::sleep(late).await;
+                let delay = *self.delay.borrow();
+                tokio::time::sleep(delay).await;
             }
             Some(Sabotage::Refuse) if many => {
                 let kind = SystemExceptionKind::NoResources;
@@ -165,14 +167,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_counted_before_is_not_counted_again() {
-        let counted = |limits: &[(&str, u64)], messages| ServerCounters {
+    fn earlier_counts_are_subtracted() {
+        let counters = |limits: &[(&str, u64)], messages| ServerCounters {
             connections: 5,
             limits: limits.iter().map(|(name, times)| ((*name).to_owned(), *times)).collect(),
             messages,
             ..ServerCounters::default()
         };
-        let since = counted(&[("a", 3), ("b", 2), ("c", 1)], 9).since(&counted(&[("a", 1), ("b", 2)], 4));
+        let since = counters(&[("a", 3), ("b", 2), ("c", 1)], 9).since(&counters(&[("a", 1), ("b", 2)], 4));
         assert_eq!((since.connections, since.messages), (5, 5));
         assert_eq!(since.limits, BTreeMap::from([("a".to_owned(), 2), ("c".to_owned(), 1)]));
     }

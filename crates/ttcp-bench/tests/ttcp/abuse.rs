@@ -99,7 +99,7 @@ fn attackers_of_one_address_get_as_many_connections_as_one_may_have() {
 
 #[test]
 fn a_server_that_errs_is_found() {
-    for (sabotage, told) in [("refuse", " calls were answered"), ("slow", " times that before")] {
+    for (sabotage, told) in [("refuse", " calls were answered"), ("slow", " times as high as before")] {
         let (out, result) = abuse(&["--first", "--sabotage", sabotage]);
         assert_eq!(out.status.code(), Some(1), "{sabotage}: {}", said(&out));
         assert!(said(&out).contains("\nNOT HELD: "), "{sabotage}: {}", said(&out));
@@ -127,7 +127,7 @@ fn an_interrupted_abuse_test_reports_its_findings_and_leaves_nothing() {
     kill_process(own, Signal::INT).unwrap();
     let out = abuse.wait_with_output().unwrap();
     assert_eq!(out.status.code(), Some(130), "{}", said(&out));
-    assert!(said(&out).contains("interrupted: this is not all of it"), "{}", said(&out));
+    assert!(said(&out).contains("interrupted: the results are incomplete"), "{}", said(&out));
     for pid in children.split_whitespace() {
         // The program waits for its children before it ends.
         assert!(!fs::exists(format!("/proc/{pid}")).unwrap(), "{pid}");
