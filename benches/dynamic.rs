@@ -41,7 +41,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use base::memory::{self, SEQUENCE_SIZE};
-use base::{Environment, Uncounted};
+use base::{Environment, NoCounting};
 use naive::visits::{decoder, deep_free, encoder};
 use naive::{Cdr, StoredTypeCode};
 use zorb::__private::v1::{CdrDecode, CdrEncode, Decoder, Encoder};
@@ -303,15 +303,15 @@ impl<T: Typed + CdrEncode + CdrDecode> Case<'_, T> {
     }
 
     fn naive_encoding(&self) -> Contender<'_> {
-        let code = StoredTypeCode::read::<Uncounted>(self.code).unwrap();
+        let code = StoredTypeCode::read::<NoCounting>(self.code).unwrap();
         let swap = self.order != ByteOrder::NATIVE;
         let mut env = Environment::default();
         let mut value = [0; SEQUENCE_SIZE.0];
-        let mut stream = Cdr::<Uncounted>::reader(&self.wire, swap);
+        let mut stream = Cdr::<NoCounting>::reader(&self.wire, swap);
         decoder(&code.code(), &mut value, &mut [], &mut stream, &mut env).unwrap();
         let mut buffer = Vec::new();
         Contender::new("naive", move || {
-            let mut stream = Cdr::<Uncounted>::writer(std::mem::take(&mut buffer), swap);
+            let mut stream = Cdr::<NoCounting>::writer(std::mem::take(&mut buffer), swap);
             encoder(black_box(&code.code()), black_box(&mut value), &mut [], &mut stream, &mut env).unwrap();
             buffer = stream.into_buffer();
             black_box(&buffer);
@@ -319,12 +319,12 @@ impl<T: Typed + CdrEncode + CdrDecode> Case<'_, T> {
     }
 
     fn naive_decoding(&self, name: &'static str, freed: bool) -> Contender<'_> {
-        let code = StoredTypeCode::read::<Uncounted>(self.code).unwrap();
+        let code = StoredTypeCode::read::<NoCounting>(self.code).unwrap();
         let swap = self.order != ByteOrder::NATIVE;
         let mut env = Environment::default();
         let mut value = [0; SEQUENCE_SIZE.0];
         Contender::new(name, move || {
-            let mut stream = Cdr::<Uncounted>::reader(black_box(&self.wire), swap);
+            let mut stream = Cdr::<NoCounting>::reader(black_box(&self.wire), swap);
             decoder(black_box(&code.code()), &mut value, &mut [], &mut stream, &mut env).unwrap();
             black_box((&mut value, &mut env.heap));
             if freed {

@@ -1,4 +1,4 @@
-//! The marshalled values: sequences of six types, as encoded bytes and in memory.
+//! The values that are encoded and decoded: sequences of six element types.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -10,14 +10,14 @@ use zorb::{Bytes, Char, Seq, Typed};
 #[allow(missing_docs, reason = "generated")]
 pub mod idl {
     zorb::idl! {
-        /// Padded by 8 bytes, so that 32 bytes are a power of two.
+        /// Padded to 32 bytes, a power of two.
         struct BinStruct { short s; char c; long l; octet o; double d; octet pad[8]; };
     }
 }
 
 pub use idl::BinStruct;
 
-/// What a sequence is of.
+/// An element type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -36,13 +36,13 @@ pub enum Kind {
     BinStruct,
 }
 
-/// The byte order of the messages.
+/// The byte order of encoded values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// That of this machine
+    /// The byte order of this machine
     Native,
-    /// The other one
+    /// The opposite byte order
     Foreign,
 }
 
@@ -79,7 +79,7 @@ impl Kind {
         }
     }
 
-    /// Returns the literature's name.
+    /// Returns the name in the literature.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Short => "short",
@@ -91,9 +91,9 @@ impl Kind {
         }
     }
 
-    /// Returns whether a byte of an element in memory is padding.
-    fn is_padding(self, place: usize) -> bool {
-        self == Kind::BinStruct && matches!(place, 3 | 9..16)
+    /// Returns whether the byte at `index` of an element in memory is padding.
+    fn is_padding(self, index: usize) -> bool {
+        self == Kind::BinStruct && matches!(index, 3 | 9..16)
     }
 }
 
@@ -102,7 +102,7 @@ impl Order {
     pub const ALL: [Order; 2] = [Order::Native, Order::Foreign];
 
     /// Returns the byte order for streams.
-    pub fn of_octets(self) -> ByteOrder {
+    pub fn byte_order(self) -> ByteOrder {
         match (self, ByteOrder::NATIVE) {
             (Order::Native, native) => native,
             (Order::Foreign, ByteOrder::Big) => ByteOrder::Little,
@@ -112,29 +112,29 @@ impl Order {
 }
 
 impl Case {
-    /// Returns a sequence with as many elements as fit into `bytes` bytes, at least one.
+    /// Returns a sequence with as many elements as fit into `bytes` bytes, but at least one element.
     pub fn new(kind: Kind, order: Order, bytes: usize) -> Case {
         let count = (bytes / kind.bytes()).max(1);
         let (code, wire) = match kind {
-            Kind::Short => octets(&shorts(count), order),
-            Kind::Char => octets(&chars(count), order),
-            Kind::Long => octets(&longs(count), order),
-            Kind::Octet => octets(&bytes_of(count), order),
-            Kind::Double => octets(&doubles(count), order),
-            Kind::BinStruct => octets(&structs(count), order),
+            Kind::Short => code_and_wire(&shorts(count), order),
+            Kind::Char => code_and_wire(&chars(count), order),
+            Kind::Long => code_and_wire(&longs(count), order),
+            Kind::Octet => code_and_wire(&octets(count), order),
+            Kind::Double => code_and_wire(&doubles(count), order),
+            Kind::BinStruct => code_and_wire(&structs(count), order),
         };
         let memory = match kind {
             Kind::Short => shorts(count).iter().flat_map(|x| x.to_ne_bytes()).collect(),
             Kind::Char => chars(count).iter().map(|x| x.0).collect(),
             Kind::Long => longs(count).iter().flat_map(|x| x.to_ne_bytes()).collect(),
-            Kind::Octet => bytes_of(count).to_vec(),
+            Kind::Octet => octets(count).to_vec(),
             Kind::Double => doubles(count).iter().flat_map(|x| x.to_ne_bytes()).collect(),
-            Kind::BinStruct => structs(count).iter().flat_map(in_memory).collect(),
+            Kind::BinStruct => structs(count).iter().flat_map(memory_layout).collect(),
         };
         Case { kind, order, count, code, wire, memory }
     }
 
-    /// Returns whether the encoding differs from this machine's byte order.
+    /// Returns whether the encoding has the opposite byte order.
     pub fn swaps(&self) -> bool {
         self.order == Order::Foreign
     }
@@ -144,21 +144,21 @@ impl Case {
         self.count * self.kind.bytes()
     }
 
-    /// Returns the FNV-1a hash of the encoding, by which the output of other ORBs is compared.
+    /// Returns the FNV-1a hash of the encoding, for comparison with the encodings of other ORBs.
     pub fn digest(&self) -> u64 {
-        let step = |hash: u64, octet: &u8| (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3);
+        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         self.wire.iter().fold(0xcbf2_9ce4_8422_2325, step)
     }
 
-    /// Returns whether `memory` contains the elements. Padding between and after members is ignored.
-    pub fn is_in(&self, memory: &[u8]) -> bool {
+    /// Returns whether `memory` contains the elements. Padding is ignored.
+    pub fn matches_memory(&self, memory: &[u8]) -> bool {
         let size = self.kind.bytes();
         memory.len() >= self.memory.len()
             && memory
                 .iter()
                 .zip(&self.memory)
                 .enumerate()
-                .all(|(place, (a, b))| a == b || self.kind.is_padding(place % size))
+                .all(|(index, (a, b))| a == b || self.kind.is_padding(index % size))
     }
 }
 
@@ -174,7 +174,7 @@ pub(super) fn longs(count: usize) -> Seq<i32> {
     (0..count).map(|i| (i as i32).wrapping_mul(7919)).collect()
 }
 
-pub(super) fn bytes_of(count: usize) -> Bytes {
+pub(super) fn octets(count: usize) -> Bytes {
     (0..count).map(|i| i as u8).collect()
 }
 
@@ -195,7 +195,7 @@ pub(super) fn structs(count: usize) -> Vec<BinStruct> {
 }
 
 /// Returns the struct in C's memory layout.
-pub(super) fn in_memory(x: &BinStruct) -> [u8; 32] {
+pub(super) fn memory_layout(x: &BinStruct) -> [u8; 32] {
     let mut memory = [0; 32];
     memory[..2].copy_from_slice(&x.s.to_ne_bytes());
     memory[2] = x.c.0;
@@ -206,12 +206,12 @@ pub(super) fn in_memory(x: &BinStruct) -> [u8; 32] {
     memory
 }
 
-/// Returns the type code and the encoding of a value.
-fn octets<T: Typed + CdrEncode>(value: &T, order: Order) -> (Bytes, Bytes) {
-    (encoded(&T::type_code(), ByteOrder::NATIVE), encoded(value, order.of_octets()))
+/// Returns the encoded type code, and the encoding of a value.
+fn code_and_wire<T: Typed + CdrEncode>(value: &T, order: Order) -> (Bytes, Bytes) {
+    (encoded(&T::type_code(), ByteOrder::NATIVE), encoded(value, order.byte_order()))
 }
 
-/// Returns the encoding that compiled code writes. Values of these types can always be written.
+/// Encodes a value by compiled code. This cannot fail for the types of this module.
 fn encoded<T: CdrEncode>(value: &T, order: ByteOrder) -> Bytes {
     let mut encoder = Encoder::new(order, Version::V1_2);
     match value.encode(&mut encoder) {

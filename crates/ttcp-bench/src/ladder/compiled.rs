@@ -8,11 +8,11 @@ use zorb::wire::{ByteOrder, Version};
 use zorb::{Bytes, Char, Seq};
 
 use super::Engine;
-use super::case::{BinStruct, Case, Kind, in_memory};
+use super::case::{BinStruct, Case, Kind, memory_layout};
 
 /// Returns the engine for a type.
 pub fn engine(case: &Case) -> Box<dyn Engine> {
-    let order = case.order.of_octets();
+    let order = case.order.byte_order();
     match case.kind {
         Kind::Short => Box::new(Stub::<Seq<i16>>::new(order)),
         Kind::Char => Box::new(Stub::<Seq<Char>>::new(order)),
@@ -26,7 +26,7 @@ pub fn engine(case: &Case) -> Box<dyn Engine> {
 struct Stub<V> {
     order: ByteOrder,
     value: Option<V>,
-    outgoing: Outgoing,
+    output: MessageOutput,
 }
 
 /// A sequence that can return its elements in C's memory layout.
@@ -36,7 +36,7 @@ trait Elements: CdrEncode + CdrDecode {
 
 impl<V: Elements> Stub<V> {
     fn new(order: ByteOrder) -> Self {
-        Self { order, value: None, outgoing: Outgoing::new(order) }
+        Self { order, value: None, output: MessageOutput::new(order) }
     }
 }
 
@@ -44,7 +44,7 @@ impl<V: Elements> Engine for Stub<V> {
     fn receive(&mut self, wire: &Bytes) -> anyhow::Result<()> {
         let mut decoder = Decoder::from_bytes(wire, self.order, Version::V1_2);
         self.value = Some(decode(&mut decoder)?);
-        anyhow::ensure!(decoder.remaining() == 0, "octets are left");
+        anyhow::ensure!(decoder.remaining() == 0, "there are bytes after the value");
         Ok(())
     }
 
@@ -55,13 +55,13 @@ impl<V: Elements> Engine for Stub<V> {
 
     fn send(&mut self) -> anyhow::Result<()> {
         let Some(value) = &self.value else { anyhow::bail!("there is no value") };
-        encode(black_box(value), self.outgoing.begin())?;
-        self.outgoing.end();
+        encode(black_box(value), self.output.begin())?;
+        self.output.finish();
         Ok(())
     }
 
     fn sent(&mut self) -> Vec<u8> {
-        self.outgoing.octets()
+        self.output.bytes()
     }
 
     fn memory(&mut self) -> Option<Vec<u8>> {
@@ -95,45 +95,46 @@ elements! {
     Seq<i32>, |x| x.to_ne_bytes();
     Bytes, |x| [*x];
     Seq<f64>, |x| x.to_ne_bytes();
-    Vec<BinStruct>, in_memory;
+    Vec<BinStruct>, memory_layout;
 }
 
-/// The output of messages, written as a connection writes them.
+/// The output of an engine, which is handled as a connection handles the messages that it sends.
 #[derive(Debug)]
-pub(super) struct Outgoing {
+pub(super) struct MessageOutput {
     order: ByteOrder,
     encoder: Encoder,
-    pieces: VecDeque<Bytes>,
+    parts: VecDeque<Bytes>,
 }
 
-impl Outgoing {
+impl MessageOutput {
     pub(super) fn new(order: ByteOrder) -> Self {
-        Self { order, encoder: Encoder::new(order, Version::V1_2), pieces: VecDeque::new() }
+        Self { order, encoder: Encoder::new(order, Version::V1_2), parts: VecDeque::new() }
     }
 
     /// Returns the encoder for the next message.
     pub(super) fn begin(&mut self) -> &mut Encoder {
-        self.pieces.clear();
+        self.parts.clear();
         self.encoder.reset(self.order, Version::V1_2);
         &mut self.encoder
     }
 
-    /// Completes a message for sending: it is sent from the encoder's own buffer if it has no other parts.
-    pub(super) fn end(&mut self) {
+    /// Completes a message. A connection sends a message from the encoder's own buffer if it has no other
+    /// parts.
+    pub(super) fn finish(&mut self) {
         if self.encoder.chunk_count() == 0 {
             black_box(self.encoder.head());
         } else {
-            self.encoder.drain_into(&mut self.pieces);
-            black_box(&self.pieces);
+            self.encoder.drain_into(&mut self.parts);
+            black_box(&self.parts);
         }
     }
 
     /// Returns the last message.
-    pub(super) fn octets(&self) -> Vec<u8> {
-        if self.pieces.is_empty() {
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        if self.parts.is_empty() {
             self.encoder.head().to_vec()
         } else {
-            self.pieces.iter().flatten().copied().collect()
+            self.parts.iter().flatten().copied().collect()
         }
     }
 }

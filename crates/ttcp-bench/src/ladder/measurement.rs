@@ -1,4 +1,4 @@
-//! One measurement of the ladder, in this process: `ttcp ladder-step`, which prints a JSON object.
+//! `ttcp ladder-step`: one measurement of the ladder, whose result is printed as a JSON object.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -9,22 +9,22 @@ use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::base::{Counted, Routine};
+use super::base::{CallCounts, Routine};
 use super::case::{Case, Kind, Order};
 use super::size::{Functions, Size};
 use super::{Engine, Step};
 use crate::work::{parse_bytes, parse_size};
 
-/// Minimum duration of a measured part. The work is repeated until it is reached.
-const LEAST: Duration = Duration::from_millis(20);
+/// Minimum duration of a measurement. The work is repeated until then.
+const MIN_DURATION: Duration = Duration::from_millis(20);
 
-/// The direction that is measured.
+/// The measured side of a communication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// Values to bytes
+    /// Encodes values
     Sender,
-    /// Bytes to values, which are then freed
+    /// Decodes values, and then frees them
     Receiver,
 }
 
@@ -39,27 +39,27 @@ pub struct LadderStepArgs {
     /// The step
     #[arg(long, value_enum)]
     pub step: Step,
-    /// Say how much machine code it is, and nothing else
+    /// Print only the size of the machine code
     #[arg(long)]
     pub code: bool,
-    /// What the sequences are of
+    /// The element type
     #[arg(long = "type", value_enum, default_value_t = Kind::Double)]
     pub kind: Kind,
     /// The byte order
     #[arg(long, value_enum, default_value_t = Order::Native)]
     pub order: Order,
-    /// What is measured
+    /// The measured side
     #[arg(long, value_enum, default_value_t = Side::Receiver)]
     pub side: Side,
-    /// Bytes of a sequence
+    /// Size of a sequence
     #[arg(long, value_parser = parse_size, default_value = "128K")]
     pub size: u64,
-    /// Bytes of all
+    /// Size of all sequences together
     #[arg(long, value_parser = parse_bytes, default_value = "64M")]
     pub total: u64,
 }
 
-/// The result.
+/// The printed result.
 #[derive(Debug, Serialize)]
 struct Line {
     step: Step,
@@ -69,21 +69,22 @@ struct Line {
     side: Side,
     /// Size of a sequence, bytes.
     size: usize,
-    /// Number of marshalled bytes.
+    /// Number of encoded or decoded bytes.
     bytes: u64,
     /// Duration, seconds.
     secs: f64,
     mbit_s: f64,
-    /// Bytes that were compared with the encoding of compiled code, and with the elements in memory.
+    /// Number of bytes that were compared with those of compiled code: of the encoding and of the elements in
+    /// memory.
     checked: usize,
-    /// Number of elements of a sequence.
+    /// Number of elements in a sequence.
     elements: usize,
     /// Calls of each routine for one sequence, if they are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     calls: Option<BTreeMap<&'static str, u64>>,
 }
 
-/// The machine code of a step.
+/// The printed size of a step's machine code.
 #[derive(Debug, Serialize)]
 struct CodeLine {
     step: Step,
@@ -91,36 +92,36 @@ struct CodeLine {
     size: Size,
 }
 
-/// Performs the measurement and prints the line.
+/// Performs the measurement, and prints the result.
 ///
 /// # Errors
-/// The engine's result is wrong.
+/// The engine's output is wrong.
 pub fn ladder_step(args: &LadderStepArgs) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if args.code {
         let size = Functions::of_this_program()?.of(args.step)?;
         serde_json::to_writer(&mut out, &CodeLine { step: args.step, size })?;
     } else {
-        serde_json::to_writer(&mut out, &measured(args)?)?;
+        serde_json::to_writer(&mut out, &measure(args)?)?;
     }
     Ok(writeln!(out)?)
 }
 
-fn measured(args: &LadderStepArgs) -> anyhow::Result<Line> {
+fn measure(args: &LadderStepArgs) -> anyhow::Result<Line> {
     let size = usize::try_from(args.size)?;
     let case = Case::new(args.kind, args.order, size);
     let mut engine = args.step.engine(&case)?;
     let checked = check(engine.as_mut(), &case).with_context(|| format!("step {}", args.step.title()))?;
     let calls = calls(args.step, args.side, &case)?;
-    let each = case.bytes() as u64;
-    let sequences = args.total.div_ceil(each).max(1);
-    let mut work = prepared(engine.as_mut(), args.side, &case)?;
+    let sequence_size = case.bytes() as u64;
+    let sequences = args.total.div_ceil(sequence_size).max(1);
+    let mut work = repeated_work(engine.as_mut(), args.side, &case)?;
     for _ in 0..sequences.div_ceil(10) {
         work()?;
     }
     let start = Instant::now();
     let mut done = 0;
-    while done == 0 || start.elapsed() < LEAST {
+    while done == 0 || start.elapsed() < MIN_DURATION {
         for _ in 0..sequences {
             work()?;
         }
@@ -128,7 +129,7 @@ fn measured(args: &LadderStepArgs) -> anyhow::Result<Line> {
     }
     let secs = start.elapsed().as_secs_f64();
     drop(work);
-    let bytes = done * each;
+    let bytes = done * sequence_size;
     let mbit_s = bytes as f64 * 8.0 / secs / 1e6;
     let Case { kind, order, count: elements, .. } = case;
     let (step, side, size) = (args.step, args.side, case.memory.len());
@@ -136,7 +137,7 @@ fn measured(args: &LadderStepArgs) -> anyhow::Result<Line> {
 }
 
 /// Returns the work that is repeated for each sequence.
-fn prepared<'a>(
+fn repeated_work<'a>(
     engine: &'a mut dyn Engine,
     side: Side,
     case: &'a Case,
@@ -153,18 +154,19 @@ fn prepared<'a>(
     })
 }
 
-/// Receives the encoding of compiled code, copies the value, and writes it. Compares all elements and bytes.
+/// Decodes the encoding of compiled code, copies the value, and encodes it again. Compares all elements and
+/// bytes with those of compiled code, and returns their number.
 ///
 /// # Errors
-/// They differ.
+/// A byte differs.
 pub fn check(engine: &mut dyn Engine, case: &Case) -> anyhow::Result<usize> {
     engine.receive(&case.wire)?;
-    let same = |elements: Option<Vec<u8>>| elements.is_none_or(|elements| case.is_in(&elements));
-    ensure!(same(engine.memory()), "the elements that were read are not those that were written");
+    let is_right = |elements: Option<Vec<u8>>| elements.is_none_or(|elements| case.matches_memory(&elements));
+    ensure!(is_right(engine.memory()), "the decoded elements are wrong");
     engine.copy()?;
-    ensure!(same(engine.memory()), "the elements of the copy are others");
+    ensure!(is_right(engine.memory()), "the elements of the copy are wrong");
     engine.send()?;
-    ensure!(engine.sent() == case.wire, "the octets are not those that compiled code writes");
+    ensure!(engine.sent() == case.wire, "the encoding differs from that of compiled code");
     engine.release()?;
     Ok(case.wire.len() + case.memory.len())
 }
@@ -175,10 +177,10 @@ pub fn check(engine: &mut dyn Engine, case: &Case) -> anyhow::Result<usize> {
 /// The engine does not support the type.
 pub fn calls(step: Step, side: Side, case: &Case) -> anyhow::Result<Option<BTreeMap<&'static str, u64>>> {
     let Some(mut engine) = step.counted(case)? else { return Ok(None) };
-    let mut work = prepared(engine.as_mut(), side, case)?;
-    Counted::take();
+    let mut work = repeated_work(engine.as_mut(), side, case)?;
+    CallCounts::take();
     work()?;
-    let counts = Counted::take();
+    let counts = CallCounts::take();
     let named = Routine::ALL.iter().zip(counts).filter(|(_, count)| *count > 0);
     Ok(Some(named.map(|(routine, count)| (routine.name(), count)).collect()))
 }

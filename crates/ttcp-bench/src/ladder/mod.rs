@@ -1,21 +1,21 @@
-//! The ladder: interpretive engines for values of types that are known at run time, from the design of the
-//! first IIOP engines to compiled stubs. Each step is its predecessor with one change, as described in the
-//! literature.
+//! The ladder: engines that encode and decode values, in steps from an interpreter of type codes, as in the
+//! first ORBs with IIOP, to compiled stubs. Each step is the previous step with one change, as described in
+//! the literature.
 //!
 //! | step | | change |
 //! |---|---|---|
-//! | 0 | [`original`](measured::original) | none: a traversal of the type code's bytes that calls back for each value |
+//! | 0 | [`original`](measured::original) | none: a traversal of the type code's bytes with a callback for each value |
 //! | 1 | [`inlined`](measured::inlined) | small routines are inlined |
-//! | 2 | [`merged`](measured::merged) | sizes computed once, traversal and visits one routine, types passed down, scalars freed at once |
-//! | 3 | [`receiver`](measured::receiver) | the receiver split into small routines, rare cases out of line |
-//! | 4 | [`sender`](measured::sender) | the sender too |
-//! | 5 | [`typed`](measured::typed) | a routine for consecutive numbers: check, swap and copy in one loop |
-//! | 6 | [`program`] | zorb's own: a type code compiled once to flat steps |
-//! | 7 | [`compiled`] | stubs |
+//! | 2 | [`merged`](measured::merged) | sizes are computed once, and traversal and callbacks are one routine |
+//! | 3 | [`receiver`](measured::receiver) | the receiver is split into small routines, and error handling is out of line |
+//! | 4 | [`sender`](measured::sender) | the sender is split, too |
+//! | 5 | [`typed`](measured::typed) | consecutive numbers are checked, swapped and copied in one loop |
+//! | 6 | [`program`] | zorb's interpreter: a type code is compiled once to a flat program |
+//! | 7 | [`compiled`] | compiled stubs |
 //!
-//! A step that reuses code of another compiles the same file again. Therefore each step has machine code of
-//! its own, which can be counted ([`size`]) and optimised separately. All steps are compiled twice: for
-//! measuring, and with counted calls.
+//! A step that reuses code of another step compiles the same file again. Therefore each step has machine code
+//! of its own, whose size can be determined ([`size`]). All steps are compiled twice: for measurements, and
+//! with counted calls.
 
 pub mod base;
 pub mod case;
@@ -35,7 +35,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use zorb::Bytes;
 
-use base::{Counted, Uncounted};
+use base::{CallCounts, NoCounting};
 use case::Case;
 
 /// A step of the ladder.
@@ -46,65 +46,65 @@ pub enum Step {
     Original,
     /// 1: small routines inlined
     Inlined,
-    /// 2: sizes known, walk and visits merged
+    /// 2: sizes precomputed, traversal and callbacks merged
     Merged,
     /// 3: the receiver split
     Receiver,
     /// 4: the sender split
     Sender,
-    /// 5: numbers in a row in one loop
+    /// 5: consecutive numbers in one loop
     Typed,
     /// 6: a flat program
     Program,
     /// 7: compiled stubs
     Compiled,
-    /// No step: bytes are copied unchanged, as sockets do
+    /// The baseline: bytes are copied unchanged, as by sockets
     Raw,
 }
 
-/// A conversion from bytes to a value and back, with its state between calls.
+/// Decodes and encodes values of one type, and stores the current value.
 pub trait Engine {
-    /// Reads a value from its encoding, and stores it.
+    /// Decodes a value, and stores it.
     ///
     /// # Errors
     /// The bytes do not encode the type.
     fn receive(&mut self, wire: &Bytes) -> anyhow::Result<()>;
 
-    /// Drops the stored value, with all that it refers to.
+    /// Frees the stored value and all its buffers.
     ///
     /// # Errors
-    /// It is not a value of the type.
+    /// The memory does not contain a value of the type.
     fn release(&mut self) -> anyhow::Result<()>;
 
-    /// Writes the stored value, and overwrites the previous output.
+    /// Encodes the stored value, and replaces the previous output.
     ///
     /// # Errors
-    /// It is not a value of the type.
+    /// The memory does not contain a value of the type.
     fn send(&mut self) -> anyhow::Result<()>;
 
-    /// Returns the output.
+    /// Returns the output of [`send`](Self::send).
     fn sent(&mut self) -> Vec<u8>;
 
-    /// Returns the stored elements in C's memory layout; `None` if the engine does not build any.
+    /// Returns the stored elements in C's memory layout; `None` if the engine does not store elements.
     fn memory(&mut self) -> Option<Vec<u8>>;
 
-    /// Returns the number of buffers in use, if the engine has buffers.
-    fn buffers(&self) -> usize {
+    /// Returns the number of buffers in use; 0 if the engine has no buffers.
+    fn used_buffers(&self) -> usize {
         0
     }
 
-    /// Replaces the stored value with a copy of it. Compiled code and programs count references, so they keep
-    /// the value.
+    /// Replaces the stored value by a copy. Stubs and programs do nothing, because their values are reference
+    /// counted.
     ///
     /// # Errors
-    /// It is not a value of the type.
+    /// The memory does not contain a value of the type.
     fn copy(&mut self) -> anyhow::Result<()> {
         Ok(())
     }
 }
 
 impl Step {
-    /// The steps, lowest first.
+    /// The steps in their order.
     pub const ALL: [Step; 8] = [
         Step::Original,
         Step::Inlined,
@@ -116,12 +116,12 @@ impl Step {
         Step::Compiled,
     ];
 
-    /// Returns its number, from 0.
+    /// Returns the number of the step, from 0.
     pub fn number(self) -> usize {
         self as usize
     }
 
-    /// Returns the title in tables: `3 receiver split`.
+    /// Returns the title in tables, such as `3 receiver split`.
     pub fn title(self) -> &'static str {
         match self {
             Step::Original => "0 original",
@@ -136,7 +136,7 @@ impl Step {
         }
     }
 
-    /// Returns its engine for the type of a case.
+    /// Returns the engine for the type of a case.
     ///
     /// # Errors
     /// The engine does not support the type.
@@ -144,19 +144,19 @@ impl Step {
         match self {
             Step::Program => Ok(Box::new(program::Interpreter::new(case))),
             Step::Compiled => Ok(compiled::engine(case)),
-            Step::Raw => Ok(Box::<raw::Copied>::default()),
-            step => measured::engine::<Uncounted>(step, &case.code, case.swaps()),
+            Step::Raw => Ok(Box::<raw::RawCopier>::default()),
+            step => measured::engine::<NoCounting>(step, &case.code, case.swaps()),
         }
     }
 
-    /// Returns its engine with counted calls; `None` for steps that are not counted.
+    /// Returns the engine with counted calls; `None` for steps whose calls are not counted.
     ///
     /// # Errors
     /// The engine does not support the type.
     pub fn counted(self, case: &Case) -> anyhow::Result<Option<Box<dyn Engine>>> {
         match self {
             Step::Program | Step::Compiled | Step::Raw => Ok(None),
-            step => counted::engine::<Counted>(step, &case.code, case.swaps()).map(Some),
+            step => counted::engine::<CallCounts>(step, &case.code, case.swaps()).map(Some),
         }
     }
 }

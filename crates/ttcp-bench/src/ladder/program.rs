@@ -1,4 +1,4 @@
-//! Step 6: zorb's own engine, which runs a program that it compiled from a type code.
+//! Step 6: zorb's interpreter, which runs a program that it compiled from a type code.
 
 use std::hint::black_box;
 
@@ -9,23 +9,23 @@ use zorb::{Bytes, Char, Seq, TypeCode, Typed};
 
 use super::Engine;
 use super::case::{BinStruct, Case, Kind};
-use super::compiled::Outgoing;
+use super::compiled::MessageOutput;
 
-/// Runs the program between encoded bytes and C's memory layout.
+/// Converts between the encoding and C's memory layout by a compiled program.
 #[derive(Debug)]
 pub struct Interpreter {
     program: Program,
     order: ByteOrder,
     value: Option<Bytes>,
-    outgoing: Outgoing,
+    output: MessageOutput,
 }
 
 impl Interpreter {
     /// Returns the interpreter for the type of a case.
     pub fn new(case: &Case) -> Self {
-        let order = case.order.of_octets();
+        let order = case.order.byte_order();
         let program = Program::of(&type_code(case.kind));
-        Self { program, order, value: None, outgoing: Outgoing::new(order) }
+        Self { program, order, value: None, output: MessageOutput::new(order) }
     }
 }
 
@@ -44,7 +44,7 @@ impl Engine for Interpreter {
     fn receive(&mut self, wire: &Bytes) -> anyhow::Result<()> {
         let mut decoder = Decoder::from_bytes(wire, self.order, Version::V1_2);
         self.value = Some(self.program.flat(&mut decoder)?);
-        anyhow::ensure!(decoder.remaining() == 0, "octets are left");
+        anyhow::ensure!(decoder.remaining() == 0, "there are bytes after the value");
         Ok(())
     }
 
@@ -55,13 +55,13 @@ impl Engine for Interpreter {
 
     fn send(&mut self) -> anyhow::Result<()> {
         let Some(value) = &self.value else { anyhow::bail!("there is no value") };
-        self.program.unflat(black_box(value), self.outgoing.begin())?;
-        self.outgoing.end();
+        self.program.unflat(black_box(value), self.output.begin())?;
+        self.output.finish();
         Ok(())
     }
 
     fn sent(&mut self) -> Vec<u8> {
-        self.outgoing.octets()
+        self.output.bytes()
     }
 
     fn memory(&mut self) -> Option<Vec<u8>> {

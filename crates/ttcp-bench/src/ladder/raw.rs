@@ -1,17 +1,17 @@
-//! The baseline of sockets, which only copy bytes into memory of the program.
+//! The baseline: bytes are copied unchanged, as by sockets.
 
 use zorb::Bytes;
 
 use super::Engine;
 
-/// Copies bytes.
+/// The engine of the baseline.
 #[derive(Debug, Default)]
-pub struct Copied {
+pub struct RawCopier {
     received: Vec<u8>,
     sent: Vec<u8>,
 }
 
-impl Engine for Copied {
+impl Engine for RawCopier {
     fn receive(&mut self, wire: &Bytes) -> anyhow::Result<()> {
         self.received.extend_from_slice(wire);
         Ok(())

@@ -1,4 +1,4 @@
-//! The interpretive steps, and their engines.
+//! The steps that interpret type codes, and their engines.
 
 pub mod inlined;
 pub mod merged;
@@ -11,18 +11,18 @@ use std::marker::PhantomData;
 
 use zorb::Bytes;
 
-use super::base::{self, Environment, Tally, memory};
+use super::base::{self, CallCounter, Environment, memory};
 use super::{Engine, Step};
 
-/// Space for a value, bytes, without the buffers of its sequences.
-const ROOM: usize = 128;
+/// Maximum size of a value without the buffers of its sequences, bytes.
+const VALUE_SIZE: usize = 128;
 
-/// Returns the engine of a step for a type code in this machine's byte order; `swap` if encoded values are in
-/// the other one.
+/// Returns the engine of a step. The type code must be in this machine's byte order. With `swap`, encoded
+/// values are in the opposite byte order.
 ///
 /// # Errors
 /// The type code is invalid, or of a type that these engines do not support.
-pub fn engine<T: Tally>(step: Step, code: &[u8], swap: bool) -> anyhow::Result<Box<dyn Engine>> {
+pub fn engine<T: CallCounter>(step: Step, code: &[u8], swap: bool) -> anyhow::Result<Box<dyn Engine>> {
     Ok(match step {
         Step::Original => Box::new(Original::<T>::new(code, swap)?),
         Step::Inlined => Box::new(Inlined::<T>::new(code, swap)?),
@@ -31,7 +31,7 @@ pub fn engine<T: Tally>(step: Step, code: &[u8], swap: bool) -> anyhow::Result<B
         Step::Sender => Box::new(Sender::<T>::new(code, swap)?),
         Step::Typed => Box::new(Typed::<T>::new(code, swap)?),
         Step::Program | Step::Compiled | Step::Raw => {
-            anyhow::bail!("{} is no interpreter of type codes", step.title())
+            anyhow::bail!("step {} does not interpret type codes", step.title())
         }
     })
 }
@@ -42,25 +42,25 @@ macro_rules! interpreters {
             code: $step::StoredTypeCode,
             swap: bool,
             env: Environment,
-            value: [u8; ROOM],
+            value: [u8; VALUE_SIZE],
             buffer: Vec<u8>,
             written: usize,
-            tally: PhantomData<T>,
+            counter: PhantomData<T>,
         }
 
-        impl<T: Tally> $name<T> {
+        impl<T: CallCounter> $name<T> {
             fn new(code: &[u8], swap: bool) -> Result<Self, base::Fault> {
                 let code = $step::StoredTypeCode::read::<T>(code)?;
-                let (value, buffer, written) = ([0; ROOM], Vec::new(), 0);
-                Ok(Self { code, swap, env: Environment::default(), value, buffer, written, tally: PhantomData })
+                let (value, buffer, written) = ([0; VALUE_SIZE], Vec::new(), 0);
+                Ok(Self { code, swap, env: Environment::default(), value, buffer, written, counter: PhantomData })
             }
         }
 
-        impl<T: Tally> Engine for $name<T> {
+        impl<T: CallCounter> Engine for $name<T> {
             fn receive(&mut self, wire: &Bytes) -> anyhow::Result<()> {
                 let mut stream = $step::Cdr::<T>::reader(wire, self.swap);
                 $step::decode(&self.code.code(), &mut self.value, &mut [], &mut stream, &mut self.env)?;
-                anyhow::ensure!(stream.position() == wire.len(), "octets are left");
+                anyhow::ensure!(stream.position() == wire.len(), "there are bytes after the value");
                 Ok(())
             }
 
@@ -83,19 +83,19 @@ macro_rules! interpreters {
 
             fn memory(&mut self) -> Option<Vec<u8>> {
                 let (_, buffer) = memory::sequence(&self.value).ok()?;
-                let block = self.env.heap.lend(buffer);
+                let block = self.env.heap.take_block(buffer);
                 let copy = block.clone();
-                self.env.heap.put_back(buffer, block);
+                self.env.heap.return_block(buffer, block);
                 Some(copy)
             }
 
-            fn buffers(&self) -> usize {
-                self.env.heap.used()
+            fn used_buffers(&self) -> usize {
+                self.env.heap.used_blocks()
             }
 
             fn copy(&mut self) -> anyhow::Result<()> {
                 let mut nothing = $step::Cdr::<T>::reader(&[], false);
-                let mut other = [0; ROOM];
+                let mut other = [0; VALUE_SIZE];
                 $step::copy(&self.code.code(), &mut self.value, &mut other, &mut nothing, &mut self.env)?;
                 self.release()?;
                 self.value = other;

@@ -1,17 +1,17 @@
-//! Tests that every step gives the results of compiled code, with as many calls as were published, and that
-//! no input makes it panic.
+//! Tests of all steps: results equal those of compiled code, numbers of calls equal the published ones, and
+//! no input causes a panic.
 
 use zorb::__private::v1::{CdrEncode, Encoder};
 use zorb::wire::{ByteOrder, Version};
 use zorb::{Bounded, Bytes, Char, Seq, Typed};
 
-use super::base::Uncounted;
+use super::base::NoCounting;
 use super::case::{Case, Kind, Order};
 use super::measurement::{Side, calls, check};
 use super::size::Functions;
 use super::{Engine, Step, measured};
 
-#[allow(dead_code)]
+#[allow(dead_code, reason = "generated code")]
 mod idl {
     zorb::idl! {
         enum Colour { red, green };
@@ -25,13 +25,13 @@ use idl::{Colour, Inner, Other, Outer};
 
 const ELEMENTS: usize = 100;
 
-/// The steps that traverse type codes.
-const WALKS: [Step; 6] =
+/// The steps that interpret type codes.
+const INTERPRETERS: [Step; 6] =
     [Step::Original, Step::Inlined, Step::Merged, Step::Receiver, Step::Sender, Step::Typed];
 
 fn cases() -> impl Iterator<Item = Case> {
-    let each = |kind: Kind| Order::ALL.map(|order| Case::new(kind, order, ELEMENTS * kind.bytes()));
-    Kind::ALL.into_iter().flat_map(each)
+    let cases = |kind: Kind| Order::ALL.map(|order| Case::new(kind, order, ELEMENTS * kind.bytes()));
+    Kind::ALL.into_iter().flat_map(cases)
 }
 
 fn encoded<T: CdrEncode>(value: &T, order: ByteOrder) -> Bytes {
@@ -44,8 +44,8 @@ fn code_of<T: Typed>() -> Bytes {
     encoded(&T::type_code(), ByteOrder::NATIVE)
 }
 
-fn walk(step: Step, code: &[u8], order: ByteOrder) -> anyhow::Result<Box<dyn Engine>> {
-    measured::engine::<Uncounted>(step, code, order != ByteOrder::NATIVE)
+fn interpreter(step: Step, code: &[u8], order: ByteOrder) -> anyhow::Result<Box<dyn Engine>> {
+    measured::engine::<NoCounting>(step, code, order != ByteOrder::NATIVE)
 }
 
 fn outer() -> Outer {
@@ -56,7 +56,7 @@ fn outer() -> Outer {
 }
 
 #[test]
-fn every_step_reads_copies_and_writes_what_compiled_code_does() {
+fn results_of_every_step_equal_those_of_compiled_code() {
     for case in cases() {
         assert_eq!(case.count, ELEMENTS);
         for step in Step::ALL.into_iter().chain([Step::Raw]) {
@@ -66,86 +66,79 @@ fn every_step_reads_copies_and_writes_what_compiled_code_does() {
                     .unwrap_or_else(|e| panic!("{} {:?} {:?}: {e:#}", step.title(), case.kind, case.order));
                 assert!(checked >= 2 * case.bytes());
             }
-            assert_eq!(engine.buffers(), 0, "{}", step.title());
+            assert_eq!(engine.used_buffers(), 0, "{}", step.title());
         }
     }
 }
 
-/// Tests the check itself: it detects other elements and other bytes.
 #[test]
-fn other_elements_and_octets_are_seen() {
+fn the_check_detects_wrong_elements_and_wrong_bytes() {
     for kind in Kind::ALL {
         let case = Case::new(kind, Order::Foreign, ELEMENTS * kind.bytes());
-        for place in 0..case.memory.len() {
+        for index in 0..case.memory.len() {
             let mut memory = case.memory.clone();
-            assert!(case.is_in(&memory));
-            memory[place] ^= 1;
-            let padding = kind == Kind::BinStruct && matches!(place % 32, 3 | 9..16);
-            assert_eq!(case.is_in(&memory), padding, "{kind:?} {place}");
+            assert!(case.matches_memory(&memory));
+            memory[index] ^= 1;
+            let padding = kind == Kind::BinStruct && matches!(index % 32, 3 | 9..16);
+            assert_eq!(case.matches_memory(&memory), padding, "{kind:?} {index}");
         }
-        assert!(!case.is_in(&case.memory[1..]));
-        let mut other = case.clone();
-        let last = case.wire.len() - 1;
-        other.wire = case
-            .wire
-            .iter()
-            .enumerate()
-            .map(|(at, octet)| if at == last { octet ^ 1 } else { *octet })
-            .collect();
+        assert!(!case.matches_memory(&case.memory[1..]));
+        let mut wire = case.wire.to_vec();
+        *wire.last_mut().unwrap() ^= 1;
+        let other = Case { wire: wire.into(), ..case };
         for step in Step::ALL {
-            assert!(
-                check(step.engine(&other).unwrap().as_mut(), &other).is_err(),
-                "{} {kind:?}",
-                step.title()
-            );
+            let checked = check(step.engine(&other).unwrap().as_mut(), &other);
+            assert!(checked.is_err(), "{} {kind:?}", step.title());
         }
     }
 }
 
 #[test]
-fn structs_sequences_and_arrays_within_each_other_are_walked() {
+fn nested_structs_sequences_and_arrays_are_supported() {
     for order in [ByteOrder::Big, ByteOrder::Little] {
         let wire = encoded(&outer(), order);
-        for step in WALKS {
-            let mut engine = walk(step, &code_of::<Outer>(), order).unwrap();
+        for step in INTERPRETERS {
+            let mut engine = interpreter(step, &code_of::<Outer>(), order).unwrap();
             engine.receive(&wire).unwrap();
-            assert_eq!(engine.buffers(), 1 + 1 + 5, "{}", step.title());
+            assert_eq!(engine.used_buffers(), 1 + 1 + 5, "{}", step.title());
             engine.copy().unwrap();
             engine.send().unwrap();
             assert_eq!(engine.sent(), wire, "{}", step.title());
             engine.release().unwrap();
-            assert_eq!(engine.buffers(), 0, "{}", step.title());
+            assert_eq!(engine.used_buffers(), 0, "{}", step.title());
         }
     }
 }
 
-/// Returns the calls for one element, without the few of the sequence itself.
-fn each(step: Step, side: Side, kind: Kind, order: Order) -> Vec<(&'static str, u64)> {
+/// Returns the calls for one element, without the calls for the sequence itself.
+fn calls_per_element(step: Step, side: Side, kind: Kind, order: Order) -> Vec<(&'static str, u64)> {
     let case = Case::new(kind, order, ELEMENTS * kind.bytes());
     let calls = calls(step, side, &case).unwrap().unwrap();
     calls.into_iter().map(|(name, calls)| (name, calls / ELEMENTS as u64)).filter(|(_, n)| *n > 0).collect()
 }
 
 #[test]
-fn calls_are_those_that_were_published() {
+fn numbers_of_calls_equal_the_published_ones() {
     let (receiver, double, structs) = (Side::Receiver, Kind::Double, Kind::BinStruct);
     for order in Order::ALL {
-        // Decoded per element: the struct, its five numbers, the array, its eight bytes, and the type of
-        // these. Freed: the struct and its members again. Each traversal of the members computes seven sizes.
+        // `CDR::decoder` is called for the struct, its five numbers, the array, its eight bytes, and the type
+        // of these bytes. `deep_free` is called for the struct and its six members. Each of the two
+        // traversals of the members computes seven sizes.
         for step in [Step::Original, Step::Inlined] {
-            let of = |kind| each(step, receiver, kind, order);
-            let published = |calls: Vec<(&'static str, u64)>| {
-                let listed = ["CDR::get_*", "CDR::skip_string", "CDR::get_typecode", "swap"];
-                calls.into_iter().filter(|(name, _)| !listed.contains(name)).collect::<Vec<_>>()
+            let published_calls = |kind| {
+                let unpublished = ["CDR::get_*", "CDR::skip_string", "CDR::get_typecode", "swap"];
+                let mut calls = calls_per_element(step, receiver, kind, order);
+                calls.retain(|(name, _)| !unpublished.contains(name));
+                calls
             };
             assert_eq!(
-                published(of(double)),
+                published_calls(double),
                 [("CDR::decoder", 1), ("TypeCode::kind", 1), ("deep_free", 1)],
                 "{}",
                 step.title()
             );
             assert_eq!(
-                published(of(structs)),
+                published_calls(structs),
                 [
                     ("CDR::decoder", 16),
                     ("TypeCode::kind", 7),
@@ -160,11 +153,12 @@ fn calls_are_those_that_were_published() {
                 step.title()
             );
         }
-        let numbers =
-            |step, kind| each(step, receiver, kind, order).iter().any(|(name, _)| *name == "CDR::get_*");
-        assert!(numbers(Step::Original, double) && !numbers(Step::Inlined, double), "inlined");
+        let calls_get = |step| {
+            calls_per_element(step, receiver, double, order).iter().any(|(name, _)| *name == "CDR::get_*")
+        };
+        assert!(calls_get(Step::Original) && !calls_get(Step::Inlined), "inlined");
 
-        let merged = each(Step::Merged, receiver, structs, order);
+        let merged = calls_per_element(Step::Merged, receiver, structs, order);
         let calls = |name: &str| merged.iter().find(|(routine, _)| *routine == name).map(|(_, calls)| *calls);
         assert_eq!(calls("TypeCode::traverse"), Some(2));
         assert_eq!(calls("TypeCode::typecode_param"), Some(2));
@@ -172,17 +166,26 @@ fn calls_are_those_that_were_published() {
         let swap: &[(&str, u64)] = if order == Order::Foreign { &[("swap", 1)] } else { &[] };
         for step in [Step::Merged, Step::Receiver, Step::Sender] {
             for side in Side::ALL {
-                assert_eq!(each(step, side, double, order), swap, "{}: numbers are no calls", step.title());
+                assert_eq!(
+                    calls_per_element(step, side, double, order),
+                    swap,
+                    "{}: numbers need no calls",
+                    step.title()
+                );
             }
         }
         for side in Side::ALL {
-            assert_eq!(each(Step::Typed, side, double, order), [], "numbers are turned in the loop");
+            assert_eq!(
+                calls_per_element(Step::Typed, side, double, order),
+                [],
+                "numbers are swapped in the loop"
+            );
         }
     }
 }
 
 #[test]
-fn octets_that_end_too_early_or_are_too_many_are_refused() {
+fn truncated_and_too_long_data_is_rejected() {
     for case in cases() {
         for step in Step::ALL {
             let mut engine = step.engine(&case).unwrap();
@@ -195,25 +198,25 @@ fn octets_that_end_too_early_or_are_too_many_are_refused() {
             }
             let longer: Bytes = case.wire.iter().copied().chain([0]).collect();
             assert!(engine.receive(&longer).is_err(), "{}", step.title());
-            let mut lie = case.wire.to_vec();
-            lie[..4].fill(0xff);
-            assert!(engine.receive(&lie.into()).is_err(), "{}: four thousand million elements", step.title());
-            assert!(check(engine.as_mut(), &case).is_ok(), "{}: it goes on", step.title());
+            let mut huge_length = case.wire.to_vec();
+            huge_length[..4].fill(0xff);
+            assert!(engine.receive(&huge_length.into()).is_err(), "{}", step.title());
+            assert!(check(engine.as_mut(), &case).is_ok(), "{}: after errors", step.title());
         }
     }
     for order in [ByteOrder::Big, ByteOrder::Little] {
         let wire = encoded(&outer(), order);
-        for step in WALKS {
-            let mut engine = walk(step, &code_of::<Outer>(), order).unwrap();
+        for step in INTERPRETERS {
+            let mut engine = interpreter(step, &code_of::<Outer>(), order).unwrap();
             for length in 0..wire.len() {
                 let error = engine.receive(&wire.slice(..length)).unwrap_err().to_string();
-                assert_eq!(error, "the octets end too early", "{} cut at {length}", step.title());
+                assert_eq!(error, "the data ends too early", "{} cut at {length}", step.title());
             }
-            for place in 0..wire.len() {
+            for index in 0..wire.len() {
                 for value in [1, 0xff] {
                     let mut other = wire.to_vec();
-                    other[place] = value;
-                    // Some changed bytes are valid values too.
+                    other[index] = value;
+                    // Some changed bytes are valid, too.
                     let _ = engine.receive(&other.into());
                 }
             }
@@ -222,35 +225,35 @@ fn octets_that_end_too_early_or_are_too_many_are_refused() {
 }
 
 #[test]
-fn types_that_are_none_and_values_that_are_too_long_are_refused() {
+fn invalid_types_and_sequences_longer_than_their_bound_are_rejected() {
     let code = code_of::<Outer>();
     let wire = encoded(&outer(), ByteOrder::NATIVE);
-    for step in WALKS {
+    for step in INTERPRETERS {
         for length in 0..code.len() {
             assert!(
-                walk(step, &code[..length], ByteOrder::NATIVE).is_err(),
+                interpreter(step, &code[..length], ByteOrder::NATIVE).is_err(),
                 "{} cut at {length}",
                 step.title()
             );
         }
-        for place in 0..code.len() {
+        for index in 0..code.len() {
             for value in [1, 0xff] {
                 let mut other = code.to_vec();
-                other[place] = value;
+                other[index] = value;
                 // Changed names are valid, and some changes result in another valid type.
-                if let Ok(mut engine) = walk(step, &other, ByteOrder::NATIVE) {
+                if let Ok(mut engine) = interpreter(step, &other, ByteOrder::NATIVE) {
                     let _ = engine.receive(&wire);
                 }
             }
         }
-        let error = walk(step, &code_of::<String>(), ByteOrder::NATIVE).err().unwrap().to_string();
-        assert_eq!(error, "there are no values of kind 18", "{}", step.title());
-        let mut bounded = walk(step, &code_of::<Bounded<Seq<u8>, 2>>(), ByteOrder::NATIVE).unwrap();
+        let error = interpreter(step, &code_of::<String>(), ByteOrder::NATIVE).err().unwrap().to_string();
+        assert_eq!(error, "values of kind 18 are not supported", "{}", step.title());
+        let mut bounded = interpreter(step, &code_of::<Bounded<Seq<u8>, 2>>(), ByteOrder::NATIVE).unwrap();
         let error = bounded.receive(&encoded(&Bytes::from_static(b"abc"), ByteOrder::NATIVE)).unwrap_err();
         assert_eq!(error.to_string(), "there are more elements than the type allows", "{}", step.title());
     }
     for step in [Step::Program, Step::Compiled, Step::Raw] {
-        assert!(walk(step, &code, ByteOrder::NATIVE).is_err());
+        assert!(interpreter(step, &code, ByteOrder::NATIVE).is_err());
     }
 }
 
@@ -265,6 +268,6 @@ fn every_step_has_machine_code() {
         assert!(size.functions >= 4 && size.bytes > 500, "{}: {size:?}", step.title());
     }
     let [traverse, split] = [Step::Merged, Step::Sender].map(|step| functions.of(step).unwrap().functions);
-    assert!(split > traverse, "routines of its own for each kind");
+    assert!(split > traverse, "there are routines for each kind");
     assert!(functions.of(Step::Raw).is_err());
 }

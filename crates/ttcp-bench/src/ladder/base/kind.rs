@@ -1,5 +1,5 @@
 //! The numbers of the kinds of types (`CORBA::TCKind`).
-#![allow(missing_docs, reason = "their names say it")]
+#![allow(missing_docs, reason = "the names are those of the kinds")]
 
 pub const NULL: u32 = 0;
 pub const VOID: u32 = 1;

@@ -1,8 +1,8 @@
 //! Values in C's memory layout: numbers at their alignment, a sequence as `{ maximum, length, buffer }`.
 //!
-//! A buffer is a block of the [`Heap`], identified by a number. While a block is walked it is lent out, so
-//! that an element is one slice, as an address is one register. Freed blocks are reused without clearing:
-//! neither fresh pages nor zeroing cost time.
+//! A buffer is a block of the [`Heap`], identified by a number. While a block is traversed, it is taken out
+//! of the heap. Its elements are then plain slices, which cost as little as C pointers. Freed blocks are
+//! reused without clearing, so that neither new pages nor zeroing take time.
 
 use super::kind::*;
 use super::{Fault, Status};
@@ -10,11 +10,11 @@ use super::{Fault, Status};
 /// Size and alignment of a sequence in memory, bytes.
 pub const SEQUENCE_SIZE: (usize, usize) = (16, 8);
 
-/// Size and alignment of a type code in memory, bytes: its kind, and offset and length of its parameters.
+/// Size and alignment of a type code in memory, bytes: its kind, and the end and length of its parameters.
 pub const TYPE_CODE_SIZE: (usize, usize) = (12, 4);
 
-/// Size of the largest block. A wrong length results in an error instead of exhausted memory.
-const LARGEST: usize = 4 << 20;
+/// Maximum size of a block, so that a wrong length in the data does not exhaust the memory.
+const MAX_BLOCK_SIZE: usize = 4 << 20;
 
 /// The allocator of the buffers.
 #[derive(Debug, Default)]
@@ -27,10 +27,10 @@ impl Heap {
     /// Returns a block of at least `size` bytes with arbitrary contents.
     ///
     /// # Errors
-    /// [`Fault::Memory`] if it would be too large.
+    /// [`Fault::Memory`] if `size` is too large.
     #[inline(never)]
     pub fn allocate(&mut self, size: usize) -> Result<u64, Fault> {
-        if size > LARGEST {
+        if size > MAX_BLOCK_SIZE {
             return Err(Fault::Memory);
         }
         let handle = self.free.pop().unwrap_or_else(|| {
@@ -43,17 +43,17 @@ impl Heap {
         Ok(handle as u64)
     }
 
-    /// Lends a block. Its slot is empty until it is [put back](Self::put_back).
+    /// Takes a block out of the heap, until it is [returned](Self::return_block).
     #[inline(never)]
-    pub fn lend(&mut self, handle: u64) -> Vec<u8> {
+    pub fn take_block(&mut self, handle: u64) -> Vec<u8> {
         self.blocks.get_mut(handle as usize).map(std::mem::take).unwrap_or_default()
     }
 
-    /// Puts back a lent block.
+    /// Returns a block to the heap.
     #[inline(never)]
-    pub fn put_back(&mut self, handle: u64, block: Vec<u8>) {
-        if let Some(place) = self.blocks.get_mut(handle as usize) {
-            *place = block;
+    pub fn return_block(&mut self, handle: u64, block: Vec<u8>) {
+        if let Some(slot) = self.blocks.get_mut(handle as usize) {
+            *slot = block;
         }
     }
 
@@ -64,12 +64,12 @@ impl Heap {
     }
 
     /// Returns the number of blocks that are not free.
-    pub fn used(&self) -> usize {
+    pub fn used_blocks(&self) -> usize {
         self.blocks.len() - self.free.len()
     }
 }
 
-/// Returns length and buffer of the sequence at this address.
+/// Returns length and buffer of the sequence at the start of `value`.
 ///
 /// # Errors
 /// [`Fault::Memory`] if the memory is too short.
@@ -78,7 +78,7 @@ pub fn sequence(value: &[u8]) -> Result<(u32, u64), Fault> {
     Ok((u32::from_ne_bytes(load(value, 4)?), u64::from_ne_bytes(load(value, 8)?)))
 }
 
-/// Writes length and buffer of a sequence.
+/// Writes a sequence with this length and buffer.
 ///
 /// # Errors
 /// [`Fault::Memory`] if the memory is too short.
@@ -103,8 +103,8 @@ pub fn load<const N: usize>(value: &[u8], at: usize) -> Result<[u8; N], Fault> {
 /// # Errors
 /// [`Fault::Memory`] if the memory is too short.
 #[inline(always)]
-pub fn store<const N: usize>(value: &mut [u8], at: usize, octets: [u8; N]) -> Status {
-    *value.get_mut(at..).and_then(<[u8]>::first_chunk_mut).ok_or(Fault::Memory)? = octets;
+pub fn store<const N: usize>(value: &mut [u8], at: usize, bytes: [u8; N]) -> Status {
+    *value.get_mut(at..).and_then(<[u8]>::first_chunk_mut).ok_or(Fault::Memory)? = bytes;
     Ok(())
 }
 
@@ -114,7 +114,7 @@ pub fn at(value: &mut [u8], at: usize) -> &mut [u8] {
     value.get_mut(at..).unwrap_or_default()
 }
 
-/// Returns size and alignment of types without parameters, and of enums.
+/// Returns size and alignment of a basic type or an enum; `None` for other kinds.
 #[inline(always)]
 pub fn basic(kind: u32) -> Option<(usize, usize)> {
     Some(match kind {

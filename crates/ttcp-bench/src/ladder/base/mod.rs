@@ -1,5 +1,5 @@
-//! The code that the interpretive steps share, so that they differ only in the subject of each step: faults,
-//! values in memory, the kinds of types, and call counters.
+//! Code that all steps that interpret type codes share: faults, values in memory, the kinds of types, and
+//! call counters.
 
 pub mod kind;
 pub mod memory;
@@ -9,37 +9,37 @@ use std::fmt;
 
 pub use memory::Heap;
 
-/// Why a traversal ended early.
+/// The reason why a traversal failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The data ends within a value or a type code.
     End,
-    /// A kind that these engines do not support, or bytes that are not a type code. Supported are the basic
-    /// kinds, enums, structs, sequences and arrays, without references to earlier types.
+    /// The kind is not supported, or the bytes are not a type code. Supported are basic types, enums,
+    /// structs, sequences and arrays, but no recursive types.
     Kind(u32),
     /// More elements than the type allows.
     Bound,
-    /// The memory does not match a value of the type, or is exhausted.
+    /// The memory does not contain a value of the type, or a sequence is too long.
     Memory,
 }
 
 /// The result of a traversal.
 pub type Status = Result<(), Fault>;
 
-/// The context that every routine receives in addition to its arguments.
+/// The context that is passed to every routine.
 #[derive(Debug, Default)]
 pub struct Environment {
     /// The allocator of the buffers.
     pub heap: Heap,
 }
 
-/// The routines whose calls are counted. Where a step has inlined a routine, it is not counted.
+/// The routines whose calls are counted. Inlined routines are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Routine {
-    /// Writes a value; in later steps: the routines for constructed types.
+    /// Writes a value; in later steps, only a constructed value.
     Encoder,
-    /// Reads a value; in later steps: the routines for constructed types.
+    /// Reads a value; in later steps, only a constructed value.
     Decoder,
     /// Frees the buffers of a value.
     DeepFree,
@@ -86,7 +86,7 @@ impl Routine {
         Routine::Swap,
     ];
 
-    /// Returns the literature's name.
+    /// Returns the name in the literature.
     pub fn name(self) -> &'static str {
         match self {
             Routine::Encoder => "CDR::encoder",
@@ -107,24 +107,24 @@ impl Routine {
     }
 }
 
-/// How often each routine was called, in the order of [`Routine::ALL`].
+/// The numbers of calls, in the order of [`Routine::ALL`].
 pub type Counts = [u64; Routine::ALL.len()];
 
-/// Counts calls, or does nothing. A type parameter of the engines.
-pub trait Tally: fmt::Debug + 'static {
+/// Counts calls, or does nothing. Engines have it as a type parameter.
+pub trait CallCounter: fmt::Debug + 'static {
     /// Counts a call of `routine`.
     fn call(routine: Routine);
 }
 
-/// No counting, for measurements.
+/// Does nothing, for measurements.
 #[derive(Debug)]
-pub struct Uncounted;
+pub struct NoCounting;
 
-/// Counts on this thread.
+/// Counts the calls of the current thread.
 #[derive(Debug)]
-pub struct Counted;
+pub struct CallCounts;
 
-impl Tally for Uncounted {
+impl CallCounter for NoCounting {
     #[inline(always)]
     fn call(_: Routine) {}
 }
@@ -133,14 +133,14 @@ thread_local! {
     static COUNTS: RefCell<Counts> = const { RefCell::new([0; Routine::ALL.len()]) };
 }
 
-impl Tally for Counted {
+impl CallCounter for CallCounts {
     fn call(routine: Routine) {
         COUNTS.with_borrow_mut(|counts| counts[routine as usize] += 1);
     }
 }
 
-impl Counted {
-    /// Returns the counts since the last call, and resets them.
+impl CallCounts {
+    /// Returns and resets the counts.
     pub fn take() -> Counts {
         COUNTS.take()
     }
@@ -149,10 +149,10 @@ impl Counted {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::End => f.write_str("the octets end too early"),
-            Fault::Kind(kind) => write!(f, "there are no values of kind {kind}"),
+            Fault::End => f.write_str("the data ends too early"),
+            Fault::Kind(kind) => write!(f, "values of kind {kind} are not supported"),
             Fault::Bound => f.write_str("there are more elements than the type allows"),
-            Fault::Memory => f.write_str("the memory is not that of a value of the type"),
+            Fault::Memory => f.write_str("the memory does not contain a value of the type"),
         }
     }
 }

@@ -1,44 +1,44 @@
-//! The stream, whose small routines are inlined; in the original they were calls.
+//! The stream with inlined small routines.
 //!
-//! Swapping the byte order is a separate routine, called where the orders differ, so that the inlined part is
-//! small. The original needed macros to force inlining; here `inline(always)` does it. Skipping a string and
-//! reading a type code remain calls, because they are too long for inlining.
+//! Swapping the byte order is a separate routine, which is called only if the byte orders differ, so that the
+//! inlined code is small. The published engine used macros to force inlining; here `inline(always)` does it.
+//! Skipping a string and reading a type code remain calls, because they are too long for inlining.
 
 use std::marker::PhantomData;
 
 use super::kind::{ARRAY, ENUM, SEQUENCE, STRUCT};
-use super::{Fault, Routine, Status, Tally, rare};
+use super::{CallCounter, Fault, Routine, Status, raise};
 
-/// Bytes that are read or written, starting with the first.
+/// A reader or writer of encoded values.
 #[derive(Debug)]
 pub struct Cdr<'a, T> {
     read: &'a [u8],
     written: Vec<u8>,
     next: usize,
     swap: bool,
-    tally: PhantomData<T>,
+    counter: PhantomData<T>,
 }
 
-impl<'a, T: Tally> Cdr<'a, T> {
-    /// Returns a reader of these bytes; `swap` if they are not in this machine's byte order.
+impl<'a, T: CallCounter> Cdr<'a, T> {
+    /// Returns a reader of these bytes. With `swap`, they are in the opposite byte order.
     pub fn reader(read: &'a [u8], swap: bool) -> Self {
-        Self { read, written: Vec::new(), next: 0, swap, tally: PhantomData }
+        Self { read, written: Vec::new(), next: 0, swap, counter: PhantomData }
     }
 
-    /// Returns a writer that overwrites this buffer and extends it where needed.
+    /// Returns a writer that overwrites this buffer, and extends it if necessary.
     pub fn writer(written: Vec<u8>, swap: bool) -> Self {
-        Self { read: &[], written, next: 0, swap, tally: PhantomData }
+        Self { read: &[], written, next: 0, swap, counter: PhantomData }
     }
 
-    /// Returns a reader of an encapsulation, whose first byte is its byte order.
+    /// Returns a reader of an encapsulation: its first byte is the byte order.
     ///
     /// # Errors
-    /// [`Fault::End`] if it is empty.
+    /// [`Fault::End`] if `bytes` is empty.
     #[inline(always)]
-    pub fn encapsulation(octets: &'a [u8]) -> Result<Self, Fault> {
-        let little = *octets.first().ok_or(Fault::End)? != 0;
+    pub fn encapsulation(bytes: &'a [u8]) -> Result<Self, Fault> {
+        let little = *bytes.first().ok_or(Fault::End)? != 0;
         let swap = little != cfg!(target_endian = "little");
-        Ok(Self { read: octets, written: Vec::new(), next: 1, swap, tally: PhantomData })
+        Ok(Self { read: bytes, written: Vec::new(), next: 1, swap, counter: PhantomData })
     }
 
     /// Returns the number of bytes that were read or written.
@@ -46,7 +46,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         self.next
     }
 
-    /// Returns the buffer, of which [`position`](Self::position) bytes are written.
+    /// Returns the buffer, whose first [`position`](Self::position) bytes are the output.
     pub fn into_buffer(self) -> Vec<u8> {
         self.written
     }
@@ -57,26 +57,26 @@ impl<'a, T: Tally> Cdr<'a, T> {
     }
 
     #[inline(always)]
-    fn next_octets<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
+    fn next_bytes<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
         let at = self.aligned(N);
-        let Some(octets) = self.read.get(at..).and_then(<[u8]>::first_chunk) else {
-            return Err(rare(Fault::End));
+        let Some(bytes) = self.read.get(at..).and_then(<[u8]>::first_chunk) else {
+            return Err(raise(Fault::End));
         };
         self.next = at + N;
-        Ok(*octets)
+        Ok(*bytes)
     }
 
-    /// Returns the next `N` bytes to write, aligned to `N`.
+    /// Returns the space for the next `N` bytes, aligned to `N`.
     #[inline(always)]
-    fn room<const N: usize>(&mut self) -> Result<&mut [u8; N], Fault> {
+    fn next_space<const N: usize>(&mut self) -> Result<&mut [u8; N], Fault> {
         let at = self.aligned(N);
         self.next = at + N;
         if self.next > self.written.len() {
             self.grow();
         }
         match self.written.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
-            Some(room) => Ok(room),
-            None => Err(rare(Fault::Memory)),
+            Some(space) => Ok(space),
+            None => Err(raise(Fault::Memory)),
         }
     }
 
@@ -86,7 +86,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
     /// [`Fault::End`].
     #[inline(always)]
     pub fn get_octet(&mut self) -> Result<u8, Fault> {
-        self.next_octets().map(u8::from_ne_bytes)
+        self.next_bytes().map(u8::from_ne_bytes)
     }
 
     /// Reads a number of 2 bytes.
@@ -95,11 +95,11 @@ impl<'a, T: Tally> Cdr<'a, T> {
     /// [`Fault::End`].
     #[inline(always)]
     pub fn get_short(&mut self) -> Result<u16, Fault> {
-        let mut octets = self.next_octets()?;
+        let mut bytes = self.next_bytes()?;
         if self.swap {
-            swapped::<T, 2>(&mut octets);
+            swap_bytes::<T, 2>(&mut bytes);
         }
-        Ok(u16::from_ne_bytes(octets))
+        Ok(u16::from_ne_bytes(bytes))
     }
 
     /// Reads a number of 4 bytes.
@@ -108,11 +108,11 @@ impl<'a, T: Tally> Cdr<'a, T> {
     /// [`Fault::End`].
     #[inline(always)]
     pub fn get_long(&mut self) -> Result<u32, Fault> {
-        let mut octets = self.next_octets()?;
+        let mut bytes = self.next_bytes()?;
         if self.swap {
-            swapped::<T, 4>(&mut octets);
+            swap_bytes::<T, 4>(&mut bytes);
         }
-        Ok(u32::from_ne_bytes(octets))
+        Ok(u32::from_ne_bytes(bytes))
     }
 
     /// Reads a number of 8 bytes.
@@ -121,67 +121,66 @@ impl<'a, T: Tally> Cdr<'a, T> {
     /// [`Fault::End`].
     #[inline(always)]
     pub fn get_longlong(&mut self) -> Result<u64, Fault> {
-        let mut octets = self.next_octets()?;
+        let mut bytes = self.next_bytes()?;
         if self.swap {
-            swapped::<T, 8>(&mut octets);
+            swap_bytes::<T, 8>(&mut bytes);
         }
-        Ok(u64::from_ne_bytes(octets))
+        Ok(u64::from_ne_bytes(bytes))
     }
 
     /// Writes an `octet`.
     ///
     /// # Errors
-    /// None: a stream grows.
+    /// Never: the buffer grows.
     #[inline(always)]
     pub fn put_octet(&mut self, value: u8) -> Status {
-        *self.room()? = [value];
+        *self.next_space()? = [value];
         Ok(())
     }
 
     /// Writes a number of 2 bytes.
     ///
     /// # Errors
-    /// None: a stream grows.
+    /// Never: the buffer grows.
     #[inline(always)]
     pub fn put_short(&mut self, value: u16) -> Status {
-        let mut octets = value.to_ne_bytes();
+        let mut bytes = value.to_ne_bytes();
         if self.swap {
-            swapped::<T, 2>(&mut octets);
+            swap_bytes::<T, 2>(&mut bytes);
         }
-        *self.room()? = octets;
+        *self.next_space()? = bytes;
         Ok(())
     }
 
     /// Writes a number of 4 bytes.
     ///
     /// # Errors
-    /// None: a stream grows.
+    /// Never: the buffer grows.
     #[inline(always)]
     pub fn put_long(&mut self, value: u32) -> Status {
-        let mut octets = value.to_ne_bytes();
+        let mut bytes = value.to_ne_bytes();
         if self.swap {
-            swapped::<T, 4>(&mut octets);
+            swap_bytes::<T, 4>(&mut bytes);
         }
-        *self.room()? = octets;
+        *self.next_space()? = bytes;
         Ok(())
     }
 
     /// Writes a number of 8 bytes.
     ///
     /// # Errors
-    /// None: a stream grows.
+    /// Never: the buffer grows.
     #[inline(always)]
     pub fn put_longlong(&mut self, value: u64) -> Status {
-        let mut octets = value.to_ne_bytes();
+        let mut bytes = value.to_ne_bytes();
         if self.swap {
-            swapped::<T, 8>(&mut octets);
+            swap_bytes::<T, 8>(&mut bytes);
         }
-        *self.room()? = octets;
+        *self.next_space()? = bytes;
         Ok(())
     }
 
-    /// Returns the bytes of `count` numbers, from the aligned position of the first: one bounds check for
-    /// all.
+    /// Returns the bytes of `count` consecutive numbers, with a single bounds check.
     ///
     /// # Errors
     /// [`Fault::End`].
@@ -193,10 +192,10 @@ impl<'a, T: Tally> Cdr<'a, T> {
         self.take(count.saturating_mul(size))
     }
 
-    /// Returns the space for `count` numbers, from the aligned position of the first.
+    /// Returns the space for `count` consecutive numbers.
     ///
     /// # Errors
-    /// [`Fault::Memory`] if these are too many.
+    /// [`Fault::Memory`] if `count` is too large.
     #[inline(always)]
     pub fn put_run(&mut self, count: usize, size: usize) -> Result<&mut [u8], Fault> {
         if count > 0 {
@@ -210,7 +209,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         self.written.get_mut(at..self.next).ok_or(Fault::Memory)
     }
 
-    /// Returns whether numbers are in the other byte order.
+    /// Returns whether numbers are in the opposite byte order.
     pub fn swaps(&self) -> bool {
         self.swap
     }
@@ -224,7 +223,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
     /// Skips a string.
     ///
     /// # Errors
-    /// [`Fault::End`] if there is none.
+    /// [`Fault::End`] if there is no complete string.
     #[inline(never)]
     pub fn skip_string(&mut self) -> Status {
         T::call(Routine::SkipString);
@@ -232,7 +231,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         self.take(length).map(drop)
     }
 
-    /// Returns the kind and the parameters of a type code, which are not copied.
+    /// Reads a type code. Returns its kind, and its parameters without copying them.
     ///
     /// # Errors
     /// [`Fault::Kind`] for kinds that this engine does not support, [`Fault::End`].
@@ -260,7 +259,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
 }
 
 #[inline(never)]
-fn swapped<T: Tally, const N: usize>(octets: &mut [u8; N]) {
+fn swap_bytes<T: CallCounter, const N: usize>(bytes: &mut [u8; N]) {
     T::call(Routine::Swap);
-    octets.reverse();
+    bytes.reverse();
 }

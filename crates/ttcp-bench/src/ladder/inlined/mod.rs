@@ -1,7 +1,6 @@
 //! Step 1: the same engine with inlined small routines.
 //!
-//! The visits and the traversal are those of the [original](super::original), unchanged, and make the same
-//! number of other calls. The [stream](cdr) differs.
+//! Only the [stream](cdr) differs from the [original](super::original) engine.
 
 pub mod cdr;
 #[path = "../original/code.rs"]
@@ -16,8 +15,8 @@ pub use cdr::Cdr;
 pub use code::{StoredTypeCode, TypeCode};
 pub use visits::{Visit, decoder as decode, deep_copy as copy, deep_free as free, encoder as encode};
 
-/// Returns a fault at the place where it is detected.
+/// Returns the fault. Inlined: faults are not moved out of line yet.
 #[inline(always)]
-pub fn rare(fault: Fault) -> Fault {
+pub fn raise(fault: Fault) -> Fault {
     fault
 }

@@ -2,7 +2,7 @@
 
 use super::kind::{ARRAY, SEQUENCE, STRUCT};
 use super::memory::{SEQUENCE_SIZE, basic};
-use super::{Cdr, Fault, Routine, Tally};
+use super::{CallCounter, Cdr, Fault, Routine};
 
 /// A stored type code and its layout.
 #[derive(Debug, Clone)]
@@ -12,7 +12,7 @@ pub struct StoredTypeCode {
     layout: Layout,
 }
 
-/// The layout of a type, computed once.
+/// The precomputed memory layout of a type.
 #[derive(Debug, Clone)]
 pub struct Layout {
     /// Size of a value in memory, bytes.
@@ -25,14 +25,14 @@ pub struct Layout {
     pub parts: Vec<Layout>,
 }
 
-/// A type code during a traversal: its bytes and its layout.
+/// A type code with its layout.
 #[derive(Debug, Clone, Copy)]
 pub struct TypeCode<'a> {
-    /// Its kind.
+    /// The kind.
     pub kind: u32,
-    /// Its parameters.
+    /// The encoded parameters: an encapsulation, or empty.
     pub parameters: &'a [u8],
-    /// Its layout.
+    /// The memory layout.
     pub layout: &'a Layout,
 }
 
@@ -40,9 +40,9 @@ impl StoredTypeCode {
     /// Reads a type code in this machine's byte order.
     ///
     /// # Errors
-    /// It is invalid, or of a kind that this engine does not support.
-    pub fn read<T: Tally>(octets: &[u8]) -> Result<Self, Fault> {
-        let (kind, parameters) = Cdr::<T>::reader(octets, false).get_type_code()?;
+    /// The type code is invalid, or its kind is not supported.
+    pub fn read<T: CallCounter>(bytes: &[u8]) -> Result<Self, Fault> {
+        let (kind, parameters) = Cdr::<T>::reader(bytes, false).get_type_code()?;
         let layout = Layout::of::<T>(kind, parameters)?;
         Ok(Self { kind, parameters: parameters.to_vec(), layout })
     }
@@ -54,12 +54,12 @@ impl StoredTypeCode {
 }
 
 impl Layout {
-    fn of<T: Tally>(kind: u32, octets: &[u8]) -> Result<Layout, Fault> {
+    fn of<T: CallCounter>(kind: u32, bytes: &[u8]) -> Result<Layout, Fault> {
         let plain = |(size, alignment)| Layout { size, alignment, offsets: Vec::new(), parts: Vec::new() };
         if let Some(basic) = basic(kind) {
             return Ok(plain(basic));
         }
-        let mut parameters = Cdr::<T>::encapsulation(octets)?;
+        let mut parameters = Cdr::<T>::encapsulation(bytes)?;
         match kind {
             STRUCT => {
                 let mut layout = plain((0, 1));
@@ -67,8 +67,8 @@ impl Layout {
                 parameters.skip_string()?;
                 for _ in 0..parameters.get_long()? {
                     parameters.skip_string()?;
-                    let (kind, octets) = parameters.get_type_code()?;
-                    let member = Layout::of::<T>(kind, octets)?;
+                    let (kind, bytes) = parameters.get_type_code()?;
+                    let member = Layout::of::<T>(kind, bytes)?;
                     let offset = layout.size.next_multiple_of(member.alignment);
                     layout.size = offset.checked_add(member.size).ok_or(Fault::Memory)?;
                     layout.alignment = layout.alignment.max(member.alignment);
@@ -79,8 +79,8 @@ impl Layout {
                 Ok(layout)
             }
             SEQUENCE | ARRAY => {
-                let (element, octets) = parameters.get_type_code()?;
-                let element = Layout::of::<T>(element, octets)?;
+                let (element, bytes) = parameters.get_type_code()?;
+                let element = Layout::of::<T>(element, bytes)?;
                 let (size, alignment) = if kind == SEQUENCE {
                     SEQUENCE_SIZE
                 } else {
@@ -98,23 +98,24 @@ impl<'a> TypeCode<'a> {
     /// Returns a stream of the parameters, in their own byte order.
     ///
     /// # Errors
-    /// [`Fault::End`] if there are none.
+    /// [`Fault::End`] if there are no parameters.
     #[inline(always)]
-    pub fn parameters<T: Tally>(&self) -> Result<Cdr<'a, T>, Fault> {
+    pub fn parameters<T: CallCounter>(&self) -> Result<Cdr<'a, T>, Fault> {
         Cdr::encapsulation(self.parameters)
     }
 
-    /// Returns the type of a member, whose parameters the traversal has read, and the member's offset.
+    /// Returns the type and the offset of the member with that index. The caller passes the kind and the
+    /// parameters, which it has already read.
     ///
     /// # Errors
     /// [`Fault::End`] if there is no such member.
     #[inline(always)]
     pub fn member(
         &self,
-        place: usize,
+        index: usize,
         (kind, parameters): (u32, &'a [u8]),
     ) -> Result<(TypeCode<'a>, usize), Fault> {
-        match (self.layout.parts.get(place), self.layout.offsets.get(place)) {
+        match (self.layout.parts.get(index), self.layout.offsets.get(index)) {
             (Some(layout), Some(offset)) => Ok((TypeCode { kind, parameters, layout }, *offset)),
             _ => Err(Fault::End),
         }
@@ -126,7 +127,7 @@ impl<'a> TypeCode<'a> {
 /// # Errors
 /// The type code is invalid.
 #[inline(never)]
-pub fn typecode_param<'a, T: Tally>(code: &TypeCode<'a>) -> Result<TypeCode<'a>, Fault> {
+pub fn typecode_param<'a, T: CallCounter>(code: &TypeCode<'a>) -> Result<TypeCode<'a>, Fault> {
     T::call(Routine::TypeCodeParam);
     let (kind, parameters) = code.parameters::<T>()?.get_type_code()?;
     let layout = code.layout.parts.first().ok_or(Fault::End)?;
@@ -138,7 +139,7 @@ pub fn typecode_param<'a, T: Tally>(code: &TypeCode<'a>) -> Result<TypeCode<'a>,
 /// # Errors
 /// The type code is invalid.
 #[inline(never)]
-pub fn ulong_param<T: Tally>(code: &TypeCode<'_>) -> Result<u32, Fault> {
+pub fn ulong_param<T: CallCounter>(code: &TypeCode<'_>) -> Result<u32, Fault> {
     let mut parameters = code.parameters::<T>()?;
     parameters.get_type_code()?;
     parameters.get_long()

@@ -1,20 +1,20 @@
-//! The traversal, which includes the work of the former visits.
+//! The traversal of values, which also reads, writes, copies or frees them.
 
 use super::code::{typecode_param, ulong_param};
 use super::kind::*;
 use super::memory::{self, basic, load, store};
-use super::{Cdr, DECODES, ENCODES, Environment, Fault, Routine, Status, Tally, TypeCode};
+use super::{CallCounter, Cdr, DECODES, ENCODES, Environment, Fault, Routine, Status, TypeCode};
 
 /// The operation on each value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visit {
-    /// Writes it to the stream.
+    /// Writes the value to the stream.
     Encode,
-    /// Reads it from the stream.
+    /// Reads the value from the stream.
     Decode,
-    /// Copies it to the other address.
+    /// Copies the value.
     Copy,
-    /// Frees its buffers.
+    /// Frees the buffers of the value.
     Free,
 }
 
@@ -23,7 +23,7 @@ pub enum Visit {
 /// # Errors
 /// The type code is invalid.
 #[inline(never)]
-pub fn encode<T: Tally>(
+pub fn encode<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
@@ -38,7 +38,7 @@ pub fn encode<T: Tally>(
 /// # Errors
 /// The data ends too early, has more elements than allowed, or the type code is invalid.
 #[inline(never)]
-pub fn decode<T: Tally>(
+pub fn decode<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
@@ -48,12 +48,12 @@ pub fn decode<T: Tally>(
     traverse(code, Visit::Decode, value, other, stream, env, None)
 }
 
-/// Copies a value to the other address.
+/// Copies a value to `other`.
 ///
 /// # Errors
 /// The type code is invalid.
 #[inline(never)]
-pub fn copy<T: Tally>(
+pub fn copy<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
@@ -63,13 +63,12 @@ pub fn copy<T: Tally>(
     traverse(code, Visit::Copy, value, other, stream, env, None)
 }
 
-/// Frees the buffers of a value. The kind of elements is checked first: a sequence of numbers is a single
-/// buffer.
+/// Frees the buffers of a value. A sequence of numbers has a single buffer, and is not traversed.
 ///
 /// # Errors
 /// The type code is invalid.
 #[inline(never)]
-pub fn free<T: Tally>(
+pub fn free<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
@@ -89,13 +88,13 @@ pub fn free<T: Tally>(
     traverse(code, Visit::Free, value, other, stream, env, Some(&element))
 }
 
-/// Applies the operation to a value and to its parts. `element` is the type of the elements, if the caller
-/// knows it.
+/// Applies the operation to a value and its parts. `element` is the type of the elements, if the caller knows
+/// it.
 ///
 /// # Errors
-/// The errors of the operation.
+/// The errors of the functions above.
 #[inline(never)]
-pub fn traverse<T: Tally>(
+pub fn traverse<T: CallCounter>(
     code: &TypeCode<'_>,
     visit: Visit,
     value: &mut [u8],
@@ -134,19 +133,19 @@ pub fn traverse<T: Tally>(
                 }
                 Visit::Copy => {
                     let (length, buffer) = memory::sequence(value)?;
-                    let to = env.heap.allocate(element.layout.size.saturating_mul(length as usize))?;
-                    memory::store_sequence(other, length, to)?;
-                    copied = Some(to);
+                    let target = env.heap.allocate(element.layout.size.saturating_mul(length as usize))?;
+                    memory::store_sequence(other, length, target)?;
+                    copied = Some(target);
                     (length, buffer)
                 }
                 _ => memory::sequence(value)?,
             };
-            let mut block = env.heap.lend(buffer);
-            let mut copy = copied.map(|copy| env.heap.lend(copy)).unwrap_or_default();
+            let mut block = env.heap.take_block(buffer);
+            let mut copy = copied.map(|copy| env.heap.take_block(copy)).unwrap_or_default();
             let status = elements(element, length, visit, &mut block, &mut copy, stream, env);
-            env.heap.put_back(buffer, block);
+            env.heap.return_block(buffer, block);
             if let Some(copied) = copied {
-                env.heap.put_back(copied, copy);
+                env.heap.return_block(copied, copy);
             }
             if visit == Visit::Free {
                 env.heap.release(buffer);
@@ -169,9 +168,9 @@ pub fn traverse<T: Tally>(
             // Repository id and name.
             parameters.skip_string()?;
             parameters.skip_string()?;
-            for place in 0..parameters.get_long()? as usize {
+            for index in 0..parameters.get_long()? as usize {
                 parameters.skip_string()?;
-                let (member, offset) = code.member(place, parameters.get_type_code()?)?;
+                let (member, offset) = code.member(index, parameters.get_type_code()?)?;
                 let (value, other) = (memory::at(value, offset), memory::at(other, offset));
                 match member.kind {
                     ARRAY => {
@@ -193,9 +192,9 @@ pub fn traverse<T: Tally>(
     }
 }
 
-/// Processes consecutive elements: numbers in place, constructed elements by a traversal each.
+/// Applies the operation to consecutive elements. Only constructed elements need a call.
 #[inline(always)]
-fn elements<T: Tally>(
+fn elements<T: CallCounter>(
     element: &TypeCode<'_>,
     count: u32,
     visit: Visit,
@@ -219,7 +218,7 @@ fn elements<T: Tally>(
 }
 
 #[inline(always)]
-fn scalar<T: Tally>(
+fn scalar<T: CallCounter>(
     kind: u32,
     visit: Visit,
     value: &mut [u8],
@@ -245,8 +244,8 @@ fn scalar<T: Tally>(
         },
         Visit::Copy => match basic(kind) {
             Some((size, _)) => match (value.get(..size), other.get_mut(..size)) {
-                (Some(from), Some(to)) => {
-                    to.copy_from_slice(from);
+                (Some(source), Some(target)) => {
+                    target.copy_from_slice(source);
                     Ok(())
                 }
                 _ => Err(Fault::Memory),
@@ -254,7 +253,7 @@ fn scalar<T: Tally>(
             None => Err(Fault::Kind(kind)),
         },
         Visit::Free => Ok(()),
-        // An operation that a later step has moved elsewhere.
+        // Later steps have other routines for reading and writing.
         _ => Err(Fault::Kind(kind)),
     }
 }

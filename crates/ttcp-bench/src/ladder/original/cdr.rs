@@ -1,40 +1,40 @@
-//! The stream: one call per value, each with its own alignment, bounds check and check of the byte order.
+//! The stream. Each value costs a call with alignment, a bounds check, and a check of the byte order.
 
 use std::marker::PhantomData;
 
 use super::kind::{ARRAY, ENUM, SEQUENCE, STRUCT};
-use super::{Fault, Routine, Status, Tally};
+use super::{CallCounter, Fault, Routine, Status};
 
-/// Bytes that are read or written, starting with the first.
+/// A reader or writer of encoded values.
 #[derive(Debug)]
 pub struct Cdr<'a, T> {
     read: &'a [u8],
     written: Vec<u8>,
     next: usize,
     swap: bool,
-    tally: PhantomData<T>,
+    counter: PhantomData<T>,
 }
 
-impl<'a, T: Tally> Cdr<'a, T> {
-    /// Returns a reader of these bytes; `swap` if they are not in this machine's byte order.
+impl<'a, T: CallCounter> Cdr<'a, T> {
+    /// Returns a reader of these bytes. With `swap`, they are in the opposite byte order.
     pub fn reader(read: &'a [u8], swap: bool) -> Self {
-        Self { read, written: Vec::new(), next: 0, swap, tally: PhantomData }
+        Self { read, written: Vec::new(), next: 0, swap, counter: PhantomData }
     }
 
-    /// Returns a writer that overwrites this buffer and extends it where needed.
+    /// Returns a writer that overwrites this buffer, and extends it if necessary.
     pub fn writer(written: Vec<u8>, swap: bool) -> Self {
-        Self { read: &[], written, next: 0, swap, tally: PhantomData }
+        Self { read: &[], written, next: 0, swap, counter: PhantomData }
     }
 
-    /// Returns a reader of an encapsulation, whose first byte is its byte order.
+    /// Returns a reader of an encapsulation: its first byte is the byte order.
     ///
     /// # Errors
-    /// [`Fault::End`] if it is empty.
+    /// [`Fault::End`] if `bytes` is empty.
     #[inline(always)]
-    pub fn encapsulation(octets: &'a [u8]) -> Result<Self, Fault> {
-        let little = *octets.first().ok_or(Fault::End)? != 0;
+    pub fn encapsulation(bytes: &'a [u8]) -> Result<Self, Fault> {
+        let little = *bytes.first().ok_or(Fault::End)? != 0;
         let swap = little != cfg!(target_endian = "little");
-        Ok(Self { read: octets, written: Vec::new(), next: 1, swap, tally: PhantomData })
+        Ok(Self { read: bytes, written: Vec::new(), next: 1, swap, counter: PhantomData })
     }
 
     /// Returns the number of bytes that were read or written.
@@ -42,7 +42,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         self.next
     }
 
-    /// Returns the buffer, of which [`position`](Self::position) bytes are written.
+    /// Returns the buffer, whose first [`position`](Self::position) bytes are the output.
     pub fn into_buffer(self) -> Vec<u8> {
         self.written
     }
@@ -72,9 +72,9 @@ impl<'a, T: Tally> Cdr<'a, T> {
     pub fn get_short(&mut self) -> Result<u16, Fault> {
         T::call(Routine::Get);
         let at = self.aligned(2);
-        let octets = self.read.get(at..).and_then(<[u8]>::first_chunk).ok_or(Fault::End)?;
+        let bytes = self.read.get(at..).and_then(<[u8]>::first_chunk).ok_or(Fault::End)?;
         self.next = at + 2;
-        let value = u16::from_ne_bytes(*octets);
+        let value = u16::from_ne_bytes(*bytes);
         Ok(if self.swap { value.swap_bytes() } else { value })
     }
 
@@ -86,9 +86,9 @@ impl<'a, T: Tally> Cdr<'a, T> {
     pub fn get_long(&mut self) -> Result<u32, Fault> {
         T::call(Routine::Get);
         let at = self.aligned(4);
-        let octets = self.read.get(at..).and_then(<[u8]>::first_chunk).ok_or(Fault::End)?;
+        let bytes = self.read.get(at..).and_then(<[u8]>::first_chunk).ok_or(Fault::End)?;
         self.next = at + 4;
-        let value = u32::from_ne_bytes(*octets);
+        let value = u32::from_ne_bytes(*bytes);
         Ok(if self.swap { value.swap_bytes() } else { value })
     }
 
@@ -100,62 +100,62 @@ impl<'a, T: Tally> Cdr<'a, T> {
     pub fn get_longlong(&mut self) -> Result<u64, Fault> {
         T::call(Routine::Get);
         let at = self.aligned(8);
-        let octets = self.read.get(at..).and_then(<[u8]>::first_chunk).ok_or(Fault::End)?;
+        let bytes = self.read.get(at..).and_then(<[u8]>::first_chunk).ok_or(Fault::End)?;
         self.next = at + 8;
-        let value = u64::from_ne_bytes(*octets);
+        let value = u64::from_ne_bytes(*bytes);
         Ok(if self.swap { value.swap_bytes() } else { value })
     }
 
     /// Writes an `octet`.
     ///
     /// # Errors
-    /// None: a stream grows.
+    /// Never: the buffer grows.
     #[inline(never)]
     pub fn put_octet(&mut self, value: u8) -> Status {
         T::call(Routine::Put);
-        *self.room(1)?.first_mut().ok_or(Fault::Memory)? = value;
+        *self.next_space(1)?.first_mut().ok_or(Fault::Memory)? = value;
         Ok(())
     }
 
     /// Writes a number of 2 bytes.
     ///
     /// # Errors
-    /// None: a stream grows.
+    /// Never: the buffer grows.
     #[inline(never)]
     pub fn put_short(&mut self, value: u16) -> Status {
         T::call(Routine::Put);
         let value = if self.swap { value.swap_bytes() } else { value };
-        self.room(2)?.copy_from_slice(&value.to_ne_bytes());
+        self.next_space(2)?.copy_from_slice(&value.to_ne_bytes());
         Ok(())
     }
 
     /// Writes a number of 4 bytes.
     ///
     /// # Errors
-    /// None: a stream grows.
+    /// Never: the buffer grows.
     #[inline(never)]
     pub fn put_long(&mut self, value: u32) -> Status {
         T::call(Routine::Put);
         let value = if self.swap { value.swap_bytes() } else { value };
-        self.room(4)?.copy_from_slice(&value.to_ne_bytes());
+        self.next_space(4)?.copy_from_slice(&value.to_ne_bytes());
         Ok(())
     }
 
     /// Writes a number of 8 bytes.
     ///
     /// # Errors
-    /// None: a stream grows.
+    /// Never: the buffer grows.
     #[inline(never)]
     pub fn put_longlong(&mut self, value: u64) -> Status {
         T::call(Routine::Put);
         let value = if self.swap { value.swap_bytes() } else { value };
-        self.room(8)?.copy_from_slice(&value.to_ne_bytes());
+        self.next_space(8)?.copy_from_slice(&value.to_ne_bytes());
         Ok(())
     }
 
-    /// Returns the next `size` bytes to write, aligned to `size`.
+    /// Returns the space for the next `size` bytes, aligned to `size`.
     #[inline(always)]
-    fn room(&mut self, size: usize) -> Result<&mut [u8], Fault> {
+    fn next_space(&mut self, size: usize) -> Result<&mut [u8], Fault> {
         let at = self.aligned(size);
         self.next = at + size;
         if self.next > self.written.len() {
@@ -173,7 +173,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
     /// Skips a string.
     ///
     /// # Errors
-    /// [`Fault::End`] if there is none.
+    /// [`Fault::End`] if there is no complete string.
     #[inline(never)]
     pub fn skip_string(&mut self) -> Status {
         T::call(Routine::SkipString);
@@ -181,7 +181,7 @@ impl<'a, T: Tally> Cdr<'a, T> {
         self.take(length).map(drop)
     }
 
-    /// Returns the kind and the parameters of a type code, which are not copied.
+    /// Reads a type code. Returns its kind, and its parameters without copying them.
     ///
     /// # Errors
     /// [`Fault::Kind`] for kinds that this engine does not support, [`Fault::End`].

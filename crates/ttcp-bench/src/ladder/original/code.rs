@@ -1,6 +1,6 @@
-//! Type codes: bytes that are parsed where they are needed.
+//! Type codes: bytes that are parsed whenever they are used.
 
-use super::{Cdr, Fault, Routine, Tally};
+use super::{CallCounter, Cdr, Fault, Routine};
 
 /// A stored type code.
 #[derive(Debug, Clone)]
@@ -13,9 +13,9 @@ impl StoredTypeCode {
     /// Reads a type code in this machine's byte order.
     ///
     /// # Errors
-    /// It is invalid, or of a kind that this engine does not support.
-    pub fn read<T: Tally>(octets: &[u8]) -> Result<Self, Fault> {
-        let (kind, parameters) = Cdr::<T>::reader(octets, false).get_type_code()?;
+    /// The type code is invalid, or its kind is not supported.
+    pub fn read<T: CallCounter>(bytes: &[u8]) -> Result<Self, Fault> {
+        let (kind, parameters) = Cdr::<T>::reader(bytes, false).get_type_code()?;
         Ok(Self { kind, parameters: parameters.to_vec() })
     }
 
@@ -25,22 +25,22 @@ impl StoredTypeCode {
     }
 }
 
-/// A kind and the bytes of its parameters: an encapsulation, or nothing.
+/// A type code.
 #[derive(Debug, Clone, Copy)]
 pub struct TypeCode<'a> {
-    /// Its kind.
+    /// The kind.
     pub kind: u32,
-    /// Its parameters.
+    /// The encoded parameters: an encapsulation, or empty.
     pub parameters: &'a [u8],
 }
 
 impl<'a> TypeCode<'a> {
-    /// The type code of type codes, which are values as well.
+    /// The type of values that are type codes themselves.
     pub const OF_TYPE_CODE: TypeCode<'static> = TypeCode { kind: super::kind::TYPE_CODE, parameters: &[] };
 
-    /// Returns its kind, by a counted call.
+    /// Returns the kind, by a counted call.
     #[inline(never)]
-    pub fn kind<T: Tally>(&self) -> u32 {
+    pub fn kind<T: CallCounter>(&self) -> u32 {
         T::call(Routine::Kind);
         self.kind
     }
@@ -48,9 +48,9 @@ impl<'a> TypeCode<'a> {
     /// Returns a stream of the parameters, in their own byte order.
     ///
     /// # Errors
-    /// [`Fault::End`] if there are none.
+    /// [`Fault::End`] if there are no parameters.
     #[inline(always)]
-    pub fn parameters<T: Tally>(&self) -> Result<Cdr<'a, T>, Fault> {
+    pub fn parameters<T: CallCounter>(&self) -> Result<Cdr<'a, T>, Fault> {
         Cdr::encapsulation(self.parameters)
     }
 }

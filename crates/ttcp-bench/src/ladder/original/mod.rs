@@ -1,16 +1,16 @@
-//! Step 0: a type code interpreter like those of the first IIOP engines, without any precomputation.
+//! Step 0: an interpreter of type codes as in the first ORBs with IIOP, without precomputation.
 //!
-//! A type code is a byte string that is parsed again wherever it is needed. [`traverse`](traverse::traverse)
-//! traverses a type and calls a function pointer for each value. The callbacks [`encoder`](visits::encoder),
-//! [`decoder`](visits::decoder), [`deep_copy`](visits::deep_copy) and [`deep_free`](visits::deep_free) call
-//! `traverse` for constructed values.
+//! A type code is a byte string that is parsed whenever it is used. [`traverse`](traverse::traverse)
+//! traverses a type, and calls a function pointer (a *visit*) for each value. The visits
+//! [`encoder`](visits::encoder), [`decoder`](visits::decoder), [`deep_copy`](visits::deep_copy) and
+//! [`deep_free`](visits::deep_free) call `traverse` for constructed values.
 //!
-//! Nothing is cached. For every value, a struct skips the names in its type code and computes size and
-//! alignment of each member. A number costs a visit and a call of its stream, and a sequence is traversed a
-//! second time to free it. Values have C's memory layout.
+//! Nothing is cached. For every struct, the engine skips the names in its type code, and computes size and
+//! alignment of each member. A number costs the call of a visit and a call of the stream. Freeing a sequence
+//! traverses all its elements.
 //!
-//! Routines that were calls in the original are calls here (`inline(never)`); the compiler's flags are the
-//! usual ones. `benches/dynamic.rs` includes this directory too, as its baseline.
+//! Routines that were calls in the published engine are calls here, too (`inline(never)`).
+//! `benches/dynamic.rs` includes this directory as its baseline.
 
 pub mod cdr;
 pub mod code;

@@ -1,16 +1,16 @@
-//! The traversal of a type, and its queries to type codes.
+//! The traversal of values, and the queries of type codes.
 
 use super::kind::{ARRAY, SEQUENCE, STRUCT};
 use super::memory::{self, SEQUENCE_SIZE, TYPE_CODE_SIZE, basic};
 use super::visits::{Visit, decoder};
-use super::{Cdr, Environment, Fault, Routine, Status, Tally, TypeCode};
+use super::{CallCounter, Cdr, Environment, Fault, Routine, Status, TypeCode};
 
-/// Visits the parts of a value: the elements, the members, or the value itself if it has no parts.
+/// Calls `visit` for each element or member of a value, or for the value itself if it is not constructed.
 ///
 /// # Errors
-/// The errors of the visits, and an invalid type code.
+/// A visit fails, or the type code is invalid.
 #[inline(never)]
-pub fn traverse<T: Tally>(
+pub fn traverse<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
@@ -23,12 +23,12 @@ pub fn traverse<T: Tally>(
         SEQUENCE => {
             let (length, buffer) = memory::sequence(value)?;
             let copied = memory::sequence(other).ok().map(|(_, buffer)| buffer);
-            let mut block = env.heap.lend(buffer);
-            let mut copy = copied.map(|copy| env.heap.lend(copy)).unwrap_or_default();
+            let mut block = env.heap.take_block(buffer);
+            let mut copy = copied.map(|copy| env.heap.take_block(copy)).unwrap_or_default();
             let status = elements(code, length, &mut block, &mut copy, stream, env, visit);
-            env.heap.put_back(buffer, block);
+            env.heap.return_block(buffer, block);
             if let Some(copied) = copied {
-                env.heap.put_back(copied, copy);
+                env.heap.return_block(copied, copy);
             }
             status
         }
@@ -44,9 +44,9 @@ pub fn traverse<T: Tally>(
     }
 }
 
-/// Visits each element, and advances both addresses each time.
+/// Calls `visit` for each element, with the memory of the element in both values.
 #[inline(always)]
-fn elements<T: Tally>(
+fn elements<T: CallCounter>(
     code: &TypeCode<'_>,
     count: u32,
     value: &mut [u8],
@@ -63,12 +63,12 @@ fn elements<T: Tally>(
     Ok(())
 }
 
-/// Visits each member, if there is a visit, and returns size and alignment of the struct.
+/// Calls `visit`, if there is one, for each member. Returns size and alignment of the struct.
 ///
 /// # Errors
-/// The errors of the visits, and an invalid type code.
+/// A visit fails, or the type code is invalid.
 #[inline(never)]
-pub fn struct_traverse<T: Tally>(
+pub fn struct_traverse<T: CallCounter>(
     parameters: &mut Cdr<'_, T>,
     value: &mut [u8],
     other: &mut [u8],
@@ -80,20 +80,20 @@ pub fn struct_traverse<T: Tally>(
     // Repository id and name.
     parameters.skip_string()?;
     parameters.skip_string()?;
-    let (mut at, mut widest) = (0, 1);
+    let (mut at, mut max_alignment) = (0, 1);
     for _ in 0..parameters.get_long()? {
         parameters.skip_string()?;
-        let (kind, octets) = parameters.get_type_code()?;
-        let member = TypeCode { kind, parameters: octets };
+        let (kind, bytes) = parameters.get_type_code()?;
+        let member = TypeCode { kind, parameters: bytes };
         let (size, alignment) = calc_nested_size_and_alignment::<T>(&member, env)?;
         at = aligned(at, alignment);
-        widest = widest.max(alignment);
+        max_alignment = max_alignment.max(alignment);
         if let Some(visit) = visit {
             visit(&member, memory::at(value, at), memory::at(other, at), stream, env)?;
         }
         at += size;
     }
-    Ok((aligned(at, widest), widest))
+    Ok((aligned(at, max_alignment), max_alignment))
 }
 
 /// Returns size and alignment of a value in memory, bytes.
@@ -101,7 +101,7 @@ pub fn struct_traverse<T: Tally>(
 /// # Errors
 /// The type code is invalid.
 #[inline(never)]
-pub fn calc_nested_size_and_alignment<T: Tally>(
+pub fn calc_nested_size_and_alignment<T: CallCounter>(
     code: &TypeCode<'_>,
     env: &mut Environment,
 ) -> Result<(usize, usize), Fault> {
@@ -118,8 +118,8 @@ pub fn calc_nested_size_and_alignment<T: Tally>(
         }
         ARRAY => {
             let mut parameters = code.parameters::<T>()?;
-            let (kind, octets) = parameters.get_type_code()?;
-            let element = TypeCode { kind, parameters: octets };
+            let (kind, bytes) = parameters.get_type_code()?;
+            let element = TypeCode { kind, parameters: bytes };
             let (size, alignment) = calc_nested_size_and_alignment::<T>(&element, env)?;
             (size.saturating_mul(parameters.get_long()? as usize), alignment)
         }
@@ -127,12 +127,12 @@ pub fn calc_nested_size_and_alignment<T: Tally>(
     })
 }
 
-/// Returns the size of an element in memory, bytes. For basic types the kind suffices.
+/// Returns the size of an element in memory, bytes.
 ///
 /// # Errors
 /// The type code is invalid.
 #[inline(always)]
-pub fn element_size<T: Tally>(element: &TypeCode<'_>, env: &mut Environment) -> Result<usize, Fault> {
+pub fn element_size<T: CallCounter>(element: &TypeCode<'_>, env: &mut Environment) -> Result<usize, Fault> {
     match basic(element.kind) {
         Some((size, _)) => Ok(size),
         None => Ok(calc_nested_size_and_alignment::<T>(element, env)?.0),
@@ -141,17 +141,17 @@ pub fn element_size<T: Tally>(element: &TypeCode<'_>, env: &mut Environment) -> 
 
 /// Returns the number of parameters of a sequence's or array's type code.
 #[inline(never)]
-fn param_count<T: Tally>(code: &TypeCode<'_>) -> usize {
+fn param_count<T: CallCounter>(code: &TypeCode<'_>) -> usize {
     T::call(Routine::ParamCount);
     if matches!(code.kind, SEQUENCE | ARRAY) { 2 } else { 0 }
 }
 
-/// Returns the type of the elements: a value of the kind `TypeCode`, decoded from the parameters.
+/// Returns the type of the elements. The type is decoded from the parameters as a value that is a type code.
 ///
 /// # Errors
 /// The type code is invalid.
 #[inline(never)]
-pub fn typecode_param<'a, T: Tally>(
+pub fn typecode_param<'a, T: CallCounter>(
     code: &TypeCode<'a>,
     env: &mut Environment,
 ) -> Result<TypeCode<'a>, Fault> {
@@ -164,8 +164,8 @@ pub fn typecode_param<'a, T: Tally>(
     decoder(&TypeCode::OF_TYPE_CODE, &mut decoded, &mut [], &mut parameters, env)?;
     let [kind, end, length] = [0, 4, 8].map(|at| memory::load(&decoded, at).map(u32::from_ne_bytes));
     let (end, length) = (end? as usize, length? as usize);
-    let octets = end.checked_sub(length).and_then(|start| code.parameters.get(start..end));
-    Ok(TypeCode { kind: kind?, parameters: octets.ok_or(Fault::End)? })
+    let bytes = end.checked_sub(length).and_then(|start| code.parameters.get(start..end));
+    Ok(TypeCode { kind: kind?, parameters: bytes.ok_or(Fault::End)? })
 }
 
 /// Returns the bound of a sequence, or the length of an array.
@@ -173,7 +173,7 @@ pub fn typecode_param<'a, T: Tally>(
 /// # Errors
 /// The type code is invalid.
 #[inline(never)]
-pub fn ulong_param<T: Tally>(code: &TypeCode<'_>) -> Result<u32, Fault> {
+pub fn ulong_param<T: CallCounter>(code: &TypeCode<'_>) -> Result<u32, Fault> {
     if param_count::<T>(code) < 2 {
         return Err(Fault::Kind(code.kind));
     }

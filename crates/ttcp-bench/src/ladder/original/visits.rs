@@ -1,11 +1,12 @@
-//! The callbacks for each value.
+//! The visits: the callbacks for each value.
 
 use super::kind::*;
 use super::memory::{self, load, store};
 use super::traverse::{calc_nested_size_and_alignment, element_size, traverse, typecode_param, ulong_param};
-use super::{Cdr, Environment, Fault, Routine, Status, Tally, TypeCode};
+use super::{CallCounter, Cdr, Environment, Fault, Routine, Status, TypeCode};
 
-/// The callback for a value: the type, two addresses, the stream, the environment.
+/// The callback for a value. The arguments are the type, the memory of the value and of its copy, the stream,
+/// and the environment.
 pub type Visit<T> = fn(&TypeCode<'_>, &mut [u8], &mut [u8], &mut Cdr<'_, T>, &mut Environment) -> Status;
 
 /// Writes a value to the stream.
@@ -13,7 +14,7 @@ pub type Visit<T> = fn(&TypeCode<'_>, &mut [u8], &mut [u8], &mut Cdr<'_, T>, &mu
 /// # Errors
 /// The type code is invalid.
 #[inline(never)]
-pub fn encoder<T: Tally>(
+pub fn encoder<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
@@ -42,7 +43,7 @@ pub fn encoder<T: Tally>(
 /// # Errors
 /// The data ends too early, has more elements than allowed, or the type code is invalid.
 #[inline(never)]
-pub fn decoder<T: Tally>(
+pub fn decoder<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
@@ -79,12 +80,12 @@ pub fn decoder<T: Tally>(
     }
 }
 
-/// Copies a value to the other address.
+/// Copies a value to `other`.
 ///
 /// # Errors
 /// The type code is invalid.
 #[inline(never)]
-pub fn deep_copy<T: Tally>(
+pub fn deep_copy<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
@@ -103,10 +104,10 @@ pub fn deep_copy<T: Tally>(
         STRUCT | ARRAY => traverse(code, value, other, stream, env, deep_copy),
         _ => {
             let (size, _) = calc_nested_size_and_alignment::<T>(code, env)?;
-            let (Some(from), Some(to)) = (value.get(..size), other.get_mut(..size)) else {
+            let (Some(source), Some(target)) = (value.get(..size), other.get_mut(..size)) else {
                 return Err(Fault::Memory);
             };
-            to.copy_from_slice(from);
+            target.copy_from_slice(source);
             Ok(())
         }
     }
@@ -117,7 +118,7 @@ pub fn deep_copy<T: Tally>(
 /// # Errors
 /// The type code is invalid.
 #[inline(never)]
-pub fn deep_free<T: Tally>(
+pub fn deep_free<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
@@ -133,8 +134,7 @@ pub fn deep_free<T: Tally>(
             Ok(())
         }
         STRUCT => traverse(code, value, other, stream, env, deep_free),
-        // The first word of the parameters is the kind of the elements, which determines whether they have
-        // buffers.
+        // The first number of the parameters is the kind of the elements. Only constructed ones have buffers.
         ARRAY => match code.parameters::<T>()?.get_long()? {
             STRUCT | SEQUENCE | ARRAY => traverse(code, value, other, stream, env, deep_free),
             _ => Ok(()),

@@ -1,16 +1,16 @@
-//! The receiver: a routine for each kind of constructed type.
+//! The receiver, with a routine for each kind of constructed type.
 
 use super::code::{typecode_param, ulong_param};
 use super::kind::*;
 use super::memory::{self, basic, store};
-use super::{Cdr, Environment, Fault, Routine, Status, Tally, TypeCode, decode_scalars, rare};
+use super::{CallCounter, Cdr, Environment, Fault, Routine, Status, TypeCode, decode_scalars, raise};
 
 /// Reads a value from the stream.
 ///
 /// # Errors
 /// The data ends too early, has more elements than allowed, or the type code is invalid.
 #[inline(never)]
-pub fn decode<T: Tally>(
+pub fn decode<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     _: &mut [u8],
@@ -26,7 +26,7 @@ pub fn decode<T: Tally>(
 }
 
 #[inline(never)]
-fn decode_sequence<T: Tally>(
+fn decode_sequence<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     stream: &mut Cdr<'_, T>,
@@ -37,18 +37,18 @@ fn decode_sequence<T: Tally>(
     let length = stream.get_long()?;
     let bound = ulong_param::<T>(code)?;
     if bound != 0 && length > bound {
-        return Err(rare(Fault::Bound));
+        return Err(raise(Fault::Bound));
     }
     let buffer = env.heap.allocate(element.layout.size.saturating_mul(length as usize))?;
     memory::store_sequence(value, length, buffer)?;
-    let mut block = env.heap.lend(buffer);
+    let mut block = env.heap.take_block(buffer);
     let status = elements(&element, length as usize, &mut block, stream, env);
-    env.heap.put_back(buffer, block);
+    env.heap.return_block(buffer, block);
     status
 }
 
 #[inline(never)]
-fn decode_struct<T: Tally>(
+fn decode_struct<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     stream: &mut Cdr<'_, T>,
@@ -59,9 +59,9 @@ fn decode_struct<T: Tally>(
     // Repository id and name.
     parameters.skip_string()?;
     parameters.skip_string()?;
-    for place in 0..parameters.get_long()? as usize {
+    for index in 0..parameters.get_long()? as usize {
         parameters.skip_string()?;
-        let (member, offset) = code.member(place, parameters.get_type_code()?)?;
+        let (member, offset) = code.member(index, parameters.get_type_code()?)?;
         let value = memory::at(value, offset);
         match member.kind {
             SEQUENCE => decode_sequence(&member, value, stream, env)?,
@@ -74,7 +74,7 @@ fn decode_struct<T: Tally>(
 }
 
 #[inline(never)]
-fn decode_array<T: Tally>(
+fn decode_array<T: CallCounter>(
     code: &TypeCode<'_>,
     element: &TypeCode<'_>,
     value: &mut [u8],
@@ -87,7 +87,7 @@ fn decode_array<T: Tally>(
 }
 
 #[inline(always)]
-fn elements<T: Tally>(
+fn elements<T: CallCounter>(
     element: &TypeCode<'_>,
     count: usize,
     value: &mut [u8],
@@ -114,7 +114,12 @@ fn elements<T: Tally>(
 /// # Errors
 /// The data ends too early.
 #[inline(always)]
-pub fn one_by_one<T: Tally>(kind: u32, count: usize, value: &mut [u8], stream: &mut Cdr<'_, T>) -> Status {
+pub fn decode_one_by_one<T: CallCounter>(
+    kind: u32,
+    count: usize,
+    value: &mut [u8],
+    stream: &mut Cdr<'_, T>,
+) -> Status {
     let size = basic(kind).map_or(0, |(size, _)| size);
     for i in 0..count {
         scalar(kind, memory::at(value, i * size), stream)?;
@@ -123,13 +128,13 @@ pub fn one_by_one<T: Tally>(kind: u32, count: usize, value: &mut [u8], stream: &
 }
 
 #[inline(always)]
-fn scalar<T: Tally>(kind: u32, value: &mut [u8], stream: &mut Cdr<'_, T>) -> Status {
+fn scalar<T: CallCounter>(kind: u32, value: &mut [u8], stream: &mut Cdr<'_, T>) -> Status {
     match kind {
         NULL | VOID => Ok(()),
         BOOLEAN | CHAR | OCTET => store(value, 0, stream.get_octet()?.to_ne_bytes()),
         SHORT | USHORT => store(value, 0, stream.get_short()?.to_ne_bytes()),
         LONG | ULONG | FLOAT | ENUM => store(value, 0, stream.get_long()?.to_ne_bytes()),
         LONGLONG | ULONGLONG | DOUBLE => store(value, 0, stream.get_longlong()?.to_ne_bytes()),
-        kind => Err(rare(Fault::Kind(kind))),
+        kind => Err(raise(Fault::Kind(kind))),
     }
 }

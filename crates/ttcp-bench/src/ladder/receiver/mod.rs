@@ -1,8 +1,9 @@
-//! Step 3: the receiver's part of the one large routine is split, and rare cases are moved out of line.
+//! Step 3: the receiver is split into small routines, and error handling is moved out of line.
 //!
-//! Each kind of constructed type has a routine ([`mod@decode`]) that needs no check of the operation and fits
-//! into the cache. Faults are created out of line ([`rare`]), so that the common code is contiguous. Writing,
-//! copying and freeing remain in the traversal of step 2, which no longer reads values.
+//! Each kind of constructed type has a small routine for reading ([`mod@decode`]), which need not check the
+//! operation. Faults are returned through a function that is not inlined ([`raise`]), so that the common code
+//! is contiguous. Writing, copying and freeing remain in the traversal of step 2, which no longer reads
+//! values.
 
 #[path = "../inlined/cdr.rs"]
 pub mod cdr;
@@ -15,17 +16,17 @@ pub mod traverse;
 pub use super::base::*;
 pub use cdr::Cdr;
 pub use code::{StoredTypeCode, TypeCode};
-pub use decode::{decode, one_by_one as decode_scalars};
+pub use decode::{decode, decode_one_by_one as decode_scalars};
 pub use traverse::{copy, encode, free};
 
-/// Whether the traversal also reads values.
+/// Whether the traversal supports reading values.
 pub const DECODES: bool = false;
-/// Whether the traversal also writes values.
+/// Whether the traversal supports writing values.
 pub const ENCODES: bool = true;
 
-/// Returns a fault, out of line.
+/// Returns the fault. Not inlined, so that error handling is out of line.
 #[cold]
 #[inline(never)]
-pub fn rare(fault: Fault) -> Fault {
+pub fn raise(fault: Fault) -> Fault {
     fault
 }

@@ -1,16 +1,16 @@
-//! The sender: a routine for each kind of constructed type.
+//! The sender, with a routine for each kind of constructed type.
 
 use super::code::{typecode_param, ulong_param};
 use super::kind::*;
 use super::memory::{self, basic, load};
-use super::{Cdr, Environment, Fault, Routine, Status, Tally, TypeCode, encode_scalars, rare};
+use super::{CallCounter, Cdr, Environment, Fault, Routine, Status, TypeCode, encode_scalars, raise};
 
 /// Writes a value to the stream.
 ///
 /// # Errors
 /// The type code is invalid.
 #[inline(never)]
-pub fn encode<T: Tally>(
+pub fn encode<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     _: &mut [u8],
@@ -26,7 +26,7 @@ pub fn encode<T: Tally>(
 }
 
 #[inline(never)]
-fn encode_sequence<T: Tally>(
+fn encode_sequence<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     stream: &mut Cdr<'_, T>,
@@ -36,14 +36,14 @@ fn encode_sequence<T: Tally>(
     let element = typecode_param::<T>(code)?;
     let (length, buffer) = memory::sequence(value)?;
     stream.put_long(length)?;
-    let mut block = env.heap.lend(buffer);
+    let mut block = env.heap.take_block(buffer);
     let status = elements(&element, length as usize, &mut block, stream, env);
-    env.heap.put_back(buffer, block);
+    env.heap.return_block(buffer, block);
     status
 }
 
 #[inline(never)]
-fn encode_struct<T: Tally>(
+fn encode_struct<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     stream: &mut Cdr<'_, T>,
@@ -54,9 +54,9 @@ fn encode_struct<T: Tally>(
     // Repository id and name.
     parameters.skip_string()?;
     parameters.skip_string()?;
-    for place in 0..parameters.get_long()? as usize {
+    for index in 0..parameters.get_long()? as usize {
         parameters.skip_string()?;
-        let (member, offset) = code.member(place, parameters.get_type_code()?)?;
+        let (member, offset) = code.member(index, parameters.get_type_code()?)?;
         let value = memory::at(value, offset);
         match member.kind {
             SEQUENCE => encode_sequence(&member, value, stream, env)?,
@@ -69,7 +69,7 @@ fn encode_struct<T: Tally>(
 }
 
 #[inline(never)]
-fn encode_array<T: Tally>(
+fn encode_array<T: CallCounter>(
     code: &TypeCode<'_>,
     element: &TypeCode<'_>,
     value: &mut [u8],
@@ -82,7 +82,7 @@ fn encode_array<T: Tally>(
 }
 
 #[inline(always)]
-fn elements<T: Tally>(
+fn elements<T: CallCounter>(
     element: &TypeCode<'_>,
     count: usize,
     value: &mut [u8],
@@ -107,9 +107,14 @@ fn elements<T: Tally>(
 /// Writes consecutive numbers one by one.
 ///
 /// # Errors
-/// There are fewer elements than expected.
+/// The memory is too short.
 #[inline(always)]
-pub fn one_by_one<T: Tally>(kind: u32, count: usize, value: &mut [u8], stream: &mut Cdr<'_, T>) -> Status {
+pub fn encode_one_by_one<T: CallCounter>(
+    kind: u32,
+    count: usize,
+    value: &mut [u8],
+    stream: &mut Cdr<'_, T>,
+) -> Status {
     let size = basic(kind).map_or(0, |(size, _)| size);
     for i in 0..count {
         scalar(kind, memory::at(value, i * size), stream)?;
@@ -118,13 +123,13 @@ pub fn one_by_one<T: Tally>(kind: u32, count: usize, value: &mut [u8], stream: &
 }
 
 #[inline(always)]
-fn scalar<T: Tally>(kind: u32, value: &mut [u8], stream: &mut Cdr<'_, T>) -> Status {
+fn scalar<T: CallCounter>(kind: u32, value: &mut [u8], stream: &mut Cdr<'_, T>) -> Status {
     match kind {
         NULL | VOID => Ok(()),
         BOOLEAN | CHAR | OCTET => stream.put_octet(u8::from_ne_bytes(load(value, 0)?)),
         SHORT | USHORT => stream.put_short(u16::from_ne_bytes(load(value, 0)?)),
         LONG | ULONG | FLOAT | ENUM => stream.put_long(u32::from_ne_bytes(load(value, 0)?)),
         LONGLONG | ULONGLONG | DOUBLE => stream.put_longlong(u64::from_ne_bytes(load(value, 0)?)),
-        kind => Err(rare(Fault::Kind(kind))),
+        kind => Err(raise(Fault::Kind(kind))),
     }
 }

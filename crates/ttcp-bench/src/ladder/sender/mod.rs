@@ -1,6 +1,6 @@
-//! Step 4: the sender's part is split as well.
+//! Step 4: the sender is split into small routines, too.
 //!
-//! The traversal of step 2 only copies and frees.
+//! The traversal of step 2 now only copies and frees values.
 
 #[path = "../inlined/cdr.rs"]
 pub mod cdr;
@@ -13,20 +13,14 @@ pub mod encode;
 pub mod traverse;
 
 pub use super::base::*;
+pub use super::receiver::raise;
 pub use cdr::Cdr;
 pub use code::{StoredTypeCode, TypeCode};
-pub use decode::{decode, one_by_one as decode_scalars};
-pub use encode::{encode, one_by_one as encode_scalars};
+pub use decode::{decode, decode_one_by_one as decode_scalars};
+pub use encode::{encode, encode_one_by_one as encode_scalars};
 pub use traverse::{copy, free};
 
-/// Whether the traversal also reads values.
+/// Whether the traversal supports reading values.
 pub const DECODES: bool = false;
-/// Whether the traversal also writes values.
+/// Whether the traversal supports writing values.
 pub const ENCODES: bool = false;
-
-/// Returns a fault, out of line.
-#[cold]
-#[inline(never)]
-pub fn rare(fault: Fault) -> Fault {
-    fault
-}

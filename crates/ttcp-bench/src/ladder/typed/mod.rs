@@ -1,7 +1,7 @@
-//! Step 5: sequences and arrays of numbers have separate routines, which check, swap and copy all of them in
-//! one loop.
+//! Step 5: sequences and arrays of numbers have routines of their own, which check, swap and copy all
+//! elements in one loop.
 //!
-//! The literature named this as future work. Structs are still traversed.
+//! The literature describes this step as future work.
 
 #[path = "../inlined/cdr.rs"]
 pub mod cdr;
@@ -16,6 +16,7 @@ pub mod sequences;
 pub mod traverse;
 
 pub use super::base::*;
+pub use super::receiver::raise;
 pub use cdr::Cdr;
 pub use code::{StoredTypeCode, TypeCode};
 pub use decode::decode;
@@ -23,14 +24,7 @@ pub use encode::encode;
 pub use sequences::{decode_scalars, encode_scalars};
 pub use traverse::{copy, free};
 
-/// Whether the traversal also reads values.
+/// Whether the traversal supports reading values.
 pub const DECODES: bool = false;
-/// Whether the traversal also writes values.
+/// Whether the traversal supports writing values.
 pub const ENCODES: bool = false;
-
-/// Returns a fault, out of line.
-#[cold]
-#[inline(never)]
-pub fn rare(fault: Fault) -> Fault {
-    fault
-}

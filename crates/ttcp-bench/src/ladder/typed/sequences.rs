@@ -1,14 +1,14 @@
-//! Consecutive numbers, by a routine for each width: one bounds check, then a loop.
+//! Consecutive numbers: a routine for each size with one bounds check and a loop.
 
 use super::kind::*;
-use super::{Cdr, Fault, Routine, Status, Tally, rare};
+use super::{CallCounter, Cdr, Fault, Routine, Status, raise};
 
 /// Reads consecutive numbers.
 ///
 /// # Errors
 /// The data ends too early.
 #[inline(always)]
-pub fn decode_scalars<T: Tally>(
+pub fn decode_scalars<T: CallCounter>(
     kind: u32,
     count: usize,
     value: &mut [u8],
@@ -20,16 +20,16 @@ pub fn decode_scalars<T: Tally>(
         SHORT | USHORT => decode_run::<T, 2>(count, value, stream),
         LONG | ULONG | FLOAT | ENUM => decode_run::<T, 4>(count, value, stream),
         LONGLONG | ULONGLONG | DOUBLE => decode_run::<T, 8>(count, value, stream),
-        kind => Err(rare(Fault::Kind(kind))),
+        kind => Err(raise(Fault::Kind(kind))),
     }
 }
 
 /// Writes consecutive numbers.
 ///
 /// # Errors
-/// There are fewer elements than expected.
+/// The memory is too short.
 #[inline(always)]
-pub fn encode_scalars<T: Tally>(
+pub fn encode_scalars<T: CallCounter>(
     kind: u32,
     count: usize,
     value: &mut [u8],
@@ -41,39 +41,47 @@ pub fn encode_scalars<T: Tally>(
         SHORT | USHORT => encode_run::<T, 2>(count, value, stream),
         LONG | ULONG | FLOAT | ENUM => encode_run::<T, 4>(count, value, stream),
         LONGLONG | ULONGLONG | DOUBLE => encode_run::<T, 8>(count, value, stream),
-        kind => Err(rare(Fault::Kind(kind))),
+        kind => Err(raise(Fault::Kind(kind))),
     }
 }
 
 #[inline(never)]
-fn decode_run<T: Tally, const N: usize>(count: usize, value: &mut [u8], stream: &mut Cdr<'_, T>) -> Status {
+fn decode_run<T: CallCounter, const N: usize>(
+    count: usize,
+    value: &mut [u8],
+    stream: &mut Cdr<'_, T>,
+) -> Status {
     T::call(Routine::Decoder);
-    let octets = stream.get_run(count, N)?;
-    match value.get_mut(..octets.len()) {
-        Some(value) => moved::<N>(octets, value, stream.swaps()),
-        None => return Err(rare(Fault::Memory)),
+    let bytes = stream.get_run(count, N)?;
+    match value.get_mut(..bytes.len()) {
+        Some(value) => copy_swapped::<N>(bytes, value, stream.swaps()),
+        None => return Err(raise(Fault::Memory)),
     }
     Ok(())
 }
 
 #[inline(never)]
-fn encode_run<T: Tally, const N: usize>(count: usize, value: &mut [u8], stream: &mut Cdr<'_, T>) -> Status {
+fn encode_run<T: CallCounter, const N: usize>(
+    count: usize,
+    value: &mut [u8],
+    stream: &mut Cdr<'_, T>,
+) -> Status {
     T::call(Routine::Encoder);
     let swaps = stream.swaps();
-    let Some(value) = value.get(..count.saturating_mul(N)) else { return Err(rare(Fault::Memory)) };
-    moved::<N>(value, stream.put_run(count, N)?, swaps);
+    let Some(value) = value.get(..count.saturating_mul(N)) else { return Err(raise(Fault::Memory)) };
+    copy_swapped::<N>(value, stream.put_run(count, N)?, swaps);
     Ok(())
 }
 
 #[inline(always)]
-fn moved<const N: usize>(from: &[u8], to: &mut [u8], swap: bool) {
+fn copy_swapped<const N: usize>(source: &[u8], target: &mut [u8], swap: bool) {
     if !swap || N == 1 {
-        to.copy_from_slice(from);
+        target.copy_from_slice(source);
         return;
     }
-    for (from, to) in from.as_chunks::<N>().0.iter().zip(to.as_chunks_mut::<N>().0) {
-        let mut octets = *from;
-        octets.reverse();
-        *to = octets;
+    for (source, target) in source.as_chunks::<N>().0.iter().zip(target.as_chunks_mut::<N>().0) {
+        let mut bytes = *source;
+        bytes.reverse();
+        *target = bytes;
     }
 }
