@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::integrity::CHECKED;
+use super::integrity::CHECKED_MB;
 use super::store::{Data, Outcome};
-use crate::figures::{Column, Table, markdown, shown};
+use crate::figures::{Column, Table, format_figure, markdown};
 use crate::statistics::{Interval, median};
 
 /// Options of `ttcp compare`.
@@ -16,32 +16,32 @@ use crate::statistics::{Interval, median};
 pub struct CompareArgs {
     /// A directory of results
     pub a: PathBuf,
-    /// Another, of the same experiment
+    /// Another directory with results of the same experiment
     pub b: PathBuf,
-    /// Only figures with this in their names
+    /// Only figures whose names contain TEXT
     #[arg(long, value_name = "TEXT")]
     pub figure: Option<String>,
 }
 
-/// Prints a line for each figure that both results have.
+/// Prints a table with a row for each figure that is in both results.
 ///
 /// # Errors
-/// A directory has no results, or they have nothing in common.
+/// A directory has no results, or the results have no figure in common.
 pub fn compare(args: &CompareArgs) -> anyhow::Result<()> {
     let table = table(&Data::read(&args.a)?, &Data::read(&args.b)?, args.figure.as_deref());
     if table.rows.is_empty() {
         anyhow::bail!("{} and {} have no figure in common", args.a.display(), args.b.display());
     }
-    let text = markdown::of_table(&table);
+    let text = markdown::format_table(&table);
     writeln!(
         std::io::stdout().lock(),
-        "{text}\n\nMedians of the rounds. The interval has the ratio of the medians with 95 % (bootstrap); where it holds 1, or a side has \
-         fewer than three rounds, no difference is shown."
+        "{text}\n\nMedians of the rounds. The interval is the 95 % confidence interval of the ratio of the medians (bootstrap). If it \
+         contains 1, or a result has fewer than three rounds, the difference is not significant."
     )?;
     Ok(())
 }
 
-fn table(a: &Data, b: &Data, wanted: Option<&str>) -> Table {
+fn table(a: &Data, b: &Data, name_part: Option<&str>) -> Table {
     let columns = ["experiment", "peer", "cell", "figure"].map(Column::words).into_iter();
     let columns =
         columns.chain(["A", "B", "B / A", "interval"].map(Column::figures)).chain([Column::words("verdict")]);
@@ -49,26 +49,27 @@ fn table(a: &Data, b: &Data, wanted: Option<&str>) -> Table {
     let mut seen = BTreeSet::new();
     for sample in a.samples() {
         let Outcome::Figures { figures, .. } = &sample.outcome else { continue };
-        // The number of checked bytes is no measure of performance.
-        let of_interest =
-            |name: &&String| *name != CHECKED && wanted.is_none_or(|wanted| name.contains(wanted));
-        for name in figures.keys().filter(of_interest) {
+        // The number of checked bytes is not a measure of performance.
+        let is_selected =
+            |name: &&String| *name != CHECKED_MB && name_part.is_none_or(|part| name.contains(part));
+        for name in figures.keys().filter(is_selected) {
             let (experiment, peer, cell) = (&sample.experiment, &sample.peer, &sample.cell);
             if !seen.insert((experiment, peer, cell, name)) {
                 continue;
             }
             let figures = [a, b].map(|data| data.figures(experiment, peer, cell, name));
             let [Some(before), Some(after)] = [median(&figures[0]), median(&figures[1])] else { continue };
-            let enough = figures.iter().all(|figures| figures.len() >= 3);
-            let interval = if enough { Interval::of_ratio(&figures[1], &figures[0]) } else { None };
+            let has_enough_rounds = figures.iter().all(|figures| figures.len() >= 3);
+            let interval =
+                if has_enough_rounds { Interval::of_ratio(&figures[1], &figures[0]) } else { None };
             rows.push(vec![
                 experiment.clone(),
                 peer.clone(),
                 cell.name(),
                 name.clone(),
-                shown(Some(before)),
-                shown(Some(after)),
-                shown((before != 0.0).then(|| after / before)),
+                format_figure(Some(before)),
+                format_figure(Some(after)),
+                format_figure((before != 0.0).then(|| after / before)),
                 interval.map_or_else(|| "-".into(), |i| format!("{:.3} to {:.3}", i.low, i.high)),
                 verdict(name, interval).to_owned(),
             ]);
@@ -80,13 +81,13 @@ fn table(a: &Data, b: &Data, wanted: Option<&str>) -> Table {
 fn verdict(figure: &str, interval: Option<Interval>) -> &'static str {
     match interval {
         None => "too few rounds",
-        Some(interval) if !interval.excludes(1.0) => "no difference shown",
+        Some(interval) if !interval.excludes(1.0) => "not significant",
         Some(interval) if (interval.low > 1.0) == more_is_better(figure) => "B is better",
         Some(_) => "A is better",
     }
 }
 
-/// Returns whether a larger figure of that name is better, which is true for rates.
+/// Returns whether the figure with that name is a rate, so that larger values are better.
 pub(crate) fn more_is_better(figure: &str) -> bool {
     figure.ends_with("bit_s") || figure.ends_with("calls_s")
 }
@@ -113,17 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_shown_only_where_they_are_more_than_chance() {
+    fn only_significant_differences_have_a_verdict() {
         let verdicts = |a: &[f64], b: &[f64]| -> Vec<String> {
             table(&data(a), &data(b), None).rows.into_iter().map(|row| row[8].clone()).collect()
         };
         let steady = [10.0, 10.1, 10.2, 10.1, 10.0];
         assert_eq!(verdicts(&steady, &[8.0, 8.1, 8.2, 8.1, 8.0]), ["B is better", "B is better"]);
         assert_eq!(verdicts(&steady, &[12.0, 12.1, 12.2, 12.1, 12.0]), ["A is better", "A is better"]);
-        assert_eq!(
-            verdicts(&steady, &[9.0, 10.1, 11.2, 10.3, 9.9]),
-            ["no difference shown", "no difference shown"]
-        );
+        assert_eq!(verdicts(&steady, &[9.0, 10.1, 11.2, 10.3, 9.9]), ["not significant", "not significant"]);
         assert_eq!(verdicts(&steady, &[8.0]), ["too few rounds", "too few rounds"]);
         assert_eq!(table(&data(&steady), &data(&steady), Some("p50")).rows.len(), 1);
         assert!(table(&data(&steady), &Data::default(), None).rows.is_empty());

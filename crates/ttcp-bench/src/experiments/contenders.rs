@@ -1,4 +1,5 @@
-//! The participants: sockets, zorb in several configurations, and the other ORBs that are built.
+//! The participants of experiments: sockets, zorb in several configurations, and other middleware that is
+//! built.
 
 use super::CommonArgs;
 use crate::external_peers;
@@ -9,17 +10,16 @@ use crate::work::Element;
 /// A participant.
 #[derive(Debug, Clone)]
 pub(crate) struct Contender {
-    /// Its programs.
     pub(crate) peer: Peer,
-    /// The element type with which it sends structs.
-    pub(crate) structs: Element,
-    /// Whether it differs from another participant only in structs. Then other types are not measured.
-    pub(crate) only_structs: bool,
-    /// Whether it sends the memory representation of structs, padding included.
-    pub(crate) flat: bool,
+    /// The element type of structs: a plain or a zero-copy struct.
+    pub(crate) struct_element: Element,
+    /// Whether only structs are measured, because another participant is the same for other types.
+    pub(crate) is_for_structs_only: bool,
+    /// Whether structs are sent in their memory representation, including padding.
+    pub(crate) sends_memory: bool,
 }
 
-/// A configuration of zorb: its name, and the options of server and client.
+/// A configuration of zorb: the name, and the options of server and client.
 type Variant = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const VARIANTS: &[Variant] = &[
@@ -30,42 +30,43 @@ const VARIANTS: &[Variant] = &[
     ("zorb-uring", &["--transport", "uring"], &["--transport", "uring"]),
 ];
 
-/// The configuration that sends structs as they are in memory.
+/// The configuration that sends structs in their memory representation.
 const ZERO_COPY: &str = "zorb-zero-copy";
 
 impl Contender {
     fn new(peer: Peer) -> Contender {
-        Contender { peer, structs: Element::Struct, only_structs: false, flat: false }
+        Contender { peer, struct_element: Element::Struct, is_for_structs_only: false, sends_memory: false }
     }
 
-    /// Returns what it sends for elements of that type; `None` where another participant measures the same.
-    pub(crate) fn sends(&self, element: Element) -> Option<Element> {
+    /// Returns the type that this participant sends for elements of a type; `None` if the type is not
+    /// measured.
+    pub(crate) fn sent_element(&self, element: Element) -> Option<Element> {
         match element {
-            Element::Struct | Element::Zstruct => Some(self.structs),
-            Element::Struct32 => self.flat.then_some(element),
-            _ if self.only_structs => None,
+            Element::Struct | Element::Zstruct => Some(self.struct_element),
+            Element::Struct32 => self.sends_memory.then_some(element),
+            _ if self.is_for_structs_only => None,
             other => Some(other),
         }
     }
 }
 
-/// Returns all participants, or the selected ones, in the order of the tables; further peers last.
+/// Returns all participants, or the selected ones, in the order of the tables. Those of `--peer` come last.
 ///
 /// # Errors
-/// A selected name is unknown, or two have the same name.
+/// A selected name is unknown, or two participants have the same name.
 pub(crate) fn contenders(common: &CommonArgs, built_in: &[BuiltIn]) -> anyhow::Result<Vec<Contender>> {
     let program = std::env::current_exe()?;
     let mut all = Vec::new();
     for peer in built_in.iter().map(|peer| Peer::built_in(&program, peer)) {
         let is_zorb = peer.name == "zorb";
-        all.push(Contender { flat: peer.name == "raw", ..Contender::new(peer.clone()) });
+        all.push(Contender { sends_memory: peer.name == "raw", ..Contender::new(peer.clone()) });
         if is_zorb {
             all.extend(variants(&peer));
         }
     }
     let external = |peer: Peer| {
-        let flat = external_peers::FLAT.contains(&peer.name.as_str());
-        Contender { flat, ..Contender::new(peer) }
+        let sends_memory = external_peers::MEMORY_COPY_PEERS.contains(&peer.name.as_str());
+        Contender { sends_memory, ..Contender::new(peer) }
     };
     all.extend(external_peers::built_peers()?.into_iter().map(external));
     let extra = common.extra.iter().cloned().map(Contender::new).collect();
@@ -77,7 +78,8 @@ fn variants(zorb: &Peer) -> Vec<Contender> {
         .iter()
         .map(|(name, server, client)| {
             let mut peer = Peer { name: (*name).to_owned(), ..zorb.clone() };
-            // Its socket is a file, so it bypasses a link that is slow.
+            // A Unix socket bypasses the link, so that the server has no `{host}` and is measured only over
+            // loopback.
             if server.contains(&"--unix") {
                 peer.server.retain(|word| word != "--host" && word != HOST);
             }
@@ -87,7 +89,11 @@ fn variants(zorb: &Peer) -> Vec<Contender> {
         })
         .collect();
     let peer = Peer { name: ZERO_COPY.to_owned(), ..zorb.clone() };
-    variants.push(Contender { structs: Element::Zstruct, only_structs: true, ..Contender::new(peer) });
+    variants.push(Contender {
+        struct_element: Element::Zstruct,
+        is_for_structs_only: true,
+        ..Contender::new(peer)
+    });
     variants
 }
 
@@ -114,25 +120,21 @@ mod tests {
     }
 
     #[test]
-    fn zorb_takes_part_in_each_of_its_ways() {
+    fn zorb_takes_part_in_each_configuration() {
         let all = names("--peer|a=s::c").unwrap();
         let own: Vec<&str> = all.iter().map(String::as_str).filter(|name| name.starts_with("zorb")).collect();
-        let mut wanted = vec!["zorb", "zorb-dynamic", "zorb-copying", "zorb-unix"];
+        let mut expected = vec!["zorb", "zorb-dynamic", "zorb-copying", "zorb-unix"];
         if cfg!(feature = "uring") {
-            wanted.push("zorb-uring");
+            expected.push("zorb-uring");
         }
-        wanted.push("zorb-zero-copy");
-        assert_eq!(own, wanted);
+        expected.push("zorb-zero-copy");
+        assert_eq!(own, expected);
         assert_eq!((all.first().unwrap().as_str(), all.last().unwrap().as_str()), ("raw", "a"));
         assert_eq!(names("--peers|zorb-copying,raw").unwrap(), ["raw", "zorb-copying"]);
         assert_eq!(names("--peers|none|--peer|a=s::c").unwrap(), ["a"]);
-        assert!(
-            names("--peers|zorp")
-                .unwrap_err()
-                .to_string()
-                .contains("there is no peer 'zorp', only: raw, zorb, ")
-        );
-        assert!(names("--peer|zorb=s::c").unwrap_err().to_string().contains("two peers are called 'zorb'"));
+        let error = |line| names(line).unwrap_err().to_string();
+        assert!(error("--peers|zorp").contains("there is no peer 'zorp', only: raw, zorb, "));
+        assert!(error("--peer|zorb=s::c").contains("two peers are called 'zorb'"));
     }
 
     #[test]
@@ -140,11 +142,11 @@ mod tests {
         let built_in = [BuiltIn::new("zorb", "server", "client").with_zero_copy()];
         let all = contenders(&Line::try_parse_from(["x"]).unwrap().common, &built_in).unwrap();
         let named = |name: &str| all.iter().find(|one| one.peer.name == name).unwrap();
-        assert_eq!(named("zorb").sends(Element::Struct), Some(Element::Struct));
-        assert_eq!(named("zorb").sends(Element::Octet), Some(Element::Octet));
-        assert_eq!(named("zorb-zero-copy").sends(Element::Struct), Some(Element::Zstruct));
-        assert_eq!(named("zorb-zero-copy").sends(Element::Octet), None);
-        assert_eq!(named("zorb").sends(Element::Struct32), None);
+        assert_eq!(named("zorb").sent_element(Element::Struct), Some(Element::Struct));
+        assert_eq!(named("zorb").sent_element(Element::Octet), Some(Element::Octet));
+        assert_eq!(named("zorb-zero-copy").sent_element(Element::Struct), Some(Element::Zstruct));
+        assert_eq!(named("zorb-zero-copy").sent_element(Element::Octet), None);
+        assert_eq!(named("zorb").sent_element(Element::Struct32), None);
         assert_eq!(
             named("zorb-dynamic").peer.client,
             named("zorb").peer.client[..]

@@ -1,4 +1,4 @@
-//! Bulk transfer into final memory: the cost of copies, and what is saved by avoiding them.
+//! The transfer of large sequences of bytes with and without copies.
 
 use std::process::ExitCode;
 
@@ -7,48 +7,34 @@ use clap::Args;
 use super::contenders::Contender;
 use super::driver::ClientOutput;
 use super::store::{Cell, Data, Outcome, Sample};
-use super::{CommonArgs, Experiment, Figures, Plan, Step, integrity, of_line};
+use super::{CommonArgs, Experiment, Figures, Plan, Step, integrity, line_figure};
 use crate::external_peers::ZERO_COPY;
-use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, bytes, published_table, shown};
+use crate::figures::{
+    Axis, Chart, Column, Scale, Section, Series, Table, format_bytes, format_figure, published_table,
+};
 use crate::harness::BuiltIn;
-use crate::harness::processor::Processor;
+use crate::harness::processor::ProcessorTime;
 use crate::statistics::median;
 use crate::work::{parse_bytes, parse_size};
 
 const NAME: &str = "deposit";
 
-pub(crate) const EXPERIMENT: Experiment = Experiment { name: NAME, covers: &["zerocopy03.text"], section };
+pub(crate) const EXPERIMENT: Experiment =
+    Experiment { name: NAME, published_ids: &["zerocopy03.text"], section };
 
-/// From a page to 16 MiB.
-const SIZES: [u64; 13] = [
-    1 << 12,
-    1 << 13,
-    1 << 14,
-    1 << 15,
-    1 << 16,
-    1 << 17,
-    1 << 18,
-    1 << 19,
-    1 << 20,
-    1 << 21,
-    1 << 22,
-    1 << 23,
-    1 << 24,
-];
+/// The base-2 logarithms of the sizes: from a page to 16 MiB.
+const SIZE_LOGARITHMS: std::ops::RangeInclusive<u32> = 12..=24;
 const SIZES_QUICK: [u64; 2] = [1 << 12, 1 << 20];
 
-/// The participants, and what each stands for.
-const PARTS: [(&str, &str); 7] = [
+/// The participants, and their descriptions.
+const PARTICIPANTS: [(&str, &str); 7] = [
     ("raw", "TCP sockets, Rust"),
     ("c", "TCP sockets, C"),
     (ZERO_COPY, "zero-copy TCP sockets, C"),
     ("omniorb", "ORB that copies, omniORB"),
-    ("zorb-copying", "ORB that copies, zorb so set"),
+    ("zorb-copying", "ORB that copies, zorb with --copying"),
     ("zorb", "zero-copy ORB"),
-    (
-        "zorb-uring",
-        "zero-copy ORB over io_uring, which lends large buffers to the kernel where that copies nothing",
-    ),
+    ("zorb-uring", "zero-copy ORB over io_uring, with zero-copy TCP for large buffers if it avoids copies"),
 ];
 
 /// Options of `ttcp deposit`.
@@ -57,7 +43,7 @@ pub struct DepositArgs {
     /// Options of every experiment.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Sizes of the sequences (default: 4K, 8K, 16K and so on to 16M)
+    /// Sizes of the sequences (default: powers of two from 4K to 16M)
     #[arg(long, value_parser = parse_size, value_delimiter = ',', value_name = "SIZES")]
     pub sizes: Option<Vec<u64>>,
     /// User bytes of each flood (default: 1G)
@@ -66,15 +52,15 @@ pub struct DepositArgs {
 }
 
 impl DepositArgs {
-    /// Runs the experiment and prints its section.
+    /// Runs the experiment, and prints its section.
     ///
     /// # Errors
-    /// It cannot begin, or its results cannot be written.
+    /// The experiment cannot start, or its results cannot be written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
         super::run(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
-    /// Arguments for the whole experiment.
+    /// Returns the arguments for the whole experiment.
     pub(crate) fn of(common: CommonArgs) -> DepositArgs {
         DepositArgs { common, sizes: None, total: None }
     }
@@ -83,26 +69,22 @@ impl DepositArgs {
 /// Returns the measurements of a round.
 pub(crate) fn plan(args: &DepositArgs, contenders: &[Contender]) -> Plan {
     let quick = args.common.quick;
-    let sizes = args.sizes.as_deref().unwrap_or(if quick { &SIZES_QUICK } else { &SIZES });
+    let all_sizes = || SIZE_LOGARITHMS.map(|log| 1 << log).collect();
+    let default_sizes = || if quick { SIZES_QUICK.to_vec() } else { all_sizes() };
+    let sizes: Vec<u64> = args.sizes.clone().unwrap_or_else(default_sizes);
     let total = args.total.unwrap_or(if quick { 4 << 20 } else { 1 << 30 });
-    let of_user = |name: &str| args.common.extra.iter().any(|peer| peer.name == name);
-    let part = |name: &str| PARTS.iter().any(|(part, _)| *part == name) || of_user(name);
-    let parts = || contenders.iter().filter(|contender| part(&contender.peer.name));
+    let is_extra_peer = |name: &str| args.common.extra.iter().any(|peer| peer.name == name);
+    let takes_part = |contender: &&Contender| {
+        let name = contender.peer.name.as_str();
+        PARTICIPANTS.iter().any(|(participant, _)| *participant == name) || is_extra_peer(name)
+    };
     let (mut checks, mut steps) = (Vec::new(), Vec::new());
     for size in sizes {
-        let cell = Cell::default().with("bytes", *size);
-        for Contender { peer, .. } in parts() {
-            let compared = (4 * size).max(integrity::LEAST);
-            checks.extend(integrity::check(peer, cell.clone(), flood(*size, compared)));
-            let client = flood(*size, total);
-            steps.push(Step {
-                cell: cell.clone(),
-                peer: peer.clone(),
-                server: Vec::new(),
-                client,
-                figures,
-                perform: Step::once,
-            });
+        let cell = Cell::default().with("bytes", size);
+        for Contender { peer, .. } in contenders.iter().filter(takes_part) {
+            let checked = (4 * size).max(integrity::MIN_FLOOD_SIZE);
+            checks.extend(integrity::check(peer, cell.clone(), flood(size, checked)));
+            steps.push(Step::new(&cell, peer, flood(size, total), figures));
         }
     }
     Plan { name: NAME, links: Vec::new(), rounds: 7, checks, steps }
@@ -116,8 +98,8 @@ fn flood(size: u64, total: u64) -> Vec<String> {
 
 fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
     let mut figures: Figures = [
-        ("mbit_s".to_owned(), of_line(output.line, "mbit_s")?),
-        ("secs".to_owned(), of_line(output.line, "secs")?),
+        ("mbit_s".to_owned(), line_figure(output.line, "mbit_s")?),
+        ("secs".to_owned(), line_figure(output.line, "secs")?),
     ]
     .into();
     if output.line.get("lent").is_some() {
@@ -128,8 +110,8 @@ fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
     Ok(figures)
 }
 
-/// Returns the processor time divided by the time of the measured part and its warm-up, percent of a core.
-fn share(sample: &Sample, side: fn(Processor) -> f64) -> Option<f64> {
+/// Returns the processor time in percent of the time of the measured part and the warm-up.
+fn processor_share(sample: &Sample, side: fn(ProcessorTime) -> f64) -> Option<f64> {
     match &sample.outcome {
         Outcome::Figures { figures, processor: Some(used), .. } => {
             Some(100.0 * side(*used) / (figures.get("secs")? * 1.1))
@@ -147,7 +129,8 @@ struct DepositSamples<'d> {
 
 impl<'d> DepositSamples<'d> {
     fn of(data: &'d Data) -> DepositSamples<'d> {
-        let mut sizes: Vec<u64> = data.of(NAME).filter_map(|sample| sample.cell.number("bytes")).collect();
+        let mut sizes: Vec<u64> =
+            data.samples_of(NAME).filter_map(|sample| sample.cell.number("bytes")).collect();
         sizes.sort_unstable();
         sizes.dedup();
         DepositSamples { data, peers: data.peers(NAME), sizes }
@@ -157,15 +140,15 @@ impl<'d> DepositSamples<'d> {
         median(&self.data.figures(NAME, peer, &Cell::default().with("bytes", size), "mbit_s"))
     }
 
-    fn share(&self, peer: &str, size: u64, side: fn(Processor) -> f64) -> Option<f64> {
-        let same = |sample: &&Sample| sample.peer == peer && sample.cell.number("bytes") == Some(size);
-        let shares = self.data.of(NAME).filter(same).filter_map(|sample| share(sample, side));
-        median(&shares.collect::<Vec<_>>())
+    fn share(&self, peer: &str, size: u64, side: fn(ProcessorTime) -> f64) -> Option<f64> {
+        let is_selected = |sample: &&Sample| sample.peer == peer && sample.cell.number("bytes") == Some(size);
+        let selected = self.data.samples_of(NAME).filter(is_selected);
+        median(&selected.filter_map(|sample| processor_share(sample, side)).collect::<Vec<_>>())
     }
 
-    fn chart(&self, caption: &str, label: &str, of: impl Fn(&str, u64) -> Option<f64>) -> Chart {
+    fn chart(&self, caption: &str, label: &str, figure: impl Fn(&str, u64) -> Option<f64>) -> Chart {
         let line = |peer: &&str| {
-            let points = self.sizes.iter().filter_map(|size| Some((*size as f64, of(peer, *size)?)));
+            let points = self.sizes.iter().filter_map(|size| Some((*size as f64, figure(peer, *size)?)));
             Series::measured(*peer, points.collect())
         };
         Chart {
@@ -179,12 +162,13 @@ impl<'d> DepositSamples<'d> {
 
 fn section(data: &Data) -> Section {
     let samples = DepositSamples::of(data);
-    let mut section = Section::new(NAME, "Direct deposit: bulk octets without copies");
+    let mut section = Section::new(NAME, "Direct deposit: large sequences of bytes without copies");
     section.text(
-        "Sequences of octets flow one way, in sizes from a page to 16 MiB. The copying ORB marshals into a buffer of its own and unmarshals \
-         out of one; the zero-copy ORB writes octets from where they are, and reads them to where they stay. Zero-copy TCP saves the copy \
-         into the kernel as well. Over loopback the kernel copies all the same, since the receiver would have the sender's pages: the \
-         table says how much of what was lent. The processor's share is that of the process, of one core.",
+        "Sequences of octets are sent in one direction, in sizes from a page to 16 MiB. An ORB that copies encodes into a buffer of its own, and \
+         decodes from another one. The zero-copy ORB writes from the sender's memory, and reads into the receiver's memory. Zero-copy TCP also \
+         avoids the copy into the kernel, which then sends from the program's buffers. Over loopback, the kernel may nevertheless copy, so that \
+         the receiver does not share the sender's pages; the last table has the percentage. The processor share is the processor time of a \
+         process in percent of the elapsed time.",
     );
     section.text(integrity::format_checks(data, NAME));
     section.chart(
@@ -193,7 +177,7 @@ fn section(data: &Data) -> Section {
     section.chart(samples.chart(
         "Processor share, client and server together.",
         "percent of a core",
-        |peer, size| samples.share(peer, size, Processor::all),
+        |peer, size| samples.share(peer, size, ProcessorTime::sum),
     ));
     let mut columns = vec![Column::figures("sequence")];
     for peer in &samples.peers {
@@ -201,10 +185,10 @@ fn section(data: &Data) -> Section {
         columns.push(Column::figures("client + server, %"));
     }
     let row = |size: &u64| {
-        let mut row = vec![bytes(*size)];
+        let mut row = vec![format_bytes(*size)];
         for peer in &samples.peers {
             let side = |side| samples.share(peer, *size, side);
-            row.push(shown(samples.rate(peer, *size)));
+            row.push(format_figure(samples.rate(peer, *size)));
             row.push(match (side(|used| used.client), side(|used| used.server)) {
                 (Some(client), Some(server)) => format!("{client:.0} + {server:.0}"),
                 _ => "-".to_owned(),
@@ -214,35 +198,35 @@ fn section(data: &Data) -> Section {
     };
     let rows = samples.sizes.iter().map(row).collect();
     section.table(Table {
-        caption: "Medians of the rounds, and the processor's share.".into(),
+        caption: "Throughput and processor share: medians of the rounds.".into(),
         columns,
         rows,
     });
-    parts(&samples, &mut section);
+    add_participants(&samples, &mut section);
     section.table(published_table(
         "zerocopy03.text",
-        "What was published of a zero-copy ORB on 400 MHz computers with Gigabit Ethernet",
+        "Published figures of a zero-copy ORB on 400 MHz computers with Gigabit Ethernet",
     ));
     section
 }
 
-/// Adds the table of participants: what each stands for, its best rate, and how much of the data lent to the
-/// kernel the kernel copied nevertheless.
-fn parts(samples: &DepositSamples<'_>, section: &mut Section) {
+/// Adds the table of participants: description, highest rate, and percentage of the zero-copy data that the
+/// kernel copied nevertheless.
+fn add_participants(samples: &DepositSamples<'_>, section: &mut Section) {
     let columns = vec![
         Column::words("peer"),
-        Column::words("stands for"),
+        Column::words("description"),
         Column::figures("highest, Mbit/s"),
-        Column::figures("copied by the kernel of what was lent, %"),
+        Column::figures("zero-copy data copied by the kernel, %"),
     ];
     let row = |peer: &&str| {
-        let about = PARTS.iter().find(|(name, _)| name == peer).map_or("-", |(_, about)| about);
+        let about = PARTICIPANTS.iter().find(|(name, _)| name == peer).map_or("-", |(_, about)| about);
         let best = samples.sizes.iter().filter_map(|size| samples.rate(peer, *size)).reduce(f64::max);
-        let same = samples.data.of(NAME).filter(|sample| sample.peer == *peer);
-        let copied = median(&same.filter_map(|sample| sample.figure("copied_pct")).collect::<Vec<_>>());
+        let own = samples.data.samples_of(NAME).filter(|sample| sample.peer == *peer);
+        let copied = median(&own.filter_map(|sample| sample.figure("copied_pct")).collect::<Vec<_>>());
         let copied = copied.map_or_else(|| "-".into(), |copied| format!("{copied:.0}"));
-        vec![(*peer).to_owned(), about.to_owned(), shown(best), copied]
+        vec![(*peer).to_owned(), about.to_owned(), format_figure(best), copied]
     };
     let rows = samples.peers.iter().map(row).collect();
-    section.table(Table { caption: "Who is who.".into(), columns, rows });
+    section.table(Table { caption: "The participants.".into(), columns, rows });
 }

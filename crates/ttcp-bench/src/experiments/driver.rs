@@ -1,6 +1,5 @@
-//! Runs plans: rounds, peers in turn, progress and signals; and stores the results.
+//! The execution of plans: rounds, progress, signals, and storing of results.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,41 +10,42 @@ use serde_json::{Value, json};
 
 use super::store::{Cell, Outcome, Sample, Store};
 use super::{CommonArgs, EXPERIMENTS, LINK, Plan, Step, integrity};
-use crate::figures::{Column, Document, Table, markdown};
-use crate::harness::INTERRUPTED;
+use crate::figures::{Document, Table, markdown};
+use crate::harness::EXIT_INTERRUPTED;
 use crate::harness::children::Children;
 use crate::harness::cores::Pins;
 use crate::harness::environment::Environment;
 use crate::harness::links::{ActiveLink, Link};
 use crate::harness::peers::{ClientRun, Failure, Site};
 use crate::harness::placement::Placement;
+use crate::harness::processor::ProcessorTime;
 use crate::harness::progress::Progress;
 
 /// The output of a client.
 pub(crate) struct ClientOutput<'s> {
-    /// The line that it printed.
+    /// The printed line.
     pub(crate) line: &'s Value,
-    /// The directory that `{dir}` stands for.
+    /// The directory of the placeholder `{dir}`.
     pub(crate) dir: &'s Path,
 }
 
-/// Performs the measurements of the plans that the directory does not have yet, and prints the sections.
+/// Performs the measurements of the plans that are not yet in the directory, and prints the sections.
 ///
 /// # Errors
-/// The run cannot begin, or its results cannot be written.
+/// The run cannot start, or its results cannot be written.
 pub(crate) fn run(common: &CommonArgs, plans: &[Plan]) -> anyhow::Result<ExitCode> {
     if common.dry_run {
-        writeln!(std::io::stdout().lock(), "{}", markdown::of_table(&measurement_counts(common, plans)))?;
+        writeln!(std::io::stdout().lock(), "{}", markdown::format_table(&measurement_counts(common, plans)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let environment = Environment::of_now();
+    let environment = Environment::current();
     if !environment.optimised {
-        eprintln!("ttcp: this is a debug build, its figures mean nothing: use cargo run --profile bench-lto");
+        eprintln!("ttcp: the figures of a debug build are meaningless: use cargo run --profile bench-lto");
     }
     let dir = common.out.clone().unwrap_or_else(|| new_directory(plans));
     let mut store = Store::open(&dir, environment)?;
     let end = measure(common, plans, &mut store)?;
-    show(plans, &store)?;
+    print_sections(plans, &store)?;
     if let Some(path) = &common.json {
         let data = store.data();
         let object = json!({ "format": 1, "environments": data.environments, "samples": data.samples() });
@@ -56,16 +56,16 @@ pub(crate) fn run(common: &CommonArgs, plans: &[Plan]) -> anyhow::Result<ExitCod
     for failure in &failures {
         eprintln!("ttcp: {failure}");
     }
-    let shown = dir.display();
-    eprintln!("ttcp: the results are in {shown}: ttcp report {shown} makes a page of them");
+    let dir = dir.display();
+    eprintln!("ttcp: the results are in {dir}; ttcp report {dir} creates a page of them");
     Ok(match end {
         RunEnd::Interrupted => {
-            eprintln!("ttcp: interrupted; --out {shown} goes on from here");
-            ExitCode::from(INTERRUPTED)
+            eprintln!("ttcp: interrupted; a run with --out {dir} continues");
+            ExitCode::from(EXIT_INTERRUPTED)
         }
         RunEnd::Complete if failures.is_empty() => ExitCode::SUCCESS,
         RunEnd::Complete => {
-            eprintln!("ttcp: {} measurement(s) failed; --out {shown} tries them again", failures.len());
+            eprintln!("ttcp: {} measurement(s) failed; a run with --out {dir} repeats them", failures.len());
             ExitCode::FAILURE
         }
     })
@@ -73,17 +73,14 @@ pub(crate) fn run(common: &CommonArgs, plans: &[Plan]) -> anyhow::Result<ExitCod
 
 /// Returns a table of the number of measurements.
 fn measurement_counts(common: &CommonArgs, plans: &[Plan]) -> Table {
-    let row = |name: &str, [before, round, all]: [usize; 3], rounds: String| {
-        vec![name.to_owned(), before.to_string(), round.to_string(), rounds, all.to_string()]
-    };
-    let of = |plan: &Plan| {
-        let (before, round) = (plan.checks.len(), plan.steps.len());
-        [before, round, before + round * rounds(common, plan) as usize]
+    let row = |name: &str, [checks, steps, total]: [usize; 3], rounds: String| {
+        vec![name.to_owned(), checks.to_string(), steps.to_string(), rounds, total.to_string()]
     };
     let mut sum = [0; 3];
     let mut rows: Vec<Vec<String>> = Vec::new();
     for plan in plans {
-        let counts = of(plan);
+        let (checks, steps) = (plan.checks.len(), plan.steps.len());
+        let counts = [checks, steps, checks + steps * rounds(common, plan) as usize];
         for (sum, count) in sum.iter_mut().zip(counts) {
             *sum += count;
         }
@@ -92,10 +89,7 @@ fn measurement_counts(common: &CommonArgs, plans: &[Plan]) -> Table {
     if plans.len() > 1 {
         rows.push(row("all", sum, String::new()));
     }
-    let titles = ["checks and counts before", "in a round", "rounds", "in all"];
-    let mut columns = vec![Column::words("measurements")];
-    columns.extend(titles.map(Column::figures));
-    Table { caption: String::new(), columns, rows }
+    Table::of_figures("measurements|checks and counts|in each round|rounds|total", rows)
 }
 
 /// Returns the number of rounds of a plan.
@@ -122,19 +116,18 @@ fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Re
     let rounds = |plan: &Plan| rounds(common, plan);
     let pins = common.pin.then(Pins::choose).transpose()?;
     let mut children = Children::new();
-    children.watch_signals().context("cannot take signals")?;
-    let dir = tempfile::Builder::new().prefix("ttcp-").tempdir().context("cannot make a directory")?;
-    let missing = |store: &Store, plan: &Plan, step: &Step, round| {
+    children.watch_signals().context("cannot handle signals")?;
+    let dir = tempfile::Builder::new().prefix("ttcp-").tempdir().context("cannot create a directory")?;
+    let is_missing = |store: &Store, plan: &Plan, step: &Step, round| {
         !store.has(plan.name, &step.cell, &step.peer.name, round)
     };
-    let wanted = |plan: &Plan| {
-        (0..rounds(plan))
-            .map(|round| plan.steps.iter().filter(|s| missing(store, plan, s, round)).count())
-            .sum::<usize>()
+    let missing_count = |plan: &Plan| {
+        let store = &*store;
+        let steps = |round| plan.steps.iter().filter(|s| is_missing(store, plan, s, round)).count();
+        let checks = plan.checks.iter().filter(|s| is_missing(store, plan, s, 0)).count();
+        checks + (0..rounds(plan)).map(steps).sum::<usize>()
     };
-    let unchecked = |plan: &Plan| plan.checks.iter().filter(|s| missing(store, plan, s, 0)).count();
-    let mut progress =
-        Progress::new(plans.iter().map(|plan| unchecked(plan) + wanted(plan)).sum::<usize>() as u64);
+    let mut progress = Progress::new(plans.iter().map(missing_count).sum::<usize>() as u64);
     let mut site = Site {
         children: &mut children,
         dir: dir.path(),
@@ -145,31 +138,32 @@ fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Re
     };
     let mut active = ActiveLink::default();
     for plan in plans {
-        for peer in integrity::unchecked(plan) {
+        for peer in integrity::peers_without_check(plan) {
             eprintln!(
-                "ttcp: {}: contents of {peer} are not checked: its server's words have no {{check}}",
+                "ttcp: {}: contents of {peer} are not checked: its server command has no {{check}}",
                 plan.name
             );
         }
-        let before = plan.checks.iter().map(|step| (0, step));
+        let checks = plan.checks.iter().map(|step| (0, step));
         let steps = (0..rounds(plan))
-            .flat_map(|round| rotated(&plan.steps, round as usize).map(move |step| (round, step)));
-        let mut refused: Vec<(&Cell, &str, String)> = Vec::new();
-        for (number, (round, step)) in before.chain(steps).enumerate() {
-            if !missing(store, plan, step, round) {
+            .flat_map(|round| steps_of_round(&plan.steps, round as usize).map(move |step| (round, step)));
+        // Cell, peer and reason of each failed check.
+        let mut failed_checks: Vec<(&Cell, &str, String)> = Vec::new();
+        for (number, (round, step)) in checks.chain(steps).enumerate() {
+            if !is_missing(store, plan, step, round) {
                 continue;
             }
-            let is_before = number < plan.checks.len();
             let (peer, cell) = (&step.peer.name, step.cell.name());
-            let what = match is_before {
+            let title = match number < plan.checks.len() {
                 true => format!("{} {peer} {cell}", plan.name),
                 false => format!("{} round {}/{} {peer} {cell}", plan.name, round + 1, rounds(plan)),
             };
-            progress.begin(&what);
-            let refusal = refused.iter().find(|(check, peer, _)| integrity::is_about(check, peer, step));
-            let outcome = match refusal {
-                Some((_, _, why)) if !integrity::is_check(&step.cell) => {
-                    Outcome::Failure { failure: why.clone() }
+            progress.begin(&title);
+            let failed_check =
+                failed_checks.iter().find(|(check, peer, _)| integrity::applies_to(check, peer, step));
+            let outcome = match failed_check {
+                Some((_, _, reason)) if !integrity::is_check(&step.cell) => {
+                    Outcome::Failure { failure: reason.clone() }
                 }
                 _ => match perform(plan, step, &mut active, &mut site) {
                     Err(Failure::Interrupted) => {
@@ -180,11 +174,11 @@ fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Re
                     Err(failure) => Outcome::Failure { failure: failure.to_string() },
                 },
             };
-            progress.end(&what, &format_outcome(&outcome));
+            progress.end(&title, &format_outcome(&outcome));
             if let Outcome::Failure { failure } = &outcome
                 && integrity::is_check(&step.cell)
             {
-                refused.push((&step.cell, peer, integrity::refused(failure)));
+                failed_checks.push((&step.cell, peer, integrity::refusal(failure)));
             }
             let (experiment, cell, peer) = (plan.name.to_owned(), step.cell.clone(), peer.clone());
             store.add(Sample { experiment, cell, peer, round, run: 0, outcome })?;
@@ -194,7 +188,7 @@ fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Re
     Ok(RunEnd::Complete)
 }
 
-/// Performs a step over the link that its cell names.
+/// Performs a step over the link of its cell.
 fn perform(
     plan: &Plan,
     step: &Step,
@@ -207,40 +201,43 @@ fn perform(
     (step.perform)(step, site)
 }
 
-/// Returns the steps of a round. In each round, a different peer begins each cell.
-fn rotated(steps: &[Step], round: usize) -> impl Iterator<Item = &Step> {
+/// Returns the steps of a round. In each round, the measurements of each cell start with a different peer.
+fn steps_of_round(steps: &[Step], round: usize) -> impl Iterator<Item = &Step> {
     steps.chunk_by(|a, b| a.cell == b.cell).flat_map(move |cell| {
-        let (late, first) = cell.split_at(round % cell.len().max(1));
-        first.iter().chain(late)
+        let (last, first) = cell.split_at(round % cell.len().max(1));
+        first.iter().chain(last)
     })
 }
 
 impl Step {
     /// Runs server and client once with the step's arguments.
-    pub(crate) fn once(&self, at: &mut Site<'_>) -> Result<Outcome, Failure> {
-        let client =
-            self.client.iter().map(|word| word.replace("{dir}", &at.dir.to_string_lossy())).collect();
-        let ClientRun { line, processor, .. } = self.peer.run_once(&self.server, client, at)?;
-        let figures = (self.figures)(&ClientOutput { line: &line, dir: at.dir })
-            .map_err(|reason| Failure::BadLine { reason, line: line.to_string() })?;
-        Ok(Outcome::Figures { figures, processor, line })
+    pub(crate) fn run_once(&self, site: &mut Site<'_>) -> Result<Outcome, Failure> {
+        let dir = site.dir.to_string_lossy();
+        let client = self.client.iter().map(|word| word.replace("{dir}", &dir)).collect();
+        let ClientRun { line, processor, .. } = self.peer.run_once(&self.server, client, site)?;
+        self.outcome(line, processor, site.dir)
     }
 
     /// Runs the client once, without a server.
-    pub(crate) fn alone(&self, at: &mut Site<'_>) -> Result<Outcome, Failure> {
-        let line = self.peer.run_client(self.client.clone(), at)?;
-        let figures = (self.figures)(&ClientOutput { line: &line, dir: at.dir })
+    pub(crate) fn run_client_only(&self, site: &mut Site<'_>) -> Result<Outcome, Failure> {
+        let line = self.peer.run_client(self.client.clone(), site)?;
+        self.outcome(line, None, site.dir)
+    }
+
+    fn outcome(&self, line: Value, processor: Option<ProcessorTime>, dir: &Path) -> Result<Outcome, Failure> {
+        let figures = (self.figures)(&ClientOutput { line: &line, dir })
             .map_err(|reason| Failure::BadLine { reason, line: line.to_string() })?;
-        Ok(Outcome::Figures { figures, processor: None, line })
+        Ok(Outcome::Figures { figures, processor, line })
     }
 }
 
-/// Returns the first figure, or the first line of the failure.
+/// Formats the main figure, or the first line of the failure.
 fn format_outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Figures { figures, .. } => {
-            let figure =
-                |(name, figure): (&String, &f64)| format!("{name} {}", crate::figures::shown(Some(*figure)));
+            let figure = |(name, figure): (&String, &f64)| {
+                format!("{name} {}", crate::figures::format_figure(Some(*figure)))
+            };
             figures
                 .iter()
                 .find(|(name, _)| name.starts_with("p50"))
@@ -252,15 +249,15 @@ fn format_outcome(outcome: &Outcome) -> String {
     }
 }
 
-/// Prints the sections of the plans as text.
-fn show(plans: &[Plan], store: &Store) -> anyhow::Result<()> {
+/// Prints the sections of the plans as Markdown without charts.
+fn print_sections(plans: &[Plan], store: &Store) -> anyhow::Result<()> {
     let data = store.data();
-    let wanted: BTreeMap<&str, ()> = plans.iter().map(|plan| (plan.name, ())).collect();
-    let measured = |name: &str| {
-        wanted.contains_key(name) && data.of(name).any(|s| matches!(s.outcome, Outcome::Figures { .. }))
+    let is_measured = |name: &str| {
+        plans.iter().any(|plan| plan.name == name)
+            && data.samples_of(name).any(|s| matches!(s.outcome, Outcome::Figures { .. }))
     };
     let sections =
-        EXPERIMENTS.iter().filter(|kind| measured(kind.name)).map(|kind| (kind.section)(data)).map(
+        EXPERIMENTS.iter().filter(|kind| is_measured(kind.name)).map(|kind| (kind.section)(data)).map(
             |mut section| {
                 section.blocks.retain(|block| block.drawing().is_none());
                 section

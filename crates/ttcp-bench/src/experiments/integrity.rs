@@ -1,44 +1,43 @@
-//! The integrity pass: floods before the measured ones, in which servers compare each element with what
+//! The check of contents: floods before the measured ones, in which servers compare each element with what
 //! clients send.
 //!
-//! A flood that only counts its bytes would be as fast with wrong contents. Comparing takes time, so measured
-//! floods do not compare. The same programs are checked immediately before.
+//! A server that only counts bytes would not notice wrong contents. Comparing takes time. Therefore the
+//! measured floods do not compare contents, but the same programs are checked immediately before.
 
 use super::driver::ClientOutput;
 use super::store::{Cell, Data};
-use super::{Figures, Plan, Step, of_line};
+use super::{Figures, Plan, Step, line_figure};
 use crate::harness::Peer;
 
-/// The setting of cells that belong to this pass.
+/// The setting of cells that are measured before the rounds.
 pub(crate) const PASS: &str = "pass";
-/// Its value.
+/// The value of this setting for checks of contents.
 const INTEGRITY: &str = "integrity";
-/// Its only figure: checked user bytes / 10^6.
-pub(crate) const CHECKED: &str = "checked_mb";
-/// Minimum size of such a flood in bytes.
-pub(crate) const LEAST: u64 = 256 << 10;
-/// Prefix of a server's message about a difference.
-const DIFFERS: &str = "contents differ: ";
+/// The only figure of a check: checked user bytes / 10^6.
+pub(crate) const CHECKED_MB: &str = "checked_mb";
+/// Minimum size of a checking flood, bytes.
+pub(crate) const MIN_FLOOD_SIZE: u64 = 256 << 10;
+/// Start of a server's message about a difference.
+const DIFFERENCE_PREFIX: &str = "contents differ: ";
 
-/// Returns a flood whose contents are compared, for all measurements of the peer that have the settings of
-/// this cell. `None` if the peer's server cannot compare.
+/// Returns a flood whose contents are compared. The check applies to all measurements of the peer whose cells
+/// have the settings of `cell`. `None` if the peer's server cannot compare contents.
 pub(crate) fn check(peer: &Peer, cell: Cell, client: Vec<String>) -> Option<Step> {
-    let cell = cell.with(PASS, INTEGRITY);
-    Some(Step { cell, peer: peer.checking()?, server: Vec::new(), client, figures, perform: Step::once })
+    Some(Step::new(&cell.with(PASS, INTEGRITY), &peer.with_check()?, client, figures))
 }
 
-/// Returns whether a cell is such a check.
+/// Returns whether a cell is a check of contents.
 pub(crate) fn is_check(cell: &Cell) -> bool {
     cell.word(PASS) == Some(INTEGRITY)
 }
 
-/// Returns whether a check, passed or failed, applies to a measurement.
-pub(crate) fn is_about(check: &Cell, peer: &str, step: &Step) -> bool {
+/// Returns whether a check of a peer applies to a measurement.
+pub(crate) fn applies_to(check: &Cell, peer: &str, step: &Step) -> bool {
     is_check(check) && step.peer.name == peer && check.without(PASS).is_part_of(&step.cell)
 }
 
-/// Returns the peers that a checking plan measures and that cannot compare contents.
-pub(crate) fn unchecked(plan: &Plan) -> Vec<&str> {
+/// Returns the peers of a plan with checks that are measured without a check.
+pub(crate) fn peers_without_check(plan: &Plan) -> Vec<&str> {
     let mut names = Vec::new();
     let checks: Vec<&Step> = plan.checks.iter().filter(|step| is_check(&step.cell)).collect();
     for step in plan.steps.iter().filter(|_| !checks.is_empty()) {
@@ -50,45 +49,45 @@ pub(crate) fn unchecked(plan: &Plan) -> Vec<&str> {
     names
 }
 
-/// Returns why a measurement is skipped after its check failed with `failure`.
-pub(crate) fn refused(failure: &str) -> String {
-    let differs = failure.find(DIFFERS).and_then(|at| failure.get(at..)?.lines().next());
-    match differs {
-        Some(differs) => differs.to_owned(),
+/// Returns the reason why a measurement is skipped whose check failed with `failure`.
+pub(crate) fn refusal(failure: &str) -> String {
+    match failure.find(DIFFERENCE_PREFIX).and_then(|at| failure.get(at..)?.lines().next()) {
+        Some(difference) => difference.to_owned(),
         None => format!("contents could not be checked: {failure}"),
     }
 }
 
-/// Returns a section's text about the pass.
+/// Returns the text of a section about the checks.
 pub(crate) fn format_checks(data: &Data, experiment: &str) -> String {
-    let mut told = Vec::new();
+    let mut checked_peers = Vec::new();
     let mut unchecked = Vec::new();
     for peer in data.peers(experiment) {
-        let of_pass = |sample: &&super::store::Sample| sample.peer == peer && is_check(&sample.cell);
-        let checked: Vec<f64> =
-            data.of(experiment).filter(of_pass).filter_map(|sample| sample.figure(CHECKED)).collect();
+        let is_checked = |sample: &&super::store::Sample| sample.peer == peer && is_check(&sample.cell);
+        let samples = data.samples_of(experiment).filter(is_checked);
+        let checked: Vec<f64> = samples.filter_map(|sample| sample.figure(CHECKED_MB)).collect();
         match checked.len() {
             0 => unchecked.push(peer),
-            floods => told.push(format!("{peer} (floods: {floods}, {:.1} MB)", checked.iter().sum::<f64>())),
+            floods => checked_peers
+                .push(format!("{peer} (floods: {floods}, {:.1} MB)", checked.iter().sum::<f64>())),
         }
     }
-    let mut text = if told.is_empty() {
+    let mut text = if checked_peers.is_empty() {
         "Contents were not checked.".to_owned()
     } else {
         format!(
-            "Contents: before what is counted, servers compared each element of floods with what clients send, and found no difference: {}.",
-            told.join(", ")
+            "Contents: before the measurements, servers compared each element of floods with what clients send, and found no difference: {}.",
+            checked_peers.join(", ")
         )
     };
-    if !told.is_empty() && !unchecked.is_empty() {
+    if !checked_peers.is_empty() && !unchecked.is_empty() {
         text.push_str(&format!(" Not checked: {}.", unchecked.join(", ")));
     }
     text
 }
 
 fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
-    let megabytes = of_line(output.line, "mbit_s")? * of_line(output.line, "secs")? / 8.0;
-    Ok([(CHECKED.to_owned(), megabytes)].into())
+    let megabytes = line_figure(output.line, "mbit_s")? * line_figure(output.line, "secs")? / 8.0;
+    Ok([(CHECKED_MB.to_owned(), megabytes)].into())
 }
 
 #[cfg(test)]
@@ -96,46 +95,49 @@ mod tests {
     use super::*;
     use crate::experiments::store::{Outcome, Sample};
 
-    fn octets() -> Cell {
+    fn octet_cell() -> Cell {
         Cell::default().with("type", "octet")
     }
 
     fn step(peer: &str, cell: Cell) -> Step {
         let peer = format!("{peer}=server {{check}}::client").parse().unwrap();
-        Step { cell, peer, server: Vec::new(), client: Vec::new(), figures, perform: Step::once }
+        Step::new(&cell, &peer, Vec::new(), figures)
     }
 
     #[test]
-    fn a_check_is_about_the_cells_of_its_peer_that_have_its_settings() {
+    fn a_check_applies_to_the_cells_of_its_peer_with_the_same_settings() {
         let peer: Peer = "a=server {check} x::client".parse().unwrap();
-        let check = check(&peer, octets(), vec!["ttcp".into()]).unwrap();
+        let check = check(&peer, octet_cell(), vec!["ttcp".into()]).unwrap();
         assert_eq!(check.peer.server, ["server", "--check", "x"]);
-        let cell = octets().with("bytes", 1024u64);
-        assert!(is_about(&check.cell, "a", &step("a", cell.clone())));
-        assert!(!is_about(&check.cell, "a", &step("b", cell.clone())));
-        assert!(!is_about(&check.cell, "a", &step("a", cell.with("type", "char"))));
-        let mute: Peer = "a=server::client".parse().unwrap();
-        assert!(super::check(&mute, octets(), Vec::new()).is_none());
+        let cell = octet_cell().with("bytes", 1024u64);
+        assert!(applies_to(&check.cell, "a", &step("a", cell.clone())));
+        assert!(!applies_to(&check.cell, "a", &step("b", cell.clone())));
+        assert!(!applies_to(&check.cell, "a", &step("a", cell.with("type", "char"))));
+        let without_check: Peer = "a=server::client".parse().unwrap();
+        assert!(super::check(&without_check, octet_cell(), Vec::new()).is_none());
     }
 
     #[test]
-    fn peers_without_integrity_checks_are_listed() {
-        let steps = vec![step("a", octets()), step("b", octets()), step("b", Cell::default())];
-        let before = vec![step("a", octets().with(PASS, INTEGRITY))];
-        let plan = Plan { name: "t", links: Vec::new(), rounds: 1, checks: before, steps };
-        assert_eq!(unchecked(&plan), ["b"]);
-        assert!(unchecked(&Plan { checks: Vec::new(), ..plan }).is_empty(), "nothing is to be checked");
+    fn peers_without_checks_are_listed() {
+        let steps = vec![step("a", octet_cell()), step("b", octet_cell()), step("b", Cell::default())];
+        let checks = vec![step("a", octet_cell().with(PASS, INTEGRITY))];
+        let plan = Plan { name: "t", links: Vec::new(), rounds: 1, checks, steps };
+        assert_eq!(peers_without_check(&plan), ["b"]);
+        assert!(
+            peers_without_check(&Plan { checks: Vec::new(), ..plan }).is_empty(),
+            "a plan without checks"
+        );
     }
 
     #[test]
-    fn a_difference_is_told_before_what_came_of_it() {
+    fn the_refusal_contains_only_the_difference() {
         let failure = "the client ended with status 1\n    server: contents differ: element 3 of 9\n    more";
-        assert_eq!(refused(failure), "contents differ: element 3 of 9");
-        assert_eq!(refused("no server"), "contents could not be checked: no server");
+        assert_eq!(refusal(failure), "contents differ: element 3 of 9");
+        assert_eq!(refusal("no server"), "contents could not be checked: no server");
     }
 
     #[test]
-    fn a_section_says_what_was_checked() {
+    fn the_text_lists_checked_and_unchecked_peers() {
         let sample = |peer: &str, cell: Cell, figure: &str| Sample {
             experiment: "t".into(),
             cell,
@@ -148,10 +150,13 @@ mod tests {
                 line: serde_json::Value::Null,
             },
         };
-        let pass = || octets().with(PASS, INTEGRITY);
-        let unchecked = || sample("b", octets(), "secs");
-        let samples =
-            vec![sample("a", pass(), CHECKED), sample("a", pass().with("bytes", 1u64), CHECKED), unchecked()];
+        let pass = || octet_cell().with(PASS, INTEGRITY);
+        let unchecked = || sample("b", octet_cell(), "secs");
+        let samples = vec![
+            sample("a", pass(), CHECKED_MB),
+            sample("a", pass().with("bytes", 1u64), CHECKED_MB),
+            unchecked(),
+        ];
         let data = Data::new(Vec::new(), samples);
         let text = format_checks(&data, "t");
         assert!(text.ends_with("found no difference: a (floods: 2, 5.0 MB). Not checked: b."), "{text}");

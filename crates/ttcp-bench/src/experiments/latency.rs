@@ -1,4 +1,4 @@
-//! Latency of calls: without parameters, and with sequences in both directions.
+//! The latency of calls without parameters, and of calls with a sequence in both directions.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,8 +9,8 @@ use hdrhistogram::Histogram;
 use super::contenders::Contender;
 use super::driver::ClientOutput;
 use super::store::{Cell, Data};
-use super::{CommonArgs, Experiment, Figures, Plan, Step, of_line};
-use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, shown};
+use super::{CommonArgs, Experiment, Figures, Plan, Step, line_figure};
+use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, format_figure};
 use crate::harness::BuiltIn;
 use crate::literature::Published;
 use crate::statistics::{Summary, median};
@@ -18,18 +18,19 @@ use crate::work::Element;
 
 const NAME: &str = "latency";
 
-pub(crate) const EXPERIMENT: Experiment = Experiment { name: NAME, covers: &["gigabit97.latency"], section };
+pub(crate) const EXPERIMENT: Experiment =
+    Experiment { name: NAME, published_ids: &["gigabit97.latency"], section };
 
-/// Units of a sequence.
+/// Numbers of elements.
 const UNITS: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 const UNITS_QUICK: [u64; 2] = [1, 1024];
 /// Element types of the sequences.
 const TYPES: [Element; 2] = [Element::Octet, Element::Struct];
 /// The file to which the client writes the times of its calls.
-const TIMES: &str = "times";
+const TIMES_FILE: &str = "times";
 
-/// The longest call that is distinguished from longer ones: a minute, nanoseconds.
-const LONGEST: u64 = 60_000_000_000;
+/// The maximum time of a call in the histogram, nanoseconds. Longer calls are counted with this time.
+const MAX_TIME_NS: u64 = 60_000_000_000;
 
 /// Options of `ttcp latency`.
 #[derive(Debug, Clone, Args)]
@@ -37,24 +38,24 @@ pub struct LatencyArgs {
     /// Options of every experiment.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Elements of the sequences (default: 1, 2, 4 and so on to 1024)
+    /// Numbers of elements in a sequence (default: powers of two from 1 to 1024)
     #[arg(long, value_delimiter = ',', value_name = "COUNTS", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub units: Option<Vec<u64>>,
-    /// Calls a measurement (default: 20000 without parameters, 5000 with)
+    /// Calls in each measurement (default: 20000 without parameters, 5000 with a sequence)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub n: Option<u32>,
 }
 
 impl LatencyArgs {
-    /// Runs the experiment and prints its section.
+    /// Runs the experiment, and prints its section.
     ///
     /// # Errors
-    /// It cannot begin, or its results cannot be written.
+    /// The experiment cannot start, or its results cannot be written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
         super::run(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
-    /// Arguments for the whole experiment.
+    /// Returns the arguments for the whole experiment.
     pub(crate) fn of(common: CommonArgs) -> LatencyArgs {
         LatencyArgs { common, units: None, n: None }
     }
@@ -68,20 +69,16 @@ pub(crate) fn plan(args: &LatencyArgs, contenders: &[Contender]) -> Plan {
     let step = |cell: &Cell, contender: &Contender, words: &[&str]| {
         let mut client: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         if contender.peer.samples {
-            client.extend(["--samples".to_owned(), format!("{{dir}}/{TIMES}")]);
+            client.extend(["--samples".to_owned(), format!("{{dir}}/{TIMES_FILE}")]);
         }
-        Step {
-            cell: cell.clone(),
-            peer: contender.peer.clone(),
-            server: Vec::new(),
-            client,
-            figures,
-            perform: Step::once,
-        }
+        Step::new(cell, &contender.peer, client, figures)
     };
     let ping = Cell::default().with("call", "ping");
-    let plain = contenders.iter().filter(|contender| !contender.only_structs);
-    let mut steps: Vec<Step> = plain.map(|one| step(&ping, one, &["ping", "--n", &calls(20_000)])).collect();
+    let mut steps: Vec<Step> = contenders
+        .iter()
+        .filter(|contender| !contender.is_for_structs_only)
+        .map(|contender| step(&ping, contender, &["ping", "--n", &calls(20_000)]))
+        .collect();
     for element in TYPES {
         for units in units {
             let cell = Cell::default()
@@ -90,7 +87,7 @@ pub(crate) fn plan(args: &LatencyArgs, contenders: &[Contender]) -> Plan {
                 .with("units", *units);
             let size = (units * element.bytes()).to_string();
             for contender in contenders {
-                let Some(sent) = contender.sends(element) else { continue };
+                let Some(sent) = contender.sent_element(element) else { continue };
                 let words = ["echo", "--type", &sent.to_string(), "--size", &size, "--n", &calls(5_000)];
                 steps.push(step(&cell, contender, &words));
             }
@@ -99,35 +96,37 @@ pub(crate) fn plan(args: &LatencyArgs, contenders: &[Contender]) -> Plan {
     Plan { name: NAME, checks: Vec::new(), links: Vec::new(), rounds: 5, steps }
 }
 
-/// Computes figures from the time of each call if the client wrote the times, otherwise from its line.
+/// Computes the figures from the times of all calls, or from the client's line if it did not write the times.
 fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
-    let path = output.dir.join(TIMES);
+    let path = output.dir.join(TIMES_FILE);
     if path.exists() {
-        let figures = of_times(&path);
-        std::fs::remove_file(&path).map_err(|e| format!("its times cannot be removed: {e}"))?;
+        let figures = figures_of_times(&path);
+        std::fs::remove_file(&path).map_err(|e| format!("the file of times cannot be removed: {e}"))?;
         return figures;
     }
     ["p50_us", "p99_us", "max_us", "mean_us"]
         .into_iter()
-        .map(|name| Ok((name.to_owned(), of_line(output.line, name)?)))
+        .map(|name| Ok((name.to_owned(), line_figure(output.line, name)?)))
         .collect()
 }
 
-fn of_times(path: &Path) -> Result<Figures, String> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("its times cannot be read: {e}"))?;
+fn figures_of_times(path: &Path) -> Result<Figures, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("the file of times cannot be read: {e}"))?;
     let times = text
         .lines()
-        .map(|line| line.parse().map_err(|_| format!("a time of its is {line:?}")))
+        .map(|line| line.parse().map_err(|_| format!("{line:?} is not a time")))
         .collect::<Result<Vec<u64>, String>>()?;
-    let usual = median(&times.iter().map(|time| *time as f64).collect::<Vec<_>>()).ok_or("it has no time")?;
-    let bad = |e: &dyn std::fmt::Display| format!("its times cannot be counted: {e}");
-    let mut all = Histogram::<u64>::new_with_bounds(1, LONGEST, 3).map_err(|e| bad(&e))?;
+    let median_time =
+        median(&times.iter().map(|time| *time as f64).collect::<Vec<_>>()).ok_or("there are no times")?;
+    let bad = |e: &dyn std::fmt::Display| format!("the times cannot be counted: {e}");
+    let mut all = Histogram::<u64>::new_with_bounds(1, MAX_TIME_NS, 3).map_err(|e| bad(&e))?;
     let mut corrected = all.clone();
     for time in times {
         all.saturating_record(time.max(1));
-        // A single caller awaits each reply, so a slow call hides those that would have been made in the
-        // meantime.
-        corrected.record_correct(time.clamp(1, LONGEST), usual.max(1.0) as u64).map_err(|e| bad(&e))?;
+        // The client awaits each reply. A slow call therefore hides the slow calls that a client with a fixed
+        // schedule would have made in the meantime.
+        let interval = median_time.max(1.0) as u64;
+        corrected.record_correct(time.clamp(1, MAX_TIME_NS), interval).map_err(|e| bad(&e))?;
     }
     let at = |histogram: &Histogram<u64>, quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1e3;
     let figures = [
@@ -144,17 +143,17 @@ fn of_times(path: &Path) -> Result<Figures, String> {
 }
 
 fn section(data: &Data) -> Section {
-    let mut section = Section::new(NAME, "Latency: how long a call takes");
+    let mut section = Section::new(NAME, "Latency: the time of a call");
     section.text(
-        "One client, one connection, one call at a time: without parameters, and with a sequence that comes back. The time of \
-         each call is taken by the client's monotonic clock, after a tenth of the calls to warm up. Percentiles are within a \
-         measurement; the tables have their medians over the rounds. A call that takes long hides those that a caller with a \
-         schedule would have made meanwhile (coordinated omission): the corrected percentiles count them, one for each \
-         median time that it took.",
+        "One client makes one call at a time over one connection, without parameters or with a sequence that is returned. The \
+         client measures the time of each call by its monotonic clock, after a warm-up with a tenth of the calls. Percentiles are \
+         those of a measurement; the tables have their medians over the rounds. A slow call hides the slow calls that a client \
+         with a fixed schedule would have made in the meantime (coordinated omission). The corrected percentiles include these \
+         calls, at intervals of the median time.",
     );
     let peers = data.peers(NAME);
     let ping = Cell::default().with("call", "ping");
-    let of = |peer: &str, cell: &Cell, name: &str| median(&data.figures(NAME, peer, cell, name));
+    let figure = |peer: &str, cell: &Cell, name: &str| median(&data.figures(NAME, peer, cell, name));
     let names = [
         "p50_us",
         "p90_us",
@@ -169,26 +168,26 @@ fn section(data: &Data) -> Section {
         ["median", "90 %", "99 %", "99.9 %", "99 %, corrected", "99.9 %, corrected", "longest", "mean"];
     let mut columns = vec![Column::words("peer")];
     columns.extend(titles.map(|title| Column::figures(format!("{title}, us"))));
-    let baseline = of("raw", &ping, "p50_us");
+    let baseline = figure("raw", &ping, "p50_us");
     columns.push(Column::figures("median / raw"));
     let row = |peer: &&str| {
-        let figures = names.map(|name| shown(of(peer, &ping, name)));
-        let ratio = of(peer, &ping, "p50_us").zip(baseline).map(|(own, raw)| own / raw);
-        std::iter::once((*peer).to_owned()).chain(figures).chain([shown(ratio)]).collect()
+        let figures = names.map(|name| format_figure(figure(peer, &ping, name)));
+        let ratio = figure(peer, &ping, "p50_us").zip(baseline).map(|(own, raw)| own / raw);
+        std::iter::once((*peer).to_owned()).chain(figures).chain([format_figure(ratio)]).collect()
     };
     let rows = peers.iter().map(row).collect();
     section.table(Table { caption: "A call without parameters.".into(), columns, rows });
     for element in TYPES {
-        by_units(data, &mut section, &peers, element);
+        add_element_type(data, &mut section, &peers, element);
     }
-    published(&mut section, |peer| of(peer, &ping, "mean_us"), &peers);
+    add_published(&mut section, |peer| figure(peer, &ping, "mean_us"), &peers);
     section
 }
 
-fn by_units(data: &Data, section: &mut Section, peers: &[&str], element: Element) {
+fn add_element_type(data: &Data, section: &mut Section, peers: &[&str], element: Element) {
     let word = element.to_string();
     let mut cells: Vec<(u64, &Cell)> = data
-        .of(NAME)
+        .samples_of(NAME)
         .filter(|sample| sample.cell.word("type") == Some(&word))
         .filter_map(|sample| Some((sample.cell.number("units")?, &sample.cell)))
         .collect();
@@ -201,7 +200,7 @@ fn by_units(data: &Data, section: &mut Section, peers: &[&str], element: Element
         Series::measured(*peer, points.collect())
     };
     section.chart(Chart {
-        caption: format!("Median time of a call with a sequence of {word}s there and back."),
+        caption: format!("Median time of a call with a sequence of {word}s that is returned."),
         x: Axis::new("elements", Scale::Bytes),
         y: Axis::new("microseconds", Scale::Linear),
         series: peers.iter().map(line).collect(),
@@ -214,11 +213,11 @@ fn by_units(data: &Data, section: &mut Section, peers: &[&str], element: Element
         let mut row = vec![units.to_string()];
         for peer in peers {
             let summary = medians(peer, cell);
-            row.push(shown(summary.map(|s| s.median)));
-            row.push(
-                summary
-                    .map_or_else(|| "-".into(), |s| format!("{}-{}", shown(Some(s.min)), shown(Some(s.max)))),
-            );
+            row.push(format_figure(summary.map(|s| s.median)));
+            row.push(summary.map_or_else(
+                || "-".into(),
+                |s| format!("{}-{}", format_figure(Some(s.min)), format_figure(Some(s.max))),
+            ));
         }
         row
     };
@@ -226,28 +225,28 @@ fn by_units(data: &Data, section: &mut Section, peers: &[&str], element: Element
     section.table(Table { caption, columns, rows: cells.iter().map(row).collect() });
 }
 
-/// Adds the published figures: seconds for 100 calls an iteration. The run of 1,000 iterations is the most
-/// stable one.
-fn published(section: &mut Section, mean: impl Fn(&str) -> Option<f64>, peers: &[&str]) {
+/// Adds the published figures. They are the times of a number of iterations of 100 calls; the run with 1,000
+/// iterations is used because it is the most stable one.
+fn add_published(section: &mut Section, mean: impl Fn(&str) -> Option<f64>, peers: &[&str]) {
     let columns = vec![
         Column::words("version"),
         Column::words("source"),
         Column::published("two-way call, us"),
-        Column::figures("two-way call here, us (mean)"),
+        Column::figures("two-way call in this run, us (mean)"),
     ];
     let mut rows = Vec::new();
     if let Some(table) = Published::of("gigabit97.latency") {
         for row in &table.rows {
             let call = table.number(row, "iterations_1000_s").map(|seconds| seconds / 100_000.0 * 1e6);
             let version = table.text(row, "version").unwrap_or("-");
-            rows.push(vec![version.into(), table.source(), shown(call), "-".into()]);
+            rows.push(vec![version.into(), table.source(), format_figure(call), "-".into()]);
         }
     }
     for peer in peers {
-        rows.push(vec![(*peer).into(), "this run".into(), "-".into(), shown(mean(peer))]);
+        rows.push(vec![(*peer).into(), "this run".into(), "-".into(), format_figure(mean(peer))]);
     }
-    let caption = "Published times of a call without parameters of the last of 100 operations, over 155 Mbit/s ATM, with machines \
-                   of their day; and those of here."
+    let caption = "Published times of a call of the last of 100 operations without parameters, over 155 Mbit/s ATM with machines of \
+                   1997; and times of this run."
         .into();
     section.table(Table { caption, columns, rows });
 }
@@ -259,18 +258,18 @@ mod tests {
     fn figures_of(text: &str) -> Result<Figures, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        of_times(file.path())
+        figures_of_times(file.path())
     }
 
     #[test]
-    fn percentiles_are_those_of_the_calls_and_a_stall_counts_for_the_calls_it_hides() {
+    fn corrected_percentiles_include_the_calls_that_a_slow_call_hides() {
         let mut times = vec![10_000u64; 999];
         times.push(10_000_000);
         let text: String = times.iter().map(|time| format!("{time}\n")).collect();
         let figures = figures_of(&text).unwrap();
-        let near = |name: &str, wanted: f64| {
+        let near = |name: &str, expected: f64| {
             let figure = figures[name];
-            assert!((figure - wanted).abs() <= wanted / 500.0, "{name}: {figure}");
+            assert!((figure - expected).abs() <= expected / 500.0, "{name}: {figure}");
         };
         near("p50_us", 10.0);
         near("p99_us", 10.0);
@@ -282,10 +281,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_told() {
-        assert_eq!(figures_of("10\nten\n").unwrap_err(), "a time of its is \"ten\"");
-        assert_eq!(figures_of("").unwrap_err(), "it has no time");
-        assert!(figures_of("0\n").is_ok(), "a clock may be coarse");
+    fn missing_and_invalid_times_are_errors() {
+        assert_eq!(figures_of("10\nten\n").unwrap_err(), "\"ten\" is not a time");
+        assert_eq!(figures_of("").unwrap_err(), "there are no times");
+        assert!(figures_of("0\n").is_ok(), "a clock may have a low resolution");
         assert!(figures_of("99999999999999\n").is_ok(), "a call may take more than a minute");
     }
 }

@@ -1,8 +1,8 @@
-//! The experiments: what each measures, how it is measured, and its section of the report.
+//! The experiments: their measurements, and their sections of the report.
 //!
-//! An experiment is a list of cells, each measured by every peer, in rounds. The peers of a cell are measured
-//! one directly after the other, and in each round a different one begins. Results are stored sample by
-//! sample.
+//! An experiment is a list of cells. Each cell is measured with each peer, in several rounds. The peers of a
+//! cell are measured directly after each other, and each round starts with a different peer. Each sample is
+//! stored immediately.
 
 mod calls;
 pub mod compare;
@@ -42,20 +42,21 @@ pub use whitebox::WhiteboxArgs;
 use contenders::Contender;
 use store::{Cell, Data, Outcome};
 
-/// The setting of a cell that names the link between client and server. Without it: the loopback device.
+/// The setting of a cell with the name of the link between client and server. Cells without it use the
+/// loopback device.
 pub(crate) const LINK: &str = "link";
 
 /// A kind of experiment.
 pub(crate) struct Experiment {
-    /// Its name: the subcommand, and the name in its samples.
+    /// The name of the subcommand, also used in samples.
     pub(crate) name: &'static str,
-    /// The published results that it reproduces: ids of [`literature`](crate::literature).
-    pub(crate) covers: &'static [&'static str],
-    /// Builds its section from its samples, of which there is at least one.
+    /// The published results that the experiment reproduces: ids of [`literature`](crate::literature).
+    pub(crate) published_ids: &'static [&'static str],
+    /// Builds the section of the report. The data has at least one sample of the experiment.
     pub(crate) section: fn(&Data) -> Section,
 }
 
-/// All kinds, in the order of the report.
+/// All experiments, in the order of the report.
 pub(crate) const EXPERIMENTS: &[Experiment] = &[
     throughput::EXPERIMENT,
     whitebox::EXPERIMENT,
@@ -67,36 +68,45 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     ladder::EXPERIMENT,
 ];
 
-/// One measurement of an experiment, performed once a round.
+/// A measurement of a cell with a peer, performed once in each round.
 pub(crate) struct Step {
-    /// The cell that is measured.
     pub(crate) cell: Cell,
-    /// The peer that is measured.
     pub(crate) peer: Peer,
     /// Additional arguments of the server.
     pub(crate) server: Vec<String>,
     /// The client's arguments.
     pub(crate) client: Vec<String>,
-    /// Computes the figures from what the client printed and wrote to its directory.
-    pub(crate) figures: fn(&driver::ClientOutput<'_>) -> Result<Figures, String>,
-    /// Performs the measurement: [`Step::once`] if one run of server and client yields all figures.
+    /// Computes the figures from the client's output.
+    pub(crate) figures: FigureFn,
+    /// Performs the measurement: [`Step::run_once`] if one run of server and client yields all figures.
     pub(crate) perform: fn(&Step, &mut Site<'_>) -> Result<Outcome, Failure>,
 }
+
+impl Step {
+    /// Returns a measurement by one run of server and client.
+    fn new(cell: &Cell, peer: &Peer, client: Vec<String>, figures: FigureFn) -> Step {
+        let (cell, peer) = (cell.clone(), peer.clone());
+        Step { cell, peer, server: Vec::new(), client, figures, perform: Step::run_once }
+    }
+}
+
+/// Computes the figures of a measurement.
+pub(crate) type FigureFn = fn(&driver::ClientOutput<'_>) -> Result<Figures, String>;
 
 /// Figures by their names, which end in their units.
 pub(crate) type Figures = BTreeMap<String, f64>;
 
 /// An experiment that is ready to run.
 pub(crate) struct Plan {
-    /// Its name.
     pub(crate) name: &'static str,
     /// Default number of rounds.
     pub(crate) rounds: u32,
-    /// The links that cells name by [`LINK`], without the loopback device.
+    /// The links of the cells that have the setting [`LINK`].
     pub(crate) links: Vec<Link>,
-    /// Steps that are performed once before the rounds: see [`integrity::check`] and [`calls::count`].
+    /// Steps that are performed once before the rounds: see [`integrity::check`] and
+    /// [`calls::counting_step`].
     pub(crate) checks: Vec<Step>,
-    /// The measurements of a round; those of one cell are adjacent.
+    /// The measurements of a round. Those of one cell are adjacent.
     pub(crate) steps: Vec<Step>,
 }
 
@@ -110,16 +120,16 @@ fn run(
     driver::run(common, &[plan(&contenders)])
 }
 
-/// Runs all experiments, as `ttcp run --all`.
+/// Runs all experiments, for `ttcp run --all`.
 ///
 /// # Errors
-/// It cannot begin, or its results cannot be written.
+/// The run cannot start, or its results cannot be written.
 pub fn run_all(common: &CommonArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
     let contenders = contenders::contenders(common, built_in)?;
     driver::run(common, &plans(common, &contenders)?)
 }
 
-/// Returns the plans of all kinds, in the order of [`EXPERIMENTS`].
+/// Returns the plans of all experiments, in the order of [`EXPERIMENTS`].
 fn plans(common: &CommonArgs, contenders: &[Contender]) -> anyhow::Result<[Plan; EXPERIMENTS.len()]> {
     Ok([
         throughput::plan(&ThroughputArgs::of(common.clone()), contenders),
@@ -134,9 +144,9 @@ fn plans(common: &CommonArgs, contenders: &[Contender]) -> anyhow::Result<[Plan;
 }
 
 /// Returns a figure of the client's line.
-fn of_line(line: &Value, name: &str) -> Result<f64, String> {
+fn line_figure(line: &Value, name: &str) -> Result<f64, String> {
     let figure = line.get(name).and_then(Value::as_f64).ok_or_else(|| format!("it has no {name}"))?;
-    if figure.is_finite() && figure > 0.0 { Ok(figure) } else { Err(format!("its {name} is {figure}")) }
+    if figure.is_finite() && figure > 0.0 { Ok(figure) } else { Err(format!("{name} is {figure}")) }
 }
 
 #[cfg(test)]
@@ -149,21 +159,18 @@ mod tests {
     use crate::literature::{Published, uncovered};
     use crate::work::Element;
 
-    /// Published tables that no section contains.
-    const WITHOUT: &[&str] = &[];
-
     #[test]
-    fn kinds_have_names_of_their_own_and_cover_what_there_is() {
+    fn experiments_have_unique_names_and_cover_all_published_tables() {
         let names: BTreeSet<&str> = EXPERIMENTS.iter().map(|kind| kind.name).collect();
         assert_eq!(names.len(), EXPERIMENTS.len());
-        for id in EXPERIMENTS.iter().flat_map(|kind| kind.covers) {
+        for id in EXPERIMENTS.iter().flat_map(|kind| kind.published_ids) {
             assert!(Published::of(id).is_some(), "{id}");
         }
-        assert_eq!(uncovered(EXPERIMENTS.iter().flat_map(|kind| kind.covers).copied()), WITHOUT);
+        assert_eq!(uncovered(EXPERIMENTS.iter().flat_map(|kind| kind.published_ids).copied()), [""; 0]);
     }
 
     #[test]
-    fn every_experiment_is_of_zorb_of_omniorb_and_of_sockets() {
+    fn every_experiment_measures_zorb_omniorb_and_sockets() {
         #[derive(Parser)]
         struct Line {
             #[command(flatten)]
@@ -171,9 +178,9 @@ mod tests {
         }
         let all = ["raw", "zorb", "omniorb"].map(|name| Contender {
             peer: format!("{name}=server {{check}}::client").parse().unwrap(),
-            structs: Element::Struct,
-            only_structs: false,
-            flat: name == "raw",
+            struct_element: Element::Struct,
+            is_for_structs_only: false,
+            sends_memory: name == "raw",
         });
         for quick in [&["x", "--quick"][..], &["x"]] {
             let plans = plans(&Line::parse_from(quick).common, &all).unwrap();
@@ -183,7 +190,7 @@ mod tests {
                 for contender in &all {
                     let name = contender.peer.name.as_str();
                     let is_its = |step: &Step| match (plan.name, name) {
-                        // The last step of the ladder.
+                        // Zorb is the last step of the ladder.
                         ("ladder", "zorb") => step.peer.name == crate::ladder::Step::Compiled.title(),
                         _ => step.peer.name.split('-').next() == Some(name),
                     };

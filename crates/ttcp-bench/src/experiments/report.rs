@@ -17,14 +17,14 @@ use crate::literature::Published;
 pub struct ReportArgs {
     /// A directory of results
     pub dir: PathBuf,
-    /// Make DIR/report.md, with its charts in DIR/charts, in place of DIR/report.html
+    /// Write DIR/report.md, with charts in DIR/charts, instead of DIR/report.html
     #[arg(long)]
     pub markdown: bool,
-    /// Put the report into this directory in place of DIR
+    /// Write the report into this directory instead of DIR
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
     /// The title
-    #[arg(long, default_value = "zorb beside sockets and other ORBs")]
+    #[arg(long, default_value = "zorb compared with sockets and other ORBs")]
     pub title: String,
 }
 
@@ -36,25 +36,25 @@ pub fn report(args: &ReportArgs) -> anyhow::Result<()> {
     let data = Data::read(&args.dir)?;
     let document = document(&data, &args.title);
     let to = args.to.as_ref().unwrap_or(&args.dir);
-    fs::create_dir_all(to).with_context(|| format!("cannot make the directory {}", to.display()))?;
-    let path = if args.markdown { as_markdown(&document, to)? } else { as_page(&document, to)? };
+    fs::create_dir_all(to).with_context(|| format!("cannot create the directory {}", to.display()))?;
+    let path = if args.markdown { write_markdown(&document, to)? } else { write_page(&document, to)? };
     println!("{}", path.display());
     Ok(())
 }
 
-fn as_page(document: &Document, to: &Path) -> anyhow::Result<PathBuf> {
+fn write_page(document: &Document, to: &Path) -> anyhow::Result<PathBuf> {
     let path = to.join("report.html");
     write(&path, &page::page(document)?)?;
     Ok(path)
 }
 
-fn as_markdown(document: &Document, to: &Path) -> anyhow::Result<PathBuf> {
+fn write_markdown(document: &Document, to: &Path) -> anyhow::Result<PathBuf> {
     let charts = to.join("charts");
     let name = |section: &str, number: usize| format!("{section}-{}.svg", number + 1);
     for section in &document.sections {
-        for (number, shown) in section.drawings().enumerate() {
-            fs::create_dir_all(&charts).with_context(|| format!("cannot make {}", charts.display()))?;
-            write(&charts.join(name(&section.id, number)), &shown.file()?)?;
+        for (number, drawing) in section.drawings().enumerate() {
+            fs::create_dir_all(&charts).with_context(|| format!("cannot create {}", charts.display()))?;
+            write(&charts.join(name(&section.id, number)), &drawing.file()?)?;
         }
     }
     let path = to.join("report.md");
@@ -71,13 +71,14 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
 
 /// Returns the whole report.
 fn document(data: &Data, title: &str) -> Document {
-    let measured = |name: &str| data.of(name).any(|s| matches!(s.outcome, Outcome::Figures { .. }));
+    let is_measured =
+        |name: &str| data.samples_of(name).any(|s| matches!(s.outcome, Outcome::Figures { .. }));
     let sections =
-        EXPERIMENTS.iter().filter(|kind| measured(kind.name)).map(|kind| section(kind, data)).collect();
+        EXPERIMENTS.iter().filter(|kind| is_measured(kind.name)).map(|kind| section(kind, data)).collect();
     Document { title: title.to_owned(), summary: summary(data), caveats: caveats(data), sections }
 }
 
-/// Describes each machine, and each run on it that has samples here.
+/// Describes each machine, and each run that has samples.
 fn summary(data: &Data) -> Vec<String> {
     let has_samples = |number: usize| data.samples().iter().any(|sample| sample.run == number);
     let runs: Vec<(usize, &Environment)> =
@@ -101,32 +102,32 @@ fn summary(data: &Data) -> Vec<String> {
 fn section(kind: &Experiment, data: &Data) -> Section {
     let mut section = (kind.section)(data);
     let sources: Vec<String> =
-        kind.covers.iter().filter_map(|id| Some(Published::of(id)?.source())).collect();
+        kind.published_ids.iter().filter_map(|id| Some(Published::of(id)?.source())).collect();
     if !sources.is_empty() {
-        section.text(format!("Stands beside: {}.", sources.join("; ")));
+        section.text(format!("Compared with: {}.", sources.join("; ")));
     }
     section
 }
 
 fn caveats(data: &Data) -> Vec<String> {
     let mut caveats = vec![
-        "Peers are measured in turn within each round, so what the machine does beside them falls on all; only figures of one \
-         run compare."
+        "Peers are measured in turn within each round, so that other activity of the machine affects all peers. Only figures of \
+         the same run are comparable."
             .to_owned(),
-        "Both sides are on one machine unless a section says otherwise: they share its caches and its memory.".to_owned(),
-        "Published figures are of the machines and networks of their day. Their ratios within a source are what compares."
+        "Unless a section says otherwise, both sides run on one machine, and share its caches and memory.".to_owned(),
+        "Published figures are from machines and networks of their time. Only ratios within a source are comparable."
             .to_owned(),
     ];
     let mut commits: Vec<_> = data.environments.iter().map(|e| (e.commit.as_deref(), e.modified)).collect();
     commits.dedup();
     if commits.len() > 1 {
-        caveats.push("These runs are not all of one commit.".to_owned());
+        caveats.push("The runs are of different commits.".to_owned());
     }
     if data.environments.iter().any(|e| e.modified == Some(true)) {
-        caveats.push("The tree had changes on top of its commit.".to_owned());
+        caveats.push("The source tree had uncommitted changes.".to_owned());
     }
     if data.environments.iter().any(|e| !e.optimised) {
-        caveats.push("A run is of a debug build: its figures mean nothing.".to_owned());
+        caveats.push("A run used a debug build: its figures are meaningless.".to_owned());
     }
     let failures = data.failures();
     caveats.extend(failures.into_iter().map(|failure| format!("Not measured: {failure}")));

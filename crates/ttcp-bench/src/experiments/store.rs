@@ -1,8 +1,8 @@
-//! Results as files: a directory with the environments and samples of one or more experiments, one JSON
+//! Results as files: a directory with the environments and samples of one or more experiments, as one JSON
 //! object per line.
 //!
-//! Each sample is written to disk before the next is taken. Therefore measurements survive any abort, and a
-//! later run continues where one ended. A truncated line is dropped and measured again.
+//! Each sample is written before the next measurement. Therefore no sample is lost if a run is aborted, and a
+//! later run continues it. A truncated line is dropped, and its measurement is repeated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -16,14 +16,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::harness::environment::Environment;
-use crate::harness::processor::Processor;
+use crate::harness::processor::ProcessorTime;
 
 /// The file with an [`Environment`] for each run.
 const ENVIRONMENTS: &str = "environments.jsonl";
 /// The file with the samples.
 const SAMPLES: &str = "samples.jsonl";
 
-/// The settings of a measurement by name: `type`, `units`, and the other variables of the experiment.
+/// The settings of a measurement by name, such as `type` and `units`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Cell(BTreeMap<String, Setting>);
@@ -38,18 +38,17 @@ pub(crate) enum Setting {
     Word(String),
 }
 
-/// One measurement of a cell, by one peer, in one round.
+/// A measurement of a cell with a peer in a round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample {
     /// The name of the experiment.
     pub(crate) experiment: String,
-    /// The cell that was measured.
     pub(crate) cell: Cell,
-    /// The name of the peer that was measured.
+    /// The name of the peer.
     pub(crate) peer: String,
     /// The round, from 0.
     pub(crate) round: u32,
-    /// The run: a line of the environments, from 0.
+    /// The run: the index of its environment.
     pub(crate) run: usize,
     /// The result.
     #[serde(flatten)]
@@ -60,16 +59,16 @@ pub(crate) struct Sample {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Outcome {
-    /// Figures.
+    /// A successful measurement.
     Figures {
-        /// By names, which end in their units.
+        /// The figures by name. The names end in units.
         figures: BTreeMap<String, f64>,
-        /// Seconds of processor time, if the system provides them.
-        processor: Option<Processor>,
+        /// Processor times, if the system provides them.
+        processor: Option<ProcessorTime>,
         /// The line that the client printed.
         line: Value,
     },
-    /// No figures.
+    /// A failed measurement.
     Failure {
         /// The reason.
         failure: String,
@@ -77,7 +76,7 @@ pub(crate) enum Outcome {
 }
 
 impl Cell {
-    /// Returns the cell with one more setting.
+    /// Returns the cell with a setting added or replaced.
     pub(crate) fn with(mut self, name: &str, setting: impl Into<Setting>) -> Cell {
         self.0.insert(name.to_owned(), setting.into());
         self
@@ -109,7 +108,7 @@ impl Cell {
         }
     }
 
-    /// Returns a readable name: `octet, units 64`.
+    /// Returns a readable name, such as `octet, units 64`.
     pub(crate) fn name(&self) -> String {
         let setting = |(name, setting): (&String, &Setting)| match setting {
             Setting::Number(number) => format!("{name} {number}"),
@@ -132,7 +131,7 @@ impl From<&str> for Setting {
 }
 
 impl Sample {
-    /// Returns its figure of that name.
+    /// Returns the figure with that name.
     pub(crate) fn figure(&self, name: &str) -> Option<f64> {
         match &self.outcome {
             Outcome::Figures { figures, .. } => figures.get(name).copied(),
@@ -149,7 +148,7 @@ pub(crate) struct Data {
     /// The samples in the order in which they were taken.
     samples: Vec<Sample>,
     /// Indices of the samples of each experiment and peer.
-    places: BTreeMap<String, BTreeMap<String, Vec<usize>>>,
+    indices: BTreeMap<String, BTreeMap<String, Vec<usize>>>,
 }
 
 impl Data {
@@ -162,7 +161,7 @@ impl Data {
 
     /// Appends a sample.
     pub(crate) fn push(&mut self, sample: Sample) {
-        let peers = self.places.entry(sample.experiment.clone()).or_default();
+        let peers = self.indices.entry(sample.experiment.clone()).or_default();
         peers.entry(sample.peer.clone()).or_default().push(self.samples.len());
         self.samples.push(sample);
     }
@@ -175,24 +174,24 @@ impl Data {
     /// Reads a directory.
     ///
     /// # Errors
-    /// There is nothing to read, or a line was not written by this program; the message names it.
+    /// There are no results, or a line is not a result; the message contains its number.
     pub(crate) fn read(dir: &Path) -> anyhow::Result<Data> {
-        let data = Data::new(lines(&dir.join(ENVIRONMENTS))?, lines(&dir.join(SAMPLES))?);
+        let data = Data::new(read_lines(&dir.join(ENVIRONMENTS))?, read_lines(&dir.join(SAMPLES))?);
         if data.samples.is_empty() {
-            bail!("{} has no results: a directory given to --out of an experiment has", dir.display());
+            bail!("{} has no results: use a directory that was --out of an experiment", dir.display());
         }
         Ok(data)
     }
 
-    /// The samples of an experiment.
-    pub(crate) fn of(&self, experiment: &str) -> impl Iterator<Item = &Sample> {
+    /// Returns the samples of an experiment.
+    pub(crate) fn samples_of(&self, experiment: &str) -> impl Iterator<Item = &Sample> {
         self.samples.iter().filter(move |sample| sample.experiment == experiment)
     }
 
     /// Returns the peers of an experiment, in order of first appearance.
     pub(crate) fn peers(&self, experiment: &str) -> Vec<&str> {
         let mut peers = Vec::new();
-        for sample in self.of(experiment) {
+        for sample in self.samples_of(experiment) {
             if !peers.contains(&sample.peer.as_str()) {
                 peers.push(&sample.peer);
             }
@@ -200,61 +199,61 @@ impl Data {
         peers
     }
 
-    /// Returns all figures of that name that a peer has in a cell.
+    /// Returns the figures with that name of all samples of a peer and a cell.
     pub(crate) fn figures(&self, experiment: &str, peer: &str, cell: &Cell, name: &str) -> Vec<f64> {
-        let places = self.places.get(experiment).and_then(|peers| peers.get(peer));
-        let samples = places.into_iter().flatten().filter_map(|place| self.samples.get(*place));
+        let indices = self.indices.get(experiment).and_then(|peers| peers.get(peer));
+        let samples = indices.into_iter().flatten().filter_map(|index| self.samples.get(*index));
         samples.filter(|sample| sample.cell == *cell).filter_map(|sample| sample.figure(name)).collect()
     }
 
-    /// Returns the failures that no later successful measurement of the same key supersedes, each once.
+    /// Returns the distinct failures of measurements that were not successfully repeated.
     pub(crate) fn failures(&self) -> Vec<String> {
-        let good: BTreeSet<_> = self.samples.iter().filter_map(key_of_good).collect();
+        let measured: BTreeSet<_> = self.samples.iter().filter_map(key_if_measured).collect();
         let mut failures = Vec::new();
         for sample in &self.samples {
             let Outcome::Failure { failure } = &sample.outcome else { continue };
-            let told = format!("{}, {}, {}: {failure}", sample.experiment, sample.peer, sample.cell.name());
-            if !good.contains(&key(sample)) && !failures.contains(&told) {
-                failures.push(told);
+            let text = format!("{}, {}, {}: {failure}", sample.experiment, sample.peer, sample.cell.name());
+            if !measured.contains(&key(sample)) && !failures.contains(&text) {
+                failures.push(text);
             }
         }
         failures
     }
 }
 
-/// Key of a measurement: experiment, cell, peer, round.
+/// The key of a measurement: experiment, cell, peer, round.
 type Key = (String, Cell, String, u32);
 
 fn key(sample: &Sample) -> Key {
     (sample.experiment.clone(), sample.cell.clone(), sample.peer.clone(), sample.round)
 }
 
-fn key_of_good(sample: &Sample) -> Option<Key> {
+fn key_if_measured(sample: &Sample) -> Option<Key> {
     matches!(sample.outcome, Outcome::Figures { .. }).then(|| key(sample))
 }
 
-fn lines<T: DeserializeOwned>(path: &Path) -> anyhow::Result<Vec<T>> {
+fn read_lines<T: DeserializeOwned>(path: &Path) -> anyhow::Result<Vec<T>> {
     match File::open(path) {
-        Ok(mut file) => Ok(whole_lines(&mut file, path)?.0),
+        Ok(mut file) => Ok(complete_lines(&mut file, path)?.0),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
     }
 }
 
 /// Returns the objects of the complete lines, and the number of bytes of these lines.
-fn whole_lines<T: DeserializeOwned>(file: &mut File, path: &Path) -> anyhow::Result<(Vec<T>, u64)> {
+fn complete_lines<T: DeserializeOwned>(file: &mut File, path: &Path) -> anyhow::Result<(Vec<T>, u64)> {
     let is_file = file.metadata().with_context(|| format!("cannot read {}", path.display()))?.is_file();
-    ensure!(is_file, "{} is no file", path.display());
+    ensure!(is_file, "{} is not a file", path.display());
     let mut text = String::new();
     file.read_to_string(&mut text).with_context(|| format!("cannot read {}", path.display()))?;
-    let whole = text.rfind('\n').map_or(0, |end| end + 1);
-    let (text, _cut) = text.split_at(whole);
+    let complete = text.rfind('\n').map_or(0, |end| end + 1);
+    let (text, _incomplete_line) = text.split_at(complete);
     let object = |(number, line): (usize, &str)| {
         serde_json::from_str(line)
-            .with_context(|| format!("{}, line {}, is no result", path.display(), number + 1))
+            .with_context(|| format!("{}, line {}, is not a result", path.display(), number + 1))
     };
     let objects = text.lines().enumerate().map(object).collect::<anyhow::Result<_>>()?;
-    Ok((objects, whole as u64))
+    Ok((objects, complete as u64))
 }
 
 /// A directory to which samples are appended. Only one run at a time can open it.
@@ -262,8 +261,8 @@ fn whole_lines<T: DeserializeOwned>(file: &mut File, path: &Path) -> anyhow::Res
 pub(crate) struct Store {
     dir: PathBuf,
     data: Data,
-    /// Keys of the measurements that have figures.
-    good: BTreeSet<Key>,
+    /// The keys of successful measurements.
+    measured: BTreeSet<Key>,
     samples: File,
 }
 
@@ -271,33 +270,33 @@ impl Store {
     /// Opens a directory for a run in this environment, and creates it if it does not exist.
     ///
     /// # Errors
-    /// It cannot be written, another run uses it, or it contains something that is not a result.
+    /// The directory cannot be written, is used by another run, or contains a line that is not a result.
     pub(crate) fn open(dir: &Path, environment: Environment) -> anyhow::Result<Store> {
         std::fs::create_dir_all(dir)
-            .with_context(|| format!("cannot make the directory {}", dir.display()))?;
-        let (mut file, mut environments) = added_to::<Environment>(&dir.join(ENVIRONMENTS))?;
-        let (samples, known) = added_to(&dir.join(SAMPLES))?;
+            .with_context(|| format!("cannot create the directory {}", dir.display()))?;
+        let (mut file, mut environments) = open_for_append::<Environment>(&dir.join(ENVIRONMENTS))?;
+        let (samples, known) = open_for_append(&dir.join(SAMPLES))?;
         write(&mut file, &environment).with_context(|| format!("cannot write into {}", dir.display()))?;
         environments.push(environment);
-        let good = known.iter().filter_map(key_of_good).collect();
-        Ok(Store { dir: dir.to_owned(), data: Data::new(environments, known), good, samples })
+        let measured = known.iter().filter_map(key_if_measured).collect();
+        Ok(Store { dir: dir.to_owned(), data: Data::new(environments, known), measured, samples })
     }
 
-    /// Returns whether a round of a cell has been measured.
+    /// Returns whether a cell has been successfully measured with a peer in a round.
     pub(crate) fn has(&self, experiment: &str, cell: &Cell, peer: &str, round: u32) -> bool {
-        self.good.contains(&(experiment.to_owned(), cell.clone(), peer.to_owned(), round))
+        self.measured.contains(&(experiment.to_owned(), cell.clone(), peer.to_owned(), round))
     }
 
     /// Appends a sample of this run.
     ///
     /// # Errors
-    /// It cannot be written; earlier samples remain intact.
+    /// The sample cannot be written; earlier samples remain intact.
     pub(crate) fn add(&mut self, mut sample: Sample) -> anyhow::Result<()> {
         sample.run = self.data.environments.len() - 1;
         write(&mut self.samples, &sample).with_context(|| {
-            format!("cannot write into {}: what was measured before is kept there", self.dir.display())
+            format!("cannot write into {} (earlier results are intact)", self.dir.display())
         })?;
-        self.good.extend(key_of_good(&sample));
+        self.measured.extend(key_if_measured(&sample));
         self.data.push(sample);
         Ok(())
     }
@@ -308,17 +307,17 @@ impl Store {
     }
 }
 
-/// Opens a file for appending lines after its complete ones, and returns these.
-fn added_to<T: DeserializeOwned>(path: &Path) -> anyhow::Result<(File, Vec<T>)> {
+/// Opens a file for appending lines, after removing an incomplete last line. Returns the objects in it, too.
+fn open_for_append<T: DeserializeOwned>(path: &Path) -> anyhow::Result<(File, Vec<T>)> {
     let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     let mut file = opened.with_context(|| format!("cannot open {}", path.display()))?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        bail!("another run writes into {}: give this one another directory", path.display());
+        bail!("another run writes into {}: use another directory", path.display());
     }
-    let (objects, whole) = whole_lines(&mut file, path)?;
-    file.set_len(whole)
+    let (objects, size) = complete_lines(&mut file, path)?;
+    file.set_len(size)
         .and_then(|()| file.seek(SeekFrom::End(0)))
-        .context("cannot write behind what is there")?;
+        .with_context(|| format!("cannot append to {}", path.display()))?;
     Ok((file, objects))
 }
 
@@ -347,9 +346,9 @@ mod tests {
     }
 
     #[test]
-    fn a_run_goes_on_where_one_ended() {
+    fn a_run_continues_an_aborted_one() {
         let dir = tempfile::tempdir().unwrap();
-        let mut store = Store::open(dir.path(), Environment::of_now()).unwrap();
+        let mut store = Store::open(dir.path(), Environment::current()).unwrap();
         store.add(sample(0, good(7.5))).unwrap();
         store.add(sample(1, bad())).unwrap();
         drop(store);
@@ -358,7 +357,7 @@ mod tests {
         text.push_str("{\"experiment\":\"lat");
         std::fs::write(&path, text).unwrap();
 
-        let mut store = Store::open(dir.path(), Environment::of_now()).unwrap();
+        let mut store = Store::open(dir.path(), Environment::current()).unwrap();
         let cell = sample(0, bad()).cell;
         assert_eq!([0, 1, 2].map(|round| store.has("latency", &cell, "zorb", round)), [true, false, false]);
         assert!(!store.has("latency", &cell, "raw", 0) && !store.has("scale", &cell, "zorb", 0));
@@ -376,20 +375,20 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_has_one_run_at_a_time() {
+    fn a_directory_cannot_be_used_by_two_runs() {
         let dir = tempfile::tempdir().unwrap();
-        let _first = Store::open(dir.path(), Environment::of_now()).unwrap();
-        let error = Store::open(dir.path(), Environment::of_now()).unwrap_err().to_string();
+        let _first = Store::open(dir.path(), Environment::current()).unwrap();
+        let error = Store::open(dir.path(), Environment::current()).unwrap_err().to_string();
         assert!(error.contains("another run writes into"), "{error}");
     }
 
     #[test]
-    fn what_is_no_result_is_named() {
+    fn errors_contain_the_line_that_is_not_a_result() {
         let dir = tempfile::tempdir().unwrap();
         let error = Data::read(dir.path()).unwrap_err().to_string();
         assert!(error.contains("has no results"), "{error}");
         std::fs::write(dir.path().join(SAMPLES), "{}\n").unwrap();
         let error = format!("{:#}", Data::read(dir.path()).unwrap_err());
-        assert!(error.contains("samples.jsonl, line 1, is no result: missing field"), "{error}");
+        assert!(error.contains("samples.jsonl, line 1, is not a result: missing field"), "{error}");
     }
 }

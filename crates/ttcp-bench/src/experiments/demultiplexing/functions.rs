@@ -1,4 +1,4 @@
-//! The cost of a call in each of the server's functions, measured by callgrind.
+//! The cost of a call in each function of the server, measured with callgrind.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::super::store::{Cell, Data, Outcome};
 use super::super::{Figures, Step};
-use super::{CALLS_AN_ITERATION, NAME, StrategyPeer};
-use crate::figures::{Column, Section, Table, shown};
+use super::{CALLS_PER_ITERATION, NAME, StrategyPeer};
+use crate::figures::{Column, Section, Table, format_figure};
 use crate::harness::peers::{Failure, Site};
 use crate::profiler::Profile;
 use crate::profiler::callgrind::Callgrind;
@@ -17,110 +17,105 @@ use crate::profiler::groups::Group;
 
 /// The file to which callgrind writes its profile.
 const FILE: &str = "demultiplexing.callgrind";
-/// Timeout for writing the profile when its program is to end.
-const GRACE: Duration = Duration::from_secs(60);
-/// Iterations of the short execution with which the long one is compared.
-const SHORT: u32 = 1;
-/// Additional iterations of the long execution; with `--quick`.
-const MORE: [u32; 2] = [20, 2];
-/// How many functions of a peer are stored, and how many a table shows.
-const KEPT: usize = 40;
-const SHOWN: usize = 10;
+/// Timeout of a program that has to write its profile before it ends.
+const PROFILE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Iterations of the short execution.
+const SHORT_ITERATIONS: u32 = 1;
+/// Additional iterations of the long execution, by default and with `--quick`.
+const ADDITIONAL_ITERATIONS: [u32; 2] = [20, 2];
+/// Maximum number of functions of a peer in the results.
+const MAX_STORED: usize = 40;
+/// Maximum number of functions of a peer in a table.
+const MAX_SHOWN: usize = 10;
 /// The setting of a cell that names the measuring tool.
-const BY: &str = "by";
+const TOOL_SETTING: &str = "by";
 const CALLGRIND: &str = "callgrind";
-/// A peer in a virtual machine: callgrind would see the machine's functions, not the program's.
-const VIRTUAL: &str = "jacorb";
+/// A peer in a virtual machine: callgrind would only see the functions of the machine.
+const VIRTUAL_MACHINE_PEER: &str = "jacorb";
 
 /// A function in the results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Function {
     name: String,
-    /// Instructions for a call of the client, without those of called functions.
+    /// Instructions per call of the client, without those of called functions.
     instructions: f64,
-    /// How often it runs for such a call.
+    /// Calls of the function per call of the client.
     calls: f64,
 }
 
-/// Returns whether this module measures the cell.
-pub(super) fn is_here(cell: &Cell) -> bool {
-    cell.word(BY) == Some(CALLGRIND)
+/// Returns whether callgrind measured the cell.
+pub(super) fn is_measured_here(cell: &Cell) -> bool {
+    cell.word(TOOL_SETTING) == Some(CALLGRIND)
 }
 
-/// Returns the measurements: two-way calls of `operations` operations. Empty, with a message, where callgrind
-/// does not work.
+/// Returns the measurements: two-way calls with `operations` operations. Without callgrind there are none,
+/// and a message says so.
 pub(super) fn steps(peers: &[StrategyPeer], operations: &[u32], quick: bool) -> Vec<Step> {
-    if let Err(why) = found() {
-        eprintln!("ttcp: {NAME} goes without callgrind, and so without the server's functions: {why}");
+    if let Err(why) = callgrind_or_reason() {
+        eprintln!("ttcp: {NAME} without callgrind has no functions of the server: {why}");
         return Vec::new();
     }
     let mut steps = Vec::new();
     for operations in operations.iter().copied() {
         let cell = Cell::default()
             .with("operations", u64::from(operations))
-            .with(BY, CALLGRIND)
-            .with("iterations", u64::from(MORE[usize::from(quick)]));
-        for one in peers.iter().filter(|one| one.has(operations)) {
-            if one.peer.name == VIRTUAL {
+            .with(TOOL_SETTING, CALLGRIND)
+            .with("iterations", u64::from(ADDITIONAL_ITERATIONS[usize::from(quick)]));
+        for one in peers.iter().filter(|one| one.has_interface(operations)) {
+            if one.peer.name == VIRTUAL_MACHINE_PEER {
                 eprintln!(
-                    "ttcp: {NAME}: functions of {VIRTUAL} are not told: callgrind sees its virtual machine only"
+                    "ttcp: {NAME} does not measure functions of {VIRTUAL_MACHINE_PEER}: \
+                     callgrind only sees its virtual machine"
                 );
                 continue;
             }
             let client = ["last", "--operations", &operations.to_string()].map(String::from).to_vec();
-            steps.push(Step {
-                cell: cell.clone(),
-                peer: one.peer.clone(),
-                server: Vec::new(),
-                client,
-                figures: |_| Ok(Figures::new()),
-                perform: by_callgrind,
-            });
+            let step = Step::new(&cell, &one.peer, client, |_| Ok(Figures::new()));
+            steps.push(Step { perform: measure_with_callgrind, ..step });
         }
     }
     steps
 }
 
-fn found() -> &'static Result<Callgrind, String> {
+fn callgrind_or_reason() -> &'static Result<Callgrind, String> {
     static FOUND: OnceLock<Result<Callgrind, String>> = OnceLock::new();
     FOUND.get_or_init(Callgrind::find)
 }
 
-/// Executes the server twice, for few calls and for more. The difference is the cost of calls, without
+/// Executes the server twice, with few calls and with more. The difference is the cost of the calls, without
 /// program start and connection setup.
-fn by_callgrind(step: &Step, at: &mut Site<'_>) -> Result<Outcome, Failure> {
+fn measure_with_callgrind(step: &Step, site: &mut Site<'_>) -> Result<Outcome, Failure> {
     let failed = |reason: String| Failure::Profiler { reason };
-    let callgrind = *found().as_ref().map_err(|why| failed(why.clone()))?;
-    let file = at.dir.join(FILE);
+    let callgrind = *callgrind_or_reason().as_ref().map_err(|why| failed(why.clone()))?;
+    let file = site.dir.join(FILE);
     let mut peer = step.peer.clone();
-    drop(peer.server.splice(0..0, callgrind.around(&file.to_string_lossy(), false)));
+    drop(peer.server.splice(0..0, callgrind.command_prefix(&file.to_string_lossy(), false)));
     let mut execute = |iterations: u32| {
         let _ = std::fs::remove_file(&file);
-        let more = ["--iterations".to_owned(), iterations.to_string()];
-        let client = step.client.iter().cloned().chain(more).collect();
-        at.children.set_grace(Some(GRACE));
-        let performed = peer.run_once(&step.server, client, at);
-        at.children.set_grace(None);
-        let line = performed?.line;
+        let arguments = ["--iterations".to_owned(), iterations.to_string()];
+        let client = step.client.iter().cloned().chain(arguments).collect();
+        site.children.set_grace_period(Some(PROFILE_TIMEOUT));
+        let run = peer.run_once(&step.server, client, site);
+        site.children.set_grace_period(None);
+        let line = run?.line;
         Ok((line, callgrind.read(&file).map_err(failed)?.profile))
     };
-    let more = u32::try_from(step.cell.number("iterations").unwrap_or(1)).unwrap_or(u32::MAX);
-    let (_, short) = execute(SHORT)?;
-    let (line, long) = execute(SHORT + more)?;
-    // A warm-up of another tenth precedes them.
-    let calls = f64::from(more * CALLS_AN_ITERATION) * 1.1;
+    let additional = u32::try_from(step.cell.number("iterations").unwrap_or(1)).unwrap_or(u32::MAX);
+    let (_, short) = execute(SHORT_ITERATIONS)?;
+    let (mut line, long) = execute(SHORT_ITERATIONS + additional)?;
+    // The warm-up is a tenth of the calls.
+    let calls = f64::from(additional * CALLS_PER_ITERATION) * 1.1;
     let functions = differences(&short, &long, calls);
     let all: f64 = functions.iter().map(|function| function.instructions).sum();
     let figures = [("call_instructions".to_owned(), all)].into();
-    let mut line = line;
     if let Value::Object(line) = &mut line {
-        let kept = functions.get(..KEPT).unwrap_or(&functions);
+        let kept = functions.get(..MAX_STORED).unwrap_or(&functions);
         line.insert("functions".to_owned(), serde_json::to_value(kept).unwrap_or_default());
     }
     Ok(Outcome::Figures { figures, processor: None, line })
 }
 
-/// Returns the difference of each function per call, the most expensive first.
+/// Returns the difference per call of each function, the most expensive first.
 fn differences(short: &Profile, long: &Profile, calls: f64) -> Vec<Function> {
     let mut functions: Vec<Function> = long
         .iter()
@@ -138,11 +133,11 @@ fn differences(short: &Profile, long: &Profile, calls: f64) -> Vec<Function> {
     functions
 }
 
-/// Adds the tables.
-pub(super) fn tables(data: &Data, section: &mut Section) {
+/// Adds a table for each number of operations.
+pub(super) fn add_tables(data: &Data, section: &mut Section) {
     let mut operations: Vec<u64> = data
-        .of(NAME)
-        .filter(|sample| is_here(&sample.cell))
+        .samples_of(NAME)
+        .filter(|sample| is_measured_here(&sample.cell))
         .filter_map(|sample| sample.cell.number("operations"))
         .collect();
     operations.sort_unstable();
@@ -150,33 +145,33 @@ pub(super) fn tables(data: &Data, section: &mut Section) {
     for operations in operations {
         let mut rows = Vec::new();
         for peer in data.peers(NAME) {
-            // Numbers of instructions hardly differ between rounds.
-            let Some((all, functions)) = data.of(NAME).find_map(|sample| {
-                let is_it = is_here(&sample.cell)
+            // The instructions hardly differ between rounds.
+            let Some((all, functions)) = data.samples_of(NAME).find_map(|sample| {
+                let is_selected = is_measured_here(&sample.cell)
                     && sample.peer == peer
                     && sample.cell.number("operations") == Some(operations);
                 let Outcome::Figures { figures, line, .. } = &sample.outcome else { return None };
-                let functions = line.get("functions").filter(|_| is_it)?;
+                let functions = line.get("functions").filter(|_| is_selected)?;
                 let functions: Vec<Function> = serde_json::from_value(functions.clone()).ok()?;
                 Some((figures.get("call_instructions").copied(), functions))
             }) else {
                 continue;
             };
-            for function in functions.iter().take(SHOWN) {
+            for function in functions.iter().take(MAX_SHOWN) {
                 rows.push(vec![
                     peer.to_owned(),
                     function.name.clone(),
-                    Group::of(&function.name).shown().to_string(),
-                    shown(Some(function.instructions)),
-                    shown(all.map(|all| 100.0 * function.instructions / all)),
-                    shown(Some(function.calls)),
+                    Group::of(&function.name).displayed_as().to_string(),
+                    format_figure(Some(function.instructions)),
+                    format_figure(all.map(|all| 100.0 * function.instructions / all)),
+                    format_figure(Some(function.calls)),
                 ]);
             }
             rows.push(vec![
                 peer.to_owned(),
                 "Total".into(),
                 "-".into(),
-                shown(all),
+                format_figure(all),
                 "100".into(),
                 "-".into(),
             ]);
@@ -184,15 +179,15 @@ pub(super) fn tables(data: &Data, section: &mut Section) {
         let columns = vec![
             Column::words("version"),
             Column::words("function"),
-            Column::words("for"),
-            Column::figures("instructions a call"),
+            Column::words("group"),
+            Column::figures("instructions per call"),
             Column::figures("%"),
-            Column::figures("times a call"),
+            Column::figures("times per call"),
         ];
         section.table(Table {
             caption: format!(
-                "The server's functions for a two-way call of the last of {operations} operations, the {SHOWN} costliest of each: instructions outside the \
-                 kernel as callgrind counts them, each without what it calls."
+                "The server's functions for a two-way call of the last of {operations} operations, the {MAX_SHOWN} most expensive of each \
+                 version: instructions outside the kernel as callgrind counts them, without those of called functions."
             ),
             columns,
             rows,
@@ -206,7 +201,7 @@ mod tests {
     use crate::profiler::Cost;
 
     #[test]
-    fn what_calls_cost_is_what_more_of_them_cost_more() {
+    fn cost_of_a_call_is_the_difference_per_call() {
         let of = |own: f64, calls: f64| Cost { own, calls };
         let short: Profile =
             [("start".to_owned(), of(900.0, 1.0)), ("find".to_owned(), of(110.0, 11.0))].into();
@@ -217,7 +212,7 @@ mod tests {
         ]
         .into();
         let functions = differences(&short, &long, 22.0);
-        let told: Vec<_> = functions.iter().map(|f| (f.name.as_str(), f.instructions, f.calls)).collect();
-        assert_eq!(told, [("find", 10.0, 1.0), ("late", 2.0, 1.0)]);
+        let shown: Vec<_> = functions.iter().map(|f| (f.name.as_str(), f.instructions, f.calls)).collect();
+        assert_eq!(shown, [("find", 10.0, 1.0), ("late", 2.0, 1.0)]);
     }
 }

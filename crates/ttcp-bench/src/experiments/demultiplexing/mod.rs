@@ -1,5 +1,5 @@
-//! The cost of finding an operation: the last of very many is called, with every look-up strategy of zorb,
-//! and at other ORBs.
+//! The cost of finding an operation. The last of many operations is called, with each look-up strategy of
+//! zorb and with other ORBs.
 
 mod functions;
 mod section;
@@ -11,16 +11,16 @@ use clap::{Args, ValueEnum};
 use super::contenders::Contender;
 use super::driver::ClientOutput;
 use super::store::Cell;
-use super::{CommonArgs, Experiment, Figures, Plan, Step, of_line};
+use super::{CommonArgs, Experiment, Figures, Plan, Step, line_figure};
 use crate::harness::{BuiltIn, Peer};
-use crate::work::{CALLS_AN_ITERATION, OPERATIONS, parse_operations};
+use crate::work::{CALLS_PER_ITERATION, OPERATIONS, parse_operations};
 use crate::zorb_peer::HAS_THOUSAND;
 
 const NAME: &str = "demultiplexing";
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: NAME,
-    covers: &[
+    published_ids: &[
         "sigcomm96.t4",
         "sigcomm96.t5",
         "sigcomm96.t6",
@@ -33,29 +33,29 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     section: section::section,
 };
 
-/// Iterations of a hundred calls, as published.
+/// The published numbers of iterations; one iteration has a hundred calls.
 const ITERATIONS: [u32; 4] = [1, 100, 500, 1_000];
 const ITERATIONS_QUICK: [u32; 2] = [1, 10];
-/// The kinds of calls, and whether they are oneways.
+/// The kinds of calls, and whether they are one-way.
 const CALLS: [(&str, bool); 2] = [("twoway", false), ("oneway", true)];
-/// The participants beside zorb and the peers of the user. Other configurations of sockets and of zorb differ
-/// in aspects that do not matter here.
-const PARTS: [&str; 4] = ["raw", "c", "omniorb", "jacorb"];
+/// The participants besides zorb and the peers of the user. The other configurations of sockets and zorb do
+/// not differ in this respect.
+const OTHER_PEERS: [&str; 4] = ["raw", "c", "omniorb", "jacorb"];
 
-/// How a server of zorb finds operations.
+/// The way in which zorb finds an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Strategy {
-    /// Name by name, in the order of the IDL
+    /// Linear search in the order of the IDL
     Linear,
-    /// By a binary search among the sorted names
+    /// Binary search in the sorted names
     Sorted,
-    /// In a hash table
+    /// Hash table
     Hash,
-    /// By a perfect hash that is made at compile time, as it does where it is not told otherwise
+    /// Perfect hash made at compile time, the default of zorb
     Perfect,
-    /// By a number in place of the name, one array access
+    /// Array access by a number in place of the name
     Numeric,
-    /// With the object, by one look-up in a hash table
+    /// One look-up in a hash table for object and operation
     Delayered,
 }
 
@@ -69,8 +69,8 @@ impl Strategy {
         Strategy::Delayered,
     ];
 
-    /// Returns the name of the peer that has this strategy. The default is zorb itself.
-    fn peer(self) -> &'static str {
+    /// Returns the name of the peer with this strategy. The default strategy has the name of zorb.
+    fn peer_name(self) -> &'static str {
         match self {
             Strategy::Linear => "zorb-linear",
             Strategy::Sorted => "zorb-sorted",
@@ -82,7 +82,7 @@ impl Strategy {
     }
 
     /// Returns the server's options for it.
-    fn server(self) -> [&'static str; 2] {
+    fn server_options(self) -> [&'static str; 2] {
         match self {
             Strategy::Linear => ["--demux-operations", "linear"],
             Strategy::Sorted => ["--demux-operations", "sorted"],
@@ -94,9 +94,9 @@ impl Strategy {
     }
 
     /// Returns its description in tables.
-    fn about(self) -> &'static str {
+    fn description(self) -> &'static str {
         match self {
-            Strategy::Linear => "linear: name by name",
+            Strategy::Linear => "linear: linear search",
             Strategy::Sorted => "sorted: binary search",
             Strategy::Hash => "hash: table made at run time",
             Strategy::Perfect => "perfect: hash made at compile time",
@@ -115,10 +115,10 @@ pub struct DemultiplexingArgs {
     /// Operations of the interfaces (default: 100,1000; --quick: 100)
     #[arg(long, value_delimiter = ',', value_name = "COUNTS", value_parser = parse_operations)]
     pub operations: Option<Vec<u32>>,
-    /// Times a hundred calls (default: 1,100,500,1000; --quick: 1,10)
+    /// Iterations of a hundred calls (default: 1,100,500,1000; --quick: 1,10)
     #[arg(long, value_delimiter = ',', value_name = "COUNTS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub iterations: Option<Vec<u32>>,
-    /// Ways of zorb to find operations (default: all)
+    /// Strategies of zorb to find operations (default: all)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "STRATEGIES")]
     pub strategies: Option<Vec<Strategy>>,
 }
@@ -127,12 +127,12 @@ impl DemultiplexingArgs {
     /// Runs the experiment and prints its section.
     ///
     /// # Errors
-    /// It cannot begin, or its results cannot be written.
+    /// The experiment cannot start, or its results cannot be written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
         super::run(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
-    /// Arguments for the whole experiment.
+    /// Returns the arguments for the whole experiment.
     pub(crate) fn of(common: CommonArgs) -> DemultiplexingArgs {
         DemultiplexingArgs { common, operations: None, iterations: None, strategies: None }
     }
@@ -144,13 +144,15 @@ pub(crate) fn plan(args: &DemultiplexingArgs, contenders: &[Contender]) -> Plan 
     let operations = args.operations.as_deref().unwrap_or(if quick { &OPERATIONS[..1] } else { &OPERATIONS });
     let iterations =
         args.iterations.as_deref().unwrap_or(if quick { &ITERATIONS_QUICK } else { &ITERATIONS });
-    let of_user = |name: &str| args.common.extra.iter().any(|peer| peer.name == name);
-    let part = |name: &str| name == Strategy::Perfect.peer() || PARTS.contains(&name) || of_user(name);
-    let contenders: Vec<&Contender> = contenders.iter().filter(|one| part(&one.peer.name)).collect();
+    let is_extra_peer = |name: &str| args.common.extra.iter().any(|peer| peer.name == name);
+    let takes_part = |name: &str| {
+        name == Strategy::Perfect.peer_name() || OTHER_PEERS.contains(&name) || is_extra_peer(name)
+    };
+    let contenders: Vec<&Contender> = contenders.iter().filter(|one| takes_part(&one.peer.name)).collect();
     let peers = peers(args.strategies.as_deref().unwrap_or(&Strategy::ALL), &contenders);
     let mut steps = Vec::new();
     for operations in operations.iter().copied() {
-        if peers.iter().any(|one| !one.has(operations)) {
+        if peers.iter().any(|one| !one.has_interface(operations)) {
             eprintln!(
                 "ttcp: {NAME}: zorb is left out with {operations} operations, which this build has not: \
                  use cargo run --profile bench-lto --features thousand, which takes rustc minutes"
@@ -159,13 +161,13 @@ pub(crate) fn plan(args: &DemultiplexingArgs, contenders: &[Contender]) -> Plan 
         for (call, oneway) in CALLS {
             for iterations in iterations {
                 let cell = cell(operations, call, *iterations);
-                for one in peers.iter().filter(|one| one.has(operations)) {
+                for one in peers.iter().filter(|one| one.has_interface(operations)) {
                     steps.push(one.step(cell.clone(), operations, oneway, *iterations));
                 }
             }
         }
     }
-    // Instruction counts hardly differ, so they are made once, not in every round.
+    // The counts of instructions hardly differ between rounds, so one round is enough.
     Plan {
         name: NAME,
         links: Vec::new(),
@@ -182,24 +184,24 @@ fn cell(operations: u32, call: &str, iterations: u32) -> Cell {
         .with("iterations", u64::from(iterations))
 }
 
-/// A participant.
+/// A participant with a strategy.
 struct StrategyPeer {
     peer: Peer,
     /// The strategy of zorb; `None` for other peers.
     strategy: Option<Strategy>,
 }
 
-/// Returns the participants; zorb is replaced by zorb with each strategy.
+/// Returns the participants: zorb once with each strategy, and the others.
 fn peers(strategies: &[Strategy], contenders: &[&Contender]) -> Vec<StrategyPeer> {
     let mut peers = Vec::new();
     for contender in contenders {
-        if contender.peer.name != Strategy::Perfect.peer() {
+        if contender.peer.name != Strategy::Perfect.peer_name() {
             peers.push(StrategyPeer { peer: contender.peer.clone(), strategy: None });
             continue;
         }
         for strategy in Strategy::ALL.into_iter().filter(|strategy| strategies.contains(strategy)) {
-            let mut peer = Peer { name: strategy.peer().to_owned(), ..contender.peer.clone() };
-            peer.server.extend(strategy.server().map(String::from));
+            let mut peer = Peer { name: strategy.peer_name().to_owned(), ..contender.peer.clone() };
+            peer.server.extend(strategy.server_options().map(String::from));
             peers.push(StrategyPeer { peer, strategy: Some(strategy) });
         }
     }
@@ -208,7 +210,7 @@ fn peers(strategies: &[Strategy], contenders: &[&Contender]) -> Vec<StrategyPeer
 
 impl StrategyPeer {
     /// Returns whether it has an interface with `operations` operations.
-    fn has(&self, operations: u32) -> bool {
+    fn has_interface(&self, operations: u32) -> bool {
         operations <= 100 || HAS_THOUSAND || self.strategy.is_none()
     }
 
@@ -217,17 +219,17 @@ impl StrategyPeer {
         let words = ["last", "--operations", &operations, "--iterations", &iterations];
         let mut client = words.map(String::from).to_vec();
         client.extend(oneway.then(|| "--oneway".to_owned()));
-        // Where the operation is found together with the object, there is no separate look-up to measure.
-        let looks_up = self.strategy.is_some_and(|strategy| strategy != Strategy::Delayered);
-        client.extend(looks_up.then(|| "--lookup".to_owned()));
-        Step { cell, peer: self.peer.clone(), server: Vec::new(), client, figures, perform: Step::once }
+        // The de-layered strategy has no separate look-up to measure.
+        let has_lookup = self.strategy.is_some_and(|strategy| strategy != Strategy::Delayered);
+        client.extend(has_lookup.then(|| "--lookup".to_owned()));
+        Step::new(&cell, &self.peer, client, figures)
     }
 }
 
-/// Returns the figures of a line if the server counted all of its calls and no others.
+/// Returns the figures of a line, if the server counted exactly its calls.
 fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
-    let of = |name: &str| of_line(output.line, name);
-    let calls = of("iterations")? * f64::from(CALLS_AN_ITERATION);
+    let of = |name: &str| line_figure(output.line, name);
+    let calls = of("iterations")? * f64::from(CALLS_PER_ITERATION);
     let counted = of("counted")?;
     if (counted - calls).abs() > 0.5 {
         return Err(format!("the server counted {counted} of {calls} calls"));
@@ -256,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_server_counted_whole_has_figures() {
+    fn figures_require_the_exact_count_of_calls() {
         let of = |counted: u64| {
             let line = json!({ "iterations": 2, "counted": counted, "secs": 0.004, "counted_secs": 0.005, "lookup_ns": 7.5 });
             figures(&ClientOutput { line: &line, dir: Path::new("/none") })
@@ -264,29 +266,29 @@ mod tests {
         let good = of(200).unwrap();
         assert!((good["call_us"] - 20.0).abs() < 1e-9 && (good["counted_call_us"] - 25.0).abs() < 1e-9);
         assert!((good["lookup_ns"] - 7.5).abs() < 1e-9);
-        for (counted, told) in [(199, "199"), (201, "201")] {
-            assert_eq!(of(counted).unwrap_err(), format!("the server counted {told} of 200 calls"));
+        for counted in [199, 201] {
+            assert_eq!(of(counted).unwrap_err(), format!("the server counted {counted} of 200 calls"));
         }
         let line = json!({ "iterations": 2, "secs": 1.0, "counted_secs": 1.0 });
         let error = figures(&ClientOutput { line: &line, dir: Path::new("/none") }).unwrap_err();
-        assert_eq!(error, "it has no counted", "a client that does not ask has no result");
+        assert_eq!(error, "it has no counted", "without the server's count there is no result");
     }
 
     #[test]
-    fn each_strategy_is_a_peer_in_the_place_of_zorb() {
+    fn each_strategy_of_zorb_is_a_peer() {
         let contender = |name: &str| Contender {
             peer: format!("{name}=server::client").parse().unwrap(),
-            structs: crate::work::Element::Struct,
-            only_structs: false,
-            flat: false,
+            struct_element: crate::work::Element::Struct,
+            is_for_structs_only: false,
+            sends_memory: false,
         };
         let all = ["raw", "zorb", "omniorb", "mine"].map(contender);
         let all: Vec<&Contender> = all.iter().collect();
         let names = |strategies: &[Strategy]| {
             peers(strategies, &all).into_iter().map(|one| one.peer.name).collect::<Vec<_>>().join(" ")
         };
-        let wanted = "raw zorb-linear zorb-sorted zorb-hash zorb zorb-numeric zorb-delayered omniorb mine";
-        assert_eq!(names(&Strategy::ALL), wanted);
+        let expected = "raw zorb-linear zorb-sorted zorb-hash zorb zorb-numeric zorb-delayered omniorb mine";
+        assert_eq!(names(&Strategy::ALL), expected);
         assert_eq!(names(&[Strategy::Hash, Strategy::Linear]), "raw zorb-linear zorb-hash omniorb mine");
         let delayered = &peers(&[Strategy::Delayered], &all)[1];
         assert_eq!(delayered.peer.server.join(" "), "server --demux-path delayered");

@@ -1,9 +1,9 @@
-//! The report's section on finding operations.
+//! The section of the report.
 
 use super::super::store::{Cell, Data, Outcome, Sample};
 use super::functions;
 use super::{CALLS, ITERATIONS, NAME, Strategy, cell};
-use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, published_table, shown};
+use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, format_figure, published_table};
 use crate::literature::Published;
 use crate::statistics::median;
 
@@ -14,17 +14,17 @@ const WITH_WARM_UP: f64 = 1.1;
 
 pub(super) fn section(data: &Data) -> Section {
     let samples = StrategySamples::of(data);
-    let mut section = Section::new(NAME, "Demultiplexing: finding one of very many operations");
+    let mut section = Section::new(NAME, "Demultiplexing: finding one of many operations");
     section.text(
-        "One client calls the last operation of an interface of 100 or 1,000, a hundred times an iteration, one call after the other: \
-         two-way, or oneway. The server counts its calls, and the client asks it at the end, also of a warm-up of a tenth as many: a measurement counts \
-         only if each call arrived at the last operation, and none at another. Zorb finds operations in six ways; omniORB compares \
-         name by name, JacORB has a hash table, the sockets (raw, c) send a number and have no names to look up. Times of oneways are \
-         until the last call has returned; behind it the messages may still be on their way, so the time until the server has counted \
-         all of them stands beside.",
+        "A client calls the last operation of an interface with 100 or 1,000 operations, a hundred times per iteration, one call after \
+         the other, two-way or one-way. The server counts its calls, and the client reads the count at the end and after a warm-up of \
+         a tenth as many calls. A measurement is valid only if all calls arrived at the last operation. zorb finds operations in six \
+         ways; omniORB compares the names one by one; JacORB has a hash table; the sockets (raw, c) send a number, so they have no \
+         names to look up. The time of one-way calls ends when the last call returns. Messages may still be in transit then, so \
+         there is also the time until the server has counted all calls.",
     );
     for (call, published) in [("twoway", "sigcomm96.t7"), ("oneway", "sigcomm96.t9")] {
-        chart(&samples, &mut section, call, published);
+        add_chart(&samples, &mut section, call, published);
     }
     for operations in &samples.operations {
         // The published interfaces have a hundred operations.
@@ -33,24 +33,24 @@ pub(super) fn section(data: &Data) -> Section {
             [("twoway", "sigcomm96.t7", "sigcomm96.t8"), ("oneway", "sigcomm96.t9", "sigcomm96.t10")]
         {
             section.table(client_times(&samples, *operations, call, is_published.then_some(times)));
-            section.table(improvement(&samples, *operations, call, is_published.then_some(gains)));
+            section.table(improvement_table(&samples, *operations, call, is_published.then_some(gains)));
         }
     }
-    server(&samples, &mut section);
-    functions::tables(data, &mut section);
+    add_server_times(&samples, &mut section);
+    functions::add_tables(data, &mut section);
     for (id, what) in [
-        ("sigcomm96.t4", "Published: time in the dispatcher of an ORB that compares names one by one"),
+        ("sigcomm96.t4", "Published: time in the dispatcher of an ORB that compares the names one by one"),
         ("sigcomm96.t5", "Published: the same ORB, called by numbers"),
         ("sigcomm96.t6", "Published: an ORB that hashes names"),
     ] {
         section.table(published_table(
             id,
-            &format!("{what}; the last of 100 operations is called 100 times an iteration"),
+            &format!("{what}; the last of 100 operations is called 100 times per iteration"),
         ));
     }
     section.table(published_table(
         "gigabit97.setup",
-        "Published: the parameters of the runs, of which this experiment repeats those of demultiplexing",
+        "Published: the parameters of the runs; this experiment repeats those of demultiplexing",
     ));
     section
 }
@@ -67,9 +67,9 @@ impl<'d> StrategySamples<'d> {
     fn of(data: &'d Data) -> StrategySamples<'d> {
         let all = |setting: &str| {
             let mut all: Vec<u32> = data
-                .of(NAME)
+                .samples_of(NAME)
                 .filter_map(|sample| {
-                    (!functions::is_here(&sample.cell))
+                    (!functions::is_measured_here(&sample.cell))
                         .then_some(sample.cell.number(setting)?.try_into().ok()?)
                 })
                 .collect();
@@ -89,31 +89,33 @@ impl<'d> StrategySamples<'d> {
         median(&self.data.figures(NAME, peer, cell, name))
     }
 
-    /// Returns a value of each sample, by rounds.
+    /// Returns a value of each sample, with its round.
     fn by_round(&self, peer: &str, cell: &Cell, of: impl Fn(&Sample) -> Option<f64>) -> Vec<(u32, f64)> {
-        let same = |sample: &&Sample| sample.peer == peer && sample.cell == *cell;
-        self.data.of(NAME).filter(same).filter_map(|sample| Some((sample.round, of(sample)?))).collect()
+        let is_selected = |sample: &&Sample| sample.peer == peer && sample.cell == *cell;
+        let selected = self.data.samples_of(NAME).filter(is_selected);
+        selected.filter_map(|sample| Some((sample.round, of(sample)?))).collect()
     }
 
-    /// Returns by how many percent it is faster than the baseline: the median of the rounds, because within a
-    /// round both are measured shortly after each other.
-    fn gain(&self, peer: &str, cell: &Cell, of: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
-        let baseline = self.by_round(BASELINE.peer(), cell, &of);
-        let pairs = self.by_round(peer, cell, &of).into_iter().filter_map(|(round, took)| {
-            let (_, before) = baseline.iter().find(|(of, _)| *of == round)?;
-            Some(100.0 * (before - took) / before)
+    /// Returns by how many percent it is faster than the baseline: the median of the improvements within
+    /// rounds, because a round measures both shortly after each other.
+    fn improvement(&self, peer: &str, cell: &Cell, of: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
+        let baseline = self.by_round(BASELINE.peer_name(), cell, &of);
+        let improvements = self.by_round(peer, cell, &of).into_iter().filter_map(|(round, time)| {
+            let (_, base) = baseline.iter().find(|(of, _)| *of == round)?;
+            Some(100.0 * (base - time) / base)
         });
-        median(&pairs.collect::<Vec<_>>())
+        median(&improvements.collect::<Vec<_>>())
     }
 
     /// Returns the measured strategies except the baseline.
     fn better(&self) -> impl Iterator<Item = Strategy> {
-        let measured = |strategy: &Strategy| *strategy != BASELINE && self.peers.contains(&strategy.peer());
+        let measured =
+            |strategy: &Strategy| *strategy != BASELINE && self.peers.contains(&strategy.peer_name());
         Strategy::ALL.into_iter().filter(measured)
     }
 }
 
-/// Returns milliseconds of the server's processor for the measured calls.
+/// Returns the processor time of the server for the measured calls, in milliseconds.
 fn server_ms(sample: &Sample) -> Option<f64> {
     match &sample.outcome {
         Outcome::Figures { processor: Some(used), .. } => Some(used.server / WITH_WARM_UP * 1e3),
@@ -122,12 +124,12 @@ fn server_ms(sample: &Sample) -> Option<f64> {
 }
 
 /// Returns how a peer finds operations.
-fn about(peer: &str) -> &str {
-    let own = Strategy::ALL.into_iter().find(|strategy| strategy.peer() == peer);
-    own.map_or("-", Strategy::about)
+fn strategy_of_peer(peer: &str) -> &str {
+    let own = Strategy::ALL.into_iter().find(|strategy| strategy.peer_name() == peer);
+    own.map_or("-", Strategy::description)
 }
 
-fn chart(samples: &StrategySamples<'_>, section: &mut Section, call: &str, id: &str) {
+fn add_chart(samples: &StrategySamples<'_>, section: &mut Section, call: &str, id: &str) {
     let Some(operations) = samples.operations.first().copied() else { return };
     let line = |peer: &&str| {
         let point = |iterations: &u32| {
@@ -156,7 +158,7 @@ fn chart(samples: &StrategySamples<'_>, section: &mut Section, call: &str, id: &
     });
 }
 
-/// Latencies of the client, as in tables 7 and 9. The published ones follow below, in separate columns.
+/// Returns the client's times, as in the published tables 7 and 9, which follow in separate columns.
 fn client_times(
     samples: &StrategySamples<'_>,
     operations: u32,
@@ -164,56 +166,66 @@ fn client_times(
     published: Option<&str>,
 ) -> Table {
     let is_oneway = CALLS.contains(&(call, true));
-    let mut columns = vec![Column::words("version"), Column::words("operations are found")];
+    let mut columns = vec![Column::words("version"), Column::words("strategy")];
     for iterations in &samples.iterations {
         columns.push(Column::figures(format!("{iterations} iterations, s")));
     }
-    columns.push(Column::figures("a call, us"));
+    columns.push(Column::figures("per call, us"));
     if is_oneway {
-        columns.push(Column::figures("until it is counted, us"));
+        columns.push(Column::figures("per counted call, us"));
     }
     let row = |peer: &&str| {
         let at =
             |iterations: &u32, name: &str| samples.figure(peer, &cell(operations, call, *iterations), name);
         let most = |name: &str| samples.iterations.last().and_then(|iterations| at(iterations, name));
-        let mut row = vec![(*peer).to_owned(), about(peer).to_owned()];
-        row.extend(samples.iterations.iter().map(|iterations| shown(at(iterations, "secs"))));
-        row.push(shown(most("call_us")));
-        row.extend(is_oneway.then(|| shown(most("counted_call_us"))));
+        let mut row = vec![(*peer).to_owned(), strategy_of_peer(peer).to_owned()];
+        row.extend(samples.iterations.iter().map(|iterations| format_figure(at(iterations, "secs"))));
+        row.push(format_figure(most("call_us")));
+        row.extend(is_oneway.then(|| format_figure(most("counted_call_us"))));
         row
     };
     let rows =
         samples.peers.iter().map(row).filter(|row| row.iter().skip(2).any(|cell| cell != "-")).collect();
     let caption = format!(
-        "Time of the client for {call} calls of the last of {operations} operations: medians of the rounds. A call: of the most iterations."
+        "Time of the client for {call} calls of the last of {operations} operations: medians of the rounds. The time per call is that of \
+         the most iterations."
     );
     with_published(Table { caption, columns, rows }, published, "version", "s")
 }
 
-/// Improvements over the linear search, as in tables 8 and 10.
-fn improvement(samples: &StrategySamples<'_>, operations: u32, call: &str, published: Option<&str>) -> Table {
-    let mut columns = vec![Column::words("version"), Column::words("operations are found")];
+/// Returns the improvements over the linear search, as in the published tables 8 and 10.
+fn improvement_table(
+    samples: &StrategySamples<'_>,
+    operations: u32,
+    call: &str,
+    published: Option<&str>,
+) -> Table {
+    let mut columns = vec![Column::words("version"), Column::words("strategy")];
     for iterations in &samples.iterations {
         columns.push(Column::figures(format!("{iterations} iterations, %")));
     }
     let gain = |strategy: Strategy, iterations: u32| {
         let cell = cell(operations, call, iterations);
-        samples.gain(strategy.peer(), &cell, |sample| sample.figure("counted_secs"))
+        samples.improvement(strategy.peer_name(), &cell, |sample| sample.figure("counted_secs"))
     };
     let row = |strategy: Strategy| {
         let gains = samples.iterations.iter().map(|iterations| percent(gain(strategy, *iterations)));
-        [strategy.peer().to_owned(), strategy.about().to_owned()].into_iter().chain(gains).collect()
+        [strategy.peer_name().to_owned(), strategy.description().to_owned()]
+            .into_iter()
+            .chain(gains)
+            .collect()
     };
     let caption = format!(
-        "Improvement of {call} calls over {}, {operations} operations: percent less time at the client until all are counted, medians of the rounds.",
-        BASELINE.peer()
+        "Improvement of {call} calls over {}, {operations} operations: percent less time of the client until all calls are counted, \
+         medians of the rounds.",
+        BASELINE.peer_name()
     );
     let rows =
         samples.better().map(row).filter(|row: &Vec<String>| row.iter().skip(2).any(|cell| cell != "-"));
     with_published(Table { caption, columns, rows: rows.collect() }, published, "version", "pct")
 }
 
-/// Appends the rows of a published table, in separate columns.
+/// Appends the rows of a published table in separate columns.
 fn with_published(mut table: Table, id: Option<&str>, name: &str, unit: &str) -> Table {
     let Some(published) = id.and_then(Published::of).filter(|_| !table.rows.is_empty()) else { return table };
     let measured = table.columns.len();
@@ -235,12 +247,12 @@ fn with_published(mut table: Table, id: Option<&str>, name: &str, unit: &str) ->
     table
 }
 
-/// Adds the processor time of the server.
-fn server(samples: &StrategySamples<'_>, section: &mut Section) {
+/// Adds the processor times of the server.
+fn add_server_times(samples: &StrategySamples<'_>, section: &mut Section) {
     section.text(
-        "At the server: processor time of the whole process, in the kernel too, for the counted calls, and what zorb's own look-up of the name takes by \
-         itself, again and again within the server, which finds it in the processor's caches: the mean of 10,000. What a look-up takes more or less is in the server's time; what \
-         else is in it moves by more.",
+        "Server: processor time of the whole process for the counted calls, including the kernel. The time of a look-up in zorb is the mean \
+         of 10,000 repetitions within the server, with the tables in the processor's caches. The server's time includes the look-ups, \
+         but other parts of it vary by more than they do.",
     );
     for operations in &samples.operations {
         for (call, _) in CALLS {
@@ -248,25 +260,25 @@ fn server(samples: &StrategySamples<'_>, section: &mut Section) {
             for iterations in &samples.iterations {
                 columns.push(Column::figures(format!("{iterations} iterations, ms")));
             }
-            columns.push(Column::figures("a call, us"));
-            columns.push(Column::figures(format!("less than {}, %", BASELINE.peer())));
-            columns.push(Column::figures("look-up by itself, ns"));
+            columns.push(Column::figures("per call, us"));
+            columns.push(Column::figures(format!("less than {}, %", BASELINE.peer_name())));
+            columns.push(Column::figures("look-up, ns"));
             let row = |peer: &&str| {
-                let at = |iterations: u32| {
+                let server_ms_of = |iterations: u32| {
                     let by_round = samples.by_round(peer, &cell(*operations, call, iterations), server_ms);
                     median(&by_round.into_iter().map(|(_, ms)| ms).collect::<Vec<_>>())
                 };
                 let most = samples.iterations.last().copied().unwrap_or_default();
                 let cell = cell(*operations, call, most);
-                let calls = f64::from(most) * f64::from(crate::work::CALLS_AN_ITERATION);
-                let gain = (samples.better().any(|strategy| strategy.peer() == *peer))
-                    .then(|| samples.gain(peer, &cell, server_ms))
+                let calls = f64::from(most) * f64::from(crate::work::CALLS_PER_ITERATION);
+                let gain = (samples.better().any(|strategy| strategy.peer_name() == *peer))
+                    .then(|| samples.improvement(peer, &cell, server_ms))
                     .flatten();
                 let mut row = vec![(*peer).to_owned()];
-                row.extend(samples.iterations.iter().map(|iterations| shown(at(*iterations))));
-                row.push(shown(at(most).map(|ms| ms / calls * 1e3)));
+                row.extend(samples.iterations.iter().map(|count| format_figure(server_ms_of(*count))));
+                row.push(format_figure(server_ms_of(most).map(|ms| ms / calls * 1e3)));
                 row.push(percent(gain));
-                row.push(shown(samples.figure(peer, &cell, "lookup_ns")));
+                row.push(format_figure(samples.figure(peer, &cell, "lookup_ns")));
                 row
             };
             let rows = samples.peers.iter().map(row).filter(|row| row.iter().skip(1).any(|cell| cell != "-"));
@@ -278,7 +290,7 @@ fn server(samples: &StrategySamples<'_>, section: &mut Section) {
     }
 }
 
-/// Formats percentages with one decimal place, small ones too.
+/// Formats a percentage with one decimal place.
 fn percent(figure: Option<f64>) -> String {
     figure.map_or_else(|| "-".to_owned(), |figure| format!("{figure:.1}"))
 }

@@ -1,8 +1,10 @@
-//! The section of the ladder.
+//! The section of the report.
 
 use super::{CODE, NAME, SIZE, cell, reference, word};
 use crate::experiments::store::{Cell, Data, Sample};
-use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, bytes, published_table, shown};
+use crate::figures::{
+    Axis, Chart, Column, Scale, Section, Series, Table, format_bytes, format_figure, published_table,
+};
 use crate::ladder::Step;
 use crate::ladder::base::Routine;
 use crate::ladder::case::{Kind, Order};
@@ -15,14 +17,14 @@ pub(super) fn section(data: &Data) -> Section {
     let mut section =
         Section::new(NAME, "The optimisation ladder: from an interpreter of type codes to stubs");
     section.text(format!(
-        "Sequences of {} are marshalled within one process: the sender writes octets of values in memory, the receiver makes values of \
-         octets and frees them. Step 0 has the control flow of the first IIOP engine; each of the others is the one before it and one \
-         change, as published; 6 is zorb's engine for types that are known at run time, 7 are its stubs. All have the same compiler and \
-         flags. Before each measurement the octets are compared with those that stubs write, and all elements with what they should be \
-         in memory. Native is the byte order of this machine; the published runs were between two machines of one order. In native order steps 6 \
-         and 7 copy no numbers: they lend them, and their figures are what it costs to say so. raw is one copy of the octets; omniORB's stubs \
-         write to a stream in memory and read from it, with the same octets.",
-        bytes(SIZE)
+        "Sequences of {} are marshalled within one process: the sender writes the octets of values in memory, the receiver makes values \
+         from octets and frees them. Step 0 has the control flow of the first IIOP engine. Each further step adds one published change. \
+         Step 6 is zorb's engine for types that are known at run time; step 7 is its stubs. All have the same compiler and flags. \
+         Before each measurement the octets are compared with those of the stubs, and all elements in memory with the expected ones. \
+         Native is the byte order of this machine; the published runs were between two machines of the same order. In native order, \
+         steps 6 and 7 borrow the numbers and copy nothing, so their figures are the cost of a reference. raw is one copy of the octets. \
+         omniORB's stubs write the same octets to a stream in memory and read them from it.",
+        format_bytes(SIZE)
     ));
     for side in Side::ALL {
         for order in Order::ALL {
@@ -34,7 +36,7 @@ pub(super) fn section(data: &Data) -> Section {
     for side in Side::ALL {
         samples.calls(&mut section, side);
     }
-    reference::published(&mut section);
+    reference::add_published(&mut section);
     section
 }
 
@@ -51,7 +53,8 @@ impl<'d> LadderSamples<'d> {
     fn of(data: &'d Data) -> LadderSamples<'d> {
         let peers = data.peers(NAME);
         let steps = [Step::Raw].into_iter().chain(Step::ALL);
-        let has = |kind: &Kind| data.of(NAME).any(|sample| sample.cell.word("type") == Some(&word(kind)));
+        let has =
+            |kind: &Kind| data.samples_of(NAME).any(|sample| sample.cell.word("type") == Some(&word(kind)));
         LadderSamples {
             data,
             others: peers
@@ -77,9 +80,9 @@ impl<'d> LadderSamples<'d> {
     fn factor(&self, step: Step, kind: Kind, side: Side, order: Order) -> Option<f64> {
         let cell = cell(&word(&kind), &word(&side), &word(&order));
         let rates = |step: Step| -> Vec<(u32, f64)> {
-            let same = |sample: &&Sample| sample.peer == step.title() && sample.cell == cell;
+            let is_selected = |sample: &&Sample| sample.peer == step.title() && sample.cell == cell;
             let rate = |sample: &Sample| Some((sample.round, sample.figure("mbit_s")?));
-            self.data.of(NAME).filter(same).filter_map(rate).collect()
+            self.data.samples_of(NAME).filter(is_selected).filter_map(rate).collect()
         };
         let first = rates(Step::Original);
         let ratio = |(round, rate): &(u32, f64)| {
@@ -88,7 +91,7 @@ impl<'d> LadderSamples<'d> {
         median(&rates(step).iter().filter_map(ratio).collect::<Vec<_>>())
     }
 
-    /// Adds a chart and a table of one side.
+    /// Adds the chart and the table of a side and byte order.
     fn rates(&self, section: &mut Section, side: Side, order: Order) {
         let (side_word, order_word) = (word(&side), word(&order));
         let line = |kind: &Kind| {
@@ -107,7 +110,7 @@ impl<'d> LadderSamples<'d> {
         columns.extend(self.kinds.iter().map(|kind| Column::figures(format!("{}, Mbit/s", kind.name()))));
         let row = |peer: &str| {
             let figures =
-                self.kinds.iter().map(|kind| shown(self.of_peer(peer, *kind, side, order, "mbit_s")));
+                self.kinds.iter().map(|kind| format_figure(self.of_peer(peer, *kind, side, order, "mbit_s")));
             std::iter::once(peer.to_owned()).chain(figures).collect()
         };
         let peers = self.steps.iter().map(|step| step.title()).chain(self.others.iter().copied());
@@ -118,14 +121,14 @@ impl<'d> LadderSamples<'d> {
         });
     }
 
-    /// Adds the measured factors next to the published ones.
+    /// Adds the table of measured and published speed-ups.
     fn factors(&self, section: &mut Section) {
-        let climbed: Vec<Step> =
+        let steps_to_measure: Vec<Step> =
             Step::ALL.into_iter().skip(1).filter(|step| self.steps.contains(step)).collect();
         let published = Published::of("iiop98.speedup");
         let mut columns = vec![Column::words("type"), Column::words("side"), Column::words("byte order")];
-        columns.push(Column::published("after step 2 and of the whole work"));
-        columns.extend(climbed.iter().map(|step| Column::figures(step.title())));
+        columns.push(Column::published("after step 2 and at the end"));
+        columns.extend(steps_to_measure.iter().map(|step| Column::figures(step.title())));
         let mut rows = Vec::new();
         for kind in &self.kinds {
             let factor = published.as_ref().and_then(|table| {
@@ -137,20 +140,24 @@ impl<'d> LadderSamples<'d> {
                     let mut row = vec![kind.name().to_owned(), word(&side), word(&order)];
                     // The published figure is the throughput of receivers that throttled their senders, all
                     // of one byte order.
-                    let same = side == Side::Receiver && order == Order::Native;
-                    row.push(factor.filter(|_| same).unwrap_or("-").to_owned());
-                    row.extend(climbed.iter().map(|step| shown(self.factor(*step, *kind, side, order))));
+                    let is_published = side == Side::Receiver && order == Order::Native;
+                    row.push(factor.filter(|_| is_published).unwrap_or("-").to_owned());
+                    row.extend(
+                        steps_to_measure
+                            .iter()
+                            .map(|step| format_figure(self.factor(*step, *kind, side, order))),
+                    );
                     rows.push(row);
                 }
             }
         }
-        let caption = "How many times as fast as step 0: medians of the ratios within the rounds; and what was published (iiop98, \
-                       abstract and section 3.2.4) of throughput over 155 Mbit/s ATM, where system calls and the network are in the time too."
+        let caption = "Speed-up over step 0: medians of the ratios within the rounds. The published factors (iiop98, abstract and section \
+                       3.2.4) are of the throughput over 155 Mbit/s ATM, which also depends on system calls and the network."
             .into();
         section.table(Table { caption, columns, rows });
     }
 
-    /// Adds the size of the machine code of each step.
+    /// Adds the chart and the table of code sizes.
     fn code(&self, section: &mut Section) {
         let cell = Cell::default().with("figure", CODE);
         let figure = |step: Step, name: &str| median(&self.data.figures(NAME, step.title(), &cell, name));
@@ -180,15 +187,15 @@ impl<'d> LadderSamples<'d> {
             vec![step.title().to_owned(), count("code_bytes"), count("functions"), footprint]
         };
         let steps = self.steps.iter().filter(|step| **step != Step::Raw);
-        let caption = "Machine code of each step: of 0 to 5 the routines of the engine, for basic types, enums, structs, sequences and arrays; of 6 \
-                       all that is in this program of the engine for every type of the IDL, as far as it is no part of what stubs take too; of 7 the \
-                       stubs of the six types, with what they call of the codec. Published is the whole original, with its transport \
-                       (iiop98, running text)."
+        let caption = "Machine code of each step. Steps 0 to 5: the routines of the engine for basic types, enums, structs, sequences and \
+                       arrays. Step 6: the engine for all IDL types, as far as it is in this program, without the parts that stubs also \
+                       use. Step 7: the stubs of the six types and the parts of the codec that they call. Published: the whole original \
+                       with its transport (iiop98, running text)."
             .into();
         section.table(Table { caption, columns, rows: steps.map(row).collect() });
     }
 
-    /// Adds how often each routine is called for an element, next to the published counts of receivers.
+    /// Adds the table of calls of each routine per element, with the published counts of receivers.
     fn calls(&self, section: &mut Section, side: Side) {
         let counted: Vec<Step> = self
             .steps
@@ -235,7 +242,7 @@ impl<'d> LadderSamples<'d> {
                 }
                 rows.push(row);
             }
-            let mut row = vec![kind.name().to_owned(), "all of these".to_owned()];
+            let mut row = vec![kind.name().to_owned(), "Total".to_owned()];
             for step in &counted {
                 row.push(format_count(each(*step, "calls")));
                 if side == Side::Receiver && matches!(step, Step::Inlined | Step::Merged) {
@@ -245,8 +252,8 @@ impl<'d> LadderSamples<'d> {
             rows.push(row);
         }
         let caption = format!(
-            "Calls for each element, counted, the {}, native byte order. What a step has inlined is no call. Programs and \
-             stubs have no counters compiled in: theirs are not counted.{}",
+            "Counted calls per element, the {}, native byte order. Inlined routines have no calls. Steps 6 and 7 have no \
+             counters.{}",
             word(&side),
             if side == Side::Receiver { " Published: iiop98, tables 2 and 3." } else { "" }
         );
@@ -254,7 +261,8 @@ impl<'d> LadderSamples<'d> {
     }
 }
 
-/// Formats with four decimal places, as published. A few calls for a whole sequence are not shown as zero.
+/// Formats a count with four decimal places, as published, so that a few calls per sequence are not shown as
+/// zero.
 fn format_count(figure: Option<f64>) -> String {
     match figure {
         None => "-".to_owned(),
@@ -263,17 +271,17 @@ fn format_count(figure: Option<f64>) -> String {
     }
 }
 
-/// Adds the complete published tables of what is measured above.
-pub(super) fn as_published(section: &mut Section) {
+/// Adds the complete published tables.
+pub(super) fn add_literature(section: &mut Section) {
     for (id, caption) in [
         ("iiop98.ladder", "The steps as they were published"),
         ("iiop98.t1", "The principles that the steps follow"),
-        ("iiop98.t4", "What was found, and what was done about it"),
-        ("iiop98.speedup", "How many times as fast the original became"),
-        ("iiop98.t2", "Where the time of the original went after step 1, two 168 MHz workstations over ATM"),
-        ("iiop98.t3", "Where it went after step 2"),
-        ("iiop98.pies", "Shares of the time by stage"),
-        ("iiop98.text", "What else was published of the original"),
+        ("iiop98.t4", "Published findings and changes"),
+        ("iiop98.speedup", "Published speed-up of the original"),
+        ("iiop98.t2", "Published times of the original after step 1, two 168 MHz workstations over ATM"),
+        ("iiop98.t3", "Published times after step 2"),
+        ("iiop98.pies", "Published shares of the time by stage"),
+        ("iiop98.text", "Other published figures of the original"),
     ] {
         section.table(published_table(id, caption));
     }

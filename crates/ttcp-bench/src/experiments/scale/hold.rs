@@ -1,7 +1,7 @@
-//! `ttcp hold`: a client that runs while many other connections to its server are open, and the server's
-//! resources for them.
+//! `ttcp hold`: runs a client while many other connections to its server are open, and measures the resources
+//! of the server.
 //!
-//! It replaces the client of a peer, so that it is started and ended like any client.
+//! It replaces the client of a peer, so it is started and ended like any client.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -20,43 +20,43 @@ use crate::raw;
 use crate::reference::{Address, Object};
 use crate::system;
 
-/// Timeout of the server for a connection or a call.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout of a connection attempt and of a call.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Options of `ttcp hold`.
 #[derive(Debug, Clone, Args)]
 pub struct HoldArgs {
-    /// Connections to open and hold, each with a call
+    /// Connections to open and keep, each with a call
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub connections: u32,
-    /// The process whose memory is measured
+    /// Server process whose memory is measured
     #[arg(long, value_name = "PID")]
     pub server: u32,
-    /// How to reach it: what it said after READY
+    /// Address of the server, from its READY line
     #[arg(long, value_name = "HOST:PORT|PATH|corbaloc:...")]
     pub ready: String,
     /// Common options.
     #[command(flatten)]
-    pub lifeline: ParentWatchArgs,
-    /// The client and its arguments; its line gets what was found beside it
+    pub parent_watch: ParentWatchArgs,
+    /// Client and its arguments; the findings are added to its result
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub client: Vec<String>,
 }
 
-/// Opens the connections, runs the client, calls over each connection once more, and prints the client's line
-/// with the findings.
+/// Opens the connections, runs the client, and calls over each connection once more. Prints the client's
+/// result with the findings.
 ///
 /// # Errors
-/// A connection cannot be opened or ends; the reply over it differs from what was sent; the client fails.
+/// A connection cannot be opened or is closed, a reply is wrong, or the client fails.
 pub fn hold(args: &HoldArgs) -> anyhow::Result<ExitCode> {
-    args.lifeline.watch()?;
-    system::raise_files();
+    args.parent_watch.start()?;
+    system::raise_open_file_limit();
     let mut found = BTreeMap::new();
-    let memory = || system::memory(args.server);
+    let memory = || system::memory_bytes(args.server);
     found.insert("memory_bytes", memory()? as f64);
     let mut held = Vec::new();
     if args.connections > 0 {
-        let service = Service::of(&args.ready)?;
+        let service = Server::of(&args.ready)?;
         let start = Instant::now();
         held.push(service.open(0)?);
         // The first connection triggers one-time initialization in a server.
@@ -68,26 +68,26 @@ pub fn hold(args: &HoldArgs) -> anyhow::Result<ExitCode> {
         found.insert("open_secs", start.elapsed().as_secs_f64());
         found.insert("first_secs", first.as_secs_f64());
         found.insert("all_memory_bytes", memory()? as f64);
-        found.insert("threads", system::threads(args.server)? as f64);
+        found.insert("threads", system::thread_count(args.server)? as f64);
         let mut line = client(&args.client)?;
         let start = Instant::now();
         for (number, stream) in held.iter().enumerate() {
-            // A different number than before, so that a stale reply is detected.
+            // The number differs from the previous one, so that a stale reply is detected.
             let number = u64::MAX - number as u64;
-            service.echo(stream, number).context("over a connection that was held")?;
+            service.echo(stream, number).context("over an idle connection")?;
         }
         found.insert("turn_us", start.elapsed().as_secs_f64() * 1e6 / held.len() as f64);
-        tell(&mut line, found)?;
+        print_line(&mut line, found)?;
     } else {
-        tell(&mut client(&args.client)?, found)?;
+        print_line(&mut client(&args.client)?, found)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the client's line with the findings.
-fn tell(line: &mut Value, found: BTreeMap<&str, f64>) -> anyhow::Result<()> {
+/// Prints the client's result with the findings.
+fn print_line(line: &mut Value, found: BTreeMap<&str, f64>) -> anyhow::Result<()> {
     line.as_object_mut()
-        .context("the client's line is no object")?
+        .context("the client's line is not an object")?
         .insert("beside".into(), serde_json::to_value(found)?);
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
@@ -108,44 +108,42 @@ fn client(words: &[String]) -> anyhow::Result<Value> {
     }
     let status = child.wait()?;
     ensure!(status.success(), "the client ended with {status}");
-    serde_json::from_str(&last).with_context(|| format!("the client's last line is no result: {last:?}"))
+    serde_json::from_str(&last).with_context(|| format!("the client's last line is not a result: {last:?}"))
 }
 
-/// A server to connect to.
-pub(super) struct Service {
+/// A server and how to call it.
+pub(super) struct Server {
     address: SocketAddr,
     /// The object to call; `None` for plain sockets.
     key: Option<ObjectKey>,
 }
 
-impl Service {
-    pub(super) fn of(ready: &str) -> anyhow::Result<Service> {
+impl Server {
+    pub(super) fn of(ready: &str) -> anyhow::Result<Server> {
         if let Ok(address) = ready.parse() {
-            return Ok(Service { address, key: None });
+            return Ok(Server { address, key: None });
         }
         let Ok(address) = ready.parse::<Address>();
-        let Address::File(path) = &address else { bail!("{ready} is neither HOST:PORT nor an IOR file") };
+        let Address::File(path) = &address else { bail!("{ready} is not HOST:PORT or an IOR file") };
         let ior: Ior =
             address.url(Object::Ttcp)?.parse().with_context(|| format!("in {}", path.display()))?;
         let profile = ior.iiop_profile().context("the reference has no address")?;
         let mut addresses = (profile.host.as_str(), profile.port).to_socket_addrs()?;
         let address = addresses.next().with_context(|| format!("{} has no address", profile.host))?;
-        Ok(Service { address, key: Some(profile.object_key) })
+        Ok(Server { address, key: Some(profile.object_key) })
     }
 
     /// Opens a connection and makes a call over it.
     pub(super) fn open(&self, number: u32) -> anyhow::Result<TcpStream> {
-        let opened = TcpStream::connect_timeout(&self.address, PATIENCE).and_then(|stream| {
+        let opened = TcpStream::connect_timeout(&self.address, TIMEOUT).and_then(|stream| {
             stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(TIMEOUT))?;
+            stream.set_write_timeout(Some(TIMEOUT))?;
             Ok(stream)
         });
         let stream = opened.map_err(|error| match error.kind() {
             ErrorKind::AddrNotAvailable => {
-                format!(
-                    "no port is left for it: {error}; sysctl net.ipv4.ip_local_port_range has all there are"
-                )
+                format!("no local port is free: {error}; see sysctl net.ipv4.ip_local_port_range")
             }
             _ if error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error()) => {
                 format!("{error}: raise the hard limit (ulimit -Hn)")
@@ -162,14 +160,14 @@ impl Service {
     /// Calls with `number` and checks that the reply contains it.
     fn echo(&self, mut stream: &TcpStream, number: u64) -> anyhow::Result<()> {
         let octets = number.to_be_bytes();
-        let back = match &self.key {
+        let reply = match &self.key {
             Some(key) => {
                 stream.write_all(&giop::request(key.as_slice(), giop::ECHO, &octets))?;
                 giop::echo_reply(stream)?
             }
             None => raw::echo(stream, &octets)?,
         };
-        ensure!(back == octets, "what came back differs from what was sent");
+        ensure!(reply == octets, "the reply differs from the request");
         Ok(())
     }
 }

@@ -1,5 +1,4 @@
-//! The cost of many objects, many connections and many clients, and of crowds of clients that connect all at
-//! once.
+//! The cost of many objects, connections and clients, and of clients that all connect at once.
 
 mod crowd;
 mod hold;
@@ -12,7 +11,7 @@ use clap::{Args, ValueEnum};
 use super::contenders::Contender;
 use super::driver::ClientOutput;
 use super::store::Cell;
-use super::{CommonArgs, Experiment, Figures, Plan, Step, of_line};
+use super::{CommonArgs, Experiment, FigureFn, Figures, Plan, Step, line_figure};
 use crate::harness::{BuiltIn, Peer};
 use crate::system;
 
@@ -21,7 +20,8 @@ pub use hold::{HoldArgs, hold};
 
 const NAME: &str = "scale";
 
-pub(crate) const EXPERIMENT: Experiment = Experiment { name: NAME, covers: &[], section: section::section };
+pub(crate) const EXPERIMENT: Experiment =
+    Experiment { name: NAME, published_ids: &[], section: section::section };
 
 const OBJECTS: [u32; 7] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
 const OBJECTS_QUICK: [u32; 2] = [1, 1_000];
@@ -32,17 +32,14 @@ const CLIENTS_QUICK: [u32; 2] = [1, 4];
 const CROWD: [u32; 3] = [10, 100, 1_000];
 const CROWD_QUICK: [u32; 1] = [40];
 
-/// Files that a process has open besides its connections, at most.
-const OTHER_FILES: u64 = 100;
+/// Maximum number of open files of a process besides its connections.
+const MAX_OTHER_FILES: u64 = 100;
 
-/// A server configuration: the peer that it belongs to, its name, and the server's options.
+/// A server configuration: the peer, the name in the results, and the options of the server.
 type Variant = (&'static str, &'static str, &'static [&'static str]);
 
-/// Computes the figures of a measurement.
-type FigureReader = fn(&ClientOutput<'_>) -> Result<Figures, String>;
-
 /// The participants of the part with many objects.
-const OF_OBJECTS: &[Variant] = &[
+const OBJECT_VARIANTS: &[Variant] = &[
     ("zorb", "zorb", &[]),
     ("zorb", "zorb-ids", &["--serving", "ids"]),
     ("zorb", "zorb-default-servant", &["--serving", "default"]),
@@ -53,7 +50,7 @@ const OF_OBJECTS: &[Variant] = &[
 ];
 
 /// The participants of the part with many connections, besides those of `--peer`.
-const OF_CONNECTIONS: &[Variant] = &[
+const CONNECTION_VARIANTS: &[Variant] = &[
     ("raw", "raw", &[]),
     ("c", "c", &[]),
     ("zorb", "zorb", &[]),
@@ -63,7 +60,7 @@ const OF_CONNECTIONS: &[Variant] = &[
 ];
 
 /// The participants of the parts with many clients.
-const OF_CLIENTS: &[Variant] = &[
+const CLIENT_VARIANTS: &[Variant] = &[
     ("raw", "raw", &[]),
     ("c", "c", &[]),
     ("zorb", "zorb", &[]),
@@ -73,23 +70,23 @@ const OF_CLIENTS: &[Variant] = &[
     ("jacorb", "jacorb", &[]),
 ];
 
-/// What there is many of.
+/// A part of the experiment: what is increased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Part {
     /// Objects of a server
     Objects,
-    /// Connections to a server, of which one is used
+    /// Connections to a server, only one of them in use
     Connections,
-    /// Clients that call at once
+    /// Clients that call at the same time
     Clients,
-    /// Clients that connect at once, and call
+    /// Clients that connect at the same moment and call once
     Crowd,
 }
 
 impl Part {
     const ALL: [Part; 4] = [Part::Objects, Part::Connections, Part::Clients, Part::Crowd];
 
-    /// Returns the setting of its cells.
+    /// Returns the name of its setting in cells.
     fn setting(self) -> &'static str {
         match self {
             Part::Objects => "objects",
@@ -105,9 +102,9 @@ impl Part {
 
     fn variants(self) -> &'static [Variant] {
         match self {
-            Part::Objects => OF_OBJECTS,
-            Part::Connections | Part::Crowd => OF_CONNECTIONS,
-            Part::Clients => OF_CLIENTS,
+            Part::Objects => OBJECT_VARIANTS,
+            Part::Connections | Part::Crowd => CONNECTION_VARIANTS,
+            Part::Clients => CLIENT_VARIANTS,
         }
     }
 }
@@ -118,7 +115,7 @@ pub struct ScaleArgs {
     /// Options of every experiment.
     #[command(flatten)]
     pub common: CommonArgs,
-    /// Only these parts
+    /// Parts to measure (default: all)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PARTS")]
     pub parts: Option<Vec<Part>>,
     /// Objects of a server (default: 1, 10, 100 and so on to 1000000)
@@ -127,13 +124,13 @@ pub struct ScaleArgs {
     /// Connections to a server (default: 1, 10, 100, 1000, 10000)
     #[arg(long, value_delimiter = ',', value_name = "COUNTS", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub connections: Option<Vec<u32>>,
-    /// Clients that call at once (default: 1, 2, 4 and so on to 64)
+    /// Clients that call at the same time (default: 1, 2, 4 and so on to 64)
     #[arg(long, value_delimiter = ',', value_name = "COUNTS", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub clients: Option<Vec<u32>>,
-    /// Clients that connect at once (default: 10, 100, 1000)
+    /// Clients that connect at the same moment (default: 10, 100, 1000)
     #[arg(long, value_delimiter = ',', value_name = "COUNTS", value_parser = clap::value_parser!(u32).range(1..=50_000))]
     pub crowd: Option<Vec<u32>>,
-    /// Calls a measurement (default: 20000 of objects and over connections, 50000 by all clients)
+    /// Calls per measurement (default: 20000, and 50000 of all clients together)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub n: Option<u32>,
 }
@@ -142,12 +139,12 @@ impl ScaleArgs {
     /// Runs the experiment and prints its section.
     ///
     /// # Errors
-    /// It cannot begin, or its results cannot be written.
+    /// The experiment cannot start, or its results cannot be written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
         super::run(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
-    /// Arguments for the whole experiment.
+    /// Returns the arguments for the whole experiment.
     pub(crate) fn of(common: CommonArgs) -> ScaleArgs {
         ScaleArgs {
             common,
@@ -162,35 +159,34 @@ impl ScaleArgs {
 
     fn counts(&self, part: Part) -> &[u32] {
         let quick = self.common.quick;
-        let (wanted, full, few): (_, &[u32], &[u32]) = match part {
+        let (requested, full, few): (_, &[u32], &[u32]) = match part {
             Part::Objects => (&self.objects, &OBJECTS, &OBJECTS_QUICK),
             Part::Connections => (&self.connections, &CONNECTIONS, &CONNECTIONS_QUICK),
             Part::Clients => (&self.clients, &CLIENTS, &CLIENTS_QUICK),
             Part::Crowd => (&self.crowd, &CROWD, &CROWD_QUICK),
         };
-        wanted.as_deref().unwrap_or(if quick { few } else { full })
+        requested.as_deref().unwrap_or(if quick { few } else { full })
     }
 }
 
-/// Returns the measurements of a round. Those that would exceed the limit of open files are left out and
-/// reported.
+/// Returns the measurements of a round. Those that exceed the limit of open files are omitted with a message.
 pub(crate) fn plan(args: &ScaleArgs, contenders: &[Contender]) -> Plan {
-    let files = system::raise_files();
+    let max_files = system::raise_open_file_limit();
     let mut steps = Vec::new();
     for part in Part::ALL {
-        if args.parts.as_ref().is_some_and(|wanted| !wanted.contains(&part)) {
+        if args.parts.as_ref().is_some_and(|parts| !parts.contains(&part)) {
             continue;
         }
-        let taking = taking(args, part, contenders);
+        let participants = participants(args, part, contenders);
         for count in args.counts(part) {
-            if part != Part::Objects && u64::from(*count) + OTHER_FILES > files {
+            if part != Part::Objects && u64::from(*count) + MAX_OTHER_FILES > max_files {
                 eprintln!(
-                    "ttcp: LEFT OUT: scale, {}: a process may open {files} files (ulimit -Hn)",
+                    "ttcp: LEFT OUT: scale, {}: a process may open {max_files} files (ulimit -Hn)",
                     part.cell(*count).name()
                 );
                 continue;
             }
-            steps.extend(taking.iter().map(|(peer, server)| step(args, part, *count, peer, server)));
+            steps.extend(participants.iter().map(|(peer, server)| step(args, part, *count, peer, server)));
         }
     }
     // The measurements themselves compare contents.
@@ -198,32 +194,32 @@ pub(crate) fn plan(args: &ScaleArgs, contenders: &[Contender]) -> Plan {
 }
 
 /// Returns the participants and the options of their servers.
-fn taking(args: &ScaleArgs, part: Part, contenders: &[Contender]) -> Vec<(Peer, Vec<String>)> {
-    let mut taking = Vec::new();
+fn participants(args: &ScaleArgs, part: Part, contenders: &[Contender]) -> Vec<(Peer, Vec<String>)> {
+    let mut participants = Vec::new();
     for (of, name, server) in part.variants() {
         let Some(contender) = contenders.iter().find(|one| one.peer.name == *of) else { continue };
         let peer = Peer { name: (*name).to_owned(), ..contender.peer.clone() };
-        taking.push((peer, server.iter().map(|word| (*word).to_owned()).collect()));
+        participants.push((peer, server.iter().map(|word| (*word).to_owned()).collect()));
     }
-    // A peer of the user is only known to be callable.
+    // A peer of the user can be called, but may not support many objects or clients.
     if matches!(part, Part::Connections | Part::Crowd) {
-        taking.extend(args.common.extra.iter().map(|peer| (peer.clone(), Vec::new())));
+        participants.extend(args.common.extra.iter().map(|peer| (peer.clone(), Vec::new())));
     }
-    taking
+    participants
 }
 
 fn step(args: &ScaleArgs, part: Part, count: u32, peer: &Peer, server: &[String]) -> Step {
     let calls = |full: u32, quick: u32| args.n.unwrap_or(if args.common.quick { quick } else { full });
     let words = |test: &str, n: u32| vec![test.to_owned(), "--n".to_owned(), n.to_string()];
     let (mut peer, mut server) = (peer.clone(), server.to_vec());
-    let (client, figures): (_, FigureReader) = match part {
+    let (client, figures): (_, FigureFn) = match part {
         Part::Objects => {
             server.extend(["--objects".to_owned(), count.to_string()]);
-            peer.client = held(0, peer.client);
+            peer.client = hold_command(0, peer.client);
             (words("objects", calls(20_000, 500)), figures_of_objects)
         }
         Part::Connections => {
-            peer.client = held(count - 1, peer.client);
+            peer.client = hold_command(count - 1, peer.client);
             (words("ping", calls(20_000, 500)), figures_of_connections)
         }
         Part::Clients => {
@@ -232,74 +228,66 @@ fn step(args: &ScaleArgs, part: Part, count: u32, peer: &Peer, server: &[String]
             (client, figures_of_clients)
         }
         Part::Crowd => {
-            peer.client = beside_server("crowd", &["--clients", &count.to_string()]);
+            peer.client = server_watching_command("crowd", &["--clients", &count.to_string()]);
             (Vec::new(), figures_of_crowd)
         }
     };
-    Step { cell: part.cell(count), peer, server, client, figures, perform: Step::once }
+    Step { cell: part.cell(count), peer, server, client, figures, perform: Step::run_once }
 }
 
-/// Returns the command line of this program with a command that receives the server's process id and READY
-/// line.
-fn beside_server(command: &str, more: &[&str]) -> Vec<String> {
+/// Returns a command line of this program. The command receives the server's process id and READY line.
+fn server_watching_command(command: &str, more: &[&str]) -> Vec<String> {
     let program = std::env::current_exe()
         .map_or_else(|_| "ttcp".to_owned(), |path| path.to_string_lossy().into_owned());
     let words = [&program, command, "--lifeline", "--server", "{pid}", "--ready", "{ready}"];
     words.iter().chain(more).map(|word| (*word).to_owned()).collect()
 }
 
-/// Returns the command line of a client that runs while `connections` connections are held.
-fn held(connections: u32, client: Vec<String>) -> Vec<String> {
-    let mut held = beside_server("hold", &["--connections", &connections.to_string(), "--"]);
+/// Returns the command line of a client that runs while `connections` other connections are open.
+fn hold_command(connections: u32, client: Vec<String>) -> Vec<String> {
+    let mut command = server_watching_command("hold", &["--connections", &connections.to_string(), "--"]);
     // `{args}` marks the place of the test's arguments within the client's words.
-    let named = client.iter().any(|word| word == "{args}");
-    held.extend(client);
-    if !named {
-        held.push("{args}".to_owned());
+    let has_placeholder = client.iter().any(|word| word == "{args}");
+    command.extend(client);
+    if !has_placeholder {
+        command.push("{args}".to_owned());
     }
-    held
+    command
 }
 
-fn times(output: &ClientOutput<'_>) -> Result<Figures, String> {
-    let time = |name: &str| Ok((name.to_owned(), of_line(output.line, name)?));
-    ["p50_us", "p99_us", "mean_us", "max_us"].into_iter().map(time).collect()
+/// Returns the client's latencies and the figures `names` of its line.
+fn latency_and(output: &ClientOutput<'_>, names: &[&str]) -> Result<Figures, String> {
+    let figure = |name: &&str| Ok(((*name).to_owned(), line_figure(output.line, name)?));
+    ["p50_us", "p99_us", "mean_us", "max_us"].iter().chain(names).map(figure).collect()
 }
 
-/// Returns the latencies and what was found beside the client.
-fn beside(output: &ClientOutput<'_>, names: &[&str]) -> Result<Figures, String> {
-    let mut figures = times(output)?;
-    let found = output.line.get("beside").ok_or("it has nothing of its server")?;
+/// Returns the client's latencies and the figures `names` of the findings of [`hold`].
+fn latency_and_findings(output: &ClientOutput<'_>, names: &[&str]) -> Result<Figures, String> {
+    let mut figures = latency_and(output, &[])?;
+    let found = output.line.get("beside").ok_or("it has no figures of the server")?;
     for name in names {
-        figures.insert((*name).to_owned(), of_line(found, name)?);
+        figures.insert((*name).to_owned(), line_figure(found, name)?);
     }
     Ok(figures)
 }
 
 fn figures_of_objects(output: &ClientOutput<'_>) -> Result<Figures, String> {
-    of_line(output.line, "objects")?;
-    beside(output, &["memory_bytes"])
+    line_figure(output.line, "objects")?;
+    latency_and_findings(output, &["memory_bytes"])
 }
 
 fn figures_of_connections(output: &ClientOutput<'_>) -> Result<Figures, String> {
     let held = output.line.get("beside").is_some_and(|found| found.get("turn_us").is_some());
     let names = ["memory_bytes", "first_memory_bytes", "all_memory_bytes", "threads", "open_secs", "turn_us"];
-    beside(output, if held { &names } else { &names[..1] })
+    latency_and_findings(output, if held { &names } else { &names[..1] })
 }
 
 fn figures_of_clients(output: &ClientOutput<'_>) -> Result<Figures, String> {
-    let mut figures = times(output)?;
-    for name in ["calls_s", "secs"] {
-        figures.insert(name.to_owned(), of_line(output.line, name)?);
-    }
-    Ok(figures)
+    latency_and(output, &["calls_s", "secs"])
 }
 
 fn figures_of_crowd(output: &ClientOutput<'_>) -> Result<Figures, String> {
-    let mut figures = times(output)?;
-    for name in ["memory_bytes", "all_memory_bytes"] {
-        figures.insert(name.to_owned(), of_line(output.line, name)?);
-    }
-    Ok(figures)
+    latency_and(output, &["memory_bytes", "all_memory_bytes"])
 }
 
 #[cfg(test)]
@@ -330,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_has_those_that_can_take_part() {
+    fn parts_have_their_participants() {
         let plan = plan_of(
             "x --peers raw,zorb,zorb-copying --objects 7 --connections 3 --clients 2 --crowd 9 --n 5 --peer a=s::c",
         );
@@ -362,9 +350,9 @@ mod tests {
     }
 
     #[test]
-    fn what_the_limit_of_files_forbids_is_left_out() {
+    fn measurements_beyond_the_file_limit_are_omitted() {
         let plan = plan_of("x --peers raw --parts connections,clients --connections 1,1000000 --clients 2");
-        if system::raise_files() < 1_000_000 {
+        if system::raise_open_file_limit() < 1_000_000 {
             assert_eq!(
                 plan.steps.iter().map(|step| step.cell.name()).collect::<Vec<_>>(),
                 ["connections 1", "clients 2"]

@@ -2,7 +2,7 @@
 
 use super::super::store::Data;
 use super::{NAME, Part};
-use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, shown};
+use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, format_figure};
 use crate::statistics::median;
 
 /// The samples of a part.
@@ -13,15 +13,15 @@ struct PartSamples<'d> {
     counts: Vec<u32>,
 }
 
-/// A figure by peer and count.
-type FigureOf<'f> = &'f dyn Fn(&str, u32) -> Option<f64>;
-/// A column of a table by peer: its heading and its cells.
+/// Returns a figure of a peer and count.
+type FigureFn<'f> = &'f dyn Fn(&str, u32) -> Option<f64>;
+/// A column of a table by peer: the heading, and the function of its cells.
 type PeerColumn<'f> = (&'f str, &'f dyn Fn(&str) -> String);
 
 impl<'d> PartSamples<'d> {
     fn of(data: &'d Data, part: Part) -> PartSamples<'d> {
         let (mut peers, mut counts) = (Vec::new(), Vec::new());
-        for sample in data.of(NAME) {
+        for sample in data.samples_of(NAME) {
             let Some(count) = sample.cell.number(part.setting()) else { continue };
             counts.push(u32::try_from(count).unwrap_or(u32::MAX));
             if !peers.contains(&sample.peer.as_str()) {
@@ -33,12 +33,12 @@ impl<'d> PartSamples<'d> {
         PartSamples { data, part, peers, counts }
     }
 
-    /// The median over the rounds.
+    /// Returns the median of a figure over the rounds.
     fn median(&self, peer: &str, count: u32, name: &str) -> Option<f64> {
         median(&self.data.figures(NAME, peer, &self.part.cell(count), name))
     }
 
-    fn chart(&self, caption: &str, x: Scale, label: &str, of: FigureOf<'_>) -> Chart {
+    fn chart(&self, caption: &str, x: Scale, label: &str, of: FigureFn<'_>) -> Chart {
         let line = |peer: &&str| {
             let points = self.counts.iter().filter_map(|count| Some((f64::from(*count), of(peer, *count)?)));
             Series::measured(*peer, points.collect())
@@ -51,26 +51,28 @@ impl<'d> PartSamples<'d> {
         }
     }
 
-    /// Builds a table with a row for each count and the same columns for each peer.
-    fn by_count(&self, caption: &str, columns: &[(&str, FigureOf<'_>)]) -> Table {
+    /// Returns a table with a row for each count, and the same columns for each peer.
+    fn by_count(&self, caption: &str, columns: &[(&str, FigureFn<'_>)]) -> Table {
         let mut heads = vec![Column::figures(self.part.setting())];
         for peer in &self.peers {
-            let head = |(place, (title, _)): (usize, &(&str, FigureOf<'_>))| match place {
+            let head = |(place, (title, _)): (usize, &(&str, FigureFn<'_>))| match place {
                 0 => Column::figures(format!("{peer}, {title}")),
                 _ => Column::figures(*title),
             };
             heads.extend(columns.iter().enumerate().map(head));
         }
         let row = |count: &u32| {
-            let cells =
-                self.peers.iter().flat_map(|peer| columns.iter().map(move |(_, of)| shown(of(peer, *count))));
+            let cells = self
+                .peers
+                .iter()
+                .flat_map(|peer| columns.iter().map(move |(_, of)| format_figure(of(peer, *count))));
             std::iter::once(count.to_string()).chain(cells).collect()
         };
         let rows = self.counts.iter().map(row).collect();
         Table { caption: caption.to_owned(), columns: heads, rows }
     }
 
-    /// Builds a table with a row for each peer.
+    /// Returns a table with a row for each peer.
     fn by_peer(&self, caption: &str, columns: &[PeerColumn<'_>]) -> Table {
         let mut heads = vec![Column::words("peer")];
         heads.extend(columns.iter().map(|(title, _)| Column::figures(*title)));
@@ -82,13 +84,13 @@ impl<'d> PartSamples<'d> {
     }
 
     /// Returns the largest count for which the peer has that figure.
-    fn most(&self, peer: &str, name: &str) -> Option<u32> {
+    fn max_count(&self, peer: &str, name: &str) -> Option<u32> {
         self.counts.iter().rev().copied().find(|count| self.median(peer, *count, name).is_some())
     }
 }
 
-/// Formats a figure that is an integer by nature.
-fn whole(figure: Option<f64>) -> String {
+/// Formats an integer figure.
+fn format_integer(figure: Option<f64>) -> String {
     // Adding 0.0 removes the sign of a negative zero.
     figure.map_or_else(|| "-".to_owned(), |figure| format!("{:.0}", figure.round() + 0.0))
 }
@@ -97,13 +99,13 @@ fn mib(bytes: f64) -> f64 {
     bytes / f64::from(1 << 20)
 }
 
-/// Returns the section of all parts for which there are samples.
+/// Returns the section of all measured parts.
 pub(super) fn section(data: &Data) -> Section {
     let mut section = Section::new(NAME, "Scale: many objects, connections and clients, and crowds");
     section.text(
-        "What calls cost, and the server's memory, as there are more objects, more connections and more clients. Memory is what the \
-         system says of the server's process (PSS): not what the kernel has for its sockets and the stacks of its threads, and in \
-         a Java machine with what has not been collected yet. Medians of the rounds; - stands for what was left out, or failed.",
+        "The cost of calls and the server's memory, for growing numbers of objects, connections and clients. Memory is the PSS of the \
+         server's process. It does not include the kernel's memory for sockets and threads; that of a Java machine includes garbage \
+         that is not collected yet. Figures are medians of the rounds; - marks what was omitted or failed.",
     );
     objects(&PartSamples::of(data, Part::Objects), &mut section);
     connections(&PartSamples::of(data, Part::Connections), &mut section);
@@ -117,34 +119,35 @@ fn objects(samples: &PartSamples<'_>, section: &mut Section) {
         return;
     }
     section.text(
-        "Objects: each has a servant of its own, or one default servant serves them all. Up to 1,000 of them, drawn evenly from all, are called in an order \
-         drawn with a fixed seed, one call at a time; before that each gets octets of a number of its own and confirms them, so it is the \
-         one that is meant. zorb has them under ids that the POA chooses, which say where the object is, and under ids of the program's.",
+        "Objects: each has its own servant, or all have one default servant. Up to 1,000 of them, evenly spread, are called in a random \
+         order with a fixed seed, one call at a time. Before that, each receives the octets of its number and confirms them, which \
+         proves that the right object was called. zorb has objects with ids of the POA, which contain the place of the object, and \
+         objects with ids of the program.",
     );
-    let usual = |peer: &str, count: u32| samples.median(peer, count, "p50_us");
-    let slow = |peer: &str, count: u32| samples.median(peer, count, "p99_us");
+    let p50 = |peer: &str, count: u32| samples.median(peer, count, "p50_us");
+    let p99 = |peer: &str, count: u32| samples.median(peer, count, "p99_us");
     section.chart(samples.chart(
         "Median time of a call, by objects of the server.",
         Scale::Decades,
         "microseconds",
-        &usual,
+        &p50,
     ));
     section.table(samples.by_count(
-        "Time of a call without parameters: median, and 99 % of the calls took less.",
-        &[("us", &usual), ("99 %", &slow)],
+        "Time of a call without parameters: median and 99th percentile.",
+        &[("us", &p50), ("99 %", &p99)],
     ));
     let memory = |peer: &str, count: u32| samples.median(peer, count, "memory_bytes");
     let fewest = samples.counts.first().copied().unwrap_or_default();
-    let grown = |peer: &str| {
-        let most = samples.most(peer, "memory_bytes").filter(|most| *most > fewest)?;
+    let growth = |peer: &str| {
+        let most = samples.max_count(peer, "memory_bytes").filter(|most| *most > fewest)?;
         Some((memory(peer, most)? - memory(peer, fewest)?) / f64::from(most - fewest))
     };
-    let at_most = |peer: &str| memory(peer, samples.most(peer, "memory_bytes")?);
-    let least = |peer: &str| shown(memory(peer, fewest).map(mib));
-    let most = |peer: &str| shown(at_most(peer).map(mib));
-    let each = |peer: &str| whole(grown(peer));
+    let at_most = |peer: &str| memory(peer, samples.max_count(peer, "memory_bytes")?);
+    let least = |peer: &str| format_figure(memory(peer, fewest).map(mib));
+    let most = |peer: &str| format_figure(at_most(peer).map(mib));
+    let each = |peer: &str| format_integer(growth(peer));
     section.table(samples.by_peer(
-        "Memory of the server before the first call, with the fewest and the most objects, and what each object more takes.",
+        "Memory of the server before the first call, with the fewest and the most objects, and of each additional object.",
         &[("fewest, MiB", &least), ("most, MiB", &most), ("an object, bytes", &each)],
     ));
 }
@@ -154,45 +157,41 @@ fn connections(samples: &PartSamples<'_>, section: &mut Section) {
         return;
     }
     section.text(
-        "Connections: all but one are opened one after the other by the same few lines for every server, with a call over each, and held; \
-         the peer's own client calls over the last one. Then there is one more call over each that was held, in turn. What comes back \
-         is compared each time.",
+        "Connections: the same code opens all connections but one to each server, one after the other, with a call over each. The peer's \
+         own client then calls over the last connection while the others are idle. At last there is one more call over each idle \
+         connection in turn. All replies are compared.",
     );
     let memory = |peer: &str, count: u32| {
         let all = samples.median(peer, count, "all_memory_bytes");
         all.or_else(|| samples.median(peer, count, "memory_bytes")).map(mib)
     };
-    let usual = |peer: &str, count: u32| samples.median(peer, count, "p50_us");
-    let slow = |peer: &str, count: u32| samples.median(peer, count, "p99_us");
+    let p50 = |peer: &str, count: u32| samples.median(peer, count, "p50_us");
+    let p99 = |peer: &str, count: u32| samples.median(peer, count, "p99_us");
     section.chart(samples.chart("Memory of the server, by connections.", Scale::Decades, "MiB", &memory));
-    section.chart(samples.chart(
-        "Median time of a call over one of so many connections.",
-        Scale::Decades,
-        "microseconds",
-        &usual,
-    ));
+    let caption = "Median time of a call over one of the connections.";
+    section.chart(samples.chart(caption, Scale::Decades, "microseconds", &p50));
     section.table(samples.by_count(
-        "Time of a call over one connection while the others idle, and memory of the server.",
-        &[("us", &usual), ("99 %", &slow), ("MiB", &memory)],
+        "Time of a call over one connection while the others are idle, and memory of the server.",
+        &[("us", &p50), ("99 %", &p99), ("MiB", &memory)],
     ));
-    let most = |peer: &str| samples.most(peer, "turn_us");
+    let most = |peer: &str| samples.max_count(peer, "turn_us");
     let of_most = |peer: &str, name: &str| samples.median(peer, most(peer)?, name);
     // The first held connection is not counted, and the measured one is not among them.
-    let grown = |peer: &str| {
-        let more = most(peer)?.checked_sub(2).filter(|more| *more > 0)?;
+    let growth = |peer: &str| {
+        let added = most(peer)?.checked_sub(2).filter(|added| *added > 0)?;
         let bytes = of_most(peer, "all_memory_bytes")? - of_most(peer, "first_memory_bytes")?;
-        Some(bytes / f64::from(more))
+        Some(bytes / f64::from(added))
     };
-    let held = |peer: &str| whole(most(peer).map(f64::from));
-    let each = |peer: &str| whole(grown(peer));
-    let threads = |peer: &str| whole(of_most(peer, "threads"));
-    let open = |peer: &str| whole(of_most(peer, "open_secs").map(|secs| secs * 1e3));
-    let turn = |peer: &str| shown(of_most(peer, "turn_us"));
+    let count = |peer: &str| format_integer(most(peer).map(f64::from));
+    let each = |peer: &str| format_integer(growth(peer));
+    let threads = |peer: &str| format_integer(of_most(peer, "threads"));
+    let open = |peer: &str| format_integer(of_most(peer, "open_secs").map(|secs| secs * 1e3));
+    let turn = |peer: &str| format_figure(of_most(peer, "turn_us"));
     section.table(samples.by_peer(
-        "With the most connections: what each takes of the server's memory, threads of the server, the time to open all with a call \
-         over each, and the time of a call over them in turn.",
+        "With the most connections: memory of the server per connection, threads of the server, time to open all connections with a \
+         call over each, and time of a call over each in turn.",
         &[
-            ("connections", &held),
+            ("connections", &count),
             ("a connection, bytes", &each),
             ("threads", &threads),
             ("open all, ms", &open),
@@ -206,17 +205,17 @@ fn clients(samples: &PartSamples<'_>, section: &mut Section) {
         return;
     }
     section.text(
-        "Clients: so many threads of one process, each with a connection of its own (an ORB each, where connections belong to the ORB), call without \
-         pause until all calls have been made. Each has an echo of its own octets first, which are compared.",
+        "Clients: threads of one process, each with its own connection (its own ORB, where connections belong to the ORB), call without \
+         pause until all calls are made. Each first has its own octets echoed, which are compared.",
     );
     let rate = |peer: &str, count: u32| samples.median(peer, count, "calls_s").map(|calls| calls / 1e3);
-    let usual = |peer: &str, count: u32| samples.median(peer, count, "p50_us");
-    let slow = |peer: &str, count: u32| samples.median(peer, count, "p99_us");
-    section.chart(samples.chart("Calls of all clients.", Scale::Bytes, "thousand calls a second", &rate));
-    section.chart(samples.chart("99 % of the calls took less.", Scale::Bytes, "microseconds", &slow));
+    let p50 = |peer: &str, count: u32| samples.median(peer, count, "p50_us");
+    let p99 = |peer: &str, count: u32| samples.median(peer, count, "p99_us");
+    section.chart(samples.chart("Calls of all clients.", Scale::Bytes, "thousand calls per second", &rate));
+    section.chart(samples.chart("99th percentile of a call's time.", Scale::Bytes, "microseconds", &p99));
     section.table(samples.by_count(
-        "Thousand calls a second of all clients; the time of a call: median, and 99 % took less.",
-        &[("kcalls/s", &rate), ("us", &usual), ("99 %", &slow)],
+        "Thousand calls per second of all clients, and the time of a call: median and 99th percentile.",
+        &[("kcalls/s", &rate), ("us", &p50), ("99 %", &p99)],
     ));
 }
 
@@ -225,21 +224,21 @@ fn crowd(samples: &PartSamples<'_>, section: &mut Section) {
         return;
     }
     section.text(
-        "A crowd: so many clients, threads of one process, connect at the same moment, and each has octets of its own echoed, which are compared. \
-         Times count from that moment, so the longest is the time until all were served. Not one may fail.",
+        "Crowd: clients, which are threads of one process, connect at the same moment. Each has its own octets echoed, which are compared. \
+         Times count from that moment, so the longest is the time until all were served. None may fail.",
     );
     let ms = |name: &'static str| {
         move |peer: &str, count: u32| samples.median(peer, count, name).map(|us| us / 1e3)
     };
-    let (usual, slow, last) = (ms("p50_us"), ms("p99_us"), ms("max_us"));
+    let (p50, p99, last) = (ms("p50_us"), ms("p99_us"), ms("max_us"));
     section.table(samples.by_count(
-        "Milliseconds until half, 99 % and all of the clients were answered.",
-        &[("half", &usual), ("99 %", &slow), ("all", &last)],
+        "Milliseconds until half, 99 % and all of the clients had replies.",
+        &[("half", &p50), ("99 %", &p99), ("all", &last)],
     ));
     let each = |peer: &str, count: u32| {
-        let grown =
+        let growth =
             samples.median(peer, count, "all_memory_bytes")? - samples.median(peer, count, "memory_bytes")?;
-        Some((grown / f64::from(count)).round().max(0.0))
+        Some((growth / f64::from(count)).round().max(0.0))
     };
-    section.table(samples.by_count("Memory of the server for each of them, octets.", &[("a client", &each)]));
+    section.table(samples.by_count("Memory of the server per client, bytes.", &[("a client", &each)]));
 }

@@ -1,5 +1,5 @@
-//! Call-and-return and one-way series: messages of every kind and size, one in each frame, each recorded
-//! individually.
+//! Series of messages of every kind and size, as calls and one-way: one message in each time frame, each
+//! recorded individually.
 
 mod comparison;
 mod section;
@@ -14,10 +14,10 @@ use serde_json::Value;
 use super::contenders::Contender;
 use super::driver::ClientOutput;
 use super::store::Cell;
-use super::{CommonArgs, Figures, Plan, Step, of_line};
+use super::{CommonArgs, Figures, Plan, Step, line_figure};
 use crate::harness::{BuiltIn, Peer};
 use crate::literature::Published;
-use crate::priority::{NICER, PrioritiseArgs, Priority, REAL_TIME};
+use crate::priority::{NICE_STEP, PrioritiseArgs, Priority, REAL_TIME_PRIORITIES};
 use crate::statistics::{Summary, outliers};
 use crate::work::{CallMode, MAX_MESSAGES, MessageKind};
 
@@ -25,7 +25,7 @@ const NAME: &str = "series";
 
 pub(crate) const EXPERIMENT: super::Experiment = super::Experiment {
     name: NAME,
-    covers: &[
+    published_ids: &[
         "rtorb00.f1",
         "rtorb00.f3",
         "rtorb00.f4",
@@ -47,17 +47,18 @@ pub(crate) const EXPERIMENT: super::Experiment = super::Experiment {
     section: section::section,
 };
 
-/// Peers that send bytes, whatever the kind: the baseline first.
-const SOCKETS: [&str; 2] = ["raw", "c"];
-/// Peers that send typed values. zorb's other configurations have experiments of their own.
-const ORBS: [&str; 3] = ["zorb", "omniorb", "jacorb"];
-/// Messages of each kind and size.
+/// Peers that send bytes, whatever the kind. The first one is the baseline.
+const SOCKET_PEERS: [&str; 2] = ["raw", "c"];
+/// Peers that send typed values. Other configurations of zorb are not measured.
+const ORB_PEERS: [&str; 3] = ["zorb", "omniorb", "jacorb"];
+/// Number of messages of each kind and size.
 const MESSAGES: u32 = 50;
 const MESSAGES_QUICK: u32 = 10;
-/// Frame length in milliseconds: of the published series, in a run of all experiments, and in a quick run.
-const FRAME: u32 = 70;
-const FRAME_OF_ALL: u32 = 10;
-const FRAME_QUICK: u32 = 1;
+/// Length of a time frame, as in the published series.
+const FRAME_MS: u32 = 70;
+/// Length of a time frame in a run of all experiments.
+const FRAME_MS_IN_FULL_RUN: u32 = 10;
+const FRAME_MS_QUICK: u32 = 1;
 
 /// Options of `ttcp series`.
 #[derive(Debug, Clone, Args)]
@@ -69,29 +70,30 @@ pub struct SeriesArgs {
     /// na-record, any)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "KINDS")]
     pub kinds: Option<Vec<MessageKind>>,
-    /// Units of 32 bytes of the messages, which have 16 more (default: 4, 75, 150, 225 and so on to 750)
+    /// Numbers of 32-byte units in a message (default: 4, and multiples of 75 up to 750)
     #[arg(long, value_delimiter = ',', value_name = "COUNTS", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub units: Option<Vec<u32>>,
-    /// Messages of each kind and size (default: 50)
+    /// Number of messages of each kind and size (default: 50)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=i64::from(MAX_MESSAGES)))]
     pub n: Option<u32>,
-    /// Milliseconds from one message to the next; a longer call delays the next one to a further multiple
-    /// (default: 70)
+    /// Milliseconds from the start of one message to the start of the next; a multiple if a message takes
+    /// longer (default: 70)
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub frame: Option<u32>,
     /// How the client gets a higher priority than the server
     #[arg(long, value_enum, value_name = "WAY", default_value_t = Priority::Nice)]
     pub priority: Priority,
-    /// No process that burns a core at the lowest priority beside the server
+    /// Do not run a process that occupies a core at the lowest priority
     #[arg(long)]
     pub no_load: bool,
 }
 
 impl SeriesArgs {
-    /// Runs the experiment and prints its section.
+    /// Runs the experiment, and prints its section.
     ///
     /// # Errors
-    /// A series would exceed the time limit of a client; it cannot begin, or its results cannot be written.
+    /// A series would exceed the timeout of a client; the experiment cannot start, or its results cannot be
+    /// written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
         let (frame, messages) = (u64::from(self.frame()), u64::from(self.messages()));
         let secs = frame * messages / 1000;
@@ -104,9 +106,9 @@ impl SeriesArgs {
         super::driver::run(&self.common, &[plan(self, &contenders)?])
     }
 
-    /// Arguments for the whole experiment, in short frames.
+    /// Returns the arguments for the whole experiment, with short frames.
     pub(crate) fn of(common: CommonArgs) -> SeriesArgs {
-        let frame = (!common.quick).then_some(FRAME_OF_ALL);
+        let frame = (!common.quick).then_some(FRAME_MS_IN_FULL_RUN);
         SeriesArgs {
             common,
             kinds: None,
@@ -119,7 +121,7 @@ impl SeriesArgs {
     }
 
     fn frame(&self) -> u32 {
-        self.frame.unwrap_or(if self.common.quick { FRAME_QUICK } else { FRAME })
+        self.frame.unwrap_or(if self.common.quick { FRAME_MS_QUICK } else { FRAME_MS })
     }
 
     fn messages(&self) -> u32 {
@@ -136,31 +138,31 @@ impl SeriesArgs {
     }
 }
 
-/// Returns the units of the published series, whose messages have 16 bytes and 32 bytes per unit.
+/// Returns the numbers of units in the messages of the published series.
 fn published_units() -> Vec<u32> {
     let table = Published::of("rtorb00.f1");
     let sizes = table.iter().flat_map(|table| table.points("message_size_bytes", "message_size_bytes"));
     sizes.map(|(size, _)| (size as u32).saturating_sub(16) / 32).collect()
 }
 
-/// Returns the measurements of a round. They are ordered by size, so that a size's sockets are measured close
-/// to its other peers.
+/// Returns the measurements of a round. They are ordered by size, so that sockets and ORBs are measured close
+/// to each other for each size.
 ///
 /// # Errors
 /// The path of this program's own file cannot be determined.
 pub(crate) fn plan(args: &SeriesArgs, contenders: &[Contender]) -> anyhow::Result<Plan> {
-    let priority = args.priority.as_far_as_possible();
+    let priority = args.priority.or_next_best();
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let program = program.to_string_lossy();
-    let of_user = |name: &str| args.common.extra.iter().any(|peer| peer.name == name);
-    let part = |name: &str, kind| match kind {
-        MessageKind::Octets => SOCKETS.contains(&name),
-        _ => ORBS.contains(&name) || of_user(name),
+    let is_extra_peer = |name: &str| args.common.extra.iter().any(|peer| peer.name == name);
+    let takes_part = |name: &str, kind| match kind {
+        MessageKind::Octets => SOCKET_PEERS.contains(&name),
+        _ => ORB_PEERS.contains(&name) || is_extra_peer(name),
     };
-    let no_part = |name: &&String| !SOCKETS.contains(&name.as_str()) && !ORBS.contains(&name.as_str());
-    for name in args.common.peers.iter().flatten().filter(no_part).filter(|name| *name != "none") {
-        let (sockets, orbs) = (SOCKETS.join(", "), ORBS.join(", "));
-        eprintln!("ttcp: {NAME} is not for {name}, only: {sockets}, {orbs}, and those of --peer");
+    let is_known = |name: &str| SOCKET_PEERS.contains(&name) || ORB_PEERS.contains(&name) || name == "none";
+    for name in args.common.peers.iter().flatten().filter(|name| !is_known(name)) {
+        let (sockets, orbs) = (SOCKET_PEERS.join(", "), ORB_PEERS.join(", "));
+        eprintln!("ttcp: {NAME} does not measure {name}, only: {sockets}, {orbs}, and those of --peer");
     }
     let mut kinds = vec![MessageKind::Octets];
     kinds.extend(
@@ -181,36 +183,31 @@ pub(crate) fn plan(args: &SeriesArgs, contenders: &[Contender]) -> anyhow::Resul
                     .with("frame_ms", u64::from(args.frame()))
                     .with("load", if args.no_load { "no load" } else { "load" })
                     .with("priority", priority.name());
-                for contender in contenders.iter().filter(|one| part(&one.peer.name, *kind)) {
+                for contender in contenders.iter().filter(|one| takes_part(&one.peer.name, *kind)) {
                     let words = format!(
                         "series --kind {kind} --mode {mode} --units {units} --n {} --frame {}",
                         args.messages(),
                         args.frame() * 1000
                     );
-                    steps.push(Step {
-                        cell: cell.clone(),
-                        peer: prioritised(&contender.peer, &program, priority, !args.no_load),
-                        server: Vec::new(),
-                        client: words.split(' ').map(str::to_owned).collect(),
-                        figures,
-                        perform: Step::once,
-                    });
+                    let peer = with_priorities(&contender.peer, &program, priority, !args.no_load);
+                    let client = words.split(' ').map(str::to_owned).collect();
+                    steps.push(Step::new(&cell, &peer, client, figures));
                 }
             }
         }
     }
-    // Each series checks contents itself.
+    // No checks: each series compares contents itself.
     Ok(Plan { name: NAME, links: Vec::new(), rounds: 1, checks: Vec::new(), steps })
 }
 
-/// Returns the peer with a client of a higher priority than its server, and with an additional load if `load`
-/// is set.
-fn prioritised(peer: &Peer, program: &str, priority: Priority, load: bool) -> Peer {
+/// Returns the peer with a higher priority of the client than of the server. With `load`, a process occupies
+/// a core at the lowest priority while the server runs.
+fn with_priorities(peer: &Peer, program: &str, priority: Priority, load: bool) -> Peer {
     let [mut server, client] = match priority {
         Priority::None => [Vec::new(), Vec::new()],
-        Priority::Nice => [vec!["--nice".to_owned(), NICER.to_string()], Vec::new()],
+        Priority::Nice => [vec!["--nice".to_owned(), NICE_STEP.to_string()], Vec::new()],
         Priority::Fifo => {
-            let [client, server] = REAL_TIME.map(|own| vec!["--fifo".to_owned(), own.to_string()]);
+            let [client, server] = REAL_TIME_PRIORITIES.map(|own| vec!["--fifo".to_owned(), own.to_string()]);
             [server, client]
         }
     };
@@ -224,45 +221,49 @@ fn prioritised(peer: &Peer, program: &str, priority: Priority, load: bool) -> Pe
     }
 }
 
-/// Returns the times of a list in the client's line, microseconds.
+/// Returns a list of times in the client's line, microseconds.
 fn times(line: &Value, name: &str) -> Result<Vec<f64>, String> {
     let list = line.get(name).and_then(Value::as_array).ok_or_else(|| format!("it has no {name}"))?;
     let time = |time: &Value| time.as_u64().map(|nanos| nanos as f64 / 1e3);
-    list.iter().map(time).collect::<Option<_>>().ok_or_else(|| format!("a time of its {name} is none"))
+    list.iter().map(time).collect::<Option<_>>().ok_or_else(|| format!("{name} has an invalid time"))
 }
 
 fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
     let line = output.line;
-    let n = of_line(line, "n")?;
-    of_line(line, "checked")?;
-    let (took, late) = (times(line, "time_ns")?, times(line, "latency_ns")?);
-    for (what, count) in [("time_ns", took.len() as f64), ("latency_ns", late.len() as f64)] {
+    let n = line_figure(line, "n")?;
+    line_figure(line, "checked")?;
+    let (client_times, latencies) = (times(line, "time_ns")?, times(line, "latency_ns")?);
+    for (name, count) in [("time_ns", client_times.len() as f64), ("latency_ns", latencies.len() as f64)] {
         if count != n {
-            return Err(format!("its {what} has {count} times of {n}"));
+            return Err(format!("{name} has {count} of {n} times"));
         }
     }
-    if of_line(line, "arrived")? != n {
-        return Err(format!("{} messages of {n} arrived", of_line(line, "arrived")?));
+    let arrived = line_figure(line, "arrived")?;
+    if arrived != n {
+        return Err(format!("only {arrived} of {n} messages arrived"));
     }
-    let rest = took.get(1..).and_then(Summary::of);
-    let late_rest = late.get(1..).and_then(Summary::of);
-    let all = Summary::of(&took).zip(Summary::of(&late)).zip(rest.zip(late_rest));
-    let Some(((took_all, late_all), (rest, late_rest))) = all else {
+    let without_first = |times: &[f64]| times.get(1..).and_then(Summary::of);
+    let (Some(time), Some(latency), Some(time_without_first), Some(latency_without_first)) = (
+        Summary::of(&client_times),
+        Summary::of(&latencies),
+        without_first(&client_times),
+        without_first(&latencies),
+    ) else {
         return Err("it has fewer than two times".to_owned());
     };
     let figures = [
-        ("mean_us", took_all.mean),
-        ("deviation_us", took_all.deviation),
-        ("p50_us", took_all.median),
-        ("max_us", took_all.max),
-        ("first_us", took.first().copied().unwrap_or_default()),
-        ("mean_without_first_us", rest.mean),
-        ("deviation_without_first_us", rest.deviation),
-        ("latency_us", late_all.mean),
-        ("latency_deviation_us", late_all.deviation),
-        ("latency_without_first_us", late_rest.mean),
-        ("latency_deviation_without_first_us", late_rest.deviation),
-        ("outliers", outliers(&took).len() as f64),
+        ("mean_us", time.mean),
+        ("deviation_us", time.deviation),
+        ("p50_us", time.median),
+        ("max_us", time.max),
+        ("first_us", client_times.first().copied().unwrap_or_default()),
+        ("mean_without_first_us", time_without_first.mean),
+        ("deviation_without_first_us", time_without_first.deviation),
+        ("latency_us", latency.mean),
+        ("latency_deviation_us", latency.deviation),
+        ("latency_without_first_us", latency_without_first.mean),
+        ("latency_deviation_without_first_us", latency_without_first.deviation),
+        ("outliers", outliers(&client_times).len() as f64),
     ];
     Ok(figures.map(|(name, figure)| (name.to_owned(), figure)).into())
 }
@@ -276,12 +277,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_the_published_ones() {
+    fn default_sizes_equal_the_published_ones() {
         assert_eq!(published_units(), [4, 75, 150, 225, 300, 375, 450, 525, 600, 675, 750]);
     }
 
     #[test]
-    fn figures_are_with_and_without_the_first() {
+    fn figures_include_those_without_the_first_message() {
         let mut line = json!({
             "n": 4, "checked": 3, "arrived": 4,
             "time_ns": [50_000, 10_000, 12_000, 14_000], "latency_ns": [40_000, 5_000, 6_000, 7_000],
@@ -293,8 +294,8 @@ mod tests {
         assert_eq!((figures["latency_us"], figures["latency_without_first_us"]), (14.5, 6.0));
         assert_eq!(figures_of(&json!({"n": 1, "checked": 3})).unwrap_err(), "it has no time_ns");
         line["arrived"] = json!(3);
-        assert_eq!(figures_of(&line).unwrap_err(), "3 messages of 4 arrived");
+        assert_eq!(figures_of(&line).unwrap_err(), "only 3 of 4 messages arrived");
         line["latency_ns"] = json!([1]);
-        assert_eq!(figures_of(&line).unwrap_err(), "its latency_ns has 1 times of 4");
+        assert_eq!(figures_of(&line).unwrap_err(), "latency_ns has 1 of 4 times");
     }
 }

@@ -2,31 +2,30 @@
 
 use super::comparison;
 use super::summary::{Outlier, SettingSummary, size};
-use super::{FRAME, NAME, SOCKETS};
+use super::{FRAME_MS, NAME, SOCKET_PEERS};
 use crate::experiments::store::Data;
-use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, shown};
+use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, format_figure};
 use crate::work::{CallMode, MessageKind};
 
-/// The kinds of the figures, like those of most figures of the literature.
-const DRAWN: [MessageKind; 4] =
+/// The kinds of messages in the charts: those of most published figures.
+const CHART_KINDS: [MessageKind; 4] =
     [MessageKind::Float, MessageKind::Record, MessageKind::NaRecord, MessageKind::Any];
 /// Number of outliers that are listed individually.
-const SHOWN: usize = 40;
+const MAX_LISTED_OUTLIERS: usize = 40;
 
-/// The peer whose times are far above the others': its virtual machine interprets at first.
-const SLOW: &str = "jacorb";
+/// The peer whose times are far above those of the others: its virtual machine interprets at first.
+const SLOW_PEER: &str = "jacorb";
 
-/// A figure of the literature: its id, its title, and whether it includes the series that are far above the
-/// others.
+/// A published figure: its id, its title, and whether it includes the slowest series.
 pub(super) struct PublishedFigure {
     pub(super) id: &'static str,
     pub(super) title: &'static str,
     mode: CallMode,
     figure: &'static str,
-    all: bool,
+    includes_slow: bool,
 }
 
-/// All figures, in the literature's order.
+/// All figures in the order of their publication.
 pub(super) const FIGURES: [PublishedFigure; 9] = [
     figure("rtorb00.f1", "Time of a call-and-return operation, mean", CallMode::Call, "mean_us", true),
     figure(
@@ -80,76 +79,74 @@ const fn figure(
     title: &'static str,
     mode: CallMode,
     figure: &'static str,
-    all: bool,
+    includes_slow: bool,
 ) -> PublishedFigure {
-    PublishedFigure { id, title, mode, figure, all }
+    PublishedFigure { id, title, mode, figure, includes_slow }
 }
 
 pub(super) fn section(data: &Data) -> Section {
-    let mut section = Section::new(NAME, "Series: messages of every type and size, one a frame");
+    let mut section = Section::new(NAME, "Series: messages of every type and size, one per frame");
     section.text(
-        "Messages of 16 bytes and units of 32, as sequences of short, long, float and double, of a record without padding and of one \
-         with padding (11 bytes of 32), and of the former in an any, which is made of the sequence each time and taken apart again. \
-         One is sent at the beginning of a frame; where it takes longer than that, the next is sent at the next multiple. \
-         Call-and-return: from the call to its reply, which is 8 bytes. One-way: until the client has its thread back. From client \
-         to server: from the beginning of the call until the servant has the elements, by the monotonic clock that both processes share. \
-         Sockets send octets, whatever the type. Three messages before those that count are compared with what was sent, byte by \
-         byte, and all that were sent have arrived. Nothing else goes before: the first messages find cold caches, and JacORB's \
-         virtual machine interprets.",
+        "A message has 16 bytes and a number of units of 32 bytes. It is a sequence of short, long, float or double, of a record \
+         without padding, or of a record with padding (11 of 32 bytes). An any contains the sequence of records without padding; \
+         it is built and taken apart for each message. Sockets send octets for every type. One message is sent at the beginning of \
+         each frame. If it takes longer than a frame, the next one is sent at the next multiple of the frame. Call-and-return: the \
+         time from the call to its reply of 8 bytes. One-way: the time until the call returns. From client to server: the time \
+         from the beginning of the call until the servant has the elements, by the monotonic clock that both processes share. \
+         Three messages before the counted ones are compared byte by byte, and all messages arrived. There is no other warm-up: \
+         the first messages find cold caches, and JacORB's virtual machine interprets.",
     );
     let all = SettingSummary::all(data);
     for summary in &all {
-        of_setting(summary, &mut section);
+        add_setting(summary, &mut section);
     }
-    comparison::published(&mut section);
+    comparison::add_published(&mut section);
     section
 }
 
-fn of_setting(summary: &SettingSummary<'_>, section: &mut Section) {
+fn add_setting(summary: &SettingSummary<'_>, section: &mut Section) {
     let priority = match summary.setting.priority {
         "nice" => "the server's nice value is 5 above the client's",
-        "fifo" => "client and server have priorities of real time (SCHED_FIFO), 20 and 10",
+        "fifo" => "client and server have the real-time priorities 20 and 10 (SCHED_FIFO)",
         _ => "client and server have the same priority",
     };
-    let frame = match summary.setting.frame {
-        frame if frame == u64::from(FRAME) => format!("Frames of {frame} ms, as the published series"),
-        frame => format!("Frames of {frame} ms (the published series: {FRAME}, as ttcp series by itself)"),
+    let frame = match summary.setting.frame_ms {
+        frame if frame == u64::from(FRAME_MS) => format!("Frames of {frame} ms, as published"),
+        frame => format!("Frames of {frame} ms (published, and the default of ttcp series: {FRAME_MS} ms)"),
     };
-    section.text(format!(
-        "{frame}; {}; {priority}.",
-        match summary.setting.load {
-            "load" => "a process burns a core at the lowest priority",
-            _ => "no load beside",
-        }
-    ));
+    let load = match summary.setting.load {
+        "load" => "a process loads a core at the lowest priority",
+        _ => "no additional load",
+    };
+    section.text(format!("{frame}; {load}; {priority}."));
     for figure in &FIGURES {
         section.chart(chart(summary, figure));
     }
     for mode in [CallMode::Call, CallMode::Oneway] {
         for kind in &summary.kinds {
-            section.table(of_kind(summary, mode, *kind));
+            section.table(kind_table(summary, mode, *kind));
         }
     }
     for mode in [CallMode::Call, CallMode::Oneway] {
         section.table(comparison::trends(summary, mode));
     }
-    far_out(summary, section);
+    add_outliers(summary, section);
 }
 
-/// Returns the measured counterpart of a figure of the literature.
+/// Returns the measured counterpart of a published figure.
 fn chart(summary: &SettingSummary<'_>, figure: &PublishedFigure) -> Chart {
     let milliseconds = |peer: &str, kind| {
         let points = summary.points(peer, kind, figure.mode, figure.figure);
         points.into_iter().map(|(size, micros)| (size, micros / 1e3)).collect::<Vec<_>>()
     };
     let mut series = Vec::new();
-    for peer in summary.peers.iter().filter(|peer| figure.all || **peer != SLOW) {
-        if SOCKETS.contains(peer) {
+    for peer in summary.peers.iter().filter(|peer| figure.includes_slow || **peer != SLOW_PEER) {
+        if SOCKET_PEERS.contains(peer) {
             series.push(Series::measured(*peer, milliseconds(peer, MessageKind::Octets)));
             continue;
         }
-        let kinds = DRAWN.iter().filter(|kind| summary.kinds.contains(kind));
-        for kind in kinds.filter(|kind| figure.all || **kind != MessageKind::Any) {
+        let kinds = CHART_KINDS.iter().filter(|kind| summary.kinds.contains(kind));
+        for kind in kinds.filter(|kind| figure.includes_slow || **kind != MessageKind::Any) {
             series.push(Series::measured(format!("{peer} {kind}"), milliseconds(peer, *kind)));
         }
     }
@@ -158,8 +155,8 @@ fn chart(summary: &SettingSummary<'_>, figure: &PublishedFigure) -> Chart {
         caption: format!(
             "{}: frames of {} ms{}.",
             figure.title,
-            summary.setting.frame,
-            if figure.all { "" } else { ", without anys and JacORB" }
+            summary.setting.frame_ms,
+            if figure.includes_slow { "" } else { ", without anys and JacORB" }
         ),
         x: Axis::new("message, bytes", Scale::Linear),
         y: Axis::new("milliseconds", Scale::Linear),
@@ -167,8 +164,8 @@ fn chart(summary: &SettingSummary<'_>, figure: &PublishedFigure) -> Chart {
     }
 }
 
-/// Returns a table of every size of a kind in a mode.
-fn of_kind(summary: &SettingSummary<'_>, mode: CallMode, kind: MessageKind) -> Table {
+/// Returns the table of a kind and mode, with a row for each size.
+fn kind_table(summary: &SettingSummary<'_>, mode: CallMode, kind: MessageKind) -> Table {
     let mut columns = vec![Column::figures("message, bytes")];
     for peer in &summary.peers {
         columns.push(Column::figures(format!("{peer}: time, us")));
@@ -186,43 +183,43 @@ fn of_kind(summary: &SettingSummary<'_>, mode: CallMode, kind: MessageKind) -> T
             ];
             row.extend(pairs.map(|(mean, deviation)| match figure(mean) {
                 None => "-".to_owned(),
-                mean => format!("{} ± {}", shown(mean), shown(figure(deviation))),
+                mean => format!("{} ± {}", format_figure(mean), format_figure(figure(deviation))),
             }));
         }
         row
     };
     let caption = format!(
-        "{}, {kind}: mean and standard deviation of a message's time, the same without the first message, and from client to server.",
-        named(mode)
+        "{}, {kind}: mean and standard deviation of the time of a message, of all messages but the first, and from client to server.",
+        mode_title(mode)
     );
     Table { caption, columns, rows: summary.units.iter().map(row).collect() }
 }
 
-/// Adds the number of outliers, and the largest ones.
-fn far_out(summary: &SettingSummary<'_>, section: &mut Section) {
+/// Adds the number of outliers and the largest ones.
+fn add_outliers(summary: &SettingSummary<'_>, section: &mut Section) {
     let mut columns = vec![Column::words("peer"), Column::words("mode")];
-    columns.extend(["messages", "outliers", "of them the first", "percent"].map(Column::figures));
+    columns.extend(["messages", "outliers", "first messages", "percent"].map(Column::figures));
     let (mut rows, mut farthest) = (Vec::new(), Vec::new());
     for peer in &summary.peers {
         for mode in [CallMode::Call, CallMode::Oneway] {
-            let (messages, far) = summary.outliers(peer, mode);
-            let first = far.iter().filter(|outlier| outlier.number == 1).count();
-            let percent = 100.0 * far.len() as f64 / messages.max(1) as f64;
-            let counts = [messages, far.len(), first].map(|count| count.to_string());
-            let names = [(*peer).to_owned(), named(mode).to_owned()];
-            rows.push(names.into_iter().chain(counts).chain([shown(Some(percent))]).collect());
-            farthest.extend(far);
+            let (messages, found) = summary.outliers(peer, mode);
+            let first = found.iter().filter(|outlier| outlier.number == 1).count();
+            let percent = 100.0 * found.len() as f64 / messages.max(1) as f64;
+            let counts = [messages, found.len(), first].map(|count| count.to_string());
+            let names = [(*peer).to_owned(), mode_title(mode).to_owned()];
+            rows.push(names.into_iter().chain(counts).chain([format_figure(Some(percent))]).collect());
+            farthest.extend(found);
         }
     }
     section.table(Table {
-        caption: "Messages whose time lies more than three times the distance of the quartiles beyond them, within their kind and size. \
-                  They are in all means and deviations above."
+        caption: "Outliers: messages whose time is more than three times the interquartile range outside of the quartiles of their kind \
+                  and size. The means and deviations above include them."
             .into(),
         columns,
         rows,
     });
-    let beyond = |outlier: &Outlier<'_>| outlier.took / outlier.median;
-    farthest.sort_by(|a, b| beyond(b).total_cmp(&beyond(a)));
+    let ratio = |outlier: &Outlier<'_>| outlier.time_us / outlier.median_us;
+    farthest.sort_by(|a, b| ratio(b).total_cmp(&ratio(a)));
     let mut columns: Vec<Column> = ["peer", "mode", "kind"].map(Column::words).to_vec();
     columns.extend(
         ["message, bytes", "round", "number", "time, us", "median of its series, us"].map(Column::figures),
@@ -237,17 +234,17 @@ fn far_out(summary: &SettingSummary<'_>, section: &mut Section) {
             cell.number("units").map_or_else(|| "-".into(), |units| size(units).to_string()),
             (outlier.sample.round + 1).to_string(),
             outlier.number.to_string(),
-            shown(Some(outlier.took)),
-            shown(Some(outlier.median)),
+            format_figure(Some(outlier.time_us)),
+            format_figure(Some(outlier.median_us)),
         ]
     };
-    let rows: Vec<Vec<String>> = farthest.iter().take(SHOWN).map(row).collect();
-    let caption = format!("The {} of the {} that lie farthest out.", rows.len(), farthest.len());
+    let rows: Vec<Vec<String>> = farthest.iter().take(MAX_LISTED_OUTLIERS).map(row).collect();
+    let caption = format!("The {} largest of the {} outliers.", rows.len(), farthest.len());
     section.table(Table { caption, columns, rows });
 }
 
-/// Returns the mode's name in headings.
-pub(super) fn named(mode: CallMode) -> &'static str {
+/// Returns the name of the mode in headings.
+pub(super) fn mode_title(mode: CallMode) -> &'static str {
     match mode {
         CallMode::Call => "Call-and-return",
         CallMode::Oneway => "One-way",

@@ -1,18 +1,18 @@
-//! The samples of this experiment, grouped and indexed.
+//! The samples of this experiment, grouped by setting.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{NAME, SOCKETS, times};
+use super::{NAME, SOCKET_PEERS, times};
 use crate::experiments::store::{Data, Outcome, Sample};
 use crate::statistics::{Line, median, outliers};
 use crate::work::{CallMode, MessageKind};
 
-/// The conditions of a series: frame in milliseconds, load, priority.
+/// The conditions of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Setting<'d> {
-    pub(super) frame: u64,
+    pub(super) frame_ms: u64,
     pub(super) load: &'d str,
     pub(super) priority: &'d str,
 }
@@ -20,31 +20,31 @@ pub(super) struct Setting<'d> {
 /// The samples of one setting.
 pub(super) struct SettingSummary<'d> {
     pub(super) setting: Setting<'d>,
-    /// The peers in the order of the tables: sockets first.
+    /// The peers, sockets first.
     pub(super) peers: Vec<&'d str>,
-    /// The kinds of typed peers.
+    /// The kinds of messages, except the bytes of sockets.
     pub(super) kinds: Vec<MessageKind>,
     pub(super) units: Vec<u64>,
     samples: BTreeMap<SampleKey<'d>, Vec<&'d Sample>>,
 }
 
-/// Key of a sample: peer, kind, mode, units.
+/// The key of a sample: peer, kind, mode, units.
 type SampleKey<'d> = (&'d str, &'d str, &'d str, u64);
 
-/// A message that took much longer or shorter than the others of its kind and size.
+/// A message whose time differs much from those of other messages of the same kind and size.
 pub(super) struct Outlier<'d> {
     pub(super) sample: &'d Sample,
-    /// Number of the message, from 1.
+    /// The number of the message, from 1.
     pub(super) number: usize,
-    pub(super) took: f64,
-    pub(super) median: f64,
+    pub(super) time_us: f64,
+    pub(super) median_us: f64,
 }
 
 impl<'d> SettingSummary<'d> {
-    /// Returns all settings, in order of appearance.
+    /// Returns the summaries of all settings, in order of first appearance.
     pub(super) fn all(data: &'d Data) -> Vec<SettingSummary<'d>> {
         let mut all: Vec<SettingSummary<'d>> = Vec::new();
-        for sample in data.of(NAME) {
+        for sample in data.samples_of(NAME) {
             let (Some(setting), Some(key)) = (Setting::of(sample), sample_key(sample)) else { continue };
             let position = match all.iter().position(|summary| summary.setting == setting) {
                 Some(position) => position,
@@ -66,7 +66,7 @@ impl<'d> SettingSummary<'d> {
         for summary in &mut all {
             summary.units.sort_unstable();
             summary.peers.sort_by_key(|peer| {
-                SOCKETS.iter().position(|socket| socket == peer).unwrap_or(SOCKETS.len())
+                SOCKET_PEERS.iter().position(|socket| socket == peer).unwrap_or(SOCKET_PEERS.len())
             });
         }
         all
@@ -85,7 +85,7 @@ impl<'d> SettingSummary<'d> {
         self.samples.entry(key).or_default().push(sample);
     }
 
-    /// Returns the median of that figure over the rounds. Sockets have the same figure for each kind.
+    /// Returns the median of a figure over the rounds. Sockets have the same figure for each kind.
     pub(super) fn figure(
         &self,
         peer: &str,
@@ -94,12 +94,12 @@ impl<'d> SettingSummary<'d> {
         units: u64,
         name: &str,
     ) -> Option<f64> {
-        let kind = if SOCKETS.contains(&peer) { MessageKind::Octets } else { kind };
+        let kind = if SOCKET_PEERS.contains(&peer) { MessageKind::Octets } else { kind };
         let samples = self.samples.get(&(peer, kind.name(), mode.name(), units))?;
         median(&samples.iter().filter_map(|sample| sample.figure(name)).collect::<Vec<_>>())
     }
 
-    /// Returns that figure by the size of the messages.
+    /// Returns the points of a figure by the size of messages.
     pub(super) fn points(
         &self,
         peer: &str,
@@ -111,24 +111,26 @@ impl<'d> SettingSummary<'d> {
         self.units.iter().filter_map(point).collect()
     }
 
-    /// Returns the straight line through that figure over all sizes: microseconds by bytes.
+    /// Returns the regression line of a figure by the size of messages: microseconds by bytes.
     pub(super) fn trend(&self, peer: &str, kind: MessageKind, mode: CallMode, name: &str) -> Option<Line> {
         Line::through(&self.points(peer, kind, mode, name))
     }
 
     /// Returns how many messages a peer sent in that mode, and the outliers among them.
     pub(super) fn outliers(&self, peer: &str, mode: CallMode) -> (usize, Vec<Outlier<'d>>) {
-        let (mut messages, mut far) = (0, Vec::new());
-        let of_peer = self.samples.iter().filter(|((name, _, of, _), _)| *name == peer && *of == mode.name());
-        for sample in of_peer.flat_map(|(_, samples)| samples) {
-            let Some(took) = line(sample).and_then(|line| times(line, "time_ns").ok()) else { continue };
-            messages += took.len();
-            let Some(median) = median(&took) else { continue };
-            let outlier =
-                |index: usize| Some(Outlier { sample, number: index + 1, took: *took.get(index)?, median });
-            far.extend(outliers(&took).into_iter().filter_map(outlier));
+        let (mut messages, mut found) = (0, Vec::new());
+        let is_selected = |name: &str, of: &str| name == peer && of == mode.name();
+        let selected = self.samples.iter().filter(|((name, _, of, _), _)| is_selected(name, of));
+        for sample in selected.flat_map(|(_, samples)| samples) {
+            let Some(times) = line(sample).and_then(|line| times(line, "time_ns").ok()) else { continue };
+            messages += times.len();
+            let Some(median_us) = median(&times) else { continue };
+            let outlier = |index: usize| {
+                Some(Outlier { sample, number: index + 1, time_us: *times.get(index)?, median_us })
+            };
+            found.extend(outliers(&times).into_iter().filter_map(outlier));
         }
-        (messages, far)
+        (messages, found)
     }
 }
 
@@ -136,7 +138,7 @@ impl<'d> Setting<'d> {
     fn of(sample: &'d Sample) -> Option<Setting<'d>> {
         let word = |name| sample.cell.word(name);
         Some(Setting {
-            frame: sample.cell.number("frame_ms")?,
+            frame_ms: sample.cell.number("frame_ms")?,
             load: word("load")?,
             priority: word("priority")?,
         })
@@ -148,7 +150,7 @@ pub(super) fn size(units: u64) -> u64 {
     16 + 32 * units
 }
 
-/// Returns the client's line of a sample.
+/// Returns the client's line of a successful sample.
 fn line(sample: &Sample) -> Option<&Value> {
     match &sample.outcome {
         Outcome::Figures { line, .. } => Some(line),
@@ -157,7 +159,7 @@ fn line(sample: &Sample) -> Option<&Value> {
 }
 
 fn sample_key(sample: &Sample) -> Option<SampleKey<'_>> {
-    // For a failure only the key is known. Its cell is shown as absent.
+    // Failures have keys, too, so that their cells are in the tables.
     let cell = &sample.cell;
     Some((&sample.peer, cell.word("kind")?, cell.word("mode")?, cell.number("units")?))
 }

@@ -1,4 +1,4 @@
-//! One side of a flood under a profiler.
+//! Profiles of one side of a flood.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,89 +7,90 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::of_line;
+use super::super::line_figure;
 use super::super::store::Outcome;
 use super::super::{Figures, Step};
 use super::{Profilers, Side};
 use crate::harness::peers::{ClientRun, Failure, Site};
 use crate::profiler::Profile;
 use crate::profiler::callgrind::{Callgrind, Chain, Execution};
-use crate::profiler::groups::{End, Group};
+use crate::profiler::groups::{ChainEnd, Group};
 use crate::work::Element;
 
 /// The file to which the profiler writes its results.
 const FILE: &str = "whitebox.profile";
-/// Timeout for the profiler to write them when its program is to end.
-const GRACE: Duration = Duration::from_secs(60);
-/// Share below which functions are combined into [`REST`], except system calls.
-const LEAST: f64 = 0.0005;
+/// Timeout of a profiler that has to write its results before it ends.
+const PROFILE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Functions with a smaller share are combined into [`REST`], except system calls.
+const MIN_SHARE: f64 = 0.0005;
 /// The name of the combined functions.
 pub(super) const REST: &str = "(functions of less than 0.05 % each)";
-/// Messages of the short execution with which callgrind's long one is compared.
-const SHORT: u64 = 10;
+/// Messages of the short execution under callgrind.
+const SHORT_MESSAGES: u64 = 10;
 
-/// Number of callers above a system call that are searched for its purpose.
-const NEAR: usize = 8;
+/// Maximum number of callers of a system call that are searched for its group.
+const MAX_SEARCHED_CALLERS: usize = 8;
 
-/// A function in the results, per [`total`](Step) of user bytes.
+/// A function in the results. The values refer to the `total` of the cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Function {
-    /// Its name, without variants.
+    /// The normalised name.
     pub(super) name: String,
-    /// Milliseconds, or instructions, in the function itself.
+    /// Milliseconds or instructions in the function itself.
     pub(super) own: f64,
-    /// How often it was called; 0 where that is not counted.
+    /// Number of calls, or 0 if they are not counted.
     pub(super) calls: f64,
 }
 
-/// How often sampling a flood is attempted until it yields a sample. The flood's time span is derived from
-/// when its line was read. On a busy machine that may be later than a short flood lasts.
-const ATTEMPTS: u32 = 5;
+/// Maximum number of floods until one yields a sample. The time span of a flood is derived from the time when
+/// its line was read. On a busy machine this may be too late for a short flood.
+const MAX_ATTEMPTS: u32 = 5;
 
 /// Samples a side with perf: milliseconds on a processor during the measured part of the flood.
-pub(super) fn by_perf(step: &Step, at: &mut Site<'_>) -> Result<Outcome, Failure> {
-    let perf = Profilers::get().perf.as_ref().map_err(|e| Failure::Profiler { reason: e.clone() })?;
-    let file = at.dir.join(FILE);
-    let around = perf.around(&file.to_string_lossy());
-    for _ in 0..ATTEMPTS {
-        let performed = around_side(step, at, &around, &[])?;
-        let bad = |reason: String| Failure::BadLine { reason, line: performed.line.to_string() };
-        let flood =
-            Duration::try_from_secs_f64(of_line(&performed.line, "secs").map_err(bad)?).unwrap_or_default();
-        let within = performed.ended.saturating_sub(flood)..performed.ended;
-        let (profile, samples) = perf.read(&file, &within).map_err(|reason| Failure::Profiler { reason })?;
+pub(super) fn by_perf(step: &Step, site: &mut Site<'_>) -> Result<Outcome, Failure> {
+    let failed = |reason: String| Failure::Profiler { reason };
+    let perf = Profilers::get().perf.as_ref().map_err(|error| failed(error.clone()))?;
+    let file = site.dir.join(FILE);
+    let command_prefix = perf.command_prefix(&file.to_string_lossy());
+    for _ in 0..MAX_ATTEMPTS {
+        let run = run_profiled(step, site, &command_prefix, &[])?;
+        let bad_line = |reason: String| Failure::BadLine { reason, line: run.line.to_string() };
+        let secs = line_figure(&run.line, "secs").map_err(bad_line)?;
+        let flood = Duration::try_from_secs_f64(secs).unwrap_or_default();
+        let span = run.ended_at.saturating_sub(flood)..run.ended_at;
+        let (profile, samples) = perf.read(&file, &span).map_err(failed)?;
         if samples == 0 {
             continue;
         }
-        let scale = cell_bytes(step, "total") / sent(step, flooded(step));
+        let scale = cell_bytes(step, "total") / sent_bytes(step, requested_bytes(step));
         let all: f64 = profile.values().map(|cost| cost.own).sum::<f64>() * scale;
         let figures = [("all_ms".to_owned(), all), ("samples".to_owned(), samples as f64)].into();
-        return Ok(outcome(figures, performed, functions(&profile, scale, true), None));
+        return Ok(outcome(figures, run, functions(&profile, scale, true), None));
     }
-    Err(Failure::Profiler {
-        reason: format!("of {ATTEMPTS} floods it has no sample: they are too short (--sampled)"),
-    })
+    Err(failed(format!("{MAX_ATTEMPTS} floods yielded no sample: they are too short (--sampled)")))
 }
 
-/// Executes a side under callgrind twice, for a few messages and for many. The difference is the cost of the
-/// messages, without start and end of the program.
-pub(super) fn by_callgrind(step: &Step, at: &mut Site<'_>) -> Result<Outcome, Failure> {
-    let callgrind =
-        *Profilers::get().callgrind.as_ref().map_err(|e| Failure::Profiler { reason: e.clone() })?;
+/// Executes a side under callgrind twice, with a few messages and with many. The difference is the cost of
+/// the messages, without start and end of the program.
+pub(super) fn by_callgrind(step: &Step, site: &mut Site<'_>) -> Result<Outcome, Failure> {
+    let failed = |reason: String| Failure::Profiler { reason };
+    let callgrind = *Profilers::get().callgrind.as_ref().map_err(|error| failed(error.clone()))?;
     let payload = payload(step);
     let wanted = (cell_bytes(step, "total") / payload as f64).round().max(1.0) as u64;
-    let many = (SHORT..).find(|many| messages(*many) >= messages(SHORT) + wanted).unwrap_or(SHORT + wanted);
+    let many = (SHORT_MESSAGES..)
+        .find(|many| messages(*many) >= messages(SHORT_MESSAGES) + wanted)
+        .unwrap_or(SHORT_MESSAGES + wanted);
     let mut execute = |messages: u64, chains| {
-        let file = at.dir.join(FILE);
-        let around = callgrind.around(&file.to_string_lossy(), chains);
+        let file = site.dir.join(FILE);
+        let command_prefix = callgrind.command_prefix(&file.to_string_lossy(), chains);
         let total = ["--total".to_owned(), (messages * payload).to_string()];
-        let performed = around_side(step, at, &around, &total)?;
-        let execution = read_removed(callgrind, &file).map_err(|reason| Failure::Profiler { reason })?;
-        Ok((performed, execution))
+        let run = run_profiled(step, site, &command_prefix, &total)?;
+        let execution = read_and_remove(callgrind, &file).map_err(failed)?;
+        Ok((run, execution))
     };
-    let (_, short) = execute(SHORT, true)?;
-    let (performed, long) = execute(many, false)?;
-    let more = (messages(many) - messages(SHORT)) as f64;
+    let (_, short) = execute(SHORT_MESSAGES, true)?;
+    let (run, long) = execute(many, false)?;
+    let additional = (messages(many) - messages(SHORT_MESSAGES)) as f64;
     let mut profile = long.profile;
     for (name, cost) in &mut profile {
         let before = short.profile.get(name).copied().unwrap_or_default();
@@ -97,25 +98,25 @@ pub(super) fn by_callgrind(step: &Step, at: &mut Site<'_>) -> Result<Outcome, Fa
         cost.calls = (cost.calls - before.calls).max(0.0);
     }
     let chain = match side(step) {
-        Side::Sender => to_write(&short.chains),
-        Side::Receiver => to_servant(&short.chains),
+        Side::Sender => chain_to_write(&short.chains),
+        Side::Receiver => chain_to_servant(&short.chains),
     };
-    let scale = wanted as f64 / more;
+    let scale = wanted as f64 / additional;
     let all: f64 = profile.values().map(|cost| cost.own).sum::<f64>() * scale;
     let mut figures: Figures = [("all_instructions".to_owned(), all)].into();
     if let Some(chain) = &chain {
         figures.insert("chain_calls".to_owned(), chain.len() as f64);
     }
-    Ok(outcome(figures, performed, functions(&profile, scale, false), chain))
+    Ok(outcome(figures, run, functions(&profile, scale, false), chain))
 }
 
 fn outcome(
     figures: Figures,
-    performed: ClientRun,
+    run: ClientRun,
     functions: Vec<Function>,
     chain: Option<Vec<String>>,
 ) -> Outcome {
-    let mut line = performed.line;
+    let mut line = run.line;
     if let Value::Object(line) = &mut line {
         line.insert("functions".to_owned(), serde_json::to_value(functions).unwrap_or_default());
         if let Some(chain) = chain {
@@ -125,43 +126,44 @@ fn outcome(
     Outcome::Figures { figures, processor: None, line }
 }
 
-fn read_removed(callgrind: Callgrind, file: &Path) -> Result<Execution, String> {
+fn read_and_remove(callgrind: Callgrind, file: &Path) -> Result<Execution, String> {
     let execution = callgrind.read(file);
-    // Otherwise the next execution's result could be confused with this one, if it writes none.
+    // If the next execution writes no results, these must not be taken for them.
     let _ = std::fs::remove_file(file);
     execution
 }
 
-/// Runs server and client, one of them with `before` as a prefix of its command line.
-fn around_side(
+/// Runs server and client. The command of the profiled side is prefixed with `command_prefix`, and the client
+/// has additional `arguments`.
+fn run_profiled(
     step: &Step,
-    at: &mut Site<'_>,
-    around: &[String],
-    more: &[String],
+    site: &mut Site<'_>,
+    command_prefix: &[String],
+    arguments: &[String],
 ) -> Result<ClientRun, Failure> {
-    let _ = std::fs::remove_file(at.dir.join(FILE));
+    let _ = std::fs::remove_file(site.dir.join(FILE));
     let mut peer = step.peer.clone();
     match side(step) {
-        Side::Sender => drop(peer.client.splice(0..0, around.iter().cloned())),
-        Side::Receiver => drop(peer.server.splice(0..0, around.iter().cloned())),
+        Side::Sender => drop(peer.client.splice(0..0, command_prefix.iter().cloned())),
+        Side::Receiver => drop(peer.server.splice(0..0, command_prefix.iter().cloned())),
     }
-    let client = step.client.iter().chain(more).cloned().collect();
-    at.children.set_grace(Some(GRACE));
-    let performed = peer.run_once(&step.server, client, at);
-    at.children.set_grace(None);
-    performed
+    let client = step.client.iter().chain(arguments).cloned().collect();
+    site.children.set_grace_period(Some(PROFILE_TIMEOUT));
+    let run = peer.run_once(&step.server, client, site);
+    site.children.set_grace_period(None);
+    run
 }
 
 fn side(step: &Step) -> Side {
-    let named = |side: &Side| step.cell.word("side") == Some(side.name());
-    Side::ALL.into_iter().find(named).unwrap_or(Side::Sender)
+    let is_of_cell = |side: &Side| step.cell.word("side") == Some(side.name());
+    Side::ALL.into_iter().find(is_of_cell).unwrap_or(Side::Sender)
 }
 
 fn cell_bytes(step: &Step, name: &str) -> f64 {
     step.cell.number(name).unwrap_or_default() as f64
 }
 
-/// Returns the user bytes of a message: as many elements as fit into the buffer.
+/// Returns the user bytes of a message, which has as many elements as fit into the buffer.
 fn payload(step: &Step) -> u64 {
     let size = step.cell.number("bytes").unwrap_or_default();
     let element = step.cell.word("type").and_then(|word| Element::from_str(word, true).ok());
@@ -170,29 +172,28 @@ fn payload(step: &Step) -> u64 {
 }
 
 /// Returns the bytes that the client was asked to send.
-fn flooded(step: &Step) -> u64 {
+fn requested_bytes(step: &Step) -> u64 {
     let place = step.client.iter().position(|word| word == "--total");
     place.and_then(|place| step.client.get(place + 1)?.parse().ok()).unwrap_or_default()
 }
 
-/// Returns the bytes that it sends for `total`: whole messages.
-fn sent(step: &Step, total: u64) -> f64 {
+/// Returns the bytes that the client sends for `total`, which are whole messages.
+fn sent_bytes(step: &Step, total: u64) -> f64 {
     (total.div_ceil(payload(step)) * payload(step)) as f64
 }
 
-/// Returns the messages of a flood and its warm-up, which is a tenth.
+/// Returns the number of messages of a flood and of its warm-up of a tenth.
 fn messages(flood: u64) -> u64 {
     flood + flood.div_ceil(10)
 }
 
-/// Returns the functions above the threshold, the most expensive first, and the sum of the others. If
-/// `system` is set, functions with `calls` in the profile are system calls and are kept.
-fn functions(profile: &Profile, scale: f64, system: bool) -> Vec<Function> {
+/// Returns the functions with at least the minimum share, the most expensive first, and the sum of the
+/// others. If `keeps_called` is set, all functions with calls are listed, which are system calls.
+fn functions(profile: &Profile, scale: f64, keeps_called: bool) -> Vec<Function> {
     let all: f64 = profile.values().map(|cost| cost.own).sum();
     let (mut kept, mut rest) = (Vec::new(), 0.0);
     for (name, cost) in profile {
-        let of_note = cost.own > all * LEAST || system && cost.calls > 0.0;
-        if of_note {
+        if cost.own > all * MIN_SHARE || keeps_called && cost.calls > 0.0 {
             kept.push(Function { name: name.clone(), own: cost.own * scale, calls: cost.calls * scale });
         } else {
             rest += cost.own * scale;
@@ -205,40 +206,42 @@ fn functions(profile: &Profile, scale: f64, system: bool) -> Vec<Function> {
     kept
 }
 
-/// Returns the functions from the stub to the write, outermost first. Of the frequent writes, the one nearest
-/// to the caller is used: what another task writes later only shares the program's start with the caller.
-fn to_write(chains: &[Chain]) -> Option<Vec<String>> {
-    let caller = |chain: &&Chain| chain.functions.iter().position(|function| End::Caller.is(function));
-    let often = often(chains, Group::Write);
-    let nearest = often.filter_map(|chain| Some((caller(&chain)?, chain))).min_by_key(|(caller, _)| *caller);
-    let (caller, write) = nearest?;
+/// Returns the functions from the stub to the write, outermost first. It uses the frequent write that is
+/// nearest to the caller: later writes of other tasks only share the program's start with the caller.
+fn chain_to_write(chains: &[Chain]) -> Option<Vec<String>> {
+    let caller =
+        |chain: &&Chain| chain.functions.iter().position(|function| ChainEnd::Caller.contains(function));
+    let writes = frequent(chains, Group::Write).filter_map(|chain| Some((caller(&chain)?, chain)));
+    let (caller, write) = writes.min_by_key(|(caller, _)| *caller)?;
     Some(write.functions.iter().take(caller).rev().cloned().collect())
 }
 
-/// Returns the functions from the return of a read to the servant, outermost first: those on the servant's
-/// call chain but not on the read's. Of the frequent reads, the nearest one is used.
-fn to_servant(chains: &[Chain]) -> Option<Vec<String>> {
+/// Returns the functions from the return of a read to the servant, outermost first. They are in the servant's
+/// chain but not in that of the read. It uses the frequent read that is nearest to the servant.
+fn chain_to_servant(chains: &[Chain]) -> Option<Vec<String>> {
     let is_servant =
-        |chain: &&Chain| chain.functions.first().is_some_and(|function| End::Servant.is(function));
+        |chain: &&Chain| chain.functions.first().is_some_and(|function| ChainEnd::Servant.contains(function));
     let servant = chains.iter().filter(is_servant).max_by_key(|chain| chain.calls)?;
     let common = |read: &Chain| {
         let pairs = read.functions.iter().rev().zip(servant.functions.iter().rev());
         pairs.take_while(|(read, servant)| read == servant).count()
     };
-    // Some peers continue to read while they unmarshal.
-    let within = |read: &&Chain| read.functions.iter().any(|function| Group::of(function) == Group::Marshal);
-    let same = often(chains, Group::Read).filter(|read| !within(read)).map(common).max()?;
-    Some(servant.functions.iter().rev().skip(same).cloned().collect())
+    // Some peers also read while they unmarshal.
+    let unmarshals =
+        |read: &&Chain| read.functions.iter().any(|function| Group::of(function) == Group::Marshal);
+    let shared = frequent(chains, Group::Read).filter(|read| !unmarshals(read)).map(common).max()?;
+    Some(servant.functions.iter().rev().skip(shared).cloned().collect())
 }
 
-/// Returns the chains of that group that make system calls often: at least one for every two messages. The
-/// function that makes the system call may be some calls below the one that belongs to the group.
-fn often(chains: &[Chain], group: Group) -> impl Iterator<Item = &Chain> {
+/// Returns the chains of a group with frequent system calls, at least one for every two messages. The
+/// function of the group may be a caller of the one that makes the system call.
+fn frequent(chains: &[Chain], group: Group) -> impl Iterator<Item = &Chain> {
     let of_group = move |chain: &&Chain| {
-        let mut groups = chain.functions.iter().take(NEAR).map(|function| Group::of(function));
+        let mut groups =
+            chain.functions.iter().take(MAX_SEARCHED_CALLERS).map(|function| Group::of(function));
         groups.find(|group| matches!(group, Group::Read | Group::Write)) == Some(group)
     };
-    chains.iter().filter(|chain| chain.system_calls >= messages(SHORT) / 2).filter(of_group)
+    chains.iter().filter(|chain| chain.system_calls >= messages(SHORT_MESSAGES) / 2).filter(of_group)
 }
 
 #[cfg(test)]
@@ -250,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chain_to_write_is_that_of_the_program_that_calls() {
+    fn chain_to_write_begins_at_the_caller() {
         let chains = [
             chain("write wake turn task poll run start main", 90, 90),
             chain("writev flush stub ttcp_bench::test_loops::flood run main", 11, 11),
@@ -258,12 +261,12 @@ mod tests {
             chain("write wake turn ttcp_bench::test_loops::flood run main", 4, 4),
             chain("flush stub ttcp_bench::test_loops::flood run main", 11, 0),
         ];
-        assert_eq!(to_write(&chains).unwrap(), ["stub", "flush", "writev"]);
-        assert_eq!(to_write(&chains[2..]), None, "none that is made often");
+        assert_eq!(chain_to_write(&chains).unwrap(), ["stub", "flush", "writev"]);
+        assert_eq!(chain_to_write(&chains[2..]), None, "no frequent write");
     }
 
     #[test]
-    fn the_chain_to_the_servant_begins_where_it_leaves_that_of_the_read() {
+    fn chain_to_servant_begins_after_the_functions_of_the_read() {
         let chains = [
             chain("read load start main", 40, 40),
             chain("recvfrom fill loop thread", 20, 20),
@@ -271,22 +274,22 @@ mod tests {
             chain("TtcpImpl::sendCharSeq upcall dispatch loop thread", 11, 0),
             chain("TtcpImpl::sync upcall dispatch loop thread", 2, 0),
         ];
-        assert_eq!(to_servant(&chains).unwrap(), ["dispatch", "upcall", "TtcpImpl::sendCharSeq"]);
-        assert_eq!(to_servant(&chains[..2]), None, "sockets have none");
+        assert_eq!(chain_to_servant(&chains).unwrap(), ["dispatch", "upcall", "TtcpImpl::sendCharSeq"]);
+        assert_eq!(chain_to_servant(&chains[..2]), None, "sockets have none");
     }
 
     #[test]
-    fn a_long_run_has_the_messages_of_the_figures_more_than_a_short_one() {
-        let many = (SHORT..).find(|many| messages(*many) >= messages(SHORT) + 512).unwrap();
+    fn long_run_has_the_required_additional_messages() {
+        let many = (SHORT_MESSAGES..).find(|many| messages(*many) >= messages(SHORT_MESSAGES) + 512).unwrap();
         assert_eq!(
-            messages(many) - messages(SHORT),
+            messages(many) - messages(SHORT_MESSAGES),
             512,
             "64 MiB in buffers of 128 KiB, so that calls are whole numbers"
         );
     }
 
     #[test]
-    fn what_is_little_is_summed() {
+    fn functions_with_small_shares_are_combined() {
         let cost = |own, calls| crate::profiler::Cost { own, calls };
         let profile: Profile = [
             ("a".to_owned(), cost(9_999.0, 0.0)),
@@ -300,6 +303,6 @@ mod tests {
         let kept = names(functions(&profile, 2.0, false));
         assert_eq!(kept, [("a".to_owned(), 19_998.0, 0.0), (REST.to_owned(), 2.0, 0.0)]);
         let kept = names(functions(&profile, 1.0, true));
-        assert_eq!(kept.len(), 3, "calls of the system without a sample: {kept:?}");
+        assert_eq!(kept.len(), 3, "system calls without a sample: {kept:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! The time of a flood, function by function, on both sides; and the number of calls between stub and kernel,
-//! and between kernel and servant.
+//! Profiles of floods: the time of each function on both sides, and the chains of calls between stub, kernel
+//! and servant.
 
 mod measure;
 mod section;
@@ -21,7 +21,7 @@ const NAME: &str = "whitebox";
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: NAME,
-    covers: &[
+    published_ids: &[
         "sigcomm96.t2",
         "sigcomm96.t3",
         "sigcomm96.text",
@@ -37,16 +37,15 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 /// Element types of the sequences.
 const TYPES: [Element; 6] =
     [Element::Char, Element::Short, Element::Long, Element::Double, Element::Struct, Element::Octet];
-/// Size of the sender's buffer.
+/// Size of the sender's buffer in bytes.
 const SIZE: u64 = 128 << 10;
-/// User bytes to which all figures refer.
+/// Number of user bytes to which all figures refer.
 const TOTAL: u64 = 64 << 20;
-/// User bytes that are sent while sampling: 64 MiB take only a few dozen milliseconds.
+/// Number of user bytes that are sent while sampling: 64 MiB take only a few dozen milliseconds.
 const SAMPLED: u64 = 1 << 30;
 
-/// Peers that are left out by default: they differ little from others, or only in aspects that a profiler
-/// does not show.
-const LEFT_OUT: &[&str] = &["zorb-copying", "zorb-unix", "zorb-uring", "cxx", "c-zero-copy", "jacorb"];
+/// Peers that are omitted by default: they differ little from others, or not in what a profiler shows.
+const EXCLUDED_PEERS: &[&str] = &["zorb-copying", "zorb-unix", "zorb-uring", "cxx", "c-zero-copy", "jacorb"];
 
 /// Options of `ttcp whitebox`.
 #[derive(Debug, Clone, Args)]
@@ -57,10 +56,10 @@ pub struct WhiteboxArgs {
     /// Element types (default: char, short, long, double, struct, octet)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
     pub types: Option<Vec<Element>>,
-    /// The sender's buffer
+    /// Size of the sender's buffer
     #[arg(long, value_parser = parse_size, value_name = "BYTES", default_value = "128K")]
     pub size: u64,
-    /// User bytes that the figures are for, and that callgrind executes (default: 64M)
+    /// User bytes to which the figures refer and that callgrind executes (default: 64M)
     #[arg(long, value_parser = parse_bytes, value_name = "BYTES")]
     pub total: Option<u64>,
     /// User bytes of the flood that perf samples (default: 1G)
@@ -72,18 +71,18 @@ impl WhiteboxArgs {
     /// Runs the experiment and prints its section.
     ///
     /// # Errors
-    /// It cannot begin, or its results cannot be written.
+    /// The experiment cannot start, or its results cannot be written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
         super::run(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
-    /// Arguments for the whole experiment.
+    /// Returns the arguments for the whole experiment.
     pub(crate) fn of(common: CommonArgs) -> WhiteboxArgs {
         WhiteboxArgs { common, types: None, size: SIZE, total: None, sampled: None }
     }
 }
 
-/// The side that is profiled.
+/// The profiled side of a flood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Sender,
@@ -104,7 +103,7 @@ impl Side {
 const PERF: &str = "perf";
 const CALLGRIND: &str = "callgrind";
 
-/// The profilers, or the reasons why they are unavailable.
+/// The profilers, or the reasons why they are not available.
 struct Profilers {
     perf: Result<Perf, String>,
     callgrind: Result<Callgrind, String>,
@@ -116,17 +115,17 @@ impl Profilers {
         PROFILERS.get_or_init(|| Profilers { perf: Perf::find(), callgrind: Callgrind::find() })
     }
 
-    /// Returns the names of those that work, and reports the others.
+    /// Returns the names of the available profilers, and prints messages for the others.
     fn names(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
-        let mut seen = |name, lacks, error: Option<&String>| match error {
+        let mut add = |name, lacks, error: Option<&String>| match error {
             None => names.push(name),
-            Some(error) => eprintln!("ttcp: whitebox goes without {name}, and so without {lacks}: {error}"),
+            Some(error) => eprintln!("ttcp: {NAME} without {name} has no {lacks}: {error}"),
         };
-        seen(PERF, "milliseconds", self.perf.as_ref().err());
-        seen(CALLGRIND, "calls and their chains", self.callgrind.as_ref().err());
-        if self.perf.as_ref().is_ok_and(|perf| !perf.counts()) {
-            eprintln!("ttcp: perf counts no calls of the system here: it needs the kernel's tracefs");
+        add(PERF, "milliseconds", self.perf.as_ref().err());
+        add(CALLGRIND, "calls and no chains of calls", self.callgrind.as_ref().err());
+        if self.perf.as_ref().is_ok_and(|perf| !perf.counts_system_calls()) {
+            eprintln!("ttcp: perf cannot count system calls here: it needs the kernel's tracefs");
         }
         names
     }
@@ -138,22 +137,23 @@ pub(crate) fn plan(args: &WhiteboxArgs, contenders: &[Contender]) -> Plan {
     let types = args.types.as_deref().unwrap_or(if quick { &TYPES[..1] } else { &TYPES });
     let total = args.total.unwrap_or(if quick { 2 << 20 } else { TOTAL });
     let sampled = args.sampled.unwrap_or(if quick { 16 << 20 } else { SAMPLED });
-    let asked =
+    let is_requested =
         |name: &str| args.common.peers.as_ref().is_some_and(|peers| peers.iter().any(|peer| peer == name));
-    let part = |one: &&Contender| {
-        asked(&one.peer.name) || !one.only_structs && !LEFT_OUT.contains(&one.peer.name.as_str())
+    let takes_part = |one: &&Contender| {
+        let is_default = !one.is_for_structs_only && !EXCLUDED_PEERS.contains(&one.peer.name.as_str());
+        is_requested(&one.peer.name) || is_default
     };
     // Each participant, with what it sends for elements of that type.
-    let takes_part = |element: Element| {
-        let sends = move |one: &'_ Contender| Some((one.peer.clone(), one.sends(element)?));
-        contenders.iter().filter(part).filter_map(sends).collect::<Vec<_>>()
+    let participants = |element: Element| {
+        let with_element = move |one: &'_ Contender| Some((one.peer.clone(), one.sent_element(element)?));
+        contenders.iter().filter(takes_part).filter_map(with_element).collect::<Vec<_>>()
     };
     let (mut checks, mut steps) = (Vec::new(), Vec::new());
     for element in types {
-        for (peer, sent) in takes_part(*element) {
+        for (peer, sent) in participants(*element) {
             let cell = Cell::default().with("type", element.to_string().as_str()).with("bytes", args.size);
-            let compared = (4 * args.size).max(integrity::LEAST);
-            checks.extend(integrity::check(&peer, cell, flood(sent, args.size, Some(compared))));
+            let checked = (4 * args.size).max(integrity::MIN_FLOOD_SIZE);
+            checks.extend(integrity::check(&peer, cell, flood(sent, args.size, Some(checked))));
         }
     }
     for by in Profilers::get().names() {
@@ -165,15 +165,11 @@ pub(crate) fn plan(args: &WhiteboxArgs, contenders: &[Contender]) -> Plan {
                     .with("by", by)
                     .with("bytes", args.size)
                     .with("total", total);
-                for (peer, sent) in takes_part(*element) {
-                    steps.push(Step {
-                        cell: cell.clone(),
-                        peer,
-                        server: Vec::new(),
-                        client: flood(sent, args.size, (by == PERF).then_some(sampled)),
-                        figures: |_| Ok(Figures::new()),
-                        perform: if by == PERF { measure::by_perf } else { measure::by_callgrind },
-                    });
+                for (peer, sent) in participants(*element) {
+                    let client = flood(sent, args.size, (by == PERF).then_some(sampled));
+                    let step = Step::new(&cell, &peer, client, |_| Ok(Figures::new()));
+                    let perform = if by == PERF { measure::by_perf } else { measure::by_callgrind };
+                    steps.push(Step { perform, ..step });
                 }
             }
         }
@@ -181,7 +177,7 @@ pub(crate) fn plan(args: &WhiteboxArgs, contenders: &[Contender]) -> Plan {
     Plan { name: NAME, links: Vec::new(), rounds: 1, checks, steps }
 }
 
-/// Returns the client's arguments for a flood. callgrind varies the total and adds it later.
+/// Returns the client's arguments for a flood. For callgrind, the total is added later.
 fn flood(element: Element, size: u64, total: Option<u64>) -> Vec<String> {
     let mut words =
         ["ttcp", "--type", &element.to_string(), "--size", &size.to_string()].map(String::from).to_vec();

@@ -1,4 +1,4 @@
-//! The section: shares by group, functions, call chains, and the related published figures.
+//! The section of the report: shares by group, functions, chains of calls, and published figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,24 +6,27 @@ use super::super::integrity;
 use super::super::store::{Data, Outcome, Sample};
 use super::measure::{Function, REST};
 use super::{CALLGRIND, NAME, PERF, Side};
-use crate::figures::{Bars, Column, Section, Table, bytes, published_rows, published_table, shown};
+use crate::figures::{
+    Bars, Column, Section, Table, format_bytes, format_figure, published_rows, published_table,
+};
 use crate::literature::Published;
 use crate::profiler::groups::Group;
 
-/// Functions of a profile that the table shows: minimum share in percent, and maximum number.
-const LEAST: f64 = 1.0;
-const MOST: usize = 10;
+/// Minimum share in percent of a function in the tables.
+const MIN_SHARE_PERCENT: f64 = 1.0;
+/// Maximum number of functions of a profile in the tables.
+const MAX_FUNCTIONS: usize = 10;
 
-/// The figures of the text that stem from profiles; the others are about floods and calls.
-const OF_PROFILES: &[&str] =
+/// The published figures that stem from profiles; the others are about floods and calls.
+const PROFILE_QUANTITIES: &[&str] =
     &["calls", "time in", "share in", "per write", "write size", "write buffer", "structs per buffer"];
 
 /// The results of both profilers for a side of a peer.
 #[derive(Default)]
 struct SideProfile {
-    /// By names: milliseconds and share of perf, calls, instructions and share of callgrind.
+    /// By name.
     functions: BTreeMap<String, Row>,
-    /// Milliseconds in all, and the number of samples.
+    /// All milliseconds, and the number of samples.
     all_ms: Option<(f64, f64)>,
     all_instructions: Option<f64>,
     chain: Option<Vec<String>>,
@@ -33,8 +36,9 @@ struct SideProfile {
 struct Row {
     ms: Option<f64>,
     instructions: Option<f64>,
-    /// From perf, which also sees functions of the kernel; otherwise from callgrind.
+    /// Counted by perf.
     system_calls: f64,
+    /// Counted by callgrind.
     calls: f64,
 }
 
@@ -44,7 +48,7 @@ impl SideProfile {
         let mut profile = SideProfile::default();
         for by in [PERF, CALLGRIND] {
             let samples: Vec<&Sample> = data
-                .of(NAME)
+                .samples_of(NAME)
                 .filter(|s| s.peer == peer && s.cell.word("type") == Some(element))
                 .filter(|s| s.cell.word("side") == Some(side.name()) && s.cell.word("by") == Some(by))
                 .filter(|s| matches!(s.outcome, Outcome::Figures { .. }))
@@ -85,7 +89,7 @@ impl SideProfile {
         }
     }
 
-    /// Returns percent of the time, or of the instructions where there is no time, by group.
+    /// Returns the percentage of the time by group, or of the instructions if there is no time.
     fn shares(&self) -> BTreeMap<Group, f64> {
         let of = |row: &Row| if self.all_ms.is_some() { row.ms } else { row.instructions };
         let all: f64 = self.functions.values().filter_map(of).sum();
@@ -105,22 +109,24 @@ impl SideProfile {
         Some(100.0 * row.instructions? / self.all_instructions?.max(f64::MIN_POSITIVE))
     }
 
-    /// Returns the functions above the threshold, the most expensive first.
-    fn of_note(&self) -> Vec<(&str, &Row)> {
+    /// Returns the functions with at least the minimum share, the most expensive first.
+    fn main_functions(&self) -> Vec<(&str, &Row)> {
         let weight = |row: &Row| match self.all_ms {
             Some(_) => self.ms_share(row),
             None => self.instruction_share(row),
         };
         let mut all: Vec<(&str, &Row)> =
             self.functions.iter().map(|(name, row)| (name.as_str(), row)).collect();
-        all.retain(|(name, row)| *name != REST && weight(row).is_some_and(|share| share >= LEAST));
+        all.retain(|(name, row)| {
+            *name != REST && weight(row).is_some_and(|share| share >= MIN_SHARE_PERCENT)
+        });
         all.sort_by(|a, b| weight(b.1).unwrap_or_default().total_cmp(&weight(a.1).unwrap_or_default()));
-        all.truncate(MOST);
+        all.truncate(MAX_FUNCTIONS);
         all
     }
 }
 
-/// All samples, in the order of the report.
+/// All profiles with their element types and peers, in the order of the report.
 struct ProfileSamples<'d> {
     profiles: Vec<(&'d str, &'d str, Side, SideProfile)>,
 }
@@ -128,7 +134,7 @@ struct ProfileSamples<'d> {
 impl<'d> ProfileSamples<'d> {
     fn of(data: &'d Data) -> ProfileSamples<'d> {
         let mut types: Vec<&str> = Vec::new();
-        for element in data.of(NAME).filter_map(|sample| sample.cell.word("type")) {
+        for element in data.samples_of(NAME).filter_map(|sample| sample.cell.word("type")) {
             if !types.contains(&element) {
                 types.push(element);
             }
@@ -160,87 +166,87 @@ impl<'d> ProfileSamples<'d> {
 
 pub(super) fn section(data: &Data) -> Section {
     let samples = ProfileSamples::of(data);
-    let mut section = Section::new(NAME, "Whitebox: where the time of a flood goes");
-    let told = |name| {
-        let numbers: BTreeSet<u64> = data.of(NAME).filter_map(|sample| sample.cell.number(name)).collect();
-        let told: Vec<String> = numbers.into_iter().map(bytes).collect();
-        if told.is_empty() { "-".to_owned() } else { told.join(", ") }
+    let mut section = Section::new(NAME, "Whitebox: the time of a flood by function");
+    let shown = |name| {
+        let numbers: BTreeSet<u64> =
+            data.samples_of(NAME).filter_map(|sample| sample.cell.number(name)).collect();
+        let shown: Vec<String> = numbers.into_iter().map(format_bytes).collect();
+        if shown.is_empty() { "-".to_owned() } else { shown.join(", ") }
     };
     if samples.profiles.is_empty() {
-        section.text("There was no profiler: nothing is profiled.");
+        section.text("No profiler was available: there are no profiles.");
     }
     section.text(format!(
-        "{} of user bytes flow one way in buffers of {}. Each side is profiled in runs of its own: by perf, which samples the processor's \
-         clock in the program and in the kernel and gives milliseconds on a processor (not those asleep), and which counts the calls of \
-         the system; and by callgrind, which executes the program instruction by instruction and gives the calls of functions, their \
-         instructions outside the kernel, and the chains of calls. Both are per {} of user bytes: perf's from a longer flood, without its \
-         start and warm-up; callgrind's as the difference of a long and a short run. Calls of functions are callgrind's, calls of the \
-         system perf's.",
-        told("total"),
-        told("bytes"),
-        told("total"),
+        "{} of user bytes are sent one way in buffers of {}. Each side is profiled in separate runs. perf samples the processor's clock in \
+         the program and in the kernel, which gives the milliseconds on a processor (without sleep), and counts the system calls. \
+         callgrind executes the program instruction by instruction; it gives the calls of functions, their instructions outside the \
+         kernel, and the chains of calls. All figures are per {} of user bytes: those of perf from a longer flood without its start and \
+         warm-up, those of callgrind as the difference of a long and a short run.",
+        shown("total"),
+        shown("bytes"),
+        shown("total"),
     ));
     section.text(
-        "What the kernel does for a call of the system is that call's time, interrupts of the network within it included: over loopback, the \
-         sender's write does most of the receiver's work in TCP. A function that the compiler has put into another is part of that one and \
-         has no calls: that is so for most of what is small in Rust, in C++ and in C, so a chain of calls is what is left of it in the machine \
-         code, and short names may stand for much. Functions are grouped by patterns of their names; what none names is told in a column of \
-         its own. JacORB has no part here, for its machine code is made at run time and neither profiler can name it.",
+        "The time of a system call includes all of the kernel's work in it, also network interrupts: over loopback, the sender's write does \
+         most of the receiver's work in TCP. An inlined function is part of its caller and has no calls of its own. This applies to most \
+         small functions in Rust, C++ and C, so the chains of calls are those of the machine code, and one function may include many \
+         others. Functions are grouped by patterns of their names; a separate column shows the share without a pattern. JacORB is not \
+         measured: its machine code is made at run time, and neither profiler knows its names.",
     );
     if !samples.any(|profile| profile.all_ms.is_some()) {
-        section.text("perf was not there: the shares are those of instructions outside the kernel.");
+        section.text("perf was not available: the shares are those of instructions outside the kernel.");
     }
     if !samples.any(|profile| profile.all_instructions.is_some()) {
-        section.text("callgrind was not there: there are no calls of functions and no chains.");
+        section.text("callgrind was not available: there are no calls of functions and no chains.");
     }
     section.text(integrity::format_checks(data, NAME));
     for side in Side::ALL {
-        groups(&samples, side, &mut section);
+        add_groups(&samples, side, &mut section);
     }
     for side in Side::ALL {
-        functions(&samples, side, &mut section);
+        add_functions(&samples, side, &mut section);
     }
-    chains(&samples, &mut section);
-    published(&mut section);
+    add_chains(&samples, &mut section);
+    add_published(&mut section);
     section
 }
 
-fn groups(samples: &ProfileSamples<'_>, side: Side, section: &mut Section) {
+fn add_groups(samples: &ProfileSamples<'_>, side: Side, section: &mut Section) {
     let with_time = samples.any(|profile| profile.all_ms.is_some());
     let of_what = if with_time { "the time on a processor" } else { "the instructions" };
     let mut columns = vec![Column::words("type"), Column::words("peer")];
     columns.extend(["CPU, ms", "samples"].map(Column::figures));
-    columns.extend(Group::SHOWN.map(|group| Column::figures(format!("{group}, %"))));
-    columns.push(Column::figures("of other, without a pattern, %"));
+    columns.extend(Group::DISPLAYED.map(|group| Column::figures(format!("{group}, %"))));
+    columns.push(Column::figures("without a pattern, %"));
     let (mut rows, mut bars) = (Vec::new(), Vec::new());
     for (element, peer, profile) in samples.of_side(side) {
         let shares = profile.shares();
         let of = |group: Group| {
             shares
                 .iter()
-                .filter(|(of, _)| of.shown() == group)
+                .filter(|(of, _)| of.displayed_as() == group)
                 .map(|(_, share)| share)
                 .fold(0.0, |sum, share| sum + share)
         };
         let mut row = vec![element.to_owned(), peer.to_owned()];
-        row.push(shown(profile.all_ms.map(|(ms, _)| ms)));
+        row.push(format_figure(profile.all_ms.map(|(ms, _)| ms)));
         row.push(profile.all_ms.map_or_else(|| "-".to_owned(), |(_, samples)| format!("{samples:.0}")));
-        row.extend(Group::SHOWN.map(|group| percent(Some(of(group)))));
+        row.extend(Group::DISPLAYED.map(|group| percent(Some(of(group)))));
         row.push(percent(Some(shares.get(&Group::Unnamed).copied().unwrap_or_default())));
         rows.push(row);
-        bars.push((format!("{element}, {peer}"), Group::SHOWN.map(of).to_vec()));
+        bars.push((format!("{element}, {peer}"), Group::DISPLAYED.map(of).to_vec()));
     }
     section.bars(Bars {
         caption: format!("The {}: shares of {of_what}.", side.name()),
         label: "percent".into(),
-        parts: Group::SHOWN.map(|group| group.to_string()).to_vec(),
+        parts: Group::DISPLAYED.map(|group| group.to_string()).to_vec(),
         bars,
     });
-    let caption = format!("The {}: {of_what} by what it is for.", side.name());
+    let caption = format!("The {}: {of_what} by purpose.", side.name());
     section.table(Table { caption, columns, rows });
 }
 
-fn functions(samples: &ProfileSamples<'_>, side: Side, section: &mut Section) {
+fn add_functions(samples: &ProfileSamples<'_>, side: Side, section: &mut Section) {
     let mut columns =
         vec![Column::words("type"), Column::words("peer"), Column::words("function"), Column::words("group")];
     let titles = [
@@ -253,22 +259,23 @@ fn functions(samples: &ProfileSamples<'_>, side: Side, section: &mut Section) {
     columns.extend(titles.map(Column::figures));
     let mut rows = Vec::new();
     for (element, peer, profile) in samples.of_side(side) {
-        for (name, row) in profile.of_note() {
+        for (name, row) in profile.main_functions() {
             let calls = if row.system_calls > 0.0 { row.system_calls } else { row.calls };
             rows.push(vec![
                 element.to_owned(),
                 peer.to_owned(),
                 name.to_owned(),
-                Group::of(name).shown().to_string(),
-                shown(row.ms),
+                Group::of(name).displayed_as().to_string(),
+                format_figure(row.ms),
                 percent(profile.ms_share(row)),
                 if calls > 0.0 { format!("{calls:.0}") } else { "-".to_owned() },
-                shown(row.instructions.map(|instructions| instructions / 1e3)),
+                format_figure(row.instructions.map(|instructions| instructions / 1e3)),
                 percent(profile.instruction_share(row)),
             ]);
         }
     }
-    let caption = format!("The {}: functions that have 1 % or more, at most {MOST} of a flood.", side.name());
+    let caption =
+        format!("The {}: functions with 1 % or more, at most {MAX_FUNCTIONS} per flood.", side.name());
     section.table(Table { caption, columns, rows });
 }
 
@@ -276,7 +283,7 @@ fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{share:.1}"))
 }
 
-fn chains(samples: &ProfileSamples<'_>, section: &mut Section) {
+fn add_chains(samples: &ProfileSamples<'_>, section: &mut Section) {
     let columns = vec![
         Column::words("type"),
         Column::words("peer"),
@@ -292,45 +299,45 @@ fn chains(samples: &ProfileSamples<'_>, section: &mut Section) {
             rows.push(vec![element.into(), peer.into(), name.into(), chain.len().to_string(), functions]);
         }
     }
-    let caption = "The chains of calls, as compiled: from the program that floods, which is not counted, to the function that writes; and \
-                   from where the function that read and the servant part, to the servant. Sockets have no servant."
+    let caption = "The chains of calls in the machine code: from the test program, which is not counted, to the function that writes; and \
+                   from the first function that is not also a caller of the read, to the servant. Sockets have no servant."
         .into();
     section.table(Table { caption, columns, rows });
 }
 
-/// Returns the last two names of a path.
+/// Returns the last two parts of a path.
 fn short(function: &str) -> String {
     let plain = function.rsplit(" as ").next().unwrap_or(function).replace('>', "");
     let names: Vec<&str> = plain.split("::").filter(|name| *name != "{{closure}}").collect();
     names.split_at(names.len().saturating_sub(2)).1.join("::")
 }
 
-fn published(section: &mut Section) {
+fn add_published(section: &mut Section) {
     section.text(
-        "What was published of the kind is from machines of 70 MHz and from a profiler that also counts time asleep in calls of the system, \
-         which over a slow network is most of it.",
+        "The published profiles are from 70 MHz machines. Their profiler also counts sleep in system calls, which is most of the time over \
+         a slow network.",
     );
     for (id, caption) in [
         (
             "sigcomm96.t2",
             "Published: senders of C sockets, RPC and two ORBs, 64 MB in buffers of 128 KB over 155 Mbit/s ATM",
         ),
-        ("sigcomm96.t3", "Published: receivers of the same"),
-        ("gigabit97.sii.orbix", "Published: a sender by static stubs, Orbix"),
-        ("gigabit97.sii.visibroker", "Published: a sender by static stubs, VisiBroker"),
+        ("sigcomm96.t3", "Published: receivers of the same floods"),
+        ("gigabit97.sii.orbix", "Published: a sender with static stubs, Orbix"),
+        ("gigabit97.sii.visibroker", "Published: a sender with static stubs, VisiBroker"),
         ("gigabit97.dii.orbix", "Published: dynamic invocation, Orbix"),
         ("gigabit97.dii.visibroker", "Published: dynamic invocation, VisiBroker"),
     ] {
         section.table(published_table(id, caption));
     }
-    let of_profiles = |published: &Published, row: &[&'static str]| {
+    let is_of_profile = |published: &Published, row: &[&'static str]| {
         let quantity = published.text(row, "quantity").unwrap_or_default();
-        OF_PROFILES.iter().any(|part| quantity.contains(part))
+        PROFILE_QUANTITIES.iter().any(|part| quantity.contains(part))
     };
     section.table(published_rows(
         "sigcomm96.text",
         "Published in the text: calls, and shares of functions",
-        of_profiles,
+        is_of_profile,
     ));
-    section.table(published_table("gigabit97.setup", "Published: how those floods and calls were made"));
+    section.table(published_table("gigabit97.setup", "Published: the parameters of these floods and calls"));
 }

@@ -169,7 +169,7 @@ fn cells_of_a_peer_whose_contents_differ_are_not_measured() {
     assert_eq!(out.status.code(), Some(1), "{stderr}");
     let told = "throughput, wrong, 16 KiB";
     assert!(
-        stderr.contains("contents of mute are not checked: its server's words have no {check}"),
+        stderr.contains("contents of mute are not checked: its server command has no {check}"),
         "{stderr}"
     );
     assert!(stderr.contains("contents differ: element ") && !stderr.contains(told), "{stderr}");

@@ -215,7 +215,7 @@ fn an_interrupted_run_keeps_what_it_has_and_goes_on() {
     let mut rest = String::new();
     stderr.read_to_string(&mut rest).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest}");
-    assert!(rest.contains("interrupted; --out r goes on from here"), "{rest}");
+    assert!(rest.contains("interrupted; a run with --out r continues"), "{rest}");
     let kept = samples(&dir.path().join("r")).len();
     assert!((7..200).contains(&kept), "{kept}");
 
@@ -237,7 +237,7 @@ fn a_peer_that_fails_is_told_and_tried_again() {
     let stderr = text(&out.stderr);
     assert_eq!(out.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("latency, other, ping: the server ended with status"), "{stderr}");
-    assert!(stderr.contains("3 measurement(s) failed; --out r tries them again"), "{stderr}");
+    assert!(stderr.contains("3 measurement(s) failed; a run with --out r repeats them"), "{stderr}");
     let program = env!("CARGO_BIN_EXE_ttcp");
     let good = format!("other={program} raw-server --port 0::{program} raw-client {{args}} --port {{port}}");
     let out = run(dir.path(), &[&common[..], &["--peers", "raw", "--peer", &good]].concat());
@@ -254,10 +254,10 @@ fn wrong_options_say_what_is_right() {
     let dir = tempfile::tempdir().unwrap();
     for (arguments, told) in [
         (&["latency", "--peers", "zorp"][..], "there is no peer 'zorp', only: raw, zorb"),
-        (&["report", "none"], "none has no results: a directory given to --out of an experiment has"),
+        (&["report", "none"], "none has no results: use a directory that was --out of an experiment"),
         (&["compare", "a", "b"], "a has no results"),
         (&["latency", "--units", "0"], "0 is not in 1.."),
-        (&["latency", "--quick", "--out", "/proc/none"], "cannot make the directory /proc/none"),
+        (&["latency", "--quick", "--out", "/proc/none"], "cannot create the directory /proc/none"),
     ] {
         let out = run(dir.path(), arguments);
         let stderr = text(&out.stderr);
@@ -276,15 +276,12 @@ fn a_full_disk_is_told() {
     let out = Command::new("sh").args(["-c", &line]).current_dir(dir.path()).output().unwrap();
     let stderr = text(&out.stderr);
     assert_eq!(out.status.code(), Some(1), "{stderr}");
-    assert!(
-        stderr.contains("cannot write into r: what was measured before is kept there: File too large"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("cannot write into r (earlier results are intact): File too large"), "{stderr}");
     let out = run(dir.path(), &["report", "r"]);
     assert!(out.status.success(), "{}", text(&out.stderr));
 
     fs::create_dir(dir.path().join("odd")).unwrap();
     std::os::unix::fs::symlink("/dev/zero", dir.path().join("odd/samples.jsonl")).unwrap();
     let out = run(dir.path(), &["report", "odd"]);
-    assert!(text(&out.stderr).contains("odd/samples.jsonl is no file"), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("odd/samples.jsonl is not a file"), "{}", text(&out.stderr));
 }

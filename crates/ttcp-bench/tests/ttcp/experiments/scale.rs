@@ -107,7 +107,7 @@ fn an_object_that_is_another_is_told() {
         references[3] = references[1];
         fs::write(&path, references.join("\n")).unwrap();
         let stderr = text(&run(dir.path(), &client).stderr);
-        let told = "object 1 of those called confirms 6 octets of 2: it is another";
+        let told = "called object 1 confirms 6 bytes, but 2 were sent: it is another object";
         assert!(stderr.contains(told), "{serving}: {stderr}");
     }
 }
@@ -124,7 +124,7 @@ fn what_cannot_be_held_or_called_is_told() {
     for (pid, ready, connections, script, told) in [
         (own.as_str(), "s", "4", tell, ""),
         (&own, "s", "4", fail, "the client ended with exit status: 3"),
-        (&own, "s", "1", "echo done", "the client's last line is no result: \"done\""),
+        (&own, "s", "1", "echo done", "the client's last line is not a result: \"done\""),
         (&own, "none", "1", tell, "cannot read the IOR file none"),
         (&own, &free, "1", tell, "cannot open connection 1 to 127.0.0.1:"),
         (&none, "s", "1", tell, "cannot read /proc/4294967295/status"),
@@ -150,7 +150,7 @@ fn what_cannot_be_held_or_called_is_told() {
     for (arguments, told) in [
         (
             &["client", "objects", "--ior", "s"][..],
-            "cannot read s.objects: is the server one with --objects?",
+            "cannot read s.objects: was the server started with --objects?",
         ),
         (&["client", "clients", "--depth", "3", "--ior", "none"], "cannot read the IOR file none"),
         (&["raw-client", "objects"], "sockets have no objects"),

@@ -28,7 +28,7 @@ fn both_sides_are_profiled_by_what_there_is_and_contents_are_checked_before() {
     assert!(out.status.success(), "{stdout}{stderr}");
     let with: Vec<&str> = ["perf", "callgrind"]
         .into_iter()
-        .filter(|by| !stderr.contains(&format!("goes without {by}")))
+        .filter(|by| !stderr.contains(&format!("whitebox without {by} has no")))
         .collect();
     let all = all_samples(&dir.path().join("r"));
     let (checks, profiles): (Vec<&Value>, Vec<&Value>) =
@@ -78,8 +78,8 @@ fn shown(stdout: &str, dir: &Path, with: &[&str]) {
         "dynamic invocation: {stdout}"
     );
     assert!(!stdout.contains("link rate     | ATM     |  622"), "{stdout}");
-    assert_eq!(stdout.contains("perf was not there"), !with.contains(&"perf"), "{stdout}");
-    assert_eq!(stdout.contains("callgrind was not there"), !with.contains(&"callgrind"), "{stdout}");
+    assert_eq!(stdout.contains("perf was not available"), !with.contains(&"perf"), "{stdout}");
+    assert_eq!(stdout.contains("callgrind was not available"), !with.contains(&"callgrind"), "{stdout}");
     assert!(text(&run(dir, &["report", "r"]).stdout).contains("report.html"));
     let page = std::fs::read_to_string(dir.join("r/report.html")).unwrap();
     let charts = if with.is_empty() { 0 } else { 2 };
@@ -98,8 +98,8 @@ fn profilers_that_are_not_there_are_named() {
     let (stdout, stderr) = (text(&out.stdout), text(&out.stderr));
     assert!(out.status.success(), "{stdout}{stderr}");
     for told in [
-        "whitebox goes without perf, and so without milliseconds: it is not installed (Debian: linux-perf)",
-        "whitebox goes without callgrind, and so without calls and their chains: it is not installed (Debian: valgrind)",
+        "whitebox without perf has no milliseconds: it is not installed (Debian: linux-perf)",
+        "whitebox without callgrind has no calls and no chains of calls: it is not installed (Debian: valgrind)",
     ] {
         assert!(stderr.contains(told), "{stderr}");
     }
