@@ -37,7 +37,7 @@ pub mod source;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity, printable};
 pub use model::Model;
-pub use output::write_whole;
+pub use output::write_atomically;
 pub use preprocess::{Disk, Files, Memory, NoFiles};
 pub use source::{Position, Source, Sources, Span};
 pub use standard::{is_standard_file, standard_files};
@@ -84,7 +84,7 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// Selects whether these are errors, as the OMG text requires, or only warnings, the default:
+    /// Selects whether the following are errors, as the OMG text requires, or only warnings, the default:
     ///
     /// * a parameter, member, operation or attribute with the name of a type that is used in the same scope
     ///   (`attribute Color color;`)
@@ -93,7 +93,7 @@ impl Compiler {
     /// * a name that differs only in case from a keyword (`interface Factory { };`)
     /// * an interface that is declared and never defined
     ///
-    /// Existing IDL often breaks these rules, and none of these cases is ambiguous.
+    /// Existing IDL often breaks these rules, and its meaning is clear nevertheless.
     pub fn strict_names(mut self, strict: bool) -> Self {
         self.strict_names = strict;
         self
@@ -105,8 +105,8 @@ impl Compiler {
         self
     }
 
-    /// Adds a folder to the search path of `#include`, after those added before. `#include "..."` first
-    /// searches the folder of the including file.
+    /// Appends a folder to the search path of `#include`. `#include "..."` first searches the folder of the
+    /// including file.
     pub fn include(mut self, folder: impl Into<PathBuf>) -> Self {
         self.settings.folders.push(folder.into());
         self
@@ -133,8 +133,7 @@ impl Compiler {
     }
 
     /// Compiles several files in order, as one text: definitions of one file, including macros, are visible
-    /// in the next. Each file is read once. If another file includes it later, its definitions are already
-    /// present.
+    /// in the next. Each file is read once: an `#include` of a file that was already read has no effect.
     ///
     /// # Errors
     /// All errors of the files, including files that cannot be read.
@@ -154,12 +153,12 @@ impl Compiler {
         let mut parsed = parse::parse(lexed.tokens, self.strict_names, &mut collector);
         components::add(&mut parsed, &mut sources, &mut collector);
         let sources = Rc::new(sources);
-        // After an error the parser skips declarations, so uses of their names must not be reported.
-        let left_out = lexed.incomplete || collector.errors() > lexed.missing.len();
+        // After an error the parser skips declarations, so uses of the skipped names must not be reported.
+        let skipped = lexed.incomplete || collector.errors() > lexed.missing.len();
         let conditions = resolve::Conditions {
             strict_names: self.strict_names,
-            incomplete: left_out || !lexed.missing.is_empty(),
-            only_files_missing: !left_out && !lexed.missing.is_empty(),
+            incomplete: skipped || !lexed.missing.is_empty(),
+            only_files_missing: !skipped && !lexed.missing.is_empty(),
         };
         let mut model = resolve::resolve(parsed, Rc::clone(&sources), conditions, &mut collector);
         model.pragmas = lexed.pragmas;

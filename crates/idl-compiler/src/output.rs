@@ -4,33 +4,33 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Replaces a file atomically: readers see the old or the new text, never a part of it, even if the process
-/// is interrupted. The text goes to a temporary file in the same folder, which is then renamed. A symbolic
-/// link is kept and its target is replaced. A path that is not a regular file, such as `/dev/stdout` or a
-/// pipe, is written in place.
+/// is interrupted. The text is written to a temporary file in the same folder, which is then renamed. If the
+/// path is a symbolic link, its target is replaced. If the path is not a regular file, such as `/dev/stdout`
+/// or a pipe, the text is written to it directly.
 ///
 /// # Errors
-/// Those of the file system. The file is then unchanged.
-pub fn write_whole(path: &Path, text: &str) -> io::Result<()> {
-    let before = std::fs::metadata(path);
-    if before.as_ref().is_ok_and(|meta| !meta.is_file()) {
+/// Those of the file system. A regular file is then unchanged.
+pub fn write_atomically(path: &Path, text: &str) -> io::Result<()> {
+    let existing = std::fs::metadata(path);
+    if existing.as_ref().is_ok_and(|meta| !meta.is_file()) {
         return std::fs::write(path, text);
     }
-    let place = if before.is_ok() { path.canonicalize()? } else { path.to_owned() };
-    let beside = beside(&place)?;
-    let written = std::fs::write(&beside, text).and_then(|()| {
-        if let Ok(meta) = before {
-            std::fs::set_permissions(&beside, meta.permissions())?;
+    let target = if existing.is_ok() { path.canonicalize()? } else { path.to_owned() };
+    let temporary = temporary_path(&target)?;
+    let result = std::fs::write(&temporary, text).and_then(|()| {
+        if let Ok(meta) = existing {
+            std::fs::set_permissions(&temporary, meta.permissions())?;
         }
-        std::fs::rename(&beside, &place)
+        std::fs::rename(&temporary, &target)
     });
-    if written.is_err() {
-        let _ = std::fs::remove_file(&beside);
+    if result.is_err() {
+        let _ = std::fs::remove_file(&temporary);
     }
-    written
+    result
 }
 
-/// Returns a unique name in the same folder, so that the file can be renamed atomically.
-fn beside(path: &Path) -> io::Result<PathBuf> {
+/// Returns a unique path in the same folder, because only there a file can be renamed atomically.
+fn temporary_path(path: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
@@ -40,7 +40,7 @@ fn beside(path: &Path) -> io::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::write_whole;
+    use super::write_atomically;
 
     fn names(folder: &std::path::Path) -> Vec<String> {
         let entries = std::fs::read_dir(folder).expect("a folder");
@@ -52,20 +52,20 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_whole_or_not_at_all() {
+    fn files_are_replaced_and_no_temporary_file_remains() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
-        write_whole(&at("new"), "one").expect("written");
-        write_whole(&at("new"), "two").expect("written again");
+        write_atomically(&at("new"), "one").expect("written");
+        write_atomically(&at("new"), "two").expect("written again");
         assert_eq!(std::fs::read_to_string(at("new")).expect("the file"), "two");
-        assert!(write_whole(&at("no/such"), "x").is_err());
-        assert!(write_whole(&at(""), "x").is_err(), "a folder");
+        assert!(write_atomically(&at("no/such"), "x").is_err());
+        assert!(write_atomically(&at(""), "x").is_err(), "a folder");
         assert_eq!(names(folder.path()), ["new"]);
     }
 
     #[cfg(unix)]
     #[test]
-    fn links_and_permissions_stay() {
+    fn links_and_permissions_are_preserved() {
         use std::os::unix::fs::{PermissionsExt, symlink};
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
@@ -73,14 +73,14 @@ mod tests {
         std::fs::write(at("far/real"), "one").expect("written");
         std::fs::set_permissions(at("far/real"), std::fs::Permissions::from_mode(0o640)).expect("set");
         symlink("far/real", at("link")).expect("a link");
-        write_whole(&at("link"), "two").expect("written");
+        write_atomically(&at("link"), "two").expect("written");
         assert_eq!(std::fs::read_to_string(at("far/real")).expect("the file"), "two");
         assert!(std::fs::symlink_metadata(at("link")).expect("a link").is_symlink());
         let mode = std::fs::metadata(at("far/real")).expect("the file").permissions().mode();
         assert_eq!(mode & 0o777, 0o640);
         assert_eq!(names(&at("far")), ["real"]);
         // A path that is not a regular file is not replaced.
-        write_whole(std::path::Path::new("/dev/null"), "x").expect("written in place");
+        write_atomically(std::path::Path::new("/dev/null"), "x").expect("written in place");
         assert!(!std::fs::metadata("/dev/null").expect("the device").is_file());
     }
 }

@@ -36,8 +36,8 @@ impl Source {
 
     /// Creates a source from the bytes of a file: UTF-8 if they are valid UTF-8, otherwise ISO 8859-1, the
     /// character set of OMG IDL.
-    pub fn octets(name: impl Into<String>, octets: Vec<u8>) -> Self {
-        Source::text(name, decoded(octets))
+    pub fn from_bytes(name: impl Into<String>, bytes: Vec<u8>) -> Self {
+        Source::text(name, decode(bytes))
     }
 
     /// Creates a source from Rust tokens, the body of a macro call.
@@ -58,9 +58,9 @@ impl Source {
 }
 
 /// Decodes the bytes of a file: as UTF-8 if they are valid UTF-8, otherwise as ISO 8859-1.
-pub(crate) fn decoded(octets: Vec<u8>) -> String {
-    String::from_utf8(octets)
-        .unwrap_or_else(|error| error.as_bytes().iter().map(|octet| char::from(*octet)).collect())
+pub(crate) fn decode(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| error.as_bytes().iter().map(|byte| char::from(*byte)).collect())
 }
 
 /// A range of bytes in one of the texts of [`Sources`].
@@ -69,8 +69,8 @@ pub struct Span {
     pub(crate) file: u32,
     pub(crate) start: u32,
     pub(crate) end: u32,
-    /// For a token of a macro's body, whose location is that of the macro's use: number of the [`Expansion`],
-    /// from 1.
+    /// The number of the [`Expansion`], from 1, for a token from the body of a macro: the range is then that
+    /// of the macro's use. 0 for other tokens.
     pub(crate) expansion: u32,
 }
 
@@ -92,8 +92,8 @@ impl Span {
     }
 }
 
-/// Maximum size of a source in bytes. Longer ones are rejected before they are read, so every offset fits.
-pub(crate) const MAX_TEXT: usize = 1 << 30;
+/// Maximum size of a source. Longer ones are rejected, so that every offset fits in 32 bits.
+pub(crate) const MAX_TEXT_BYTES: usize = 1 << 30;
 
 fn clamp(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
@@ -117,12 +117,12 @@ pub(crate) struct Expansion {
     pub(crate) outer: u32,
 }
 
-/// The origin of a file.
+/// Where the text of a file comes from.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Opened {
+pub(crate) struct FileInfo {
     /// The path of the file, for tools that watch it.
     pub(crate) path: Option<PathBuf>,
-    /// The name after `#include`.
+    /// The location of the name in the `#include` of the file.
     pub(crate) from: Option<Span>,
     /// The file is not one of the compiler's input files.
     pub(crate) included: bool,
@@ -132,7 +132,8 @@ pub(crate) struct Opened {
     pub(crate) standard: Option<&'static StandardFile>,
 }
 
-/// A line mark (`#line`): after this byte, lines count from another number, and may belong to another file.
+/// The effect of a `#line`: the line that starts at byte `offset` has the number `line`, and belongs to the
+/// file `name` if one is given.
 #[derive(Clone, Debug)]
 pub(crate) struct LineMark {
     pub(crate) offset: u32,
@@ -144,22 +145,23 @@ pub(crate) struct LineMark {
 pub(crate) struct File {
     pub(crate) name: String,
     pub(crate) text: Rc<str>,
-    pub(crate) opened: Opened,
+    pub(crate) info: FileInfo,
     /// Ordered by offset.
     marks: Vec<LineMark>,
     /// Line number of the text's first line.
     pub(crate) first_line: usize,
     /// Number of characters before the text in its first line.
     pub(crate) first_column: usize,
-    origin: Origin,
+    origin: RustOrigin,
     lines: place::Lines,
 }
 
-/// Mapping from bytes of a text to Rust spans.
+/// The data that map bytes of a text to Rust spans.
 #[derive(Debug)]
-enum Origin {
+enum RustOrigin {
     File,
-    /// The text starts at byte `offset` of the literal's token. `exact` if it occurs there unchanged.
+    /// The text starts at byte `offset` of the literal's token. `exact` if the literal contains it unchanged,
+    /// without escapes.
     Literal {
         literal: Literal,
         offset: usize,
@@ -171,10 +173,10 @@ enum Origin {
 
 impl Sources {
     /// Adds a text and returns its number.
-    pub(crate) fn add_text(&mut self, name: String, text: Rc<str>, opened: Opened) -> u32 {
-        let (first_line, first_column, origin) = (1, 0, Origin::File);
+    pub(crate) fn add_text(&mut self, name: String, text: Rc<str>, info: FileInfo) -> u32 {
+        let (first_line, first_column, origin) = (1, 0, RustOrigin::File);
         let (marks, lines) = (Vec::new(), place::Lines::default());
-        self.add(File { name, text, opened, marks, first_line, first_column, origin, lines })
+        self.add(File { name, text, info, marks, first_line, first_column, origin, lines })
     }
 
     pub(crate) fn add_literal(&mut self, literal: Literal, text: Rc<str>) -> u32 {
@@ -187,11 +189,11 @@ impl Sources {
         self.add(File {
             name,
             text,
-            opened: Opened::default(),
+            info: FileInfo::default(),
             marks: Vec::new(),
             first_line,
             first_column,
-            origin: Origin::Literal { literal, offset, exact },
+            origin: RustOrigin::Literal { literal, offset, exact },
             lines: place::Lines::default(),
         })
     }
@@ -202,23 +204,23 @@ impl Sources {
         self.add(File {
             name,
             text: tokens.text.into(),
-            opened: Opened::default(),
+            info: FileInfo::default(),
             marks: Vec::new(),
             first_line,
             first_column,
-            origin: Origin::Tokens(tokens.spans),
+            origin: RustOrigin::Tokens(tokens.spans),
             lines: place::Lines::default(),
         })
     }
 
     fn add(&mut self, file: File) -> u32 {
-        let number = self.next();
+        let number = self.next_number();
         self.files.push(file);
         number
     }
 
     /// Returns the number of the text that is added next.
-    pub(crate) fn next(&self) -> u32 {
+    pub(crate) fn next_number(&self) -> u32 {
         clamp(self.files.len())
     }
 
@@ -226,34 +228,34 @@ impl Sources {
     /// opened.
     pub fn paths(&self) -> Vec<&Path> {
         let mut seen = std::collections::HashSet::new();
-        let paths = self.files.iter().filter_map(|file| file.opened.path.as_deref());
+        let paths = self.files.iter().filter_map(|file| file.info.path.as_deref());
         paths.filter(|path| seen.insert(*path)).collect()
     }
 
     /// Returns the names of all texts that are not built into the compiler.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        let files = self.files.iter().filter(|file| !file.opened.predeclared);
-        files.map(|file| file.opened.standard.map_or(file.name.as_str(), |standard| standard.name))
+        let files = self.files.iter().filter(|file| !file.info.predeclared);
+        files.map(|file| file.info.standard.map_or(file.name.as_str(), |standard| standard.name))
     }
 
     /// Returns whether the span is in an included file that is not one of the compiler's input files.
     pub fn is_included(&self, span: Span) -> bool {
-        self.file(span.file).is_some_and(|file| file.opened.included)
+        self.file(span.file).is_some_and(|file| file.info.included)
     }
 
     /// Returns whether the span is in a text that is built into the compiler.
     pub(crate) fn is_predeclared(&self, span: Span) -> bool {
-        self.file(span.file).is_some_and(|file| file.opened.predeclared)
+        self.file(span.file).is_some_and(|file| file.info.predeclared)
     }
 
     /// Returns the standard file that contains the span, if it is one that the compiler contains.
     pub(crate) fn standard(&self, span: Span) -> Option<&'static StandardFile> {
-        self.file(span.file)?.opened.standard
+        self.file(span.file)?.info.standard
     }
 
     /// Returns whether a standard file of the compiler was read.
     pub(crate) fn has_standard(&self) -> bool {
-        self.files.iter().any(|file| file.opened.standard.is_some())
+        self.files.iter().any(|file| file.info.standard.is_some())
     }
 
     pub(crate) fn file(&self, file: u32) -> Option<&File> {
@@ -265,8 +267,8 @@ impl Sources {
         self.file(span.file).and_then(|file| file.text.get(span.range())).unwrap_or("")
     }
 
-    /// Returns the Rust span: that of the first token for Rust tokens, a part of the literal for text in a
-    /// macro (the whole literal if rustc does not support parts), and the call site for files.
+    /// Returns the Rust span: for Rust tokens that of the first token, for a string literal the part of the
+    /// literal (all of it if rustc does not support parts), and for files the call site.
     pub fn rust_span(&self, span: Span) -> proc_macro2::Span {
         self.rust_spans(span).0
     }
@@ -275,13 +277,13 @@ impl Sources {
     pub(crate) fn rust_spans(&self, span: Span) -> (proc_macro2::Span, proc_macro2::Span) {
         let call_site = proc_macro2::Span::call_site();
         match self.file(span.file).map(|file| &file.origin) {
-            Some(Origin::Literal { literal, offset, .. }) => {
+            Some(RustOrigin::Literal { literal, offset, .. }) => {
                 let range = span.start as usize + offset..span.end as usize + offset;
-                let part = self.exact_subspan(span).then(|| literal.subspan(range)).flatten();
+                let part = self.has_rust_span(span).then(|| literal.subspan(range)).flatten();
                 let part = part.unwrap_or_else(|| literal.span());
                 (part, part)
             }
-            Some(Origin::Tokens(spans)) => {
+            Some(RustOrigin::Tokens(spans)) => {
                 let first = spans
                     .partition_point(|(_, end, _)| *end <= span.start)
                     .min(spans.len().saturating_sub(1));
@@ -290,19 +292,19 @@ impl Sources {
                 let at = |index: usize| spans.get(index).map_or(call_site, |(_, _, span)| *span);
                 (at(first), at(last))
             }
-            Some(Origin::File) | None => (call_site, call_site),
+            Some(RustOrigin::File) | None => (call_site, call_site),
         }
     }
 
-    /// Returns whether the Rust span refers to exactly this text, so that a message need not repeat its
+    /// Returns whether a Rust span exists for exactly this text, so that a message need not contain the
     /// location.
-    pub(crate) fn exact_subspan(&self, span: Span) -> bool {
+    pub(crate) fn has_rust_span(&self, span: Span) -> bool {
         match self.file(span.file).map(|file| &file.origin) {
-            Some(Origin::Tokens(_)) => true,
-            Some(Origin::Literal { literal, offset, exact }) => {
+            Some(RustOrigin::Tokens(_)) => true,
+            Some(RustOrigin::Literal { literal, offset, exact }) => {
                 *exact && literal.subspan(offset + span.start as usize..offset + span.end as usize).is_some()
             }
-            Some(Origin::File) | None => false,
+            Some(RustOrigin::File) | None => false,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The standard IDL files (`orb.idl`, `CosNaming.idl` and others). `#include` finds them if the include path
 //! has no file of that name.
 //!
-//! The texts are in the folder `idl` of this crate. The Rust of most of them is in the crate `zorb`, so that
-//! all programs share it. Definitions that are internal to an ORB have no Rust.
+//! The texts are in the folder `idl` of this crate. The Rust code of most of them is in the crate `zorb`, so
+//! that all programs share it. Definitions that are internal to an ORB have no Rust code.
 
 use std::path::{Path, PathBuf};
 
@@ -11,34 +11,28 @@ use std::path::{Path, PathBuf};
 pub(crate) struct StandardFile {
     /// The file's name in the standard.
     pub(crate) name: &'static str,
-    /// Names that ORBs use for the file or a part of it.
-    others: &'static [&'static str],
+    /// Names that other ORBs use for the file or a part of it.
+    aliases: &'static [&'static str],
     pub(crate) text: &'static str,
-    /// The file-level module that it declares or extends.
+    /// The file-level module that the file declares or extends.
     pub(crate) module: &'static str,
-    /// The module of the crate `zorb` with its Rust; `None` if the whole file is internal to ORBs.
+    /// The module of the crate `zorb` that contains the Rust code; `None` if the file is internal to ORBs.
     pub(crate) rust: Option<&'static str>,
 }
 
-/// A file whose Rust is in a module of `zorb`.
+/// A file whose Rust code is in the module `$rust` of `zorb`.
 macro_rules! shared {
-    ($name:literal, $module:literal, $rust:literal, $others:expr) => {
-        StandardFile {
-            name: $name,
-            others: $others,
-            text: include_str!(concat!("../idl/", $name)),
-            module: $module,
-            rust: Some($rust),
-        }
+    ($name:literal, $module:literal, $rust:literal, $aliases:expr) => {
+        StandardFile { rust: Some($rust), ..internal!($name, $module, $aliases) }
     };
 }
 
-/// A file without Rust.
+/// A file without Rust code.
 macro_rules! internal {
-    ($name:literal, $module:literal, $others:expr) => {
+    ($name:literal, $module:literal, $aliases:expr) => {
         StandardFile {
             name: $name,
-            others: $others,
+            aliases: $aliases,
             text: include_str!(concat!("../idl/", $name)),
             module: $module,
             rust: None,
@@ -46,8 +40,7 @@ macro_rules! internal {
     };
 }
 
-/// All standard files. Each name also stands for the same name with the extension `.pidl`, which TAO uses for
-/// some.
+/// All standard files. A file is also found with the extension `.pidl`, which TAO uses for some files.
 pub(crate) const FILES: &[StandardFile] = &[
     shared!("orb.idl", "CORBA", "corba", ORB),
     shared!("TypeCode.idl", "CORBA", "corba", &["TypeCode.pidl", "Typecode_types.pidl"]),
@@ -138,7 +131,7 @@ const PORTABLE_SERVER: &[&str] = &["poa.idl", "POA.idl", "poa_include.idl", "POA
 const PORTABLE_INTERCEPTOR: &[&str] =
     &["PI.pidl", "PI_Forward.pidl", "Interceptor.pidl", "ORBInitializer.pidl", "ORBInitInfo.pidl"];
 
-/// Folders in which ORBs install these files, and that may precede the name.
+/// Folders in which ORBs install these files. They may precede the name in an `#include`.
 const FOLDERS: &[&str] = &[
     "AnyTypeCode",
     "BiDir_GIOP",
@@ -168,11 +161,11 @@ const FOLDERS: &[&str] = &[
     "zorb",
 ];
 
-/// The local interfaces of the standard that have Rust, because user IDL derives from them.
+/// The local interfaces of the standard that have Rust code, because user IDL derives from them.
 const LOCAL_INTERFACES: &[&str] = &["CORBA::Current", "CORBA::Policy"];
 
 impl StandardFile {
-    /// Returns the path that identifies it among files, which no real file can have: `<orb.idl>`.
+    /// Returns the path that identifies the file, and that no file on disk can have: `<orb.idl>`.
     pub(crate) fn path(&self) -> PathBuf {
         PathBuf::from(format!("<{}>", self.name))
     }
@@ -180,7 +173,7 @@ impl StandardFile {
     fn is_named(&self, name: &str) -> bool {
         let stem = |name: &str| name.strip_suffix(".idl").map(str::to_owned);
         self.name == name
-            || self.others.contains(&name)
+            || self.aliases.contains(&name)
             || name.strip_suffix(".pidl").is_some_and(|start| stem(self.name).as_deref() == Some(start))
     }
 }
@@ -195,18 +188,18 @@ pub(crate) fn find(name: &str) -> Option<&'static StandardFile> {
     FILES.iter().find(|file| folders.is_none_or(is_known) && file.is_named(name))
 }
 
-/// Returns the file for an input path: `<orb.idl>`.
-pub(crate) fn given(path: &Path) -> Option<&'static StandardFile> {
+/// Returns the file for an input path such as `<orb.idl>`.
+pub(crate) fn find_by_path(path: &Path) -> Option<&'static StandardFile> {
     find(path.to_str()?.strip_prefix('<')?.strip_suffix('>')?)
 }
 
-/// Returns whether a local interface of the standard has Rust.
+/// Returns whether a local interface of the standard has Rust code.
 pub(crate) fn has_rust(local_interface: &str) -> bool {
     LOCAL_INTERFACES.contains(&local_interface)
 }
 
-/// Returns whether the path names a standard file of the compiler, in angle brackets: `<orb.idl>`. The
-/// compiler then uses it in place of a file on disk.
+/// Returns whether the path is the name of a standard file of the compiler in angle brackets: `<orb.idl>`.
+/// The compiler then uses its own file instead of a file on disk.
 ///
 /// ```
 /// use idl_compiler::{Compiler, is_standard_file};
@@ -219,7 +212,7 @@ pub(crate) fn has_rust(local_interface: &str) -> bool {
 /// # Ok::<(), String>(())
 /// ```
 pub fn is_standard_file(path: &Path) -> bool {
-    given(path).is_some()
+    find_by_path(path).is_some()
 }
 
 /// Returns the names of the compiler's standard files, as given to `#include`.

@@ -1,21 +1,22 @@
-//! "Did you mean" suggestions: the closest of some words.
+//! "Did you mean" suggestions.
 
-/// Returns the candidate closest to the word, if it is close enough to be a typing error.
+/// Returns the candidate that is most similar to the word; `None` if the word is probably no misspelling of
+/// any candidate.
 pub(crate) fn closest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let most = (word.chars().count() / 3).max(1);
+    let max_distance = (word.chars().count() / 3).max(1);
     candidates
         .filter(|candidate| *candidate != word)
-        .map(|candidate| (distance(word, candidate, most), candidate))
-        .filter(|(distance, _)| *distance <= most)
+        .map(|candidate| (distance(word, candidate, max_distance), candidate))
+        .filter(|(distance, _)| *distance <= max_distance)
         .min()
         .map(|(_, candidate)| candidate)
 }
 
 /// Returns the number of letters to insert, remove, replace or swap to turn one word into the other, ignoring
-/// case. Results above `most` are not exact.
-fn distance(a: &str, b: &str, most: usize) -> usize {
-    if a.len().abs_diff(b.len()) > most {
-        return most + 1;
+/// case. Results above `max` are not exact.
+fn distance(a: &str, b: &str, max: usize) -> usize {
+    if a.len().abs_diff(b.len()) > max {
+        return max + 1;
     }
     let a: Vec<u8> = a.bytes().map(|c| c.to_ascii_lowercase()).collect();
     let b: Vec<u8> = b.bytes().map(|c| c.to_ascii_lowercase()).collect();
@@ -32,7 +33,7 @@ fn distance(a: &str, b: &str, most: usize) -> usize {
         }
         before = std::mem::replace(&mut row, next);
     }
-    row.last().copied().unwrap_or(most + 1)
+    row.last().copied().unwrap_or(max + 1)
 }
 
 #[cfg(test)]
@@ -40,7 +41,7 @@ mod tests {
     use super::closest;
 
     #[test]
-    fn finds_slips_and_nothing_else() {
+    fn only_similar_words_are_suggested() {
         let words = ["Account", "Acount", "balance", "long"];
         assert_eq!(closest("Accuont", words.iter().copied()), Some("Account"));
         assert_eq!(closest("ballance", words.iter().copied()), Some("balance"));

@@ -5,23 +5,23 @@ use std::cell::Cell;
 
 /// The work of the compiler on the current thread.
 ///
-/// The counts depend only on texts and options: the same text always costs the same steps.
+/// The counts depend only on the texts and the options.
 ///
 /// ```
 /// use idl_compiler::{Source, Work, compile};
 ///
-/// let before = Work::so_far();
+/// let before = Work::of_current_thread();
 /// let model = compile(Source::text("a.idl", "struct S { long a; };"));
-/// let work = Work::so_far().since(before);
+/// let work = Work::of_current_thread().since(before);
 /// assert!(model.is_ok() && work.tokens >= 7 && work.steps < 20 * work.tokens);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Tokens after the preprocessor. Tokens of a template module's body count once more for each instance.
-    /// Tokens of the equivalent IDL of components, homes, events and ports count as if written.
+    /// Tokens after preprocessing. The tokens of a template module's body count again for each instance. The
+    /// declarations that components, homes, event types and ports imply count as if they were in the text.
     pub tokens: u64,
-    /// Operations, attributes and members that interfaces, value types and structs inherit, and the inherited
-    /// bases. Each has its own Rust in the deriving definition.
+    /// Operations, attributes and members that interfaces, value types and structs inherit, and their direct
+    /// and indirect bases. Rust code is generated for each of them in each derived definition.
     pub inherited: u64,
     /// Definitions, names, scopes, bases, members and types that were visited, and pieces of Rust that were
     /// written.
@@ -36,7 +36,7 @@ thread_local! {
 
 impl Work {
     /// Returns the work of this thread since it started.
-    pub fn so_far() -> Work {
+    pub fn of_current_thread() -> Work {
         Work { tokens: TOKENS.get(), inherited: INHERITED.get(), steps: STEPS.get() }
     }
 

@@ -1,12 +1,12 @@
-//! Conversion of Rust tokens back to text, each at its column, so that one kind of span and one renderer
-//! serve both lexers.
+//! Conversion of Rust tokens back to text, with each token at its original line and column. Both lexers can
+//! then use the same spans and the same renderer.
 
-/// Gaps between tokens are kept up to these sizes. Larger ones come from macros that combine tokens from
-/// distant locations.
+/// Maximum gaps between tokens in the text. Larger gaps in the Rust file come from macros that combine tokens
+/// from distant locations, and are shortened.
 const MAX_BLANK_LINES: usize = 50;
 const MAX_BLANKS: usize = 200;
 
-/// Text under construction, with the span of each token.
+/// Text under construction, with the start, end and Rust span of each token.
 #[derive(Debug, Default)]
 pub(crate) struct TokenText {
     pub(crate) text: String,
