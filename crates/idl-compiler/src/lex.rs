@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::diagnostic::{Collector, Diagnostic};
 use crate::model::VendorPragma;
 use crate::preprocess::{Preprocessor, Settings};
-use crate::source::{Form, MAX_TEXT, Opened, Source, Sources, Span};
+use crate::source::{FileInfo, Form, MAX_TEXT_BYTES, Source, Sources, Span};
 use crate::token::{Comments, Token, TokenKind, keyword};
 
 mod import;
@@ -18,9 +18,9 @@ mod text;
 pub(crate) struct Lexed {
     /// All tokens; the last is [`TokenKind::End`].
     pub(crate) tokens: Vec<Token>,
-    /// Parts of the text were skipped after an error, so names may be missing although the rest is correct.
+    /// Parts of the text were skipped after an error. Names that they declare are missing.
     pub(crate) incomplete: bool,
-    /// Included files that do not exist. Everything else was read.
+    /// Names of included files that do not exist.
     pub(crate) missing: Vec<String>,
     /// `#pragma` lines without a meaning in IDL.
     pub(crate) pragmas: Vec<VendorPragma>,
@@ -31,11 +31,11 @@ pub(crate) fn lex(source: Source, settings: &Settings, sources: &mut Sources, ou
     let file = match source.0 {
         Form::Tokens(tokens) => return rust::lex(tokens, sources, out),
         Form::Text { name, text } => {
-            let text = sized(text, out);
-            sources.add_text(name, text, Opened::default())
+            let text = check_size(text, out);
+            sources.add_text(name, text, FileInfo::default())
         }
         Form::Literal { literal, text } => {
-            let text = sized(text, out);
+            let text = check_size(text, out);
             sources.add_literal(literal, text)
         }
     };
@@ -56,27 +56,28 @@ pub(crate) fn lex_files(
     text::lex(preprocessor, Output::new(0, out))
 }
 
-/// Lexes a predeclared text of the compiler.
+/// Lexes a text that is built into the compiler.
 pub(crate) fn lex_predeclared(
     name: String,
     text: String,
     sources: &mut Sources,
     out: &mut Collector,
 ) -> Lexed {
-    let opened = Opened { included: true, predeclared: true, ..Opened::default() };
-    let file = sources.add_text(name, text.into(), opened);
+    let info = FileInfo { included: true, predeclared: true, ..FileInfo::default() };
+    let file = sources.add_text(name, text.into(), info);
     let settings = Settings::default();
     let mut preprocessor = Preprocessor::new(&settings, sources);
     preprocessor.text(file);
     text::lex(preprocessor, Output::new(file, out))
 }
 
-fn sized(text: String, out: &mut Collector) -> Rc<str> {
-    if text.len() <= MAX_TEXT {
+/// Returns the text, or reports that it is too long and returns an empty one.
+fn check_size(text: String, out: &mut Collector) -> Rc<str> {
+    if text.len() <= MAX_TEXT_BYTES {
         return text.into();
     }
     let message =
-        format!("this text of {} octets is longer than the {MAX_TEXT} that can be compiled", text.len());
+        format!("this text of {} bytes is longer than the {MAX_TEXT_BYTES} that can be compiled", text.len());
     out.push(Diagnostic::error("too-large", Span::START, message));
     Rc::from("")
 }
@@ -89,7 +90,7 @@ struct Output<'a> {
     incomplete: bool,
     after_stray: bool,
     in_pragma: bool,
-    /// Whether the next token directly follows the previous one, where spans cannot express it.
+    /// Whether the next token directly follows the previous one; `None` if their spans show it.
     joined: Option<bool>,
     /// As in [`Lexed`].
     missing: Vec<String>,
@@ -113,9 +114,9 @@ impl<'a> Output<'a> {
     /// pragma.
     fn push(&mut self, kind: TokenKind, span: Span) {
         self.in_pragma |= kind == TokenKind::Pragma;
-        let none = self.comments.outer.is_empty() && self.comments.inner.is_empty();
-        let some = !(self.in_pragma || none);
-        let comments = some.then(|| Box::new(std::mem::take(&mut self.comments)));
+        let has_comments = !(self.comments.outer.is_empty() && self.comments.inner.is_empty());
+        let comments =
+            (has_comments && !self.in_pragma).then(|| Box::new(std::mem::take(&mut self.comments)));
         self.in_pragma &= kind != TokenKind::PragmaEnd;
         let after_stray = std::mem::take(&mut self.after_stray);
         let touches = self.tokens.last().is_some_and(|last| last.span.end == span.start);
@@ -145,21 +146,23 @@ impl<'a> Output<'a> {
             return self.push(TokenKind::Keyword(keyword), span);
         }
         let (text, escaped) = word.strip_prefix('_').map_or((word, false), |rest| (rest, true));
-        if !word.is_ascii() {
-            let error =
-                Diagnostic::error("bad-identifier", span, format!("`{word}` is not an IDL identifier"));
-            self.out.push(error.note("identifiers are made of ASCII letters, digits and `_`"));
+        let note = if !word.is_ascii() {
+            Some("identifiers are made of ASCII letters, digits and `_`")
         } else if !text.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            let error =
-                Diagnostic::error("bad-identifier", span, format!("`{word}` is not an IDL identifier"));
-            self.out.push(error.note(
+            Some(
                 "an identifier starts with a letter; one underscore before it only escapes a keyword and is not part of the name",
-            ));
+            )
+        } else {
+            None
+        };
+        if let Some(note) = note {
+            let message = format!("`{word}` is not an IDL identifier");
+            self.out.push(Diagnostic::error("bad-identifier", span, message).note(note));
         }
         self.push(TokenKind::Ident { text: text.to_owned(), escaped }, span);
     }
 
-    /// Rejects a preprocessor line among Rust tokens: too little of it survives rustc's lexer.
+    /// Rejects a preprocessor line among Rust tokens, because rustc's lexer does not preserve its text.
     fn directive(&mut self, word: &str, span: Span) {
         self.incomplete = true;
         let message = format!("`#{word}` cannot stand among Rust tokens");
@@ -180,8 +183,8 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Returns the lines of a documentation comment. Removes the decoration of block comments, one blank after
-/// the marker, and empty lines at both ends.
+/// Returns the lines of a documentation comment without the leading `*` of block comments, one blank after
+/// the comment marker, and empty lines at both ends.
 pub(crate) fn clean_comment(text: &str) -> Vec<String> {
     let mut lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     if lines.len() > 1 {
@@ -190,9 +193,9 @@ pub(crate) fn clean_comment(text: &str) -> Vec<String> {
             *line = inner.strip_prefix('*').unwrap_or(inner);
         }
     }
-    let blank = |line: &&str| line.trim().is_empty();
-    let start = lines.iter().position(|line| !blank(line)).unwrap_or(lines.len());
-    let end = lines.iter().rposition(|line| !blank(line)).map_or(start, |last| last + 1);
-    let kept = lines.get(start..end).unwrap_or(&[]);
-    kept.iter().map(|line| line.strip_prefix(' ').unwrap_or(line).to_owned()).collect()
+    let is_blank = |line: &&str| line.trim().is_empty();
+    let start = lines.iter().position(|line| !is_blank(line)).unwrap_or(lines.len());
+    let end = lines.iter().rposition(|line| !is_blank(line)).map_or(start, |last| last + 1);
+    let lines = lines.get(start..end).unwrap_or(&[]);
+    lines.iter().map(|line| line.strip_prefix(' ').unwrap_or(line).to_owned()).collect()
 }

@@ -1,13 +1,9 @@
 //! The preprocessor: includes, macros, conditionals, `#pragma` and `#line`, as in the C++ preprocessor.
 //!
-//! It returns tokens instead of text. Each token has the location where it was written, or for a token of a
-//! macro, the location of the macro's use. Parts: `text` (kinds of tokens), `scan` (text to tokens), `files`
-//! (sources of includes), `macros` and `expand` (definitions and their uses), `condition` (expressions of
-//! `#if`), `directive` and `include` (lines that start with `#`).
+//! It returns tokens instead of text. The location of a token is where it is written. For a token from the
+//! body of a macro, it is where the macro is used.
 //!
-//! Hostile input ends in an error. Includes nest at most [`MAX_NESTED`] deep. All files together have at most
-//! [`MAX_FILES`] openings, [`MAX_OCTETS`] bytes and [`MAX_DIRECTIVES`] lines with `#`. All macros together
-//! expand to at most [`MAX_EXPANDED`] tokens.
+//! Hostile input ends in an error, because the constants of this module limit files, directives and tokens.
 
 mod condition;
 mod directive;
@@ -22,6 +18,7 @@ mod text;
 
 pub(crate) use directive::DIRECTIVES;
 pub use files::{Disk, Files, Memory, NoFiles};
+pub(crate) use scan::OWN_ANNOTATIONS;
 pub(crate) use text::{Kind, Piece};
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -30,30 +27,30 @@ use std::rc::Rc;
 
 use crate::diagnostic::{Collector, Diagnostic};
 use crate::model::VendorPragma;
-use crate::source::{Opened, Sources, Span};
-use expand::Context;
+use crate::source::{FileInfo, Sources, Span};
+use expand::PendingTokens;
 use macros::{Builtin, Macro};
 use scan::Cursor;
 use text::Text;
 
-/// Maximum number of tokens and documentation comments of one compilation. It bounds memory for a text that
-/// consists of `;` only.
+/// Maximum number of tokens and documentation comments of one compilation. It bounds the memory that a text
+/// of many short tokens needs.
 pub(crate) const MAX_TOKENS: usize = 1 << 20;
 
 /// Maximum number of files that are open at once.
-pub(crate) const MAX_NESTED: usize = crate::MAX_DEPTH;
+pub(crate) const MAX_OPEN_FILES: usize = crate::MAX_DEPTH;
 /// Maximum number of file openings in total.
 pub(crate) const MAX_FILES: usize = 10_000;
-/// Maximum number of bytes of all files together. A file counts each time it is opened.
-pub(crate) const MAX_OCTETS: usize = 64 << 20;
+/// Maximum size of all files together. A file counts each time it is opened.
+pub(crate) const MAX_TOTAL_BYTES: usize = 64 << 20;
 /// Maximum number of tokens from macros in total.
-pub(crate) const MAX_EXPANDED: usize = 1 << 20;
-/// Maximum number of `#` lines that are processed in total. It bounds memory, because each line can allocate.
+pub(crate) const MAX_EXPANDED_TOKENS: usize = 1 << 20;
+/// Maximum number of directives in total. It bounds memory, because each directive can allocate.
 pub(crate) const MAX_DIRECTIVES: usize = 1 << 18;
-/// Maximum number of bytes of one file.
-pub(crate) const MAX_FILE: u64 = 32 << 20;
+/// Maximum size of one file.
+pub(crate) const MAX_FILE_BYTES: u64 = 32 << 20;
 
-/// The options that the caller selects.
+/// The preprocessor's options.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) files: Rc<dyn Files>,
@@ -86,7 +83,7 @@ pub(crate) enum Item {
         inner: bool,
         span: Span,
     },
-    /// `#pragma` with a meaning in IDL: the start of the line, and its tokens.
+    /// A `#pragma` with a meaning in IDL: the location of `#pragma`, and the tokens after it.
     Pragma(Span, Vec<Piece>),
 }
 
@@ -95,10 +92,10 @@ pub(crate) enum Item {
 pub(crate) enum Imported {
     /// The file was opened and is read next.
     Opened,
-    /// The file is already open: a cycle.
-    Circle,
+    /// The file is already being read: files import each other.
+    Cycle,
     /// The file does not exist, or was already read.
-    Nothing,
+    NotOpened,
 }
 
 impl Item {
@@ -111,149 +108,150 @@ impl Item {
     }
 }
 
-/// A file being read.
+/// A file that is being read.
 #[derive(Debug)]
-struct Open {
+struct OpenFile {
     cursor: Cursor,
     /// The folder that `#include "..."` searches first.
     folder: PathBuf,
     /// Identifies the file; `None` for a text that is not a file.
     identity: Option<PathBuf>,
     conditions: Vec<Conditional>,
-    /// Texts that are interrupted by line marks of another preprocessor.
-    interrupted: Vec<u32>,
-    numbers: Numbers,
+    /// In the output of another preprocessor: the numbers of the files that include the current one.
+    including_files: Vec<u32>,
+    line_numbering: LineNumbering,
     guard: Guard,
 }
 
-/// State of the detection of include guards. A file that consists of one `#ifndef NAME` need not be read
-/// again while the name is defined.
+/// State of the detection of include guards. A file that consists of one `#ifndef NAME` with its `#endif`
+/// need not be read again while the name is defined.
 #[derive(Debug)]
 enum Guard {
     /// Only comments so far.
     Unread,
-    /// The `#ifndef` is open.
+    /// Inside the `#ifndef` of this name.
     Open(Text),
-    /// The last item that was read is its `#endif`.
+    /// Only comments so far after the `#endif`.
     Closed(Text),
-    No,
+    /// The file has no include guard.
+    None,
 }
 
 impl Guard {
-    /// Records a token that is neither a comment nor a `#` line.
-    fn token(&mut self) {
+    /// Records a token that belongs neither to a comment nor to a directive.
+    fn record_token(&mut self) {
         if matches!(self, Guard::Unread | Guard::Closed(_)) {
-            *self = Guard::No;
+            *self = Guard::None;
         }
     }
 }
 
 /// The line numbering that `#line` sets.
 #[derive(Clone, Copy, Debug)]
-struct Numbers {
-    /// Line ends before the line at which the numbering starts.
-    passed: usize,
+struct LineNumbering {
+    /// Number of line ends before the line at which the numbering starts.
+    start: usize,
+    /// Number of the line at which the numbering starts.
     number: usize,
 }
 
-impl Numbers {
-    /// Returns the number of the line after this many line ends.
-    fn line(self, passed: usize) -> usize {
-        self.number.saturating_add(passed.saturating_sub(self.passed))
+impl LineNumbering {
+    /// Returns the number of the line with this many line ends before it.
+    fn line(self, line_ends: usize) -> usize {
+        self.number.saturating_add(line_ends.saturating_sub(self.start))
     }
 }
 
-/// An `#if` without its `#endif` so far.
+/// An `#if` whose `#endif` has not been read.
 #[derive(Debug)]
 struct Conditional {
     span: Span,
-    /// A branch was already taken.
-    taken: bool,
-    /// The location of its `#else`.
-    otherwise: Option<Span>,
+    /// The current branch or an earlier one was taken.
+    branch_taken: bool,
+    /// The location of the `#else`.
+    else_span: Option<Span>,
 }
 
 pub(crate) struct Preprocessor<'a> {
     settings: &'a Settings,
     pub(crate) sources: &'a mut Sources,
-    pub(crate) found: Collector,
+    pub(crate) diagnostics: Collector,
     pub(crate) pragmas: Vec<VendorPragma>,
-    /// Parts of the text were skipped after an error, so names may be missing although the rest is correct.
+    /// Parts of the text were skipped after an error. Names that they declare are missing.
     pub(crate) incomplete: bool,
     /// Included files that do not exist.
     pub(crate) missing: Vec<String>,
     /// The end of the last file.
     pub(crate) end: Span,
     /// A limit was exceeded. No more items are returned.
-    pub(crate) gave_up: bool,
-    stack: Vec<Open>,
+    pub(crate) limit_exceeded: bool,
+    stack: Vec<OpenFile>,
     files: FileQueue,
     macros: HashMap<Text, Rc<Macro>>,
-    contexts: Vec<Context>,
-    /// Above zero while arguments of a macro are collected. Meanwhile files are not closed and `#` lines are
+    pending: Vec<PendingTokens>,
+    /// Above zero while arguments of a macro are collected. Meanwhile files are not closed and directives are
     /// not processed.
-    collecting: usize,
+    collecting_arguments: usize,
     /// Nesting depth of arguments that are being expanded.
     depth: usize,
     /// A condition is being expanded. Only there `defined` is an operator.
     in_condition: bool,
-    /// An expansion began or ended before the next token, which therefore is not adjacent to the previous
-    /// one.
-    apart: bool,
+    /// An expansion begins or ends before the next token.
+    at_expansion_edge: bool,
     queue: VecDeque<Item>,
-    /// The line of the `#` that is being processed. Its end has already been read.
+    /// The number of line ends before the directive that is being processed, whose own line end was read.
     directive_line: Option<usize>,
-    work: Work,
+    usage: Usage,
 }
 
-/// The files that were read and are still to be read.
+/// The files that were read, and those that are still to be read.
 #[derive(Debug, Default)]
 struct FileQueue {
-    /// Files to compile after the current one.
-    waiting: VecDeque<PathBuf>,
-    /// Identities of the files to compile. Their definitions do not count as included.
-    given: HashSet<PathBuf>,
-    /// Files that were opened.
-    seen: HashSet<PathBuf>,
+    /// Paths of the input files after the current one.
+    remaining_inputs: VecDeque<PathBuf>,
+    /// Identities of all input files.
+    inputs: HashSet<PathBuf>,
+    /// Identities of the files that were opened.
+    opened: HashSet<PathBuf>,
+    /// Identities of the files with `#pragma once`.
     once: HashSet<PathBuf>,
-    /// Names of include guards.
+    /// Names of include guards, by the identity of the file.
     guards: HashMap<PathBuf, Text>,
-    /// Texts by identity, so that each file is read once.
+    /// Texts by the identity of the file, so that each file is read once.
     cache: HashMap<PathBuf, Rc<str>>,
 }
 
-/// The work that was done, which limits bound.
+/// What the preprocessor has processed so far, compared with the limits.
 #[derive(Debug, Default)]
-struct Work {
-    opened: usize,
+struct Usage {
+    files: usize,
     bytes: usize,
-    expanded: usize,
+    expanded_tokens: usize,
     directives: usize,
 }
 
 impl<'a> Preprocessor<'a> {
-    /// Creates a preprocessor.
     pub(crate) fn new(settings: &'a Settings, sources: &'a mut Sources) -> Self {
         let mut preprocessor = Preprocessor {
             settings,
             sources,
-            found: Collector::default(),
+            diagnostics: Collector::default(),
             pragmas: Vec::new(),
             incomplete: false,
             missing: Vec::new(),
             end: Span::START,
-            gave_up: false,
+            limit_exceeded: false,
             stack: Vec::new(),
             files: FileQueue::default(),
             macros: HashMap::new(),
-            contexts: Vec::new(),
-            collecting: 0,
+            pending: Vec::new(),
+            collecting_arguments: 0,
             depth: 0,
             in_condition: false,
-            apart: false,
+            at_expansion_edge: false,
             queue: VecDeque::new(),
             directive_line: None,
-            work: Work::default(),
+            usage: Usage::default(),
         };
         for (name, builtin) in Builtin::ALL {
             preprocessor.macros.insert(Text::from(*name), Rc::new(Macro::builtin(name, *builtin)));
@@ -261,36 +259,36 @@ impl<'a> Preprocessor<'a> {
         preprocessor
     }
 
-    /// Starts with a text that was added to the sources before.
+    /// Starts reading a text of the sources.
     pub(crate) fn text(&mut self, file: u32) {
         let text = self.sources.file(file).map_or_else(|| Rc::from(""), |file| Rc::clone(&file.text));
         self.push(file, text, PathBuf::new(), None);
         // The text that is pushed last is read first.
-        self.command_line();
+        self.push_options();
     }
 
-    /// Starts with files, which are read in order.
+    /// Starts reading input files, one after the other.
     pub(crate) fn files(&mut self, paths: &[PathBuf]) {
-        self.files.given = paths.iter().map(|path| self.identity(path)).collect();
-        self.files.waiting = paths.iter().cloned().collect();
-        while self.stack.is_empty() && self.start_next() {}
-        self.command_line();
+        self.files.inputs = paths.iter().map(|path| self.identity(path)).collect();
+        self.files.remaining_inputs = paths.iter().cloned().collect();
+        while self.stack.is_empty() && self.open_next_input() {}
+        self.push_options();
     }
 
-    /// Opens the next of the given files that has not been read yet; `false` if there is none.
-    fn start_next(&mut self) -> bool {
-        let Some(path) = self.files.waiting.pop_front() else { return false };
-        if !self.files.seen.contains(&self.identity(&path)) {
+    /// Opens the next input file, unless it was already read; `false` if there are no more input files.
+    fn open_next_input(&mut self) -> bool {
+        let Some(path) = self.files.remaining_inputs.pop_front() else { return false };
+        if !self.files.opened.contains(&self.identity(&path)) {
             self.open(path, None);
         }
         true
     }
 
-    /// Processes `-D` and `-U` before anything else.
-    fn command_line(&mut self) {
+    /// Pushes a text with the `-D` and `-U` options.
+    fn push_options(&mut self) {
         let mut text = String::new();
         for define in &self.settings.defines {
-            // Prevents a definition from consuming the lines after it.
+            // Prevents that an option with an open comment or a `\` at its end consumes the next option.
             let one_line = |text: &str| {
                 let open = text.contains("/*") || text.trim_end().ends_with('\\');
                 text.replace(['\n', '\r'], " ") + if open { " /**/" } else { "" }
@@ -306,18 +304,23 @@ impl<'a> Preprocessor<'a> {
         if !text.is_empty() {
             let text: Rc<str> = text.into();
             let file =
-                self.sources.add_text("<command line>".to_owned(), Rc::clone(&text), Opened::default());
+                self.sources.add_text("<command line>".to_owned(), Rc::clone(&text), FileInfo::default());
             self.push(file, text, PathBuf::new(), None);
         }
     }
 
     fn push(&mut self, file: u32, text: Rc<str>, folder: PathBuf, identity: Option<PathBuf>) {
         let cursor = Cursor::new(file, text);
-        let (conditions, interrupted) = (Vec::new(), Vec::new());
         let number = self.sources.file(file).map_or(1, |file| file.first_line);
-        let numbers = Numbers { passed: 0, number };
-        let guard = Guard::Unread;
-        self.stack.push(Open { cursor, folder, identity, conditions, interrupted, numbers, guard });
+        self.stack.push(OpenFile {
+            cursor,
+            folder,
+            identity,
+            conditions: Vec::new(),
+            including_files: Vec::new(),
+            line_numbering: LineNumbering { start: 0, number },
+            guard: Guard::Unread,
+        });
     }
 
     /// Returns the number of open files.
@@ -325,18 +328,18 @@ impl<'a> Preprocessor<'a> {
         self.stack.len()
     }
 
-    /// Returns the next token, comment or pragma; `None` at the end of all files.
+    /// Returns the next token, documentation comment or pragma; `None` at the end of all files.
     pub(crate) fn next(&mut self) -> Option<Item> {
         loop {
-            if self.gave_up {
+            if self.limit_exceeded {
                 return None;
             }
             if let Some(item) = self.queue.pop_front() {
                 return Some(item);
             }
-            match self.token() {
+            match self.next_expanded() {
                 Some(piece) if self.queue.is_empty() => return Some(Item::Token(piece)),
-                // Comments and pragmas before the token come first.
+                // The comments and pragmas before the token are already in the queue.
                 Some(piece) => self.queue.push_back(Item::Token(piece)),
                 None if self.queue.is_empty() => return None,
                 None => {}
@@ -344,20 +347,20 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    /// Returns the next token of the open files without expansion. Processes `#` lines and queues comments.
+    /// Returns the next token of the open files without expansion. Queues documentation comments.
     fn read_piece(&mut self) -> Option<Piece> {
         loop {
-            if self.gave_up {
+            if self.limit_exceeded {
                 return None;
             }
             let Some(open) = self.stack.last_mut() else {
-                if !self.start_next() {
+                if !self.open_next_input() {
                     return None;
                 }
                 continue;
             };
             let Some(piece) = open.cursor.next() else {
-                if self.collecting > 0 {
+                if self.collecting_arguments > 0 {
                     return None;
                 }
                 self.close();
@@ -369,8 +372,8 @@ impl<'a> Preprocessor<'a> {
                     self.queue.push_back(Item::Doc { text: piece.text, inner, span: piece.span })
                 }
                 _ => {
-                    if self.collecting > 0 || !(piece.line_start && piece.is("#")) {
-                        open.guard.token();
+                    if self.collecting_arguments > 0 || !(piece.line_start && piece.is("#")) {
+                        open.guard.record_token();
                     }
                     return Some(piece);
                 }
@@ -386,12 +389,12 @@ impl<'a> Preprocessor<'a> {
         }
         let end = open.cursor.text.len();
         self.end = Span::new(open.cursor.file, end..end);
-        if let Some(span) = open.cursor.open_comment {
+        if let Some(span) = open.cursor.unterminated_comment {
             self.error("unterminated", span, "this comment has no end");
         }
         for condition in open.conditions {
             let error = Diagnostic::error("conditional", condition.span, "this condition has no `#endif`");
-            self.report(match condition.otherwise {
+            self.report(match condition.else_span {
                 Some(span) => error.and(span, "its `#else`"),
                 None => error,
             });
@@ -399,7 +402,7 @@ impl<'a> Preprocessor<'a> {
     }
 
     fn report(&mut self, diagnostic: Diagnostic) {
-        self.found.push(diagnostic);
+        self.diagnostics.push(diagnostic);
     }
 
     fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) {
@@ -409,14 +412,14 @@ impl<'a> Preprocessor<'a> {
     /// Reports that the text has more tokens than the limit.
     pub(crate) fn too_many_tokens(&mut self, span: Span) {
         let message = format!("this text has more than {MAX_TOKENS} tokens");
-        self.give_up(Diagnostic::error("too-large", span, message).label("this is one too many"));
+        self.report_limit(Diagnostic::error("too-large", span, message).label("this is one too many"));
     }
 
     /// Reports an exceeded limit and stops reading.
-    fn give_up(&mut self, error: Diagnostic) {
-        if !self.gave_up {
+    fn report_limit(&mut self, error: Diagnostic) {
+        if !self.limit_exceeded {
             self.report(error);
         }
-        (self.gave_up, self.incomplete) = (true, true);
+        (self.limit_exceeded, self.incomplete) = (true, true);
     }
 }

@@ -10,11 +10,11 @@ pub(crate) struct Token {
     pub(crate) comments: Option<Box<Comments>>,
     /// A stray character before this token was reported, so an unexpected token is not reported again.
     pub(crate) after_stray: bool,
-    /// It directly follows the previous token.
+    /// No blank or comment separates this token from the previous one.
     pub(crate) joined: bool,
 }
 
-/// Documentation comments before a token, each as the text without its markers.
+/// The texts of the documentation comments before a token, without comment markers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Comments {
     /// `///` and `/** */`: documentation of the following item.
@@ -60,8 +60,8 @@ pub(crate) enum TokenKind {
 pub(crate) enum Wideness {
     Narrow,
     Wide,
-    /// Determined by the declared type. Rust's lexer has no `L"..."`, so a plain literal among Rust tokens
-    /// serves both.
+    /// Determined by the declared type: Rust's lexer rejects `L"..."`, so a literal without `L` among Rust
+    /// tokens can be either.
     ByType,
 }
 
@@ -85,8 +85,8 @@ macro_rules! puncts {
     };
 }
 
-// `>>` is not among them: the parser joins two adjacent `>` where an expression needs a shift, so that
-// `sequence<sequence<long>>` closes two sequences.
+// `>>` is not in the list, because it can close two sequences: `sequence<sequence<long>>`. In expressions,
+// the parser joins two adjacent `>` to a shift operator.
 puncts! {
     Scope = "::",
     ShiftLeft = "<<",
@@ -114,7 +114,7 @@ puncts! {
     At = "@",
 }
 
-/// Keywords of every version of the language since CORBA 2.3. Newer ones (`component`, `int8`, `map`) are
+/// The keywords of CORBA 2.3, in case-insensitive order. Newer words (`component`, `int8`, `map`) are
 /// keywords only where the grammar expects them, because older IDL uses them as names.
 pub(crate) const KEYWORDS: &[&str] = &[
     "abstract",
@@ -166,7 +166,7 @@ pub(crate) const KEYWORDS: &[&str] = &[
     "wstring",
 ];
 
-/// Returns the keyword that equals the text, ignoring case. The list is sorted, ignoring case.
+/// Returns the keyword that equals the text, ignoring case.
 pub(crate) fn keyword(text: &str) -> Option<&'static str> {
     let lower = |byte: u8| byte.to_ascii_lowercase();
     let at = KEYWORDS.binary_search_by(|word| word.bytes().map(lower).cmp(text.bytes().map(lower)));

@@ -1,7 +1,7 @@
-//! `import` of undeclared names: the file whose name matches is read first.
+//! `import` of undeclared names: the lexer first reads the file whose name matches.
 //!
-//! Names are not bound at this stage. Declarations are recognized by the keyword before a name, which is
-//! enough to decide whether a file has to be searched.
+//! The lexer does not bind names. It recognizes declarations of scopes by the keyword before a name, which is
+//! sufficient to decide whether a file must be read.
 
 use std::collections::HashMap;
 
@@ -27,53 +27,54 @@ const SCOPES: &[&str] = &[
     "enum",
 ];
 
-/// The scopes declared so far, and the imports whose files are being read.
+/// The scopes declared so far, and the `import` statements whose files are being read.
 #[derive(Default)]
 pub(super) struct Imports {
-    /// The numbers of scopes, by that of the enclosing scope (0 is the file) and the name in lower case.
+    /// The number of each declared scope, by the number of the enclosing scope (0 is the file) and the name
+    /// in lower case.
     declared: HashMap<(u32, String), u32>,
-    /// For each open `{`, the enclosing scope.
-    open: Vec<u32>,
-    /// The current scope.
+    /// For each open `{`, the number of the enclosing scope.
+    outer_scopes: Vec<u32>,
+    /// The number of the current scope.
     scope: u32,
-    /// The scope that the next `{` opens.
-    next: Option<u32>,
+    /// The number of the scope that the next `{` opens.
+    next_scope: Option<u32>,
     /// The keyword `import` occurred since the last `;` or brace.
-    importing: bool,
-    /// Statements whose files are being read, with the number of files that were open before.
-    waiting: Vec<(usize, Vec<Token>)>,
+    in_import: bool,
+    /// `import` statements whose files are being read, each with the number of files that were open before.
+    suspended: Vec<(usize, Vec<Token>)>,
 }
 
 impl Imports {
-    /// Puts back the statements whose files have ended. `depth` is the number of open files.
-    pub(super) fn give_back(&mut self, depth: usize, output: &mut Output<'_>) {
-        while let Some((_, tokens)) = self.waiting.pop_if(|(outer, _)| depth <= *outer) {
+    /// Outputs the `import` statements whose files have been read. `depth` is the number of open files.
+    pub(super) fn resume_statements(&mut self, depth: usize, output: &mut Output<'_>) {
+        while let Some((_, tokens)) = self.suspended.pop_if(|(outer, _)| depth <= *outer) {
             output.tokens.extend(tokens);
         }
     }
 
-    /// Processes the token that was added last.
-    pub(super) fn token(&mut self, preprocessor: &mut Preprocessor<'_>, output: &mut Output<'_>) {
+    /// Processes the last token of the output.
+    pub(super) fn process_token(&mut self, preprocessor: &mut Preprocessor<'_>, output: &mut Output<'_>) {
         let [.., last] = output.tokens.as_slice() else { return };
         match &last.kind {
-            TokenKind::Ident { text, escaped: false } if text == "import" => self.importing = true,
+            TokenKind::Ident { text, escaped: false } if text == "import" => self.in_import = true,
             TokenKind::Ident { text, .. } if names_scope(&output.tokens) => {
                 let number = self.declared.len() as u32 + 1;
                 let name = (self.scope, text.to_ascii_lowercase());
-                self.next = Some(*self.declared.entry(name).or_insert(number));
+                self.next_scope = Some(*self.declared.entry(name).or_insert(number));
             }
             TokenKind::Punct(Punct::BraceOpen) => {
-                self.open.push(self.scope);
-                self.scope = self.next.take().unwrap_or(self.scope);
-                self.importing = false;
+                self.outer_scopes.push(self.scope);
+                self.scope = self.next_scope.take().unwrap_or(self.scope);
+                self.in_import = false;
             }
             TokenKind::Punct(Punct::BraceClose) => {
-                self.scope = self.open.pop().unwrap_or_default();
-                self.importing = false;
+                self.scope = self.outer_scopes.pop().unwrap_or_default();
+                self.in_import = false;
             }
             TokenKind::Punct(Punct::Semicolon) => {
-                self.next = None;
-                if std::mem::take(&mut self.importing) {
+                self.next_scope = None;
+                if std::mem::take(&mut self.in_import) {
                     self.import(preprocessor, output);
                 }
             }
@@ -81,39 +82,40 @@ impl Imports {
         }
     }
 
-    /// Returns whether the scope of this name at file level is declared.
+    /// Returns whether a scope with this name, relative to the file level, is declared.
     fn is_declared(&self, parts: &[&str]) -> bool {
         let inside =
             |scope: u32, part: &&str| self.declared.get(&(scope, part.to_ascii_lowercase())).copied();
         parts.iter().try_fold(0, inside).is_some()
     }
 
-    /// Handles the end of a possible `import` statement: opens the file that it needs, and keeps the
+    /// Handles the end of a possible `import` statement: opens the file that it needs, and suspends the
     /// statement until the file has been read.
     fn import(&mut self, preprocessor: &mut Preprocessor<'_>, output: &mut Output<'_>) {
-        let Some((start, files)) = self.wanted(&output.tokens) else { return };
+        let Some((start, files)) = self.needed_files(&output.tokens) else { return };
         let span = output.tokens.get(start + 1).map_or(Span::START, |token| token.span);
         let depth = preprocessor.depth();
         match preprocessor.import(&files, span) {
-            Imported::Opened => self.waiting.push((depth, output.tokens.split_off(start))),
-            // For files that import each other, the declarations of this file follow later.
-            Imported::Circle => output.tokens.truncate(start),
-            Imported::Nothing => {}
+            Imported::Opened => self.suspended.push((depth, output.tokens.split_off(start))),
+            // The imported file is already being read, and imports this one. Its declarations follow later,
+            // so the statement is removed instead of being reported.
+            Imported::Cycle => output.tokens.truncate(start),
+            Imported::NotOpened => {}
         }
     }
 
-    /// Returns the start of the statement and the files that may declare the imported name; `None` if it is
-    /// declared.
-    fn wanted(&self, tokens: &[Token]) -> Option<(usize, Vec<String>)> {
+    /// Returns the index of the statement's first token, and the names of the files that may declare the
+    /// imported name; `None` if the name is declared, or the tokens are no `import` statement.
+    fn needed_files(&self, tokens: &[Token]) -> Option<(usize, Vec<String>)> {
         let is_import =
             |token: &Token| matches!(&token.kind, TokenKind::Ident { text, .. } if text == "import");
         let earliest = tokens.len().saturating_sub(2 * MAX_PARTS + 2);
         let start = earliest + tokens.get(earliest..)?.iter().rposition(is_import)?;
-        let begins = start.checked_sub(1).and_then(|before| tokens.get(before)).is_none_or(|before| {
+        let is_at_start = start.checked_sub(1).and_then(|before| tokens.get(before)).is_none_or(|before| {
             use Punct::{BraceClose, BraceOpen, Semicolon};
             matches!(before.kind, TokenKind::Punct(Semicolon | BraceOpen | BraceClose) | TokenKind::PragmaEnd)
         });
-        let words = tokens.get(start + 1..tokens.len().saturating_sub(1)).filter(|_| begins)?;
+        let words = tokens.get(start + 1..tokens.len().saturating_sub(1)).filter(|_| is_at_start)?;
         if let [Token { kind: TokenKind::Text { text, .. }, .. }] = words {
             return (!text.contains(':')).then(|| (start, vec![text.clone()]));
         }

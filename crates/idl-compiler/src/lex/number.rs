@@ -5,14 +5,14 @@ use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::token::TokenKind;
 
-/// Maximum length of a number. It exceeds the digits of any exact value.
-const MAX_DIGITS: usize = 1024;
+/// Maximum length of a number in characters. No IDL type needs as many digits.
+const MAX_LENGTH: usize = 1024;
 
 /// Reads a number that is made of letters, digits, points and signs of exponents.
 pub(super) fn number(text: &str, span: Span) -> Result<TokenKind, Diagnostic> {
     let bad = |message: String| Diagnostic::error("bad-literal", span, message);
-    if text.len() > MAX_DIGITS {
-        return Err(bad(format!("a number of more than {MAX_DIGITS} characters")));
+    if text.len() > MAX_LENGTH {
+        return Err(bad(format!("a number of more than {MAX_LENGTH} characters")));
     }
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         return integer(digits, 16, text, span);
@@ -33,8 +33,8 @@ pub(super) fn number(text: &str, span: Span) -> Result<TokenKind, Diagnostic> {
             && digits_only(parts.next())
         {
             if Decimal::parse(digits).is_none() {
-                let most = decimal::MAX_DIGITS;
-                let error = bad(format!("a fixed-point number of more than {most} digits"));
+                let max = decimal::MAX_DIGITS;
+                let error = bad(format!("a fixed-point number of more than {max} digits"));
                 return Err(
                     error.note("zeros at the start and behind the last digit of the fraction do not count")
                 );
@@ -46,8 +46,8 @@ pub(super) fn number(text: &str, span: Span) -> Result<TokenKind, Diagnostic> {
         return Ok(TokenKind::Float(text.to_owned()));
     }
     let error = bad(format!("`{text}` is not an IDL number"));
-    let mantissa_only = text.ends_with(['e', 'E', '+', '-']);
-    Err(if mantissa_only {
+    let lacks_exponent = text.ends_with(['e', 'E', '+', '-']);
+    Err(if lacks_exponent {
         error.label("the exponent has no digits")
     } else {
         error.note("IDL numbers have no suffixes but `d` of fixed-point literals")
@@ -77,18 +77,18 @@ fn radix_name(radix: u32) -> &'static str {
     }
 }
 
-/// Returns whether the text consists of digits with a point or an exponent or both, with at least one digit
-/// before and in the exponent.
+/// Returns whether the text consists of digits, an optional point and an optional exponent, with at least one
+/// digit before the exponent and at least one in it.
 fn is_float(text: &str) -> bool {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
         None => (text, None),
     };
-    let digits = |part: &str| part.bytes().all(|octet| octet.is_ascii_digit());
+    let is_digits = |part: &str| part.bytes().all(|octet| octet.is_ascii_digit());
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let exponent_fits = exponent.is_none_or(|exponent| {
         let unsigned = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-        !unsigned.is_empty() && digits(unsigned)
+        !unsigned.is_empty() && is_digits(unsigned)
     });
-    digits(whole) && digits(fraction) && !(whole.is_empty() && fraction.is_empty()) && exponent_fits
+    is_digits(whole) && is_digits(fraction) && !(whole.is_empty() && fraction.is_empty()) && exponent_fits
 }

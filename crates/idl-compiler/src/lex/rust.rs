@@ -1,4 +1,4 @@
-//! The lexer for Rust tokens. It combines the tokens of rustc's lexer into IDL tokens.
+//! The lexer for Rust tokens. It converts the tokens of rustc's lexer to IDL tokens.
 
 use proc_macro2::{Delimiter, Group, Spacing, TokenStream, TokenTree};
 
@@ -11,12 +11,12 @@ use crate::token::{Punct, TokenKind, Wideness};
 mod literal;
 
 pub(super) fn lex(tokens: TokenStream, sources: &mut Sources, out: &mut Collector) -> Lexed {
-    // The tokens' text is added to the sources after lexing, so its number is obtained first.
+    // The text of the tokens is added to the sources after lexing, but spans need its number before.
     let mut lexer = Lexer {
         pieces: Vec::new(),
         at: 0,
         laid_out: TokenText::default(),
-        output: Output::new(sources.next(), out),
+        output: Output::new(sources.next_number(), out),
     };
     lexer.pieces = lexer.flatten(tokens);
     while lexer.at < lexer.pieces.len() {
@@ -33,12 +33,12 @@ pub(super) fn lex(tokens: TokenStream, sources: &mut Sources, out: &mut Collecto
 struct Piece {
     kind: PieceKind,
     span: Span,
-    /// Line and column in the Rust file. Equal for all tokens if rustc does not provide it.
-    place: (usize, usize),
+    /// Line and column in the Rust file. The same for all tokens if rustc does not provide them.
+    position: (usize, usize),
 }
 
 enum PieceKind {
-    /// As written, without the `r#` of a raw identifier.
+    /// The identifier as written, without the `r#` of a raw identifier.
     Ident(String),
     Punct {
         c: char,
@@ -55,13 +55,14 @@ enum PieceKind {
 struct Lexer<'o> {
     pieces: Vec<Piece>,
     at: usize,
+    /// The text of the tokens, laid out as in the Rust file.
     laid_out: TokenText,
     output: Output<'o>,
 }
 
 impl Lexer<'_> {
-    /// Returns all tokens as one list. Groups become their delimiters, documentation attributes one piece
-    /// each.
+    /// Returns all tokens as one list. The delimiters of a group become separate pieces, and a documentation
+    /// attribute becomes one piece.
     fn flatten(&mut self, tokens: TokenStream) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let mut stack = vec![(tokens.into_iter(), None)];
@@ -122,13 +123,13 @@ impl Lexer<'_> {
 
     fn add(&mut self, pieces: &mut Vec<Piece>, kind: PieceKind, text: &str, span: proc_macro2::Span) {
         let (start, end) = self.laid_out.push(text, span);
-        let place = span.start();
+        let position = span.start();
         let span = self.output.span(start as usize, end as usize);
-        pieces.push(Piece { kind, span, place: (place.line, place.column) });
+        pieces.push(Piece { kind, span, position: (position.line, position.column) });
     }
 
-    /// Handles `#[...]` or `#![...]`: rustc's form of a documentation comment, or an attribute, which IDL
-    /// does not have.
+    /// Handles `#[...]` or `#![...]`: a documentation comment, which rustc converts to `#[doc = "..."]`, or
+    /// an attribute, which IDL does not have.
     fn attribute(&mut self, pieces: &mut Vec<Piece>, group: &Group, inner: bool) {
         let trees: Vec<TokenTree> = group.stream().into_iter().collect();
         let doc = match trees.as_slice() {
@@ -259,17 +260,17 @@ impl Lexer<'_> {
         }
     }
 
-    /// Returns the index of the first piece in a later line; `None` if lines are not known. All tokens made
-    /// by another macro have the same location.
+    /// Returns the index of the first piece in a later line; `None` if lines are not known, because another
+    /// macro produced the tokens, all with the same position.
     fn line_end(&self) -> Option<usize> {
-        let first = self.piece(0)?.place;
-        let known = self.piece(1).is_some_and(|next| next.place != first);
-        let rest = self.pieces.get(self.at..)?;
-        known.then(|| self.at + rest.iter().position(|piece| piece.place.0 != first.0).unwrap_or(rest.len()))
+        let first = self.piece(0)?.position;
+        let is_known = self.piece(1).is_some_and(|next| next.position != first);
+        let rest = self.pieces.get(self.at..).filter(|_| is_known)?;
+        Some(self.at + rest.iter().position(|piece| piece.position.0 != first.0).unwrap_or(rest.len()))
     }
 
-    /// Handles `#pragma` and its arguments: the rest of the line, or if lines are not known, the tokens that
-    /// the grammar allows.
+    /// Handles `#pragma` and its arguments, which extend to `end`, the end of the line. If lines are not
+    /// known, the arguments are the tokens that the grammar allows.
     fn pragma(&mut self, end: Option<usize>) {
         let span = self.span(2);
         let word = self.ident_at(2).unwrap_or("").to_owned();
@@ -291,8 +292,8 @@ impl Lexer<'_> {
         self.output.push(TokenKind::PragmaEnd, Span { start: end.end, ..end });
     }
 
-    /// Returns the end of a known pragma whose keyword is the current piece: `prefix "x"`, `ID a::b "x"`,
-    /// `version a::b 1.2`.
+    /// Returns the end of one of the pragmas `prefix "x"`, `ID a::b "x"` and `version a::b 1.2`, whose
+    /// keyword `word` is the current piece.
     fn pragma_end(&self, word: &str) -> usize {
         let mut ahead = 1;
         if word != "prefix" {
@@ -326,13 +327,14 @@ impl Lexer<'_> {
     }
 }
 
-/// Returns whether the pieces so far end with `#` (`Some(false)`) or `#!` (`Some(true)`), so that a following
-/// bracket group is an attribute.
+/// Returns whether a following bracket group is an attribute: `Some(false)` if the pieces so far end with
+/// `#`, `Some(true)` if they end with `#!`.
 fn attribute_mark(pieces: &[Piece]) -> Option<bool> {
-    let is = |piece: &Piece, wanted: char| matches!(piece.kind, PieceKind::Punct { c, .. } if c == wanted);
+    let is_punct =
+        |piece: &Piece, expected| matches!(piece.kind, PieceKind::Punct { c, .. } if c == expected);
     match pieces {
-        [.., hash] if is(hash, '#') => Some(false),
-        [.., hash, bang] if is(hash, '#') && is(bang, '!') => Some(true),
+        [.., hash] if is_punct(hash, '#') => Some(false),
+        [.., hash, bang] if is_punct(hash, '#') && is_punct(bang, '!') => Some(true),
         _ => None,
     }
 }

@@ -11,29 +11,30 @@ use crate::token::{Comments, Punct, TokenKind, Wideness};
 mod literal;
 
 pub(super) fn lex(mut preprocessor: Preprocessor<'_>, mut output: Output<'_>) -> Lexed {
-    let (mut stray, mut documented, mut documents) = (None, 0, 0);
+    // `doc_file` is the number of the text that contains the last documentation comment.
+    let (mut stray, mut doc_file, mut doc_count) = (None, 0, 0);
     let mut imports = Imports::default();
     while let Some(item) = preprocessor.next() {
-        imports.give_back(preprocessor.depth(), &mut output);
-        if output.tokens.len() + documents > MAX_TOKENS {
+        imports.resume_statements(preprocessor.depth(), &mut output);
+        if output.tokens.len() + doc_count > MAX_TOKENS {
             preprocessor.too_many_tokens(item.span());
             break;
         }
-        documents += usize::from(matches!(item, Item::Doc { .. }));
+        doc_count += usize::from(matches!(item, Item::Doc { .. }));
         match item {
             Item::Token(piece) => {
                 // Comments before an `#include` do not belong to the first declaration of the included file.
-                if documented != piece.span.file {
+                if doc_file != piece.span.file {
                     output.comments.outer.clear();
                 }
                 token(&piece, &mut stray, &mut output);
-                imports.token(&mut preprocessor, &mut output);
+                imports.process_token(&mut preprocessor, &mut output);
             }
             Item::Doc { text, inner, span } => {
-                if documented != span.file {
+                if doc_file != span.file {
                     output.comments.outer.clear();
                 }
-                documented = span.file;
+                doc_file = span.file;
                 let comments = &mut output.comments;
                 let list = if inner { &mut comments.inner } else { &mut comments.outer };
                 list.push(text.to_string());
@@ -46,24 +47,24 @@ pub(super) fn lex(mut preprocessor: Preprocessor<'_>, mut output: Output<'_>) ->
             }
         }
     }
-    imports.give_back(0, &mut output);
+    imports.resume_statements(0, &mut output);
     output.incomplete |= preprocessor.incomplete;
     output.missing = std::mem::take(&mut preprocessor.missing);
     output.pragmas = std::mem::take(&mut preprocessor.pragmas);
-    if preprocessor.gave_up {
-        // The tokens of a text that exceeded a limit are incomplete and must not be parsed.
+    if preprocessor.limit_exceeded {
+        // The tokens are incomplete and must not be parsed.
         output.tokens = Vec::new();
         output.comments = Comments::default();
     }
-    output.out.absorb(preprocessor.found);
+    output.out.absorb(preprocessor.diagnostics);
     output.finish(preprocessor.end)
 }
 
-/// A run of stray characters: the character and the end of the run.
+/// A run of equal stray characters: the character and the end of the run.
 type Stray = Option<(char, u32)>;
 
 fn token(piece: &Piece, stray: &mut Stray, output: &mut Output<'_>) {
-    output.joined = Some(!(piece.spaced || piece.apart));
+    output.joined = Some(!(piece.spaced || piece.at_expansion_edge));
     match piece.kind {
         Kind::Word => output.word(&piece.text, piece.span),
         Kind::Number => match number(&piece.text, piece.span) {
@@ -76,15 +77,15 @@ fn token(piece: &Piece, stray: &mut Stray, output: &mut Output<'_>) {
             let wide = if piece.text.starts_with('L') { Wideness::Wide } else { Wideness::Narrow };
             literal::quoted(piece, wide, output);
         }
-        Kind::Punct | Kind::Other => {
+        Kind::Punct | Kind::Stray => {
             if let Some(punct) = Punct::of(&piece.text) {
                 return output.push(TokenKind::Punct(punct), piece.span);
             }
             let first = piece.text.chars().next().unwrap_or(' ');
             // Report a run of equal characters once.
-            let goes_on = *stray == Some((first, piece.span.start));
+            let continues_run = *stray == Some((first, piece.span.start));
             *stray = Some((first, piece.span.end));
-            match goes_on {
+            match continues_run {
                 true => output.after_stray = true,
                 false => {
                     output.stray(piece.span, format!("`{}` has no meaning in IDL", first.escape_debug()))
@@ -92,15 +93,15 @@ fn token(piece: &Piece, stray: &mut Stray, output: &mut Output<'_>) {
             }
         }
         Kind::Bad => output.push(TokenKind::BadLiteral, piece.span),
-        Kind::Doc { .. } | Kind::Newline | Kind::Nothing => {}
+        Kind::Doc { .. } | Kind::Newline | Kind::Placemarker => {}
     }
 }
 
-/// Creates an error about a part of a token if the token's text is at its span, otherwise about the whole
-/// token.
-fn part(piece: &Piece, from: usize, to: usize, message: impl Into<String>) -> Diagnostic {
+/// Creates an error about a part of a token, or about the whole token if its text is not at its span, as
+/// after a macro expansion.
+fn error_in_part(piece: &Piece, from: usize, to: usize, message: impl Into<String>) -> Diagnostic {
     let span = piece.span;
-    let exact = span.expansion == 0 && span.range().len() == piece.text.len();
-    let within = Span { start: span.start + from as u32, end: span.start + to as u32, ..span };
-    Diagnostic::error("bad-literal", if exact { within } else { span }, message)
+    let is_exact = span.expansion == 0 && span.range().len() == piece.text.len();
+    let part = Span { start: span.start + from as u32, end: span.start + to as u32, ..span };
+    Diagnostic::error("bad-literal", if is_exact { part } else { span }, message)
 }

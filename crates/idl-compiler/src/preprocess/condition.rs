@@ -1,4 +1,4 @@
-//! Expressions of `#if`: 64-bit integers, signed or unsigned, evaluated as by the C++ preprocessor.
+//! Expressions of `#if`, evaluated as by the C++ preprocessor: with signed and unsigned 64-bit integers.
 
 use super::Preprocessor;
 use super::text::{Kind, Piece};
@@ -6,7 +6,7 @@ use crate::MAX_DEPTH;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// A number. If one operand is unsigned, the result is unsigned.
+/// A number. The result of an operator is unsigned if one operand is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Value {
     bits: u64,
@@ -18,7 +18,7 @@ impl Value {
         Value { bits: value.cast_unsigned(), unsigned: false }
     }
 
-    fn truth(value: bool) -> Self {
+    fn from_bool(value: bool) -> Self {
         Value::signed(i64::from(value))
     }
 
@@ -28,14 +28,14 @@ impl Value {
 }
 
 impl Preprocessor<'_> {
-    /// Evaluates the condition of an `#if` or `#elif`. If it is malformed, it is reported and `false`.
+    /// Evaluates the condition of an `#if` or `#elif`. A malformed condition is reported and counts as false.
     pub(super) fn condition(&mut self, directive: Span, line: Vec<Piece>) -> bool {
         let result = self.evaluate(directive, line);
         match result {
             Ok(value) => value.is_true(),
             Err(error) => {
                 self.incomplete = true;
-                if !self.gave_up {
+                if !self.limit_exceeded {
                     self.report(error);
                 }
                 false
@@ -54,10 +54,10 @@ impl Preprocessor<'_> {
             None => line,
         };
         if line.iter().any(|piece| piece.kind == Kind::Bad) {
-            return Ok(Value::truth(false));
+            return Ok(Value::from_bool(false));
         }
         let end = line.last().map_or(directive, |last| last.span);
-        let mut reader = Reader { line: &line, at: 0, end, depth: 0, skipped: 0 };
+        let mut reader = Reader { line: &line, at: 0, end, depth: 0, skip_depth: 0 };
         let value = reader.conditional()?;
         match reader.line.get(reader.at) {
             None => Ok(value),
@@ -68,12 +68,12 @@ impl Preprocessor<'_> {
     /// Evaluates `defined NAME` or `defined(NAME)`, starting after the keyword, and returns the resulting
     /// number.
     pub(super) fn defined(&mut self, word: &Piece) -> Piece {
-        let mut name = self.pull();
-        let open = name.as_ref().is_some_and(|piece| piece.is("("));
-        if open {
-            name = self.pull();
+        let mut name = self.next_unexpanded();
+        let has_parenthesis = name.as_ref().is_some_and(|piece| piece.is("("));
+        if has_parenthesis {
+            name = self.next_unexpanded();
         }
-        let closed = !open || self.pull().is_some_and(|piece| piece.is(")"));
+        let closed = !has_parenthesis || self.next_unexpanded().is_some_and(|piece| piece.is(")"));
         match name.filter(|name| closed && name.is_word()) {
             Some(name) => {
                 word.with(Kind::Number, if self.macros.contains_key(&*name.text) { "1" } else { "0" })
@@ -90,15 +90,15 @@ impl Preprocessor<'_> {
 struct Reader<'l> {
     line: &'l [Piece],
     at: usize,
-    /// The last token, as the location of errors about missing tokens.
+    /// The location of the last token, for errors about missing tokens.
     end: Span,
     depth: usize,
-    /// Above zero in operands that are not evaluated, such as after `0 &&`. There, a division by zero is not
-    /// an error.
-    skipped: usize,
+    /// Above zero in operands that are not evaluated, such as after `0 &&`. A division by zero is no error
+    /// there.
+    skip_depth: usize,
 }
 
-type Computed = Result<Value, Diagnostic>;
+type ValueResult = Result<Value, Diagnostic>;
 
 /// Binary operators by precedence, lowest first.
 const LEVELS: &[&[&str]] = &[
@@ -120,7 +120,8 @@ impl Reader<'_> {
         Diagnostic::error("bad-condition", span, message)
     }
 
-    /// Returns the operator here. Adjacent punctuation is combined into the longest operator.
+    /// Returns the operator at the current position and its number of tokens. Adjacent punctuation is
+    /// combined to the longest operator.
     fn operator(&self) -> Option<(String, usize)> {
         let first = self.line.get(self.at).filter(|piece| piece.kind == Kind::Punct)?;
         let second = self.line.get(self.at + 1).filter(|piece| piece.kind == Kind::Punct && !piece.spaced);
@@ -133,9 +134,9 @@ impl Reader<'_> {
         Some((first.text.to_string(), 1))
     }
 
-    fn take(&mut self, mark: &str) -> bool {
+    fn take(&mut self, operator: &str) -> bool {
         match self.operator() {
-            Some((found, length)) if found == mark => {
+            Some((found, length)) if found == operator => {
                 self.at += length;
                 true
             }
@@ -143,7 +144,7 @@ impl Reader<'_> {
         }
     }
 
-    fn nested(&mut self, part: impl FnOnce(&mut Self) -> Computed) -> Computed {
+    fn nested(&mut self, part: impl FnOnce(&mut Self) -> ValueResult) -> ValueResult {
         if self.depth >= MAX_DEPTH {
             return Err(self.bad(format!("this condition nests more than {MAX_DEPTH} levels deep")));
         }
@@ -154,43 +155,44 @@ impl Reader<'_> {
     }
 
     /// Parses a part, which is not evaluated if `skip` is set.
-    fn skipping(&mut self, skip: bool, part: impl FnOnce(&mut Self) -> Computed) -> Computed {
-        self.skipped += usize::from(skip);
+    fn evaluate_unless(&mut self, skip: bool, part: impl FnOnce(&mut Self) -> ValueResult) -> ValueResult {
+        self.skip_depth += usize::from(skip);
         let result = part(self);
-        self.skipped -= usize::from(skip);
+        self.skip_depth -= usize::from(skip);
         result
     }
 
-    fn conditional(&mut self) -> Computed {
+    fn conditional(&mut self) -> ValueResult {
         self.nested(|reader| {
             let condition = reader.binary(0)?;
             if !reader.take("?") {
                 return Ok(condition);
             }
-            let yes = reader.skipping(!condition.is_true(), Self::conditional)?;
+            let yes = reader.evaluate_unless(!condition.is_true(), Self::conditional)?;
             if !reader.take(":") {
                 return Err(reader.bad("expected `:` of this `? :`"));
             }
-            let no = reader.skipping(condition.is_true(), Self::conditional)?;
+            let no = reader.evaluate_unless(condition.is_true(), Self::conditional)?;
             let bits = if condition.is_true() { yes.bits } else { no.bits };
             Ok(Value { bits, unsigned: yes.unsigned || no.unsigned })
         })
     }
 
     /// Parses operands joined by operators of at least this precedence.
-    fn binary(&mut self, weakest: usize) -> Computed {
+    fn binary(&mut self, min_level: usize) -> ValueResult {
         let mut left = self.unary()?;
         while let Some((operator, length)) = self.operator() {
             let level = LEVELS.iter().position(|level| level.contains(&operator.as_str()));
-            let Some(level) = level.filter(|level| *level >= weakest) else { break };
+            let Some(level) = level.filter(|level| *level >= min_level) else { break };
             let at = self.at;
             self.at += length;
-            let settled = match operator.as_str() {
+            let is_decided = match operator.as_str() {
                 "&&" => !left.is_true(),
                 "||" => left.is_true(),
                 _ => false,
             };
-            let right = self.nested(|reader| reader.skipping(settled, |reader| reader.binary(level + 1)))?;
+            let right =
+                self.nested(|reader| reader.evaluate_unless(is_decided, |reader| reader.binary(level + 1)))?;
             left = match self.apply(&operator, left, right) {
                 Some(value) => value,
                 None => {
@@ -202,7 +204,7 @@ impl Reader<'_> {
         Ok(left)
     }
 
-    /// Applies an operator; `None` for a division by zero that is evaluated.
+    /// Applies an operator; `None` for a division by zero, unless it is in a part that is not evaluated.
     fn apply(&self, operator: &str, a: Value, b: Value) -> Option<Value> {
         let unsigned = a.unsigned || b.unsigned;
         let (x, y) = (a.bits, b.bits);
@@ -210,23 +212,23 @@ impl Reader<'_> {
         let number = |bits: u64| Value { bits, unsigned };
         let less = if unsigned { x < y } else { sx < sy };
         Some(match operator {
-            "||" => Value::truth(a.is_true() || b.is_true()),
-            "&&" => Value::truth(a.is_true() && b.is_true()),
+            "||" => Value::from_bool(a.is_true() || b.is_true()),
+            "&&" => Value::from_bool(a.is_true() && b.is_true()),
             "|" => number(x | y),
             "^" => number(x ^ y),
             "&" => number(x & y),
-            "==" => Value::truth(x == y),
-            "!=" => Value::truth(x != y),
-            "<" => Value::truth(less),
-            ">=" => Value::truth(!less),
-            "<=" => Value::truth(less || x == y),
-            ">" => Value::truth(!(less || x == y)),
+            "==" => Value::from_bool(x == y),
+            "!=" => Value::from_bool(x != y),
+            "<" => Value::from_bool(less),
+            ">=" => Value::from_bool(!less),
+            "<=" => Value::from_bool(less || x == y),
+            ">" => Value::from_bool(!(less || x == y)),
             "<<" => shift(a, b, true),
             ">>" => shift(a, b, false),
             "+" => number(x.wrapping_add(y)),
             "-" => number(x.wrapping_sub(y)),
             "*" => number(x.wrapping_mul(y)),
-            "/" | "%" if y == 0 => return (self.skipped > 0).then_some(number(0)),
+            "/" | "%" if y == 0 => return (self.skip_depth > 0).then_some(number(0)),
             "/" if unsigned => number(x / y),
             "/" => number(sx.wrapping_div(sy).cast_unsigned()),
             _ if unsigned => number(x % y),
@@ -234,14 +236,14 @@ impl Reader<'_> {
         })
     }
 
-    fn unary(&mut self) -> Computed {
+    fn unary(&mut self) -> ValueResult {
         for sign in ["-", "+", "~", "!"] {
             if self.take(sign) {
                 let value = self.nested(Self::unary)?;
                 return Ok(match sign {
                     "-" => Value { bits: value.bits.wrapping_neg(), ..value },
                     "~" => Value { bits: !value.bits, ..value },
-                    "!" => Value::truth(!value.is_true()),
+                    "!" => Value::from_bool(!value.is_true()),
                     _ => value,
                 });
             }
@@ -257,7 +259,7 @@ impl Reader<'_> {
     }
 
     /// Parses a number, a character or a name.
-    fn number(&mut self) -> Computed {
+    fn number(&mut self) -> ValueResult {
         let Some(piece) = self.line.get(self.at) else {
             return Err(self.bad("expected a number or a name behind this"));
         };
@@ -274,13 +276,13 @@ impl Reader<'_> {
     }
 }
 
-/// Shifts a value. A shift by 64 or more leaves 0, or -1 for a right shift of a negative signed number. A
+/// Shifts a value. The result of a shift by 64 or more is 0, or -1 for a right shift of a negative number. A
 /// negative count shifts in the other direction.
 fn shift(value: Value, by: Value, left: bool) -> Value {
-    let back = !by.unsigned && by.bits.cast_signed() < 0;
-    let count = if back { by.bits.cast_signed().unsigned_abs() } else { by.bits };
+    let is_negative = !by.unsigned && by.bits.cast_signed() < 0;
+    let count = if is_negative { by.bits.cast_signed().unsigned_abs() } else { by.bits };
     let count = u32::try_from(count).unwrap_or(u32::MAX);
-    let bits = match (left != back, value.unsigned) {
+    let bits = match (left != is_negative, value.unsigned) {
         (true, _) => value.bits.checked_shl(count).unwrap_or(0),
         (false, true) => value.bits.checked_shr(count).unwrap_or(0),
         (false, false) => (value.bits.cast_signed() >> count.min(63)).cast_unsigned(),
@@ -300,17 +302,17 @@ fn integer(text: &str) -> Result<Value, String> {
     let digits_end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
     let (digits, suffix) = digits.split_at(digits_end);
     let unsigned = suffix.contains('u');
-    let fits = matches!(suffix, "" | "u" | "l" | "ll" | "ul" | "ull" | "lu" | "llu");
-    // `0` and `0u` have no digits after the zero that marks octal numbers.
+    let is_suffix = matches!(suffix, "" | "u" | "l" | "ll" | "ul" | "ull" | "lu" | "llu");
+    // `0` and `0u` have no digits after the leading zero.
     let digits = if digits.is_empty() && radix == 8 { "0" } else { digits };
-    if !fits || digits.is_empty() {
+    if !is_suffix || digits.is_empty() {
         return Err(format!("`{text}` is not an integer"));
     }
     let bits = u64::from_str_radix(digits, radix).map_err(|_| format!("the number `{text}` is too large"))?;
     Ok(Value { bits, unsigned: unsigned || bits > i64::MAX.cast_unsigned() })
 }
 
-/// Returns the code of a character.
+/// Returns the code of a character literal; `None` if it is malformed or a string.
 fn character(text: &str) -> Option<Value> {
     let text = text.strip_prefix('L').unwrap_or(text);
     let inside = text.strip_prefix('\'')?.strip_suffix('\'')?;

@@ -1,17 +1,16 @@
-//! Preprocessor lines: those that start with `#`.
+//! Directives: lines that start with `#`.
 
-use std::path::Path;
 use std::rc::Rc;
 
 use super::scan::unspliced;
 use super::text::{Kind, Piece};
-use super::{Conditional, Guard, Item, MAX_DIRECTIVES, Numbers, Preprocessor};
+use super::{Conditional, Guard, Item, LineNumbering, MAX_DIRECTIVES, Preprocessor};
 use crate::diagnostic::Diagnostic;
 use crate::model::VendorPragma;
 use crate::source::Span;
 use crate::suggest::closest;
 
-/// Directives: the keywords after `#`.
+/// The keywords of directives.
 pub(crate) const DIRECTIVES: &[&str] = &[
     "include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "line", "pragma",
     "error", "warning", "ident",
@@ -21,19 +20,19 @@ pub(crate) const DIRECTIVES: &[&str] = &[
 const PRAGMAS: &[&str] = &["prefix", "ID", "version", "once"];
 
 impl Preprocessor<'_> {
-    /// Processes a line, starting after its `#`.
+    /// Counts and processes a directive, starting after its `#`.
     pub(super) fn directive(&mut self, hash: &Piece) {
-        self.work.directives += 1;
-        if self.work.directives > MAX_DIRECTIVES {
+        self.usage.directives += 1;
+        if self.usage.directives > MAX_DIRECTIVES {
             let message = format!("more than {MAX_DIRECTIVES} lines start with `#`");
-            return self.give_up(Diagnostic::error("too-large", hash.span, message));
+            return self.report_limit(Diagnostic::error("too-large", hash.span, message));
         }
         self.directive_line = self.stack.last().map(|open| open.cursor.line);
-        self.obey(hash);
+        self.process_directive(hash);
         self.directive_line = None;
     }
 
-    fn obey(&mut self, hash: &Piece) {
+    fn process_directive(&mut self, hash: &Piece) {
         let Some(open) = self.stack.last_mut() else { return };
         let before = open.cursor.at;
         let mut line = open.cursor.rest_of_line();
@@ -44,20 +43,21 @@ impl Preprocessor<'_> {
         let span = hash.span.to(word.span);
         if word.kind == Kind::Number {
             line.insert(0, word);
-            return self.line_mark(span, &line);
+            return self.line_directive(span, &line);
         }
-        // The text after the keyword as written, for lines that need not consist of tokens.
+        // The text after the keyword as written: that of `#error` and `#pragma` need not consist of tokens.
         let from = (word.span.end as usize).max(before);
         let text = open.cursor.text.get(from..open.cursor.at).unwrap_or("");
         let text = unspliced(text).unwrap_or_else(|| text.to_owned());
         let text = text.trim();
-        let first = matches!(open.guard, Guard::Unread);
-        // Text after the `#endif` is not guarded, and text of another branch must not be skipped.
+        let is_first = matches!(open.guard, Guard::Unread);
+        // The file has no guard if a directive precedes the `#ifndef` or follows the `#endif`, or if the
+        // `#ifndef` has another branch.
         let in_guard = open.conditions.len() == 1 && matches!(&*word.text, "else" | "elif");
-        if first || in_guard || matches!(open.guard, Guard::Closed(_)) {
+        if is_first || in_guard || matches!(open.guard, Guard::Closed(_)) {
             open.guard = match line.as_slice() {
-                [name] if first && word.is("ifndef") && name.is_word() => Guard::Open(name.text.clone()),
-                _ => Guard::No,
+                [name] if is_first && word.is("ifndef") && name.is_word() => Guard::Open(name.text.clone()),
+                _ => Guard::None,
             };
         }
         match &*word.text {
@@ -69,17 +69,17 @@ impl Preprocessor<'_> {
                 self.begin_conditional(span, value);
             }
             name @ ("ifdef" | "ifndef") => {
-                let wanted = name == "ifdef";
-                let known = self.macro_name(span, &line).map(|name| self.macros.contains_key(&*name.text));
-                self.no_more(line.get(1..).unwrap_or_default(), &format!("#{name}"));
+                let is_defined =
+                    self.macro_name(span, &line).map(|name| self.macros.contains_key(&*name.text));
+                self.warn_extra_tokens(line.get(1..).unwrap_or_default(), &format!("#{name}"));
                 // A malformed condition is false.
-                self.begin_conditional(span, known == Some(wanted));
+                self.begin_conditional(span, is_defined == Some(name == "ifdef"));
             }
             "elif" | "else" => self.next_branch(span, &word, &line),
             "endif" => self.end_conditional(span, &line),
             "line" => {
                 let line = self.expand_list(line, &word);
-                self.line_mark(span, &line);
+                self.line_directive(span, &line);
             }
             "pragma" => self.pragma(span, line, text),
             "error" => {
@@ -108,7 +108,7 @@ impl Preprocessor<'_> {
     }
 
     /// Warns of tokens after the end of a directive.
-    pub(super) fn no_more(&mut self, rest: &[Piece], what: &str) {
+    pub(super) fn warn_extra_tokens(&mut self, rest: &[Piece], what: &str) {
         if let (Some(first), Some(last)) = (rest.first(), rest.last()) {
             let message = format!("this has no meaning behind `{what}`");
             let warning = Diagnostic::warning("extra-tokens", first.span.to(last.span), message);
@@ -118,7 +118,7 @@ impl Preprocessor<'_> {
 
     fn begin_conditional(&mut self, span: Span, value: bool) {
         if let Some(open) = self.stack.last_mut() {
-            open.conditions.push(Conditional { span, taken: value, otherwise: None });
+            open.conditions.push(Conditional { span, branch_taken: value, else_span: None });
         }
         if !value {
             self.skip();
@@ -129,31 +129,31 @@ impl Preprocessor<'_> {
     fn next_branch(&mut self, span: Span, word: &Piece, line: &[Piece]) {
         let is_else = word.is("else");
         if is_else {
-            self.no_more(line, "#else");
+            self.warn_extra_tokens(line, "#else");
         }
-        if self.branch(span, &word.text) {
+        if self.check_branch(span, &word.text) {
             self.skip();
         }
     }
 
-    /// Checks that a branch is allowed here.
-    fn branch(&mut self, span: Span, word: &str) -> bool {
+    /// Checks that an `#elif` or `#else` follows an `#if`, which the result tells, and no other `#else`.
+    fn check_branch(&mut self, span: Span, word: &str) -> bool {
         let Some(condition) = self.stack.last_mut().and_then(|open| open.conditions.last_mut()) else {
             let message = format!("`#{word}` without an `#if` before it");
             self.error("conditional", span, message);
             return false;
         };
-        if let Some(otherwise) = condition.otherwise {
+        if let Some(else_span) = condition.else_span {
             let error = Diagnostic::error("conditional", span, format!("`#{word}` behind an `#else`"));
-            self.report(error.and(otherwise, "the `#else` is here"));
+            self.report(error.and(else_span, "the `#else` is here"));
         } else if word == "else" {
-            condition.otherwise = Some(span);
+            condition.else_span = Some(span);
         }
         true
     }
 
     fn end_conditional(&mut self, span: Span, line: &[Piece]) {
-        self.no_more(line, "#endif");
+        self.warn_extra_tokens(line, "#endif");
         let Some(open) = self.stack.last_mut() else { return };
         if open.conditions.pop().is_none() {
             return self.error("conditional", span, "`#endif` without an `#if` before it");
@@ -169,7 +169,7 @@ impl Preprocessor<'_> {
         loop {
             let Some(open) = self.stack.last_mut() else { return };
             if !open.cursor.skip_to_directive() {
-                return; // the end of the file reports open conditions
+                return; // open conditions are reported when the file is closed
             }
             let hash = open.cursor.at.saturating_sub(1);
             self.directive_line = Some(open.cursor.line);
@@ -186,20 +186,20 @@ impl Preprocessor<'_> {
                 "endif" => return self.end_conditional(span, &line),
                 name @ ("else" | "elif") if depth == 0 => {
                     if let Some(open) = self.stack.last_mut().filter(|open| open.conditions.len() == 1) {
-                        open.guard = Guard::No;
+                        open.guard = Guard::None;
                     }
-                    self.branch(span, name);
-                    let taken = self
+                    self.check_branch(span, name);
+                    let branch_taken = self
                         .stack
                         .last()
                         .and_then(|open| open.conditions.last())
-                        .is_some_and(|condition| condition.taken);
+                        .is_some_and(|condition| condition.branch_taken);
                     if name == "else" {
-                        self.no_more(&line, "#else");
+                        self.warn_extra_tokens(&line, "#else");
                     }
-                    if !taken && (name == "else" || self.condition(span, line)) {
+                    if !branch_taken && (name == "else" || self.condition(span, line)) {
                         let condition = self.stack.last_mut().and_then(|open| open.conditions.last_mut());
-                        condition.into_iter().for_each(|condition| condition.taken = true);
+                        condition.into_iter().for_each(|condition| condition.branch_taken = true);
                         return;
                     }
                 }
@@ -208,14 +208,14 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Handles `#line 5 "name"`, or `# 5 "name" 1` in the output of another preprocessor, where 1 enters a
-    /// file and 2 returns to one.
-    fn line_mark(&mut self, span: Span, line: &[Piece]) {
+    /// Handles `#line 5 "name"`, or `# 5 "name" 1` in the output of another preprocessor. The flag 1 means
+    /// the start of an included file, and 2 the return to the including file.
+    fn line_directive(&mut self, span: Span, line: &[Piece]) {
         let number = line.first().filter(|piece| piece.kind == Kind::Number);
         let number = number.and_then(|piece| piece.text.parse::<u32>().ok());
         let (Some(number), Some(first)) = (number.filter(|n| *n <= i32::MAX as u32), line.first()) else {
-            let place = line.first().map_or(span, |piece| piece.span);
-            let error = Diagnostic::error("bad-line", place, "a line number is wanted here");
+            let span = line.first().map_or(span, |piece| piece.span);
+            let error = Diagnostic::error("bad-line", span, "expected a line number");
             return self.report(error.note("it is `#line NUMBER` or `#line NUMBER \"FILE\"`"));
         };
         let name = line.get(1);
@@ -226,40 +226,39 @@ impl Preprocessor<'_> {
         let name: Option<Rc<str>> = name.and_then(file_name).map(Rc::from);
         let Some(open) = self.stack.last_mut() else { return };
         let number = number as usize;
-        open.numbers = Numbers { passed: open.cursor.line, number };
-        let flag = |wanted: &str| line.iter().skip(2).any(|piece| *piece.text == *wanted);
+        open.line_numbering = LineNumbering { start: open.cursor.line, number };
+        let has_flag = |flag: &str| line.iter().skip(2).any(|piece| *piece.text == *flag);
         let (at, current) = (open.cursor.at, open.cursor.file);
-        if let (true, Some(name)) = (flag("1"), &name) {
+        if let (true, Some(name)) = (has_flag("1"), &name) {
             let from = Span { expansion: 0, ..span };
-            open.interrupted.push(current);
+            open.including_files.push(current);
             open.cursor.file = self.sources.add_virtual(current, name.to_string(), from);
             let file = open.cursor.file;
             self.sources.mark_line(file, at, number, Some(Rc::clone(name)));
-            self.may_open(0, Some(from));
+            self.count_file(0, Some(from));
             return;
-        } else if let (true, Some(before)) = (flag("2"), open.interrupted.last().copied()) {
-            open.interrupted.pop();
-            open.cursor.file = before;
+        } else if has_flag("2") {
+            open.cursor.file = open.including_files.pop().unwrap_or(current);
         }
         let file = open.cursor.file;
         self.sources.mark_line(file, at, number, name);
     }
 
-    /// Handles `#pragma`, starting after the keyword. Those of IDL are passed on, others are kept as they
-    /// are.
+    /// Handles `#pragma`, starting after the keyword. Pragmas of IDL are queued for the parser, and unknown
+    /// ones are recorded.
     fn pragma(&mut self, span: Span, line: Vec<Piece>, text: &str) {
         let Some(word) = line.first() else { return };
         match &*word.text {
             "prefix" | "ID" | "version" => self.queue.push_back(Item::Pragma(span, line)),
             "once" => {
-                self.no_more(line.get(1..).unwrap_or_default(), "#pragma once");
+                self.warn_extra_tokens(line.get(1..).unwrap_or_default(), "#pragma once");
                 let identity = self.stack.last().and_then(|open| open.identity.clone());
                 self.files.once.extend(identity);
             }
             other => {
-                let slip = closest(other, PRAGMAS.iter().copied())
+                let suggestion = closest(other, PRAGMAS.iter().copied())
                     .filter(|known| other.len() > 3 || known.eq_ignore_ascii_case(other));
-                if let Some(known) = slip {
+                if let Some(known) = suggestion {
                     let message = format!("`#pragma {other}` has no meaning here");
                     let warning = Diagnostic::warning("unknown-pragma", word.span, message);
                     self.report(warning.help(format!("did you mean `#pragma {known}`?")));
@@ -271,10 +270,9 @@ impl Preprocessor<'_> {
     }
 }
 
-/// Returns the name in a literal, with escaped quotes and backslashes resolved.
+/// Returns the file name in a literal, with escaped quotes and backslashes resolved; `None` if it is empty.
 fn file_name(piece: &Piece) -> Option<String> {
     let inside = piece.text.strip_prefix('"')?.strip_suffix('"').filter(|_| piece.kind == Kind::Quoted)?;
     let name = inside.replace("\\\\", "\u{0}").replace("\\\"", "\"").replace('\u{0}', "\\");
-    // In gcc's output, the name of a folder ends with slashes.
-    (!Path::new(&name).as_os_str().is_empty()).then_some(name)
+    (!name.is_empty()).then_some(name)
 }

@@ -1,7 +1,7 @@
 //! Macro expansion: arguments, substitution, rescanning.
 //!
-//! A macro is a plain name inside its own expansion, and a name that was plain once stays so (C++ "Rescanning
-//! and further replacement"). The remaining tokens of expansions are on a stack. A macro is active while its
+//! The name of a macro inside its own expansion is not expanded, neither there nor later (C++ "Rescanning and
+//! further replacement"). The remaining tokens of expansions are on a stack. A macro is active while its
 //! entry is on the stack.
 
 use std::rc::Rc;
@@ -9,69 +9,70 @@ use std::rc::Rc;
 use super::macros::{Builtin, Macro, MacroKind, Part, PartToken};
 use super::scan::Cursor;
 use super::text::{Kind, Piece};
-use super::{MAX_EXPANDED, Preprocessor};
+use super::{MAX_EXPANDED_TOKENS, Preprocessor};
 
-/// Bytes of text from `##` that count as one token.
-const OCTETS: usize = 16;
+/// Number of bytes of generated text that count as one token.
+const BYTES_PER_TOKEN: usize = 16;
 
 use crate::MAX_DEPTH;
 use crate::diagnostic::Diagnostic;
 
-/// Two-character tokens that `##` may form from two tokens.
-const DOUBLE: &[&str] = &[">>", ">=", "<=", "==", "!=", "&&", "||", "++", "--", "->", "<:", ":>", "<%", "%>"];
+/// Tokens of C++ that `##` may form although they are two tokens of IDL.
+const PASTED_PAIRS: &[&str] =
+    &[">>", ">=", "<=", "==", "!=", "&&", "||", "++", "--", "->", "<:", ":>", "<%", "%>"];
 
-/// Tokens that are read before those of the entries below.
+/// An entry of the stack: tokens that are read before those of the entries below.
 #[derive(Debug)]
-pub(super) struct Context {
+pub(super) struct PendingTokens {
     tokens: Vec<Piece>,
     at: usize,
-    /// The macro that the tokens come from.
-    of: Option<Rc<Macro>>,
-    /// The entries below are not read, because these tokens are an argument that is expanded by itself.
-    barrier: bool,
+    /// The macro whose expansion the tokens are.
+    expanded_macro: Option<Rc<Macro>>,
+    /// The entries below are not read, because these tokens are expanded as if nothing followed them.
+    is_barrier: bool,
 }
 
-/// The outcome at the name of a function-like macro.
+/// The result of processing the name of a function-like macro.
 enum Call {
     /// The expansion was pushed on the stack, or an error was reported.
     Done,
-    /// No parenthesis follows: a plain name.
-    Plain,
+    /// No parenthesis follows, so the name is not expanded.
+    NotACall,
 }
 
 impl Preprocessor<'_> {
-    /// Returns the next token with all macros expanded.
-    pub(super) fn token(&mut self) -> Option<Piece> {
+    /// Returns the next token with all macros expanded. Processes directives.
+    pub(super) fn next_expanded(&mut self) -> Option<Piece> {
         loop {
-            let mut piece = self.pull()?;
-            if self.collecting == 0 && piece.line_start && piece.is("#") {
+            let mut piece = self.next_unexpanded()?;
+            if self.collecting_arguments == 0 && piece.line_start && piece.is("#") {
                 self.directive(&piece);
                 continue;
             }
-            if piece.kind == Kind::Nothing {
+            if piece.kind == Kind::Placemarker {
                 continue;
             }
             if self.in_condition && piece.is("defined") {
                 return Some(self.defined(&piece));
             }
-            let of = match piece.is_word() && !piece.painted {
+            let definition = match piece.is_word() && !piece.unexpandable {
                 true => self.macros.get(&*piece.text).cloned(),
                 false => None,
             };
-            let Some(of) = of else { return Some(self.set_apart(piece)) };
-            if of.active.get() > 0 {
-                piece.painted = true;
-                return Some(self.set_apart(piece));
+            let Some(definition) = definition else { return Some(self.mark_expansion_edge(piece)) };
+            if definition.active_expansions.get() > 0 {
+                piece.unexpandable = true;
+                return Some(self.mark_expansion_edge(piece));
             }
-            match &of.kind {
+            match &definition.kind {
                 MacroKind::Object(body) => {
-                    let tokens = self.substitute(&of, body, &[], &piece);
-                    self.enter(&of, tokens, &piece);
+                    let tokens = self.substitute(&definition, body, &[], &piece);
+                    self.push_expansion(&definition, tokens, &piece);
                 }
                 MacroKind::Function { params, variadic, body } => {
-                    match self.call(&of, *params, *variadic, body, &piece) {
+                    match self.call(&definition, *params, *variadic, body, &piece) {
                         Call::Done => {}
-                        Call::Plain => return Some(self.set_apart(piece)),
+                        Call::NotACall => return Some(self.mark_expansion_edge(piece)),
                     }
                 }
                 MacroKind::Builtin(builtin) => return Some(self.builtin(*builtin, &piece)),
@@ -79,53 +80,60 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Marks a token next to the start or end of an expansion as not adjacent to the previous one.
-    fn set_apart(&mut self, mut piece: Piece) -> Piece {
-        piece.apart |= std::mem::take(&mut self.apart);
+    /// Marks the token if an expansion begins or ends before it.
+    fn mark_expansion_edge(&mut self, mut piece: Piece) -> Piece {
+        piece.at_expansion_edge |= std::mem::take(&mut self.at_expansion_edge);
         piece
     }
 
-    /// Returns the next token without expansion: from the stack, then from the files.
-    pub(super) fn pull(&mut self) -> Option<Piece> {
-        while let Some(context) = self.contexts.last_mut() {
+    /// Returns the next token without expansion, from the stack, or from the files if the stack is empty.
+    pub(super) fn next_unexpanded(&mut self) -> Option<Piece> {
+        while let Some(context) = self.pending.last_mut() {
             if let Some(piece) = context.tokens.get(context.at) {
                 context.at += 1;
                 return Some(piece.clone());
             }
-            if context.barrier {
+            if context.is_barrier {
                 return None;
             }
-            self.leave();
+            self.pop_pending();
         }
         self.read_piece()
     }
 
-    fn leave(&mut self) {
-        let context = self.contexts.pop();
-        if let Some(of) = context.and_then(|context| context.of) {
-            of.active.set(of.active.get().saturating_sub(1));
+    fn pop_pending(&mut self) {
+        let entry = self.pending.pop();
+        if let Some(definition) = entry.and_then(|entry| entry.expanded_macro) {
+            definition.active_expansions.set(definition.active_expansions.get().saturating_sub(1));
         }
-        self.apart = true;
+        self.at_expansion_edge = true;
     }
 
-    fn enter(&mut self, of: &Rc<Macro>, mut tokens: Vec<Piece>, used: &Piece) {
+    /// Pushes the expansion of a macro. `used` is the macro's name where it is used.
+    fn push_expansion(&mut self, definition: &Rc<Macro>, mut tokens: Vec<Piece>, used: &Piece) {
         if let Some(first) = tokens.first_mut() {
             first.spaced = used.spaced;
         }
-        of.active.set(of.active.get() + 1);
-        self.contexts.push(Context { tokens, at: 0, of: Some(Rc::clone(of)), barrier: false });
-        self.apart = true;
+        definition.active_expansions.set(definition.active_expansions.get() + 1);
+        let expanded_macro = Some(Rc::clone(definition));
+        self.pending.push(PendingTokens { tokens, at: 0, expanded_macro, is_barrier: false });
+        self.at_expansion_edge = true;
     }
 
-    /// Counts tokens that macros produce; `false` if there are too many.
-    fn charge(&mut self, count: usize, used: &Piece) -> bool {
-        self.work.expanded = self.work.expanded.saturating_add(count);
-        if self.work.expanded <= MAX_EXPANDED {
-            return !self.gave_up;
+    /// Pushes tokens that are not the expansion of a macro.
+    fn push_tokens(&mut self, tokens: Vec<Piece>, is_barrier: bool) {
+        self.pending.push(PendingTokens { tokens, at: 0, expanded_macro: None, is_barrier });
+    }
+
+    /// Counts tokens that macros produce; `false` if the limit is exceeded.
+    fn count_tokens(&mut self, count: usize, used: &Piece) -> bool {
+        self.usage.expanded_tokens = self.usage.expanded_tokens.saturating_add(count);
+        if self.usage.expanded_tokens <= MAX_EXPANDED_TOKENS {
+            return !self.limit_exceeded;
         }
-        let message = format!("the macros of this text expand to more than {MAX_EXPANDED} tokens");
+        let message = format!("the macros of this text expand to more than {MAX_EXPANDED_TOKENS} tokens");
         let error = Diagnostic::error("too-large", used.span, message);
-        self.give_up(error.label(format!("`{}` is one too many", &*used.text)));
+        self.report_limit(error.label(format!("`{}` is one too many", &*used.text)));
         false
     }
 
@@ -136,48 +144,52 @@ impl Preprocessor<'_> {
             Builtin::File => {
                 let name = self.sources.file(file).map_or("", |file| file.name_at(at));
                 let name = format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""));
-                self.charge(name.len() / OCTETS, used);
+                self.count_tokens(name.len() / BYTES_PER_TOKEN, used);
                 (Kind::Quoted, name)
             }
             Builtin::Line => {
-                let line =
-                    open.map_or(1, |open| open.numbers.line(self.directive_line.unwrap_or(open.cursor.line)));
+                let line = open.map_or(1, |open| {
+                    open.line_numbering.line(self.directive_line.unwrap_or(open.cursor.line))
+                });
                 (Kind::Number, line.to_string())
             }
             Builtin::IncludeLevel => (Kind::Number, self.stack.len().saturating_sub(1).to_string()),
             Builtin::Version => (Kind::Number, version().to_string()),
         };
         let piece = used.with(kind, text.as_str());
-        self.set_apart(piece)
+        self.mark_expansion_edge(piece)
     }
 
     /// Handles a function-like macro at its name.
-    fn call(&mut self, of: &Rc<Macro>, params: usize, variadic: bool, body: &[Part], used: &Piece) -> Call {
-        self.collecting += 1;
-        let next = self.pull();
+    fn call(
+        &mut self,
+        definition: &Rc<Macro>,
+        params: usize,
+        variadic: bool,
+        body: &[Part],
+        used: &Piece,
+    ) -> Call {
+        self.collecting_arguments += 1;
+        let next = self.next_unexpanded();
         let opens = next.as_ref().is_some_and(|next| next.is("("));
         let args = if opens { self.arguments(params, variadic, used) } else { None };
-        self.collecting -= 1;
+        self.collecting_arguments -= 1;
         if !opens {
-            self.contexts.extend(next.map(|next| Context {
-                tokens: vec![next],
-                at: 0,
-                of: None,
-                barrier: false,
-            }));
-            return Call::Plain;
+            self.push_tokens(next.into_iter().collect(), false);
+            return Call::NotACall;
         }
-        let Some(args) = args.filter(|args| self.fits(of, params, variadic, args, used)) else {
+        let Some(args) =
+            args.filter(|args| self.check_argument_count(definition, params, variadic, args, used))
+        else {
             self.incomplete = true;
-            let tokens = vec![used.with(Kind::Bad, "")];
-            self.contexts.push(Context { tokens, at: 0, of: None, barrier: false });
+            self.push_tokens(vec![used.with(Kind::Bad, "")], false);
             return Call::Done;
         };
         let mut args: Vec<Argument> = args.into_iter().map(Argument::new).collect();
         args.resize_with(params, || Argument::new(Vec::new()));
         self.expand_arguments(body, &mut args, used);
-        let tokens = self.substitute(of, body, &args, used);
-        self.enter(of, tokens, used);
+        let tokens = self.substitute(definition, body, &args, used);
+        self.push_expansion(definition, tokens, used);
         Call::Done
     }
 
@@ -186,8 +198,8 @@ impl Preprocessor<'_> {
         let mut args = vec![Vec::new()];
         let mut depth = 0usize;
         loop {
-            let Some(mut piece) = self.pull() else {
-                if !self.gave_up {
+            let Some(mut piece) = self.next_unexpanded() else {
+                if !self.limit_exceeded {
                     let message = format!("the arguments of macro `{}` have no `)`", &*used.text);
                     self.error("macro-arguments", used.span, message);
                 }
@@ -198,10 +210,10 @@ impl Preprocessor<'_> {
                     format!("a preprocessor line inside of the arguments of macro `{}`", &*used.text);
                 let error = Diagnostic::error("macro-arguments", piece.span, message);
                 self.report(error.and(used.span, "used here"));
-                self.contexts.push(Context { tokens: vec![piece], at: 0, of: None, barrier: false });
+                self.push_tokens(vec![piece], false);
                 return None;
             }
-            if !self.charge(1, used) {
+            if !self.count_tokens(1, used) {
                 return None;
             }
             if depth == 0 && piece.is(")") {
@@ -221,32 +233,40 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Returns whether the number of arguments is right.
-    fn fits(&mut self, of: &Macro, params: usize, variadic: bool, args: &[Vec<Piece>], used: &Piece) -> bool {
-        let none = matches!(args, [only] if only.is_empty());
-        let count = if none && params == 0 { 0 } else { args.len() };
+    /// Reports a wrong number of arguments. Returns whether the number is right.
+    fn check_argument_count(
+        &mut self,
+        definition: &Macro,
+        params: usize,
+        variadic: bool,
+        args: &[Vec<Piece>],
+        used: &Piece,
+    ) -> bool {
+        let is_empty = matches!(args, [only] if only.is_empty());
+        let count = if is_empty && params == 0 { 0 } else { args.len() };
         if count == params || variadic && (count >= params || count + 1 == params) {
             return true;
         }
         let plural = if params == 1 { "" } else { "s" };
-        let (params, least) = match variadic {
+        let (params, at_least) = match variadic {
             true => (params - 1, "at least "),
             false => (params, ""),
         };
-        let message = format!("macro `{}` takes {least}{params} argument{plural}, not {count}", of.name);
+        let name = &definition.name;
+        let message = format!("macro `{name}` takes {at_least}{params} argument{plural}, not {count}");
         let error = Diagnostic::error("macro-arguments", used.span, message);
-        self.report(match of.span {
+        self.report(match definition.span {
             Some(span) => error.and(span, "defined here"),
             None => error,
         });
         false
     }
 
-    /// Expands, each by itself, the arguments that the body uses other than with `#` and `##`.
+    /// Expands each argument that the body uses without `#` and `##`.
     fn expand_arguments(&mut self, body: &[Part], args: &mut [Argument], used: &Piece) {
         for (at, part) in body.iter().enumerate() {
             let index = match part {
-                Part::Param(index, _) if !beside_paste(body, at) => *index,
+                Part::Param(index, _) if !is_paste_operand(body, at) => *index,
                 // The result of `__VA_OPT__` depends on the expanded variable arguments.
                 Part::VaOpt(inside, _) => {
                     self.expand_arguments(inside, args, used);
@@ -270,31 +290,37 @@ impl Preprocessor<'_> {
     pub(super) fn expand_list(&mut self, tokens: Vec<Piece>, used: &Piece) -> Vec<Piece> {
         if self.depth >= MAX_DEPTH {
             let message = format!("calls of macros nest more than {MAX_DEPTH} levels deep");
-            self.give_up(Diagnostic::error("too-deep", used.span, message));
+            self.report_limit(Diagnostic::error("too-deep", used.span, message));
             return Vec::new();
         }
-        let below = self.contexts.len();
+        let entries_below = self.pending.len();
         self.depth += 1;
-        self.collecting += 1;
-        self.contexts.push(Context { tokens, at: 0, of: None, barrier: true });
+        self.collecting_arguments += 1;
+        self.push_tokens(tokens, true);
         let mut expanded = Vec::new();
-        while let Some(piece) = self.token() {
+        while let Some(piece) = self.next_expanded() {
             expanded.push(piece);
         }
-        while self.contexts.len() > below {
-            self.leave();
+        while self.pending.len() > entries_below {
+            self.pop_pending();
         }
-        self.collecting -= 1;
+        self.collecting_arguments -= 1;
         self.depth -= 1;
         expanded
     }
 
     /// Returns the body with the arguments inserted. Each token gets the location of the use.
-    fn substitute(&mut self, of: &Macro, body: &[Part], args: &[Argument], used: &Piece) -> Vec<Piece> {
+    fn substitute(
+        &mut self,
+        definition: &Macro,
+        body: &[Part],
+        args: &[Argument],
+        used: &Piece,
+    ) -> Vec<Piece> {
         let mut out: Vec<Piece> = Vec::new();
         let mut paste = false;
         for (at, part) in body.iter().enumerate() {
-            if self.gave_up {
+            if self.limit_exceeded {
                 break;
             }
             let mut next: Vec<Piece> = match part {
@@ -302,24 +328,24 @@ impl Preprocessor<'_> {
                     paste = true;
                     continue;
                 }
-                Part::Token(token) => vec![self.moved(of, token, used)],
+                Part::Token(token) => vec![self.relocated(definition, token, used)],
                 Part::Stringize(index, token) => {
-                    let text = args.get(*index).map_or_else(String::new, |arg| stringized(&arg.raw));
-                    vec![self.moved(of, token, used).with(Kind::Quoted, text.as_str())]
+                    let text = args.get(*index).map_or_else(String::new, |arg| stringize(&arg.raw));
+                    vec![self.relocated(definition, token, used).with(Kind::Quoted, text.as_str())]
                 }
                 Part::Param(index, token) => {
                     let Some(arg) = args.get(*index) else { continue };
-                    let raw = beside_paste(body, at);
+                    let raw = is_paste_operand(body, at);
                     let tokens = if raw { &arg.raw } else { arg.expanded.as_ref().unwrap_or(&arg.raw) };
                     let mut tokens = tokens.clone();
                     match tokens.first_mut() {
                         Some(first) => first.spaced = token.0.spaced,
-                        None if raw => tokens.push(token.0.with(Kind::Nothing, "")),
+                        None if raw => tokens.push(token.0.with(Kind::Placemarker, "")),
                         None => {}
                     }
-                    // GNU extension: `, ## __VA_ARGS__` yields nothing without variable arguments. With some,
-                    // nothing is pasted.
-                    let variadic = matches!(of.kind, MacroKind::Function { variadic: true, .. });
+                    // GNU extension: without variable arguments, `, ## __VA_ARGS__` yields no tokens. With
+                    // variable arguments, the `##` has no effect.
+                    let variadic = matches!(definition.kind, MacroKind::Function { variadic: true, .. });
                     if variadic
                         && paste
                         && arg.is_last_of(args)
@@ -334,13 +360,15 @@ impl Preprocessor<'_> {
                     tokens
                 }
                 Part::VaOpt(inside, _) => {
-                    let some = args.last().and_then(|arg| arg.expanded.as_ref());
-                    let some = some.is_some_and(|tokens| !tokens.is_empty());
-                    if some { self.substitute(of, inside, args, used) } else { Vec::new() }
+                    let variable = args.last().and_then(|arg| arg.expanded.as_ref());
+                    match variable.is_some_and(|tokens| !tokens.is_empty()) {
+                        true => self.substitute(definition, inside, args, used),
+                        false => Vec::new(),
+                    }
                 }
             };
-            let size: usize = next.iter().map(|piece| 1 + piece.text.len() / 16).sum();
-            if !self.charge(1 + size, used) {
+            let count: usize = next.iter().map(|piece| 1 + piece.text.len() / BYTES_PER_TOKEN).sum();
+            if !self.count_tokens(1 + count, used) {
                 break;
             }
             if std::mem::take(&mut paste)
@@ -356,26 +384,26 @@ impl Preprocessor<'_> {
     }
 
     /// Returns a token of a body with the location of the macro's use.
-    fn moved(&mut self, of: &Macro, token: &PartToken, used: &Piece) -> Piece {
-        let span = self.sources.expanded(&of.name, used.span, token.0.span);
+    fn relocated(&mut self, definition: &Macro, token: &PartToken, used: &Piece) -> Piece {
+        let span = self.sources.add_expansion(&definition.name, used.span, token.0.span);
         Piece { span, ..token.0.clone() }
     }
 
     /// Pastes two tokens: `left ## right`.
     fn paste(&mut self, left: Piece, right: &Piece, out: &mut Vec<Piece>) {
-        if right.kind == Kind::Nothing {
+        if right.kind == Kind::Placemarker {
             return out.push(left);
         }
-        if left.kind == Kind::Nothing {
+        if left.kind == Kind::Placemarker {
             return out.push(Piece { spaced: left.spaced, ..right.clone() });
         }
         let text: Rc<str> = format!("{}{}", &*left.text, &*right.text).into();
         let span = left.span;
-        // Repeated pasting copies the text each time, so its length counts as work.
-        if !self.charge(text.len() / OCTETS, &left) {
+        // Each paste copies the text, so the length of the text counts.
+        if !self.count_tokens(text.len() / BYTES_PER_TOKEN, &left) {
             return out.push(left);
         }
-        if DOUBLE.contains(&&*text) {
+        if PASTED_PAIRS.contains(&&*text) {
             out.extend([left, Piece { spaced: false, ..right.clone() }]);
             return;
         }
@@ -388,7 +416,7 @@ impl Preprocessor<'_> {
             None => {
                 let message = format!("`{}` and `{}` together are no token", &*left.text, &*right.text);
                 let error = Diagnostic::error("bad-paste", span, message);
-                self.report(error.note("`##` joins what stands beside it to one token"));
+                self.report(error.note("`##` joins the tokens before and after it to one token"));
                 self.incomplete = true;
                 out.push(left.with(Kind::Bad, ""));
             }
@@ -398,6 +426,7 @@ impl Preprocessor<'_> {
 
 /// An argument of a macro call.
 struct Argument {
+    /// The tokens before expansion.
     raw: Vec<Piece>,
     expanded: Option<Vec<Piece>>,
 }
@@ -413,14 +442,14 @@ impl Argument {
 }
 
 /// Returns whether the part at this index is an operand of `##`.
-fn beside_paste(body: &[Part], at: usize) -> bool {
+fn is_paste_operand(body: &[Part], at: usize) -> bool {
     let is_paste =
         |at: Option<usize>| at.and_then(|at| body.get(at)).is_some_and(|part| *part == Part::Paste);
     is_paste(at.checked_sub(1)) || is_paste(at.checked_add(1))
 }
 
 /// Returns the spelling of an argument as a string, for `#`.
-fn stringized(tokens: &[Piece]) -> String {
+fn stringize(tokens: &[Piece]) -> String {
     let mut text = String::from("\"");
     for (index, piece) in tokens.iter().enumerate() {
         if index > 0 && piece.spaced {

@@ -1,23 +1,24 @@
-//! Sources of included files.
+//! Access to included files: on disk, in memory, or none.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
-use super::MAX_FILE;
+use super::MAX_FILE_BYTES;
 
 /// Access to files by path.
 pub trait Files: Debug {
     /// Returns the content of a file.
     ///
     /// # Errors
-    /// `NotFound` if another folder may have the file. Any other error ends the search.
+    /// `NotFound` if the file does not exist; the search then continues in the next folder. Any other error
+    /// ends the search.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// Returns a path that is the same for all paths of one file, for `#pragma once`.
+    /// Returns a path that is the same for all paths of one file, to recognize files that are included again.
     fn identity(&self, path: &Path) -> PathBuf {
-        normal(path)
+        normalized(path)
     }
 
     /// Returns the path that a tool must watch to notice changes of the file.
@@ -33,13 +34,13 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Creates the file system view in which relative paths start at the working directory.
+    /// Creates access to the file system with relative paths that start at the working directory.
     pub fn new() -> Self {
         Disk::default()
     }
 
-    /// Creates the file system view in which relative paths start at `base`. Messages name files as if `base`
-    /// were the working directory.
+    /// Creates access to the file system with relative paths that start at `base`. Messages contain these
+    /// relative paths.
     pub fn at(base: impl Into<PathBuf>) -> Self {
         Disk { base: base.into() }
     }
@@ -52,22 +53,22 @@ impl Files for Disk {
         if meta.is_dir() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "is a directory"));
         }
-        // Devices and pipes may never end.
+        // Reading a device or pipe may never end.
         if !meta.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
-        let mut octets = Vec::new();
-        std::fs::File::open(&path)?.take(MAX_FILE + 1).read_to_end(&mut octets)?;
-        if octets.len() as u64 > MAX_FILE {
-            let message = format!("larger than {} MiB", MAX_FILE >> 20);
+        let mut bytes = Vec::new();
+        std::fs::File::open(&path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            let message = format!("larger than {} MiB", MAX_FILE_BYTES >> 20);
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));
         }
-        Ok(octets)
+        Ok(bytes)
     }
 
     fn identity(&self, path: &Path) -> PathBuf {
         let path = self.base.join(path);
-        path.canonicalize().unwrap_or_else(|_| normal(&path))
+        path.canonicalize().unwrap_or_else(|_| normalized(&path))
     }
 
     fn watched(&self, path: &Path) -> PathBuf {
@@ -81,13 +82,13 @@ pub struct Memory(BTreeMap<PathBuf, Vec<u8>>);
 
 impl<P: Into<PathBuf>, C: Into<Vec<u8>>> FromIterator<(P, C)> for Memory {
     fn from_iter<I: IntoIterator<Item = (P, C)>>(files: I) -> Self {
-        Memory(files.into_iter().map(|(path, content)| (normal(&path.into()), content.into())).collect())
+        Memory(files.into_iter().map(|(path, content)| (normalized(&path.into()), content.into())).collect())
     }
 }
 
 impl Files for Memory {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        self.0.get(&normal(path)).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.0.get(&normalized(path)).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 
@@ -101,8 +102,8 @@ impl Files for NoFiles {
     }
 }
 
-/// Returns the path without `.` and, as far as possible without reading the file system, without `..`.
-fn normal(path: &Path) -> PathBuf {
+/// Returns the path without `.`, and without `..` after a folder name.
+fn normalized(path: &Path) -> PathBuf {
     let mut parts = PathBuf::new();
     for part in path.components() {
         match part {

@@ -14,8 +14,8 @@ pub(super) struct Macro {
     /// The name in its definition; `None` for a builtin.
     pub(super) span: Option<Span>,
     pub(super) kind: MacroKind,
-    /// Number of active expansions. Inside its own expansion, the macro is a plain name.
-    pub(super) active: Cell<u32>,
+    /// Number of expansions of this macro on the stack. Above zero, the name is not expanded.
+    pub(super) active_expansions: Cell<u32>,
 }
 
 #[derive(Debug)]
@@ -29,9 +29,9 @@ pub(super) enum MacroKind {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Part {
     Token(PartToken),
-    /// The argument at this index.
+    /// The parameter with this index.
     Param(usize, PartToken),
-    /// `#` and a parameter.
+    /// `#` and the parameter with this index.
     Stringize(usize, PartToken),
     /// `##`.
     Paste,
@@ -39,7 +39,8 @@ pub(super) enum Part {
     VaOpt(Vec<Part>, PartToken),
 }
 
-/// A token of a body. Two are equal if they have the same spelling and the same white space before them.
+/// A token of a body. Two tokens are equal if they have the same kind and spelling, and if both or none of
+/// them follow white space.
 #[derive(Clone, Debug)]
 pub(super) struct PartToken(pub(super) Piece);
 
@@ -69,10 +70,15 @@ impl Builtin {
 
 impl Macro {
     pub(super) fn builtin(name: &str, builtin: Builtin) -> Self {
-        Macro { name: name.into(), span: None, kind: MacroKind::Builtin(builtin), active: Cell::new(0) }
+        Macro {
+            name: name.into(),
+            span: None,
+            kind: MacroKind::Builtin(builtin),
+            active_expansions: Cell::new(0),
+        }
     }
 
-    fn same(&self, other: &Macro) -> bool {
+    fn is_same(&self, other: &Macro) -> bool {
         match (&self.kind, &other.kind) {
             (MacroKind::Object(a), MacroKind::Object(b)) => a == b,
             (
@@ -103,7 +109,7 @@ impl Preprocessor<'_> {
                 Err(error) => return self.report(error),
             }
         }
-        let body = match parts(rest, params.as_ref()) {
+        let body = match body_parts(rest, params.as_ref()) {
             Ok(body) => body,
             Err(error) => return self.report(error),
         };
@@ -114,8 +120,8 @@ impl Preprocessor<'_> {
             }
         };
         let span = Some(name.span);
-        let new = Macro { name: Rc::from(&*name.text), span, kind, active: Cell::new(0) };
-        if let Some(earlier) = self.macros.get(&*name.text).filter(|earlier| !earlier.same(&new)) {
+        let new = Macro { name: Rc::from(&*name.text), span, kind, active_expansions: Cell::new(0) };
+        if let Some(earlier) = self.macros.get(&*name.text).filter(|earlier| !earlier.is_same(&new)) {
             let message = format!("the macro `{}` is defined again, differently", &*name.text);
             let mut warning = Diagnostic::warning("macro-redefined", name.span, message);
             if let Some(span) = earlier.span {
@@ -130,7 +136,7 @@ impl Preprocessor<'_> {
     pub(super) fn undefine(&mut self, directive: Span, line: &[Piece]) {
         let Some(name) = self.macro_name(directive, line) else { return };
         self.macros.remove(&*name.text);
-        self.no_more(line.get(1..).unwrap_or_default(), "#undef");
+        self.warn_extra_tokens(line.get(1..).unwrap_or_default(), "#undef");
     }
 
     /// Returns the name after `#define`, `#undef`, `#ifdef` or `#ifndef`.
@@ -146,8 +152,8 @@ impl Preprocessor<'_> {
     }
 }
 
-/// Maximum number of parameters, more than C++ requires of compilers. It bounds the search for each word of a
-/// body.
+/// Maximum number of parameters. C++ requires only that compilers accept 256. The limit bounds the search for
+/// each word of a body.
 const MAX_PARAMETERS: usize = 256;
 
 /// Parses parameters after the opening parenthesis. Also returns the tokens after the closing one.
@@ -202,7 +208,7 @@ fn parameters<'p>(line: &'p [Piece], open: &Piece) -> Result<(Params, &'p [Piece
 }
 
 /// Parses the body of a macro.
-fn parts(line: &[Piece], params: Option<&Params>) -> Result<Vec<Part>, Diagnostic> {
+fn body_parts(line: &[Piece], params: Option<&Params>) -> Result<Vec<Part>, Diagnostic> {
     let mut body = Vec::new();
     let mut at = 0;
     let param = |piece: &Piece| {
@@ -230,16 +236,16 @@ fn parts(line: &[Piece], params: Option<&Params>) -> Result<Vec<Part>, Diagnosti
         } else if let Some(index) = param(&piece) {
             body.push(Part::Param(index, PartToken(piece)));
         } else if piece.is("__VA_OPT__") && variadic {
-            let inside = va_opt(line, at)
+            let inside = closing_parenthesis(line, at)
                 .ok_or_else(|| Diagnostic::error("bad-macro", piece.span, "`__VA_OPT__` takes `(...)`"))?;
             let tokens = line.get(at + 1..inside).unwrap_or_default();
             if tokens.iter().any(|token| token.is("__VA_OPT__")) {
                 return Err(Diagnostic::error("bad-macro", piece.span, "`__VA_OPT__` inside of another"));
             }
-            body.push(Part::VaOpt(parts(tokens, params)?, PartToken(piece)));
+            body.push(Part::VaOpt(body_parts(tokens, params)?, PartToken(piece)));
             at = inside + 1;
         } else if piece.is("__VA_ARGS__") && !variadic {
-            let message = "`__VA_ARGS__` stands only in macros with `...` among their parameters";
+            let message = "`__VA_ARGS__` is allowed only in macros with the parameter `...`";
             return Err(Diagnostic::error("bad-macro", piece.span, message));
         } else {
             body.push(Part::Token(PartToken(piece)));
@@ -248,8 +254,8 @@ fn parts(line: &[Piece], params: Option<&Params>) -> Result<Vec<Part>, Diagnosti
     Ok(body)
 }
 
-/// Returns the index of the parenthesis that closes the one at `open`.
-fn va_opt(line: &[Piece], open: usize) -> Option<usize> {
+/// Returns the index of the parenthesis that closes the one at `open`; `None` if there is no such pair.
+fn closing_parenthesis(line: &[Piece], open: usize) -> Option<usize> {
     let mut depth = 0usize;
     for (at, piece) in line.iter().enumerate().skip(open) {
         if piece.is("(") {

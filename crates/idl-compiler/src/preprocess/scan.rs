@@ -1,35 +1,51 @@
-//! Conversion of text to preprocessing tokens: joins lines, removes comments, never fails.
+//! Conversion of text to preprocessing tokens. Joins lines that end with `\`, and removes comments. Any text
+//! can be converted.
 
 use std::rc::Rc;
 
 use super::text::{Kind, Piece, Text};
 use crate::source::Span;
 
-/// Punctuation tokens of more than one character. `>>` and operators of `#if` are not included: where they
-/// are needed, adjacent tokens are combined.
-const MARKS: &[&str] = &["...", "::", "<<", "##"];
+/// Punctuation tokens of more than one character, except `>>` and operators of `#if`. Where those are needed,
+/// adjacent tokens are combined.
+const MULTI_CHAR_PUNCTS: &[&str] = &["...", "::", "<<", "##"];
 
-/// A position in a text.
+/// Names of zorb's own annotations.
+pub(crate) const OWN_ANNOTATIONS: &[&str] =
+    &["rust_name", "non_nil", "stream", "zero_copy", "interpretive", "adaptive"];
+
+/// A position in a text, from which tokens are read.
 #[derive(Debug)]
 pub(super) struct Cursor {
     pub(super) text: Rc<str>,
     pub(super) at: usize,
     /// Number of the text in `Sources`.
     pub(super) file: u32,
-    /// Number of line ends passed.
+    /// Number of line ends before the position.
     pub(super) line: usize,
+    /// The next token is the first in its line.
     line_start: bool,
+    /// White space or a comment precedes the next token.
     spaced: bool,
-    /// The end of the last consumed character.
+    /// The end of the last consumed character, before line splices that follow it.
     end: usize,
-    /// A comment without an end.
-    pub(super) open_comment: Option<Span>,
+    /// The location of a comment without an end.
+    pub(super) unterminated_comment: Option<Span>,
 }
 
 impl Cursor {
     pub(super) fn new(file: u32, text: Rc<str>) -> Self {
         let at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        Cursor { text, at, file, line: 0, line_start: true, spaced: false, end: at, open_comment: None }
+        Cursor {
+            text,
+            at,
+            file,
+            line: 0,
+            line_start: true,
+            spaced: false,
+            end: at,
+            unterminated_comment: None,
+        }
     }
 
     /// Returns the next token, including line ends and documentation comments; `None` at the end of the text.
@@ -47,7 +63,7 @@ impl Cursor {
                 }
                 ' ' | '\t' | '\r' | '\x0b' | '\x0c' => {
                     self.bump();
-                    self.pass(|byte| byte == b' ');
+                    self.skip_ascii(|byte| byte == b' ');
                     self.spaced = true;
                 }
                 '/' => {
@@ -73,7 +89,7 @@ impl Cursor {
                 '\'' | '"' => return Some(self.quoted(start)),
                 c if c.is_alphabetic() || c == '_' => {
                     loop {
-                        self.pass(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+                        self.skip_ascii(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
                         if !self.peek().is_some_and(|c| c.is_alphanumeric() || c == '_') {
                             break;
                         }
@@ -98,25 +114,24 @@ impl Cursor {
                     return Some(self.token(Kind::Punct, start));
                 }
                 c if c.is_ascii_punctuation() && !matches!(c, '\\' | '$' | '`') => {
-                    let mark = MARKS.iter().find(|mark| self.rest().starts_with(**mark));
+                    let mark = MULTI_CHAR_PUNCTS.iter().find(|mark| self.rest().starts_with(**mark));
                     for _ in 0..mark.map_or(1, |mark| mark.len()) {
                         self.bump();
                     }
                     return Some(self.token(Kind::Punct, start));
                 }
                 first => {
-                    // One token for a run of such characters. Otherwise a binary file would yield a token for
-                    // each character.
-                    let odd = |c: char| {
+                    // A run of stray characters is one token, so that a binary file does not yield too many.
+                    let is_stray = |c: char| {
                         c == first
                             || !(c.is_ascii() || c.is_alphanumeric())
                             || c.is_ascii_control() && c != '\n'
                     };
                     self.bump();
-                    while self.peek().is_some_and(odd) {
+                    while self.peek().is_some_and(is_stray) {
                         self.bump();
                     }
-                    return Some(self.token(Kind::Other, start));
+                    return Some(self.token(Kind::Stray, start));
                 }
             }
         }
@@ -126,7 +141,7 @@ impl Cursor {
         self.text.get(self.at..).unwrap_or("")
     }
 
-    /// Returns the next character after line splices.
+    /// Returns the next character, after evaluate_unless line splices.
     fn peek(&mut self) -> Option<char> {
         self.splice();
         self.rest().chars().next()
@@ -141,10 +156,10 @@ impl Cursor {
         }
     }
 
-    /// Fast path: consumes ASCII characters of a kind that includes neither backslashes nor line ends.
-    fn pass(&mut self, is_one: impl Fn(u8) -> bool) {
+    /// Fast path: consumes ASCII characters that match. Backslashes and line ends must not match.
+    fn skip_ascii(&mut self, matches: impl Fn(u8) -> bool) {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-        let count = rest.iter().take_while(|byte| is_one(**byte)).count();
+        let count = rest.iter().take_while(|byte| matches(**byte)).count();
         if count > 0 {
             self.at += count;
             self.end = self.at;
@@ -175,7 +190,15 @@ impl Cursor {
             false => Text::part(&self.text, start..end),
         };
         let (spaced, line_start) = (self.spaced, self.line_start);
-        Piece { kind, text, span: self.span(start, end), spaced, apart: false, line_start, painted: false }
+        Piece {
+            kind,
+            text,
+            span: self.span(start, end),
+            spaced,
+            at_expansion_edge: false,
+            line_start,
+            unexpandable: false,
+        }
     }
 
     fn token(&mut self, kind: Kind, start: usize) -> Piece {
@@ -222,21 +245,20 @@ impl Cursor {
         self.token(Kind::Quoted, start)
     }
 
-    /// Returns whether one of zorb's own annotations, such as `//@rust_name`, starts after the first `/`.
-    /// They are written in comments, so that other compilers ignore them.
+    /// Returns whether the comment that starts with the previous `/` is one of zorb's own annotations, such
+    /// as `//@rust_name`. They can be written as comments, so that other compilers ignore them.
     fn at_annotation(&self) -> bool {
         let Some(rest) = self.rest().strip_prefix("/@") else { return false };
         let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
-        const OWN: [&str; 6] = ["rust_name", "non_nil", "zero_copy", "stream", "interpretive", "adaptive"];
-        rest.get(..end).is_some_and(|name| OWN.contains(&name))
+        rest.get(..end).is_some_and(|name| OWN_ANNOTATIONS.contains(&name))
     }
 
     fn line_comment(&mut self, start: usize) -> Option<Piece> {
         while self.peek().is_some_and(|c| c != '\n') {
-            // The first character may be a backslash that joins no lines.
+            // The current character may be a backslash that joins no lines.
             self.bump();
-            let plain = self.rest().find(['\n', '\\']).unwrap_or(self.rest().len());
-            self.at += plain;
+            let length = self.rest().find(['\n', '\\']).unwrap_or(self.rest().len());
+            self.at += length;
             self.end = self.at;
         }
         self.spaced = true;
@@ -255,7 +277,7 @@ impl Cursor {
         self.spaced = true;
         let inside = self.at;
         let Some(length) = self.rest().find("*/").map(|at| at + 2) else {
-            self.open_comment = Some(self.span(start, inside));
+            self.unterminated_comment = Some(self.span(start, inside));
             self.line += self.rest().matches('\n').count();
             (self.at, self.end) = (self.text.len(), self.text.len());
             return None;
@@ -270,8 +292,8 @@ impl Cursor {
         (inner || outer).then(|| self.doc(inner, start, 3, length.max(3)))
     }
 
-    /// Returns the token of a documentation comment. Its text is in the bytes from `skip` to `length` after
-    /// the start.
+    /// Returns the token of a documentation comment. Its text starts `skip` bytes and ends `length` bytes
+    /// after the start of the comment.
     fn doc(&self, inner: bool, start: usize, skip: usize, length: usize) -> Piece {
         let text = Text::part(&self.text, start + skip..start + length.max(skip));
         let span = self.span(start, self.end);
@@ -280,14 +302,13 @@ impl Cursor {
             text,
             span,
             spaced: true,
-            apart: true,
+            at_expansion_edge: true,
             line_start: false,
-            painted: false,
+            unexpandable: false,
         }
     }
 
-    /// Skips text up to the next line that starts with `#`, and consumes that `#`. `false` at the end of the
-    /// text.
+    /// Skips to the next directive and consumes its `#`; `false` at the end of the text.
     pub(super) fn skip_to_directive(&mut self) -> bool {
         while let Some(piece) = self.next() {
             if piece.line_start && piece.is("#") {
@@ -297,7 +318,7 @@ impl Cursor {
         false
     }
 
-    /// Returns the rest of the line as tokens, without its end and without comments.
+    /// Returns the tokens of the rest of the line, without comments, and consumes the line end.
     pub(super) fn rest_of_line(&mut self) -> Vec<Piece> {
         let mut line = Vec::new();
         while let Some(piece) = self.next() {
@@ -311,15 +332,15 @@ impl Cursor {
     }
 }
 
-/// Returns the number of bytes of a backslash and line end at the start of a text. Blanks may be between
-/// them.
+/// Returns the number of bytes of a line splice at the start of a text: a backslash, optional blanks and a
+/// line end.
 fn splice_length(text: &str) -> Option<usize> {
     let rest = text.strip_prefix('\\')?;
     let blanks = rest.len() - rest.trim_start_matches([' ', '\t', '\r']).len();
     rest.get(blanks..)?.starts_with('\n').then_some(1 + blanks + 1)
 }
 
-/// Returns the text with its lines joined; `None` if there is nothing to join.
+/// Returns the text without line splices; `None` if it contains none.
 pub(super) fn unspliced(text: &str) -> Option<String> {
     let mut joined = String::new();
     let (mut from, mut at) = (0, 0);

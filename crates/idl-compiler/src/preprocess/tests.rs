@@ -1,4 +1,5 @@
-//! Tests of the preprocessor alone: a table of inputs and outputs, compared with gcc's preprocessor.
+//! Tests of the preprocessor: a table of inputs and expected outputs, which gcc's preprocessor must produce
+//! too.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -6,13 +7,13 @@ use std::rc::Rc;
 
 use super::scan::Cursor;
 use super::{Item, Kind, MAX_DIRECTIVES, Preprocessor, Settings};
-use crate::source::{Opened, Sources};
+use crate::source::{FileInfo, Sources};
 
-/// Returns the resulting tokens, separated by blanks, and each error as `!` and its kind.
+/// Returns the preprocessor's tokens, and `!` with the code of each error, separated by blanks.
 fn run(text: &str) -> String {
     let settings = Settings::default();
     let mut sources = Sources::default();
-    let file = sources.add_text("test.idl".to_owned(), Rc::from(text), Opened::default());
+    let file = sources.add_text("test.idl".to_owned(), Rc::from(text), FileInfo::default());
     let mut preprocessor = Preprocessor::new(&settings, &mut sources);
     preprocessor.text(file);
     let mut out = Vec::new();
@@ -27,7 +28,7 @@ fn run(text: &str) -> String {
             }
         }
     }
-    let found = preprocessor.found.finish(Rc::new(Sources::default()));
+    let found = preprocessor.diagnostics.finish(Rc::new(Sources::default()));
     let errors = found.err().into_iter().flat_map(|errors| errors.iter().map(|e| e.code).collect::<Vec<_>>());
     out.extend(errors.map(|code| format!("!{code}")));
     out.join(" ")
@@ -59,7 +60,7 @@ fn cpp(text: &str) -> Option<String> {
     output.status.success().then(|| tokens(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// Inputs and their outputs. Both preprocessors must agree.
+/// Inputs and expected outputs of [`run`]. `!` stands for any output with an error.
 const TABLE: &[(&str, &str)] = &[
     ("a b/* c */d // e\nf", "a b d f"),
     ("a\\\nb c\\\n d", "ab c d"),
@@ -204,38 +205,38 @@ const TABLE: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn the_table_holds() {
-    for (text, wanted) in TABLE {
+fn table_inputs_give_the_expected_tokens() {
+    for (text, expected) in TABLE {
         let found = run(text);
-        if *wanted == "!" {
-            assert!(found.contains('!'), "an error is wanted for\n{text}\nfound: {found}");
+        if *expected == "!" {
+            assert!(found.contains('!'), "expected an error in\n{text}\nfound: {found}");
         } else {
-            assert_eq!(found, *wanted, "\n{text}");
+            assert_eq!(found, *expected, "\n{text}");
         }
     }
 }
 
 #[test]
-fn gcc_says_the_same() {
+fn gcc_gives_the_expected_tokens_of_the_table() {
     if Command::new("cpp").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: no cpp here, the preprocessor's table is not compared with it");
+        eprintln!("SKIPPED: cpp is not installed, the table is not compared with gcc");
         return;
     }
-    for (text, wanted) in TABLE {
-        // gcc prints pragmas and identifications as lines.
-        let wanted = match text.contains("#ident") {
+    for (text, expected) in TABLE {
+        // gcc outputs `#ident`.
+        let expected = match text.contains("#ident") {
             true => "# ident \"x\" x".to_owned(),
-            false => tokens(wanted),
+            false => tokens(expected),
         };
         match cpp(text) {
-            Some(found) => assert_eq!(found, wanted, "\n{text}"),
-            None => assert_eq!(wanted, "!", "gcc finds an error in\n{text}"),
+            Some(found) => assert_eq!(found, expected, "\n{text}"),
+            None => assert_eq!(expected, "!", "gcc reports an error in\n{text}"),
         }
     }
 }
 
 #[test]
-fn the_files_of_omniorb_come_out_as_gcc_has_them() {
+fn files_of_omniorb_give_the_same_tokens_as_with_gcc() {
     let root = std::path::Path::new("/usr/share/idl/omniORB");
     let folders = [root.to_owned(), root.join("COS")];
     let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten());
@@ -243,7 +244,7 @@ fn the_files_of_omniorb_come_out_as_gcc_has_them() {
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "idl"));
     if paths.is_empty() || Command::new("cpp").arg("--version").output().is_err() {
         eprintln!(
-            "SKIPPED: no IDL files of omniORB or no cpp here, the preprocessor is not compared on them"
+            "SKIPPED: cpp or the IDL files of omniORB are not installed, the files are not compared with gcc"
         );
         return;
     }
@@ -255,7 +256,7 @@ fn the_files_of_omniorb_come_out_as_gcc_has_them() {
             .arg(&path)
             .output()
             .expect("cpp");
-        // gcc stops at an included file that the package does not contain.
+        // gcc fails if the package does not contain an included file.
         if !output.status.success() {
             continue;
         }
@@ -275,15 +276,15 @@ fn the_files_of_omniorb_come_out_as_gcc_has_them() {
                 out.push(piece.text.to_string());
             }
         }
-        assert_eq!(preprocessor.found.errors(), 0, "{}", path.display());
+        assert_eq!(preprocessor.diagnostics.errors(), 0, "{}", path.display());
         assert!(out.join(" ") == tokens(&text), "{} differs", path.display());
         compared += 1;
     }
-    assert!(compared > 50, "{compared} files were compared");
+    assert!(compared > 50, "only {compared} files were compared");
 }
 
 #[test]
-fn bombs_end_in_an_error() {
+fn exponential_expansion_and_deep_nesting_end_in_an_error() {
     let mut doubling = String::from("#define A0 x x\n");
     let mut vanishing = String::from("#define A0\n");
     let mut pasting = String::from("#define P(x) x ## x\n#define Q(x) P(x)\n#define A0 xxxxxxxx\n");
@@ -304,7 +305,7 @@ fn bombs_end_in_an_error() {
     assert_eq!(run(&nested), "!bad-condition");
     let signs = format!("#if {}1\n#endif", "-".repeat(5000));
     assert_eq!(run(&signs), "!bad-condition");
-    // Long, but within the limits.
+    // These texts are long, but within the limits.
     let chain: String = (1..5000).map(|n| format!("#define A{n} A{}\n", n - 1)).collect();
     assert_eq!(run(&format!("{chain}A4999")), "A0");
     let line = "x ".repeat(100_000);
@@ -316,7 +317,7 @@ fn bombs_end_in_an_error() {
 }
 
 #[test]
-fn every_cut_of_the_table_ends() {
+fn preprocessing_truncated_table_inputs_terminates() {
     for (text, _) in TABLE {
         for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
             run(&text[..at]);

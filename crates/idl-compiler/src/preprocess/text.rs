@@ -16,8 +16,8 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// Creates a part of a text. Texts have at most [`crate::source::MAX_TEXT`] bytes, so offsets fit into
-    /// `u32`.
+    /// Creates a part of a text. Texts have at most [`crate::source::MAX_TEXT_BYTES`] bytes, so offsets fit
+    /// into `u32`.
     pub(crate) fn part(whole: &Rc<str>, range: Range<usize>) -> Self {
         Text { whole: Rc::clone(whole), start: range.start as u32, end: range.end as u32 }
     }
@@ -68,38 +68,38 @@ impl std::fmt::Debug for Text {
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     pub(crate) kind: Kind,
-    /// As written, with continued lines joined.
+    /// The text as written, without line splices.
     pub(crate) text: Text,
     /// The token's location. For a token of a macro's body, the location of the macro's use.
     pub(crate) span: Span,
     /// Preceded by white space or a comment.
     pub(crate) spaced: bool,
-    /// An expansion begins or ends before it, so it is not adjacent to the previous token.
-    pub(crate) apart: bool,
-    /// The first in its line.
+    /// An expansion begins or ends before the token, which therefore does not join the previous token.
+    pub(crate) at_expansion_edge: bool,
+    /// The token is the first in its line.
     pub(crate) line_start: bool,
     /// The name of a macro that occurred in its own expansion. It is never expanded again.
-    pub(crate) painted: bool,
+    pub(crate) unexpandable: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Word,
     Number,
-    /// A character or string literal with its quotes, without the second one if it is unterminated.
+    /// A character or string literal with its quotes; without the second quote if it is unterminated.
     Quoted,
     Punct,
     /// A run of stray characters.
-    Other,
-    /// A documentation comment, its text without the marker.
+    Stray,
+    /// A documentation comment, whose text does not contain the comment marker.
     Doc {
         inner: bool,
     },
     Newline,
     /// A placeholder for something that was reported.
     Bad,
-    /// A placeholder for an empty argument next to `##`.
-    Nothing,
+    /// A placeholder for an empty argument that is an operand of `##`.
+    Placemarker,
 }
 
 impl Piece {
@@ -113,6 +113,6 @@ impl Piece {
 
     /// Returns another token at the same location.
     pub(crate) fn with(&self, kind: Kind, text: impl Into<Text>) -> Piece {
-        Piece { kind, text: text.into(), painted: false, ..self.clone() }
+        Piece { kind, text: text.into(), unexpandable: false, ..self.clone() }
     }
 }

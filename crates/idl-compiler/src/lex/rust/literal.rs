@@ -7,10 +7,10 @@ use crate::source::Span;
 use crate::token::{Punct, TokenKind, Wideness};
 
 impl Lexer<'_> {
-    /// Adds a literal token. `mark` is the span of an `L` before it.
-    pub(super) fn literal(&mut self, wide: Wideness, mark: Option<Span>) {
+    /// Adds a literal token. `prefix` is the span of an `L` before it.
+    pub(super) fn literal(&mut self, wide: Wideness, prefix: Option<Span>) {
         let Some(text) = self.literal_at(0) else { return };
-        let span = mark.map_or(self.span(1), |mark| mark.to(self.span(1)));
+        let span = prefix.map_or(self.span(1), |prefix| prefix.to(self.span(1)));
         if text.starts_with('"') {
             self.at += 1;
             return self.string(&text, wide, span);
@@ -23,7 +23,7 @@ impl Lexer<'_> {
             return self.number();
         }
         self.at += 1;
-        // A negative number made by another macro is a single token.
+        // A negative number from another macro is a single token.
         if let Some(digits) = text.strip_prefix('-') {
             self.output.push(TokenKind::Punct(Punct::Minus), span);
             return self.number_text(digits, span);
@@ -65,15 +65,15 @@ impl Lexer<'_> {
         }
     }
 
-    /// Reads a number that Rust's lexer may have split at its point: `.5` is `.` `5`, `5.d` is `5` `.` `d`,
-    /// `1.e-5` is `1` `.` `e` `-` `5`.
+    /// Reads a number. Rust's lexer splits some numbers at the point: `.5` into `.` `5`, `5.d` into `5` `.`
+    /// `d`, and `1.e-5` into `1` `.` `e` `-` `5`.
     pub(super) fn number(&mut self) {
         let start = self.at;
         let mut text = String::new();
         let starts_with_point = self.take_point(&mut text);
         self.take_number(&mut text);
-        let cut = !starts_with_point && !text.contains('.') && self.take_point(&mut text);
-        if cut && !self.take_number(&mut text) {
+        let is_split = !starts_with_point && !text.contains('.') && self.take_point(&mut text);
+        if is_split && !self.take_number(&mut text) {
             self.take_fraction_word(&mut text);
         }
         let count = self.at - start;

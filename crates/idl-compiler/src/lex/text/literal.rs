@@ -1,6 +1,6 @@
 //! Character and string literals in text, with IDL's escapes.
 
-use super::part;
+use super::error_in_part;
 use crate::diagnostic::Diagnostic;
 use crate::lex::Output;
 use crate::preprocess::Piece;
@@ -33,7 +33,7 @@ impl Reader<'_, '_, '_> {
         let quote = if self.rest().starts_with('"') { '"' } else { '\'' };
         self.at += 1;
         let mut codes = Vec::new();
-        let mut wrong = None;
+        let mut first_error = None;
         loop {
             let at = self.at;
             match self.peek() {
@@ -49,8 +49,8 @@ impl Reader<'_, '_, '_> {
                 Some('\\') => match self.escape() {
                     Ok(code) => codes.push(code),
                     Err(message) => {
-                        let error = part(self.piece, at, self.at, message);
-                        wrong.get_or_insert(error);
+                        let error = error_in_part(self.piece, at, self.at, message);
+                        first_error.get_or_insert(error);
                     }
                 },
                 Some(c) => {
@@ -59,7 +59,7 @@ impl Reader<'_, '_, '_> {
                 }
             }
         }
-        if let Some(error) = wrong {
+        if let Some(error) = first_error {
             return self.output.bad_literal(error, span);
         }
         let kind = if quote == '"' { text(&codes, wide) } else { character(&codes, wide) };
@@ -69,7 +69,7 @@ impl Reader<'_, '_, '_> {
         }
     }
 
-    /// Reads an escape sequence from its backslash on. Returns the code of the character.
+    /// Reads an escape sequence, which starts with a backslash. Returns the code of the character.
     fn escape(&mut self) -> Result<u32, String> {
         self.at += 1;
         let Some(kind) = self.peek() else { return Ok(u32::from('\\')) };
@@ -101,17 +101,16 @@ impl Reader<'_, '_, '_> {
                 .map_err(|_| "`\\u` needs one to four hexadecimal digits")?,
             other => {
                 let message = format!("there is no escape sequence `\\{}`", other.escape_debug());
-                let place = part(self.piece, self.at - 1 - other.len_utf8(), self.at, "").span();
-                let warning =
-                    Diagnostic::warning("unknown-escape", place.unwrap_or(self.piece.span), message);
+                let span = error_in_part(self.piece, self.at - 1 - other.len_utf8(), self.at, "").span();
+                let warning = Diagnostic::warning("unknown-escape", span.unwrap_or(self.piece.span), message);
                 self.output.out.push(warning.note(format!("it is read as `{}`", other.escape_debug())));
                 u32::from(other)
             }
         })
     }
 
-    fn digits(&mut self, radix: u32, most: usize) -> String {
-        let digits: String = self.rest().chars().take(most).take_while(|c| c.is_digit(radix)).collect();
+    fn digits(&mut self, radix: u32, max_count: usize) -> String {
+        let digits: String = self.rest().chars().take(max_count).take_while(|c| c.is_digit(radix)).collect();
         self.at += digits.len();
         digits
     }
