@@ -16,7 +16,7 @@ pub(crate) struct Ident {
 #[derive(Clone, Debug)]
 pub(crate) struct Name {
     pub(crate) absolute: bool,
-    /// At least one.
+    /// Never empty.
     pub(crate) parts: Vec<Ident>,
     pub(crate) span: Span,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Annotation {
     pub(crate) span: Span,
 }
 
-/// One definition or export, in source order.
+/// A definition, or a declaration in the body of an interface, value type, component, home or port type.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
     pub(crate) head: Head,
@@ -145,7 +145,7 @@ pub(crate) struct Template {
     pub(crate) params: Vec<Formal>,
     pub(crate) items: Vec<Item>,
     /// Number of tokens in the body.
-    pub(crate) size: usize,
+    pub(crate) token_count: usize,
     /// Nesting levels of the body, including the body itself.
     pub(crate) height: usize,
 }
@@ -286,7 +286,7 @@ pub(crate) struct Home {
     pub(crate) supports: Vec<Name>,
     pub(crate) manages: Name,
     pub(crate) primary_key: Option<Name>,
-    /// Exports, factories and finders.
+    /// Operations, attributes, types, constants, exceptions, factories and finders.
     pub(crate) items: Vec<Item>,
 }
 
@@ -409,7 +409,7 @@ pub(crate) struct Union {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    /// `None` for `default`.
+    /// The expression of each label (`None` for `default`) and its location.
     pub(crate) labels: Vec<(Option<Expr>, Span)>,
     pub(crate) head: Head,
     pub(crate) ty: TypeSpec,
@@ -423,7 +423,7 @@ pub(crate) struct Operation {
     pub(crate) name: Ident,
     pub(crate) params: Vec<Param>,
     pub(crate) raises: Option<Raises>,
-    /// Patterns under `context`, in order.
+    /// Strings of the `context` clause, in order.
     pub(crate) context: Vec<StringArg>,
 }
 

@@ -1,8 +1,7 @@
 //! The parser: hand-written recursive descent, one function for each production.
 //!
-//! It does not use `nom`, because error handling is the larger part of the parser. After an error it
-//! continues at the next `;` or `}` and finds further errors in the same run. It knows the enclosing
-//! production and never backtracks, so each token is visited once even in broken text.
+//! After an error the parser continues at the next `;` or `}`, and finds further errors in the same run. It
+//! never backtracks, so that each token is visited once even in broken text.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -14,7 +13,7 @@ use crate::source::Span;
 use crate::token::{Punct, Token, TokenKind};
 
 use input::Input;
-use pragma::Apart;
+use pragma::SeparatedPragma;
 
 mod ccm;
 mod expr;
@@ -34,9 +33,9 @@ const CLAUSES: &[&str] = &["raises", "context", "getraises", "setraises"];
 /// The declarations of a text, with names not yet bound.
 pub(crate) struct Parsed {
     pub(crate) items: Vec<Item>,
-    /// `//!` comments of the file.
+    /// `//!` comments at file level.
     pub(crate) docs: Docs,
-    /// Definitions of the module `Components` that the text's component constructs need.
+    /// Names of definitions in the module `Components` that the text's component constructs need.
     pub(crate) components: BTreeSet<&'static str>,
     /// Names that follow `Components::` in the text.
     pub(crate) named_components: BTreeSet<String>,
@@ -44,24 +43,31 @@ pub(crate) struct Parsed {
     pub(crate) declares_components: bool,
 }
 
-/// Parses the tokens. Errors go to the collector; the result has the declarations without errors.
+/// Parses the tokens. Errors go to the collector; the result contains the declarations that have no syntax
+/// error.
 ///
 /// With `strict_names`, a name that differs from a keyword in case only is an error, otherwise a warning.
 pub(crate) fn parse(tokens: Vec<Token>, strict_names: bool, out: &mut Collector) -> Parsed {
-    let (tokens, pragmas) = pragma::set_apart(tokens);
+    let (tokens, pragmas) = pragma::separate(tokens);
     let mut parser = Parser {
         input: Input::new(tokens, strict_names, out),
         pragmas,
         depth: 0,
         deepest: 0,
-        templates: 0,
+        template_depth: 0,
         in_angle: false,
         components: BTreeSet::new(),
     };
     let mut docs = Docs::default();
-    let items = parser.items(item::Place::File, &mut docs);
-    let Parser { components, input: Input { named_components, declared, .. }, .. } = parser;
-    Parsed { items, docs, components, named_components, declares_components: declared.contains("Components") }
+    let items = parser.items(item::ScopeKind::File, &mut docs);
+    let Parser { components, input: Input { named_components, declared_names, .. }, .. } = parser;
+    Parsed {
+        items,
+        docs,
+        components,
+        named_components,
+        declares_components: declared_names.contains("Components"),
+    }
 }
 
 /// Marker: the error has already been pushed to the collector.
@@ -71,13 +77,14 @@ type Parse<T> = Result<T, Reported>;
 
 struct Parser<'o> {
     input: Input<'o>,
-    /// Pragmas that have not been reached yet.
-    pragmas: VecDeque<Apart>,
+    /// Pragmas after the current token.
+    pragmas: VecDeque<SeparatedPragma>,
+    /// The current nesting depth.
     depth: usize,
     /// The greatest depth since this field was last reset.
     deepest: usize,
     /// Number of enclosing template modules.
-    templates: usize,
+    template_depth: usize,
     /// Inside `<...>`, where `>>` closes two brackets instead of shifting.
     in_angle: bool,
     /// As in [`Parsed`].
@@ -92,12 +99,12 @@ impl Parser<'_> {
             return Ok(());
         }
         let message = format!("expected `;` after {after}, found {}", self.input.kind().describe());
-        let over = self.starts_item()
+        let has_ended = self.starts_item()
             || matches!(self.input.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End);
-        if over {
+        if has_ended {
             let last = self.input.last_span();
             let end = Span { start: last.end.saturating_sub(1).max(last.start), ..last };
-            // An unterminated literal has consumed the `;`.
+            // An unterminated literal, which was reported, has consumed the `;`.
             if !matches!(
                 self.input.tokens.get(self.input.at.saturating_sub(1)),
                 Some(Token { kind: TokenKind::BadLiteral, .. })
@@ -107,25 +114,25 @@ impl Parser<'_> {
             return Ok(());
         }
         let error = Diagnostic::error("syntax", self.input.span(), message);
-        self.input.unexpected(self.input.suggesting(error, CLAUSES));
+        self.input.unexpected(self.input.with_suggestion(error, CLAUSES));
         Err(Reported)
     }
 
-    /// Returns whether the current token starts a definition, and so ends the previous one.
+    /// Returns whether the current token can only be the start of a new declaration.
     fn starts_item(&self) -> bool {
-        self.input.at_starter() || self.is_behind_pragma()
+        self.input.at_definition_keyword() || self.follows_pragma()
     }
 
     /// Runs a production one level deeper.
     fn nested<T>(&mut self, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
-        self.deeper()?;
+        self.enter_level()?;
         let result = production(self);
         self.depth -= 1;
         result
     }
 
-    /// Enters a level. The caller leaves it by decrementing the depth.
-    fn deeper(&mut self) -> Parse<()> {
+    /// Increments the nesting depth, or reports that it is too great. The caller decrements it later.
+    fn enter_level(&mut self) -> Parse<()> {
         if self.depth >= MAX_DEPTH {
             let error = Diagnostic::error(
                 "too-deep",
@@ -133,7 +140,7 @@ impl Parser<'_> {
                 format!("this nests more than {MAX_DEPTH} levels deep"),
             );
             self.input.report(error.help("give the inner parts names of their own"));
-            self.input.gave_up = true;
+            self.input.silenced = true;
             self.input.at = self.input.tokens.len().saturating_sub(1);
             return Err(Reported);
         }
@@ -142,7 +149,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Runs a production in which `>>` closes brackets, or in which it shifts.
+    /// Runs a production in which `>>` closes two brackets if `in_angle` is set, and otherwise shifts.
     fn with_angle<T>(&mut self, in_angle: bool, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         let outer = std::mem::replace(&mut self.in_angle, in_angle);
         let result = production(self);
@@ -153,30 +160,29 @@ impl Parser<'_> {
     /// Recovers from an error in a declaration that started at this token. Continues where the next
     /// declaration can start, and consumes at least one token unless the scope ends.
     fn recover_from(&mut self, start: usize) {
-        // At the start of a definition, the `}` of the preceding block may be missing.
-        let open = if self.input.at_starter() { 0 } else { self.input.open_braces(start) };
+        // If a definition starts here, the `}` of an open block is probably missing.
+        let open = if self.input.at_definition_keyword() { 0 } else { self.input.open_braces(start) };
         self.recover(open);
         if self.input.at == start && !self.input.at_punct(Punct::BraceClose) {
             self.input.advance();
         }
     }
 
-    /// Recovers from an error that is `depth` blocks deep in a declaration. Skips to after the next `;` of
-    /// this level, to after the declaration's own block and its `;`, or to the `}` that ends the enclosing
-    /// scope.
+    /// Recovers from an error inside `depth` open blocks of a declaration. Skips the rest of the declaration:
+    /// to after its `;`, to after its last block if no `;` follows, or to the `}` of the enclosing scope.
     fn recover(&mut self, mut depth: usize) {
         let start = self.input.at;
         loop {
             match self.input.kind() {
                 TokenKind::End => return,
-                _ if depth == 0 && self.input.at > start && self.is_behind_pragma() => return,
+                _ if depth == 0 && self.input.at > start && self.follows_pragma() => return,
                 TokenKind::Punct(Punct::BraceOpen) => depth += 1,
                 TokenKind::Punct(Punct::BraceClose) if depth == 0 => return,
                 TokenKind::Punct(Punct::BraceClose) => {
                     depth -= 1;
                     if depth == 0
                         && self.input.kind_at(1) != &TokenKind::Punct(Punct::Semicolon)
-                        && ends_here(&self.input)
+                        && declaration_ends(&self.input)
                     {
                         self.input.advance();
                         return;
@@ -193,8 +199,8 @@ impl Parser<'_> {
     }
 }
 
-/// Returns whether the token after this `}` cannot belong to the same declaration
-/// (`typedef struct S { ... } T;` continues).
-fn ends_here(input: &Input<'_>) -> bool {
+/// Returns whether the token after this `}` cannot belong to the same declaration. In
+/// `typedef struct S { ... } T;` it can.
+fn declaration_ends(input: &Input<'_>) -> bool {
     !matches!(input.kind_at(1), TokenKind::Ident { .. } | TokenKind::Punct(_))
 }

@@ -1,8 +1,8 @@
-//! The component model: event types, components, homes, port types and connectors; and imports. Its keywords
-//! are reserved only where one of these can start.
+//! The CORBA Component Model (CCM): event types, components, homes, port types, connectors and imports. The
+//! keywords are reserved only where one of these can start.
 
 use super::input::Input;
-use super::item::Place;
+use super::item::ScopeKind;
 use super::{Parse, Parser, Reported, value};
 use crate::ast::{
     Component, Head, Home, Ident, Import, Item, ItemKind, Name, Port, PortKind, TypeKind, TypeSpec,
@@ -26,7 +26,7 @@ const PORTS: &[(&str, PortKind)] = &[
 
 impl Parser<'_> {
     /// Parses a definition of the component model, starting at its keyword or the modifier before it.
-    pub(super) fn ccm(&mut self, head: Head, word: &str, place: Place) -> Parse<Item> {
+    pub(super) fn ccm(&mut self, head: Head, word: &str, place: ScopeKind) -> Parse<Item> {
         match word {
             "eventtype" => self.value(head, true),
             "component" => self.component(head),
@@ -38,7 +38,7 @@ impl Parser<'_> {
     }
 
     /// Parses `import ::M;` or `import "IDL:M:1.0";`.
-    fn import(&mut self, head: Head, place: Place) -> Parse<Item> {
+    fn import(&mut self, head: Head, place: ScopeKind) -> Parse<Item> {
         let span = self.input.span();
         self.input.advance();
         let import = match self.input.kind() {
@@ -46,18 +46,20 @@ impl Parser<'_> {
             _ => Import::Name(self.input.name("the name of a scope, or a repository id in quotes")?),
         };
         self.semicolon("this import")?;
-        if place != Place::File {
+        if place != ScopeKind::File {
             let error = Diagnostic::error("syntax", span, "`import` cannot stand inside a module");
             self.input.report(error.help("move it to the start of the file"));
         }
         Ok(Item { head, kind: ItemKind::Import(import) })
     }
 
-    fn base(&mut self, what: &str) -> Parse<Option<Name>> {
+    /// Parses `: Base`, if present.
+    pub(super) fn base(&mut self, what: &str) -> Parse<Option<Name>> {
         if self.input.take_punct(Punct::Colon) { self.input.name(what).map(Some) } else { Ok(None) }
     }
 
-    fn supports(&mut self) -> Parse<Vec<Name>> {
+    /// Parses `supports A, B`, if present.
+    pub(super) fn supports(&mut self) -> Parse<Vec<Name>> {
         if self.input.take_keyword("supports") {
             self.input.names("a supported interface")
         } else {
@@ -81,7 +83,7 @@ impl Parser<'_> {
                 _ => "`,` or `{`",
             });
         }
-        let items = self.scope(Place::Component, &mut head, &name.text, "component")?;
+        let items = self.scope(ScopeKind::Component, &mut head, &name.text, "component")?;
         Ok(Item { head, kind: ItemKind::Component(Component { name, base, supports, items }) })
     }
 
@@ -93,7 +95,7 @@ impl Parser<'_> {
         if !self.input.at_punct(Punct::BraceOpen) {
             return self.input.expected(if base.is_none() { "`:` or `{`" } else { "`{`" });
         }
-        let items = self.scope(Place::PortType, &mut head, &name.text, "connector")?;
+        let items = self.scope(ScopeKind::PortType, &mut head, &name.text, "connector")?;
         Ok(Item { head, kind: ItemKind::Connector { name, base, items } })
     }
 
@@ -107,7 +109,7 @@ impl Parser<'_> {
             return self.input.expected("`{` or `;`");
         }
         let errors = self.input.out.errors();
-        let items = self.scope(Place::PortType, &mut head, &name.text, "port type")?;
+        let items = self.scope(ScopeKind::PortType, &mut head, &name.text, "port type")?;
         if items.is_empty() && self.input.out.errors() == errors {
             let message = format!("port type `{}` contains no port", name.text);
             self.input.report(Diagnostic::error("empty", name.span, message));
@@ -147,13 +149,12 @@ impl Parser<'_> {
         if !self.input.at_punct(Punct::BraceOpen) {
             return self.input.expected(if primary_key.is_none() { "`primarykey` or `{`" } else { "`{`" });
         }
-        let items = self.scope(Place::Home, &mut head, &name.text, "home")?;
+        let items = self.scope(ScopeKind::Home, &mut head, &name.text, "home")?;
         let home = Home { name, base, supports, manages, primary_key, items };
         Ok(Item { head, kind: ItemKind::Home(Box::new(home)) })
     }
 
-    /// Parses an element that is allowed in a home in addition to those of an interface; `None`, without
-    /// consuming a token, for anything else.
+    /// Parses a factory or finder of a home; `None`, without consuming a token, for anything else.
     pub(super) fn home_element(&mut self) -> Parse<Option<(ItemKind, &'static str)>> {
         let finder = matches!(self.input.kind(), TokenKind::Ident { text, escaped: false } if text == "finder")
             && *self.input.kind_at(1) != TokenKind::Punct(Punct::Scope);
@@ -168,7 +169,7 @@ impl Parser<'_> {
     }
 
     /// Parses a port or attribute, with its `;`.
-    pub(super) fn port(&mut self, head: Head, place: Place) -> Parse<Item> {
+    pub(super) fn port(&mut self, head: Head, place: ScopeKind) -> Parse<Item> {
         if matches!(self.input.kind(), TokenKind::Keyword("readonly" | "attribute")) {
             let attribute = self.attribute()?;
             self.semicolon("this attribute")?;
@@ -182,7 +183,7 @@ impl Parser<'_> {
             return self.input.expected("a port or an attribute");
         };
         let is_event = matches!(kind, PortKind::Emits | PortKind::Publishes | PortKind::Consumes);
-        if is_event && place == Place::PortType {
+        if is_event && place == ScopeKind::PortType {
             let message = format!("`{word}` cannot stand in a port type or connector");
             let error = Diagnostic::error("syntax", self.input.span(), message);
             self.input.report(error.note("events are ports of components; here stand `provides`, `uses`, ports of other port types, and attributes"));
@@ -214,19 +215,18 @@ impl Parser<'_> {
     }
 }
 
-/// Returns the keyword that starts a definition of the component model here. In a file or module, every
-/// other definition starts with a reserved keyword, so it does not matter whether the text also uses the
-/// word as a name.
+/// Returns the keyword of a definition of the component model that starts here. The text may use the same
+/// word as a name elsewhere: in a file or module, no other definition can start with a name.
 pub(super) fn at_ccm(input: &Input<'_>) -> Option<&'static str> {
     let word_at = |ahead| match input.kind_at(ahead) {
         TokenKind::Ident { text, escaped: false } => STARTERS.iter().copied().find(|word| word == text),
         _ => None,
     };
-    let named = |ahead| matches!(input.kind_at(ahead), TokenKind::Ident { .. } | TokenKind::Keyword(_));
+    let is_name = |ahead| matches!(input.kind_at(ahead), TokenKind::Ident { .. } | TokenKind::Keyword(_));
     match (input.kind(), word_at(0)) {
         (TokenKind::Keyword("abstract" | "custom"), _) => word_at(1).filter(|word| *word == "eventtype"),
         (_, Some("import")) => Some("import"),
-        (_, Some(word)) if named(1) => Some(word),
+        (_, Some(word)) if is_name(1) => Some(word),
         _ => None,
     }
 }

@@ -15,7 +15,7 @@ const LEVELS: &[&[(Punct, Binary)]] = &[
     &[(Punct::Star, Binary::Multiply), (Punct::Slash, Binary::Divide), (Punct::Percent, Binary::Remainder)],
 ];
 
-/// Operands of one precedence, and the operator before the next one.
+/// The operands so far of operators of one precedence, and the operator before the next operand.
 struct Operands {
     level: usize,
     first: Expr,
@@ -24,7 +24,7 @@ struct Operands {
 }
 
 impl Operands {
-    fn closed(mut self, last: Expr) -> Expr {
+    fn into_expr(mut self, last: Expr) -> Expr {
         let span = self.first.span.to(last.span);
         self.rest.push((self.operator, last));
         Expr { kind: ExprKind::Binary(Box::new(self.first), self.rest), span }
@@ -35,28 +35,28 @@ impl Parser<'_> {
     /// Parses an expression. `what` describes its purpose in messages.
     pub(super) fn expr(&mut self, what: &str) -> Parse<Expr> {
         let depth = self.depth;
-        let expr = self.deeper().and_then(|()| self.binary(what));
+        let expr = self.enter_level().and_then(|()| self.binary(what));
         self.depth = depth;
         expr
     }
 
-    /// Parses operands joined by operators. An operator inside an operand of another one counts as a nesting
+    /// Parses operands joined by operators. Each pending operator of lower precedence counts as a nesting
     /// level.
     fn binary(&mut self, what: &str) -> Parse<Expr> {
-        // The lowest precedence comes first.
+        // Pending operators, the lowest precedence first.
         let mut open: Vec<Operands> = Vec::new();
         let mut operand = self.unary(what)?;
         loop {
             let found = LEVELS.iter().enumerate().find_map(|(at, level)| Some((at, self.operator(level)?)));
             while let Some(done) = open.pop_if(|open| found.is_none_or(|(level, _)| level < open.level)) {
-                operand = done.closed(operand);
+                operand = done.into_expr(operand);
                 self.depth -= 1;
             }
             let Some((level, operator)) = found else { return Ok(operand) };
             match open.last_mut().filter(|open| open.level == level) {
                 Some(open) => open.rest.push((std::mem::replace(&mut open.operator, operator), operand)),
                 None => {
-                    self.deeper()?;
+                    self.enter_level()?;
                     open.push(Operands { level, first: operand, rest: Vec::new(), operator });
                 }
             }
@@ -67,9 +67,9 @@ impl Parser<'_> {
     fn operator(&mut self, level: &[(Punct, Binary)]) -> Option<Binary> {
         let (punct, operator) = *level.iter().find(|(punct, _)| self.input.at_punct(*punct))?;
         if punct == Punct::Greater {
-            let adjacent = self.input.kind_at(1) == &TokenKind::Punct(punct)
+            let is_shift = self.input.kind_at(1) == &TokenKind::Punct(punct)
                 && self.input.tokens.get(self.input.at + 1).is_some_and(|next| next.joined);
-            if self.in_angle || !adjacent {
+            if self.in_angle || !is_shift {
                 return None;
             }
             self.input.advance();
@@ -130,10 +130,10 @@ impl Parser<'_> {
     fn strings(&mut self) -> Parse<Expr> {
         let start = self.input.span();
         let mut joined = String::new();
-        let mut all = None;
+        let mut wideness = None;
         while let TokenKind::Text { text, wide } = self.input.kind() {
             joined.push_str(text);
-            let (wide, first) = (*wide, *all.get_or_insert(*wide));
+            let (wide, first) = (*wide, *wideness.get_or_insert(*wide));
             if wide != first {
                 let error = Diagnostic::error(
                     "type-mismatch",
@@ -141,11 +141,11 @@ impl Parser<'_> {
                     "narrow and wide string literals cannot be joined",
                 );
                 self.input.report(error.and(start, "the first literal"));
-                all = Some(Wideness::ByType);
+                wideness = Some(Wideness::ByType);
             }
             self.input.advance();
         }
-        let wide = all.unwrap_or(Wideness::Narrow);
+        let wide = wideness.unwrap_or(Wideness::Narrow);
         Ok(Expr { kind: ExprKind::Text { text: joined, wide }, span: start.to(self.input.last_span()) })
     }
 }

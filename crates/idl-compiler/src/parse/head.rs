@@ -21,7 +21,7 @@ impl Parser<'_> {
         let start = self.input.span();
         self.input.advance();
         // Names of annotations can be keywords: `@default(5)`.
-        let first = match *self.input.kind() {
+        let name = match *self.input.kind() {
             TokenKind::Keyword(word) => {
                 self.input.advance();
                 word.to_owned()
@@ -43,11 +43,11 @@ impl Parser<'_> {
             }
             self.input.expect_punct(Punct::ParenClose)?;
         }
-        Ok(Annotation { name: first, args, span })
+        Ok(Annotation { name, args, span })
     }
 }
 
-/// Returns whether `@annotation name` follows, which declares an annotation.
+/// Returns whether the current `@` starts the declaration of an annotation: `@annotation name`.
 fn declares_annotation(input: &Input<'_>) -> bool {
     matches!(input.kind_at(1), TokenKind::Ident { text, .. } if text == "annotation")
         && matches!(input.kind_at(2), TokenKind::Ident { .. })

@@ -1,18 +1,15 @@
-//! Additions of IDL 4: bitsets, bitmasks, maps and declarations of annotations. Their keywords are ordinary
-//! names where they do not start one of these.
+//! Additions of IDL 4: bitsets, bitmasks, maps and declarations of annotations. Elsewhere, their keywords are
+//! ordinary names.
 
 use super::input::Input;
-use super::item::Place;
+use super::item::ScopeKind;
 use super::{Parse, Parser, Reported};
-use crate::ast::{
-    AnnotationDef, AnnotationMember, BitField, Bitmask, Bitset, Enumerator, ItemKind, TypeKind,
-};
-use crate::diagnostic::Diagnostic;
+use crate::ast::{AnnotationDef, AnnotationMember, BitField, Bitmask, Bitset, ItemKind, TypeKind};
 use crate::token::{Punct, TokenKind};
 
 impl Parser<'_> {
-    /// Parses a definition that IDL 4 adds, if one starts here, without the `;` after it. Also returns its
-    /// description for messages.
+    /// Parses a definition that IDL 4 adds, without the `;` after it; `None` if no such definition starts
+    /// here. Also returns a description for messages.
     pub(super) fn idl4_item(&mut self) -> Option<Parse<(ItemKind, &'static str)>> {
         match self.input.kind() {
             TokenKind::Punct(Punct::At) => {
@@ -32,22 +29,18 @@ impl Parser<'_> {
     fn bitset(&mut self) -> Parse<Bitset> {
         self.input.advance();
         let name = self.input.new_ident("the name of the bitset")?;
-        let base = if self.input.take_punct(Punct::Colon) {
-            Some(self.input.name("the base bitset")?)
-        } else {
-            None
-        };
+        let base = self.base("the base bitset")?;
         let open = self.input.expect_punct(Punct::BraceOpen)?;
         let mut fields = Vec::new();
         while !matches!(self.input.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
             let before = self.input.at;
             match self.with_angle(false, Self::bit_field) {
                 Ok(field) => fields.push(field),
-                Err(Reported) if self.input.gave_up => return Err(Reported),
+                Err(Reported) if self.input.silenced => return Err(Reported),
                 Err(Reported) => self.recover_from(before),
             }
         }
-        self.input.close(open)?;
+        self.input.close_brace(open)?;
         Ok(Bitset { name, base, fields })
     }
 
@@ -85,27 +78,7 @@ impl Parser<'_> {
     fn bitmask(&mut self) -> Parse<Bitmask> {
         self.input.advance();
         let name = self.input.new_ident("the name of the bitmask")?;
-        let open = self.input.expect_punct(Punct::BraceOpen)?;
-        let mut flags = Vec::new();
-        if self.input.at_punct(Punct::BraceClose) {
-            let message = format!("bitmask `{}` has no flags", name.text);
-            self.input.report(Diagnostic::error("empty", name.span, message));
-        } else {
-            loop {
-                let head = self.head()?;
-                flags.push(Enumerator { head, name: self.input.new_ident("a flag")? });
-                if !self.input.take_punct(Punct::Comma) {
-                    break;
-                }
-                if self.input.at_punct(Punct::BraceClose) {
-                    let error =
-                        Diagnostic::error("syntax", self.input.last_span(), "a comma after the last flag");
-                    self.input.report(error.help("remove it"));
-                    break;
-                }
-            }
-        }
-        self.input.close(open)?;
+        let flags = self.enumerators(&name, "bitmask", "a flag")?;
         Ok(Bitmask { name, flags })
     }
 
@@ -137,17 +110,17 @@ impl Parser<'_> {
             let before = self.input.at;
             let result = match self.input.kind() {
                 TokenKind::Keyword("enum" | "const" | "typedef") => {
-                    self.nested(|parser| parser.module_or_item(Place::File)).map(|item| items.push(item))
+                    self.nested(|parser| parser.module_or_item(ScopeKind::File)).map(|item| items.push(item))
                 }
                 _ => self.annotation_member().map(|member| members.push(member)),
             };
             match result {
                 Ok(()) => {}
-                Err(Reported) if self.input.gave_up => return Err(Reported),
+                Err(Reported) if self.input.silenced => return Err(Reported),
                 Err(Reported) => self.recover_from(before),
             }
         }
-        self.input.close(open)?;
+        self.input.close_brace(open)?;
         Ok(AnnotationDef { name, members, items })
     }
 
@@ -164,13 +137,13 @@ impl Parser<'_> {
     }
 }
 
-/// Returns whether this keyword of IDL 4, a name and the start of a body follow: `bitset B {`,
+/// Returns whether a definition starts here with the keyword `word`: `bitset B {` or, if it can have a base,
 /// `bitset B : A {`.
-fn at_definition(input: &Input<'_>, word: &str, derives: bool) -> bool {
+fn at_definition(input: &Input<'_>, word: &str, can_have_base: bool) -> bool {
     let starts_body = match input.kind_at(2) {
         TokenKind::Punct(Punct::BraceOpen) => true,
-        TokenKind::Punct(Punct::Colon) => derives,
+        TokenKind::Punct(Punct::Colon) => can_have_base,
         _ => false,
     };
-    input.at_new_word(word) && matches!(input.kind_at(1), TokenKind::Ident { .. }) && starts_body
+    input.at_contextual_keyword(word) && matches!(input.kind_at(1), TokenKind::Ident { .. }) && starts_body
 }

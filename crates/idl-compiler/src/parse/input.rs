@@ -11,7 +11,7 @@ use crate::source::Span;
 use crate::suggest::closest;
 use crate::token::{KEYWORDS, Punct, Token, TokenKind, keyword};
 
-/// Keywords that start a definition or a part of one, and so end the preceding declaration.
+/// Keywords that start a definition or a part of one. The preceding declaration ends before them.
 pub(super) const STARTERS: &[&str] = &[
     "module",
     "interface",
@@ -36,20 +36,22 @@ pub(super) const STARTERS: &[&str] = &[
     "default",
 ];
 
-/// Minimum length of an identifier to be considered a misspelt keyword when the error occurs after it.
-const MIN_MISSPELT: usize = 4;
+/// Minimum length of a word before an error to be considered a misspelt keyword. Shorter words resemble too
+/// many others.
+const MIN_MISSPELT_LENGTH: usize = 4;
 
 /// The tokens, and the position in them.
 pub(super) struct Input<'o> {
     /// Never empty. Ends with [`TokenKind::End`], which is never consumed.
     pub(super) tokens: Vec<Token>,
     pub(super) at: usize,
-    /// Keywords of newer language versions that this text uses as names (`port`, `map`). After the
-    /// declaration they are only names.
-    pub(super) declared: HashSet<String>,
+    /// Names that the text has declared so far. Contextual keywords (`port`, `map`) are only names after such
+    /// a declaration.
+    pub(super) declared_names: HashSet<String>,
     strict_names: bool,
-    /// The text nests too deep. One error was reported, and no further ones are.
-    pub(super) gave_up: bool,
+    /// No further errors are reported, because the text is nested too deeply or its end was unexpected, which
+    /// was reported.
+    pub(super) silenced: bool,
     /// As in [`Parsed`](super::Parsed).
     pub(super) named_components: BTreeSet<String>,
     pub(super) out: &'o mut Collector,
@@ -57,8 +59,8 @@ pub(super) struct Input<'o> {
 
 impl<'o> Input<'o> {
     pub(super) fn new(tokens: Vec<Token>, strict_names: bool, out: &'o mut Collector) -> Self {
-        let (declared, named_components) = (HashSet::new(), BTreeSet::new());
-        Input { tokens, at: 0, declared, strict_names, gave_up: false, named_components, out }
+        let (declared_names, named_components) = (HashSet::new(), BTreeSet::new());
+        Input { tokens, at: 0, declared_names, strict_names, silenced: false, named_components, out }
     }
 }
 
@@ -114,53 +116,52 @@ impl Input<'_> {
         found
     }
 
-    /// Returns whether the current token is this keyword of a newer language version, unless the text uses it
-    /// as a name.
-    pub(super) fn at_new_word(&self, word: &str) -> bool {
-        self.new_word().is_some_and(|found| found == word)
+    /// Returns whether the current token is this contextual keyword (a word that is a keyword only in newer
+    /// versions of IDL), and the text has not declared it as a name.
+    pub(super) fn at_contextual_keyword(&self, word: &str) -> bool {
+        self.contextual_keyword().is_some_and(|found| found == word)
     }
 
-    pub(super) fn new_word(&self) -> Option<&str> {
+    pub(super) fn contextual_keyword(&self) -> Option<&str> {
         match self.kind() {
-            TokenKind::Ident { text, escaped: false } if !self.declared.contains(text) => Some(text),
+            TokenKind::Ident { text, escaped: false } if !self.declared_names.contains(text) => Some(text),
             _ => None,
         }
     }
 
-    /// Reports that the current token is not the expected one.
+    /// Reports that the current token is not what is expected.
     pub(super) fn expected<T>(&mut self, wanted: &str) -> Parse<T> {
         let message = format!("expected {wanted}, found {}", self.kind().describe());
         let error = Diagnostic::error("syntax", self.span(), message);
         let words: Vec<&str> = wanted.split('`').skip(1).step_by(2).collect();
-        self.unexpected(self.suggesting(error, &words));
+        self.unexpected(self.with_suggestion(error, &words));
         Err(Reported)
     }
 
-    /// Adds a suggestion to the error: one of these keywords if it resembles the current token, or any
-    /// keyword that resembles one of the preceding words.
-    pub(super) fn suggesting(&self, error: Diagnostic, words: &[&str]) -> Diagnostic {
-        let near = match self.kind() {
-            // A single letter would resemble every punctuation mark.
+    /// Adds a suggestion to the error: one of `words` if it resembles the current token, or else a keyword
+    /// that resembles one of the two preceding words.
+    pub(super) fn with_suggestion(&self, error: Diagnostic, words: &[&str]) -> Diagnostic {
+        let suggestion = match self.kind() {
+            // A single letter resembles too many words.
             TokenKind::Ident { text, escaped: false } if text.len() > 1 => {
                 let words = words.iter().filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic()));
                 closest(text, words.copied())
             }
             _ => None,
         };
-        match near {
+        match suggestion {
             Some(word) => error.help(format!("did you mean `{word}`?")),
-            None => self.blaming_word_before(error),
+            None => self.with_misspelt_word_before(error),
         }
     }
 
     /// Adds the location of a misspelt keyword before the current token, if there is one (`sruct S {`,
     /// `unsinged long x`).
-    fn blaming_word_before(&self, error: Diagnostic) -> Diagnostic {
+    fn with_misspelt_word_before(&self, error: Diagnostic) -> Diagnostic {
         for back in 1..=2 {
             let at = self.at.checked_sub(back).and_then(|at| self.tokens.get(at));
             let Some(Token { kind: TokenKind::Ident { text, escaped: false }, span, .. }) = at else { break };
-            // Short words resemble too many others.
-            let is_long = text.len() >= MIN_MISSPELT && !self.declared.contains(text);
+            let is_long = text.len() >= MIN_MISSPELT_LENGTH && !self.declared_names.contains(text);
             if let Some(word) = closest(text, KEYWORDS.iter().copied()).filter(|_| is_long) {
                 return error.and(*span, format!("did you mean `{word}`?"));
             }
@@ -169,20 +170,21 @@ impl Input<'_> {
     }
 
     pub(super) fn report(&mut self, error: Diagnostic) {
-        if !self.gave_up {
+        if !self.silenced {
             self.out.push(error);
         }
     }
 
-    /// Reports that the current token does not fit here, unless an error directly before it was already
-    /// reported. An unexpected end of the text is reported once, however many scopes are open.
+    /// Reports that the current token is not allowed here, unless the token itself or a stray character
+    /// directly before it was reported. An unexpected end of the text is reported once, and not for each open
+    /// scope.
     pub(super) fn unexpected(&mut self, error: Diagnostic) {
-        let known = *self.kind() == TokenKind::BadLiteral
+        let is_reported = *self.kind() == TokenKind::BadLiteral
             || self.tokens.get(self.at).is_some_and(|token| token.after_stray);
-        if !known {
+        if !is_reported {
             self.report(error);
         }
-        self.gave_up |= *self.kind() == TokenKind::End;
+        self.silenced |= *self.kind() == TokenKind::End;
     }
 
     pub(super) fn expect_punct(&mut self, punct: Punct) -> Parse<Span> {
@@ -193,16 +195,16 @@ impl Input<'_> {
         }
     }
 
-    pub(super) fn at_starter(&self) -> bool {
+    pub(super) fn at_definition_keyword(&self) -> bool {
         matches!(self.kind(), TokenKind::Keyword(word) if STARTERS.contains(word))
     }
 
-    /// Parses an identifier that is being declared. It should not differ from a keyword in case only; uses
-    /// need not be escaped.
+    /// Parses an identifier that is being declared. Reports one that differs from a keyword only in case and
+    /// is not escaped.
     pub(super) fn new_ident(&mut self, what: &str) -> Parse<Ident> {
         let escaped = matches!(self.kind(), TokenKind::Ident { escaped: true, .. });
         let ident = self.ident(what)?;
-        // `factory` is a keyword of the OMG text; this parser treats it as one only where a factory can be
+        // `factory` is a keyword of the OMG text. This parser reserves it only where a factory can be
         // declared.
         let factory = || ident.text.eq_ignore_ascii_case("factory").then_some("factory");
         if let (false, Some(keyword)) = (escaped, keyword(&ident.text).or_else(factory)) {
@@ -217,7 +219,7 @@ impl Input<'_> {
                 found.help(format!("choose another name, or escape it: `_{text}` is named `{text}`")),
             );
         }
-        self.declared.insert(ident.text.clone());
+        self.declared_names.insert(ident.text.clone());
         Ok(ident)
     }
 
@@ -232,8 +234,8 @@ impl Input<'_> {
                 let message = format!("expected {what}, found the keyword `{word}`");
                 let error = Diagnostic::error("syntax", self.span(), message);
                 let help = format!("a leading underscore makes it a name: `_{word}` is named `{word}`");
-                let blaming = self.blaming_word_before(error.clone());
-                self.report(if blaming == error { error.help(help) } else { blaming });
+                let with_word = self.with_misspelt_word_before(error.clone());
+                self.report(if with_word == error { error.help(help) } else { with_word });
                 Err(Reported)
             }
             _ => self.expected(what),
@@ -256,7 +258,7 @@ impl Input<'_> {
         Ok(Name { absolute, parts, span: start.to(self.last_span()) })
     }
 
-    /// Parses a list of names, `A, B::C`, in parentheses or after a colon.
+    /// Parses a list of names: `A, B::C`.
     pub(super) fn names(&mut self, what: &str) -> Parse<Vec<Name>> {
         let mut names = vec![self.name(what)?];
         while self.take_punct(Punct::Comma) {
@@ -291,7 +293,7 @@ impl Input<'_> {
         Docs { lines }
     }
 
-    /// Consumes a word that is a keyword only here.
+    /// Consumes this word, which is a keyword only at this position.
     pub(super) fn take_word(&mut self, word: &str) -> bool {
         let found = matches!(self.kind(), TokenKind::Ident { text, escaped: false } if text == word);
         if found {
@@ -300,7 +302,8 @@ impl Input<'_> {
         found
     }
 
-    /// Parses `name` or `M::name`. A `::` after a blank belongs to the next type: `@optional ::M::T member`.
+    /// Parses `name` or `M::name`. A `::` after a blank is not a part of the name, but starts the following
+    /// type: `@optional ::M::T member`.
     pub(super) fn annotation_name(&mut self) -> Parse<String> {
         let mut name = if self.take_punct(Punct::Scope) { "::".to_owned() } else { String::new() };
         name.push_str(&self.ident("the name of an annotation")?.text);
@@ -326,7 +329,7 @@ impl Input<'_> {
     }
 
     /// Parses the `}` for a `{`.
-    pub(super) fn close(&mut self, open: Span) -> Parse<()> {
+    pub(super) fn close_brace(&mut self, open: Span) -> Parse<()> {
         if self.take_punct(Punct::BraceClose) {
             return Ok(());
         }
@@ -363,7 +366,7 @@ impl Input<'_> {
     }
 }
 
-/// Returns the lines of one comment. An empty `///` line stays, because it separates paragraphs.
+/// Returns the lines of one comment. An empty `///` line is preserved, because it separates paragraphs.
 fn clean_doc(text: &str) -> Vec<String> {
     if text.trim().is_empty() { vec![String::new()] } else { clean_comment(text) }
 }

@@ -1,7 +1,7 @@
 //! Interfaces, operations and attributes.
 
 use super::input::Input;
-use super::item::Place;
+use super::item::ScopeKind;
 use super::{Parse, Parser, Reported};
 use crate::ast::{Attribute, Head, Item, ItemKind, Operation, Param, Raises, StringArg, TypeKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
@@ -30,7 +30,7 @@ impl Parser<'_> {
             let wanted = if bases.is_empty() { "`:`, `{` or `;`" } else { "`,` or `{`" };
             return self.input.expected(wanted);
         }
-        let items = self.scope(Place::Interface, &mut head, &name.text, "interface")?;
+        let items = self.scope(ScopeKind::Interface, &mut head, &name.text, "interface")?;
         Ok(Item { head, kind: ItemKind::Interface { flavour, name, bases, items } })
     }
 
@@ -70,7 +70,7 @@ impl Parser<'_> {
             }
             get_raises = Some(raises);
         }
-        if self.input.at_new_word("getraises") {
+        if self.input.at_contextual_keyword("getraises") {
             let raises = self.raises()?;
             if readonly {
                 let error =
@@ -79,7 +79,7 @@ impl Parser<'_> {
             }
             get_raises.get_or_insert(raises);
         }
-        if self.input.at_new_word("setraises") {
+        if self.input.at_contextual_keyword("setraises") {
             let raises = self.raises()?;
             if readonly {
                 let message = "`setraises` on a readonly attribute, which is never set";
@@ -120,19 +120,7 @@ impl Parser<'_> {
             return Err(Reported);
         }
         let name = self.input.new_ident("the name of the operation")?;
-        self.input.expect_punct(Punct::ParenOpen)?;
-        let mut params = Vec::new();
-        if !self.input.at_punct(Punct::ParenClose) {
-            loop {
-                params.push(self.param()?);
-                if !self.input.take_punct(Punct::Comma) {
-                    break;
-                }
-            }
-        }
-        if !self.input.take_punct(Punct::ParenClose) {
-            return self.input.expected("`,` or `)` after a parameter");
-        }
+        let params = self.params()?;
         let raises = if self.input.at_keyword("raises") { Some(self.raises()?) } else { None };
         let context = if self.input.at_keyword("context") { self.context()? } else { Vec::new() };
         Ok(Operation { oneway, result, name, params, raises, context })
@@ -150,7 +138,25 @@ impl Parser<'_> {
         Ok(patterns)
     }
 
-    pub(super) fn param(&mut self) -> Parse<Param> {
+    /// Parses parameters in parentheses.
+    pub(super) fn params(&mut self) -> Parse<Vec<Param>> {
+        self.input.expect_punct(Punct::ParenOpen)?;
+        let mut params = Vec::new();
+        if !self.input.at_punct(Punct::ParenClose) {
+            loop {
+                params.push(self.param()?);
+                if !self.input.take_punct(Punct::Comma) {
+                    break;
+                }
+            }
+        }
+        if !self.input.take_punct(Punct::ParenClose) {
+            return self.input.expected("`,` or `)` after a parameter");
+        }
+        Ok(params)
+    }
+
+    fn param(&mut self) -> Parse<Param> {
         let head = self.head()?;
         let direction_span = self.input.span();
         let direction = match self.input.kind() {
@@ -174,7 +180,7 @@ impl Parser<'_> {
         Ok(Param { head, direction, direction_span, ty, name })
     }
 
-    /// Parses the keyword, then names in parentheses.
+    /// Parses `raises (A, B)`, or the same with `getraises` or `setraises`.
     pub(super) fn raises(&mut self) -> Parse<Raises> {
         let span = self.input.span();
         self.input.advance();
@@ -184,7 +190,8 @@ impl Parser<'_> {
         Ok(Raises { names, span })
     }
 
-    /// Parses a type. Anonymous constructed types are reported, because IDL requires a name for them here.
+    /// Parses the type of a parameter, result or attribute. Reports a type that is declared in place, because
+    /// IDL requires a name for it.
     fn param_type(&mut self, what: &str) -> Parse<TypeSpec> {
         let ty = self.type_spec(what)?;
         let anonymous = match ty.kind {
@@ -212,7 +219,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns whether `abstract` or `local` precedes `interface` here.
+/// Returns whether the current tokens are `abstract interface` or `local interface`.
 pub(super) fn at_flavoured_interface(input: &Input<'_>) -> bool {
     matches!(input.kind(), TokenKind::Keyword("abstract" | "local"))
         && *input.kind_at(1) == TokenKind::Keyword("interface")

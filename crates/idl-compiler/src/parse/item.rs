@@ -10,7 +10,7 @@ use crate::token::{Punct, TokenKind};
 
 /// The kind of scope that contains a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ScopeKind {
     File,
     Module,
     Interface,
@@ -24,7 +24,7 @@ pub(super) enum Place {
 impl Parser<'_> {
     /// Parses all definitions up to the end of the text or the `}` of this scope, which is not consumed.
     /// `//!` comments between them are added to the documentation of the scope.
-    pub(super) fn items(&mut self, place: Place, docs: &mut Docs) -> Vec<Item> {
+    pub(super) fn items(&mut self, place: ScopeKind, docs: &mut Docs) -> Vec<Item> {
         let mut items = Vec::new();
         loop {
             docs.lines.extend(self.input.inner_docs());
@@ -33,7 +33,7 @@ impl Parser<'_> {
             );
             match self.input.kind() {
                 TokenKind::End => return items,
-                TokenKind::Punct(Punct::BraceClose) if place != Place::File => return items,
+                TokenKind::Punct(Punct::BraceClose) if place != ScopeKind::File => return items,
                 TokenKind::Punct(Punct::BraceClose) => {
                     let error = Diagnostic::error("syntax", self.input.span(), "this `}` closes nothing");
                     self.input.report(error);
@@ -60,18 +60,19 @@ impl Parser<'_> {
         }
     }
 
-    /// Modules are handled here because they nest, and the stack frame of the other definitions is large.
-    pub(super) fn module_or_item(&mut self, place: Place) -> Parse<Item> {
+    /// Parses a definition. This function handles modules itself, because they nest, and the stack frame of
+    /// `item` is large.
+    pub(super) fn module_or_item(&mut self, place: ScopeKind) -> Parse<Item> {
         let head = self.head()?;
         match place {
-            Place::File | Place::Module if self.input.at_keyword("module") => self.module(head),
-            Place::File | Place::Module if template::at_alias(&self.input) => self.alias(head),
+            ScopeKind::File | ScopeKind::Module if self.input.at_keyword("module") => self.module(head),
+            ScopeKind::File | ScopeKind::Module if template::at_alias(&self.input) => self.alias(head),
             _ => self.item(head, place),
         }
     }
 
-    fn item(&mut self, head: Head, place: Place) -> Parse<Item> {
-        if matches!(place, Place::Component | Place::PortType) {
+    fn item(&mut self, head: Head, place: ScopeKind) -> Parse<Item> {
+        if matches!(place, ScopeKind::Component | ScopeKind::PortType) {
             return self.port(head, place);
         }
         if let Some(item) = self.idl4_item() {
@@ -79,23 +80,23 @@ impl Parser<'_> {
             self.semicolon(what)?;
             return Ok(Item { head, kind });
         }
-        let inside = matches!(place, Place::Interface | Place::Value | Place::Home);
-        if !inside && let Some(word) = ccm::at_ccm(&self.input) {
+        let in_body = matches!(place, ScopeKind::Interface | ScopeKind::Value | ScopeKind::Home);
+        if !in_body && let Some(word) = ccm::at_ccm(&self.input) {
             return self.ccm(head, word, place);
         }
         let (kind, what) = match *self.input.kind() {
-            TokenKind::Keyword("interface") if !inside => return self.interface(head),
-            _ if !inside && interface::at_flavoured_interface(&self.input) => return self.interface(head),
-            _ if !inside && value::at_value(&self.input) => return self.value(head, false),
+            TokenKind::Keyword("interface") if !in_body => return self.interface(head),
+            _ if !in_body && interface::at_flavoured_interface(&self.input) => return self.interface(head),
+            _ if !in_body && value::at_value(&self.input) => return self.value(head, false),
             TokenKind::Keyword("module" | "interface" | "valuetype" | "abstract" | "custom" | "local")
-                if inside =>
+                if in_body =>
             {
-                let around = match place {
-                    Place::Value => "a value type",
-                    Place::Home => "a home",
+                let scope = match place {
+                    ScopeKind::Value => "a value type",
+                    ScopeKind::Home => "a home",
                     _ => "an interface",
                 };
-                let message = format!("{} cannot stand inside {around}", self.input.kind().describe());
+                let message = format!("{} cannot stand inside {scope}", self.input.kind().describe());
                 let error = Diagnostic::error("syntax", self.input.span(), message);
                 self.input.report(error);
                 return Err(Reported);
@@ -109,28 +110,28 @@ impl Parser<'_> {
             TokenKind::Keyword("const") => (self.constant()?, "this constant"),
             TokenKind::Keyword("exception") => (self.exception()?, "this exception"),
             TokenKind::Keyword("struct" | "union" | "enum") => (self.constructed()?, "this type"),
-            TokenKind::Ident { .. } if self.input.at_new_word("typeid") => {
+            TokenKind::Ident { .. } if self.input.at_contextual_keyword("typeid") => {
                 (self.type_id()?, "this repository id")
             }
-            TokenKind::Ident { .. } if self.input.at_new_word("typeprefix") => {
+            TokenKind::Ident { .. } if self.input.at_contextual_keyword("typeprefix") => {
                 (self.type_prefix()?, "this prefix")
             }
-            _ if place == Place::Value => match self.value_element()? {
+            _ if place == ScopeKind::Value => match self.value_element()? {
                 Some(element) => element,
                 None => self.export()?,
             },
-            _ if place == Place::Home => match self.home_element()? {
+            _ if place == ScopeKind::Home => match self.home_element()? {
                 Some(element) => element,
                 None => self.export()?,
             },
-            _ if place == Place::Interface => self.export()?,
+            _ if place == ScopeKind::Interface => self.export()?,
             _ => return self.no_definition(),
         };
         self.semicolon(what)?;
         Ok(Item { head, kind })
     }
 
-    /// Reports that no definition starts like this, possibly because of a misspelt keyword.
+    /// Reports that no definition starts with the current token, and suggests a keyword if it resembles one.
     fn no_definition<T>(&mut self) -> Parse<T> {
         if let TokenKind::Ident { text, escaped: false } = self.input.kind()
             && let Some(word) = closest(text, STARTERS.iter().chain(ccm::STARTERS).copied())
@@ -151,7 +152,7 @@ impl Parser<'_> {
         }
         let name = self.input.new_ident("the name of the module")?;
         let errors = self.input.out.errors();
-        let items = self.scope(Place::Module, &mut head, &name.text, "module")?;
+        let items = self.scope(ScopeKind::Module, &mut head, &name.text, "module")?;
         if items.is_empty() && self.input.out.errors() == errors {
             let message = format!("module `{}` contains no definition", name.text);
             self.input.report(Diagnostic::error("empty", name.span, message));
@@ -162,14 +163,14 @@ impl Parser<'_> {
     /// Parses `{ ... };` with definitions.
     pub(super) fn scope(
         &mut self,
-        place: Place,
+        place: ScopeKind,
         head: &mut Head,
         name: &str,
         what: &str,
     ) -> Parse<Vec<Item>> {
         let open = self.input.expect_punct(Punct::BraceOpen)?;
         let items = self.nested(|parser| Ok(parser.items(place, &mut head.docs)))?;
-        self.input.close(open)?;
+        self.input.close_brace(open)?;
         self.semicolon(&format!("the body of {what} `{name}`"))?;
         Ok(items)
     }
@@ -195,7 +196,7 @@ impl Parser<'_> {
         let name = self.input.new_ident("the name of the exception")?;
         let open = self.input.expect_punct(Punct::BraceOpen)?;
         let members = self.members()?;
-        self.input.close(open)?;
+        self.input.close_brace(open)?;
         Ok(ItemKind::Exception { name, members })
     }
 

@@ -1,7 +1,7 @@
 //! `#pragma prefix`, `ID` and `version`, which can occur between any two tokens.
 //!
-//! They are not part of the grammar. Each is separated from the other tokens and takes effect after the
-//! definition or member that contains it, so that it can name the definition.
+//! They are not part of the grammar, so they are separated from the other tokens before parsing. A pragma
+//! takes effect after the definition or member that contains it, because it may name this definition.
 
 use std::collections::VecDeque;
 
@@ -12,24 +12,26 @@ use crate::diagnostic::Diagnostic;
 use crate::token::{Punct, Token, TokenKind};
 
 /// A pragma, separated from the other tokens.
-pub(super) struct Apart {
-    /// Index of the token after it.
-    before: usize,
-    /// Starts with `#pragma`, ends with [`TokenKind::End`].
+pub(super) struct SeparatedPragma {
+    /// Index of the token that follows the pragma.
+    next_token: usize,
+    /// The pragma's own tokens, from `#pragma` to [`TokenKind::PragmaEnd`] and [`TokenKind::End`].
     tokens: Vec<Token>,
 }
 
 /// Separates pragmas from the other tokens.
-pub(super) fn set_apart(tokens: Vec<Token>) -> (Vec<Token>, VecDeque<Apart>) {
+pub(super) fn separate(tokens: Vec<Token>) -> (Vec<Token>, VecDeque<SeparatedPragma>) {
     let mut pragmas = VecDeque::new();
     if !tokens.iter().any(|token| token.kind == TokenKind::Pragma) {
         return (tokens, pragmas);
     }
     let mut others = Vec::with_capacity(tokens.len());
-    let mut open: Option<Apart> = None;
+    let mut open: Option<SeparatedPragma> = None;
     for token in tokens {
         match (&mut open, &token.kind) {
-            (None, TokenKind::Pragma) => open = Some(Apart { before: others.len(), tokens: vec![token] }),
+            (None, TokenKind::Pragma) => {
+                open = Some(SeparatedPragma { next_token: others.len(), tokens: vec![token] })
+            }
             (None, _) => others.push(token),
             (Some(pragma), TokenKind::PragmaEnd) => {
                 let end = Token { kind: TokenKind::End, ..token.clone() };
@@ -43,24 +45,24 @@ pub(super) fn set_apart(tokens: Vec<Token>) -> (Vec<Token>, VecDeque<Apart>) {
 }
 
 impl Parser<'_> {
-    /// Returns the pragmas before the current token that have not been returned yet. Malformed ones are
+    /// Returns the pragmas before the current token that were not returned before. Malformed ones are
     /// reported and left out.
     pub(super) fn pragmas(&mut self) -> impl Iterator<Item = Pragma> {
         std::iter::from_fn(|| {
-            let is_next = self.pragmas.front().is_some_and(|pragma| pragma.before <= self.input.at);
+            let is_next = self.pragmas.front().is_some_and(|pragma| pragma.next_token <= self.input.at);
             let pragma = if is_next { self.pragmas.pop_front() } else { None };
-            pragma.map(|pragma| self.apart(pragma.tokens))
+            pragma.map(|pragma| self.separated_pragma(pragma.tokens))
         })
         .flatten()
     }
 
     /// Returns whether a pragma directly precedes the current token.
-    pub(super) fn is_behind_pragma(&self) -> bool {
-        self.pragmas.binary_search_by_key(&self.input.at, |pragma| pragma.before).is_ok()
+    pub(super) fn follows_pragma(&self) -> bool {
+        self.pragmas.binary_search_by_key(&self.input.at, |pragma| pragma.next_token).is_ok()
     }
 
     /// Parses a pragma from its own tokens.
-    fn apart(&mut self, tokens: Vec<Token>) -> Option<Pragma> {
+    fn separated_pragma(&mut self, tokens: Vec<Token>) -> Option<Pragma> {
         let (outer, at) =
             (std::mem::replace(&mut self.input.tokens, tokens), std::mem::replace(&mut self.input.at, 0));
         let pragma = pragma(&mut self.input);
@@ -69,7 +71,7 @@ impl Parser<'_> {
     }
 }
 
-/// Parses from `#pragma` to the end of its line.
+/// Parses a pragma from `#pragma` to the end of the line.
 fn pragma(input: &mut Input<'_>) -> Option<Pragma> {
     let start = input.span();
     input.advance();

@@ -1,10 +1,10 @@
-//! Template modules: their declarations, their instances, and references to other template modules inside
-//! one. The token after `<` distinguishes a declaration from an instance: a parameter starts with its kind.
+//! Template modules, their instances, and aliases of instances inside other template modules. The token after
+//! `<` distinguishes a declaration from an instance, because a parameter starts with its kind.
 
 use std::rc::Rc;
 
 use super::input::Input;
-use super::item::Place;
+use super::item::ScopeKind;
 use super::{Parse, Parser, Reported, types};
 use crate::ast::{
     Actual, Expr, ExprKind, Formal, FormalKind, Head, Ident, Instance, Item, ItemKind, Name, Template,
@@ -17,11 +17,11 @@ use crate::token::{Punct, TokenKind};
 const KINDS: &str = "`typename`, `interface`, `valuetype`, `eventtype`, `struct`, `union`, `exception`, `enum`, `sequence` or `const`";
 
 impl Parser<'_> {
-    /// Parses the module or instance, starting at the name.
+    /// Parses a template module or an instance of one, starting at the name after `module`.
     pub(super) fn template(&mut self, head: Head) -> Parse<Item> {
-        let (start, declared) =
+        let (start, has_arguments) =
             (self.input.span(), matches!(self.input.kind_at(1), TokenKind::Punct(Punct::Less)));
-        if declared && at_formal(&self.input, 2) {
+        if has_arguments && at_formal(&self.input, 2) {
             return self.template_module(head);
         }
         let template = self.input.name("the name of a template module")?;
@@ -48,7 +48,7 @@ impl Parser<'_> {
         Ok(Item { head, kind: ItemKind::Instance(Box::new(instance)) })
     }
 
-    /// Parses `module M<typename T> { ... };`, starting at its name.
+    /// Parses `module M<typename T> { ... };`, starting at the name.
     fn template_module(&mut self, mut head: Head) -> Parse<Item> {
         let name = self.input.new_ident("the name of the template module")?;
         let open = self.input.expect_punct(Punct::Less)?;
@@ -56,9 +56,9 @@ impl Parser<'_> {
         self.input.close_angle(open, false)?;
         let (errors, start, deepest) = (self.input.out.errors(), self.input.at, self.deepest);
         self.deepest = self.depth;
-        self.templates += 1;
-        let items = self.scope(Place::Module, &mut head, &name.text, "template module");
-        self.templates -= 1;
+        self.template_depth += 1;
+        let items = self.scope(ScopeKind::Module, &mut head, &name.text, "template module");
+        self.template_depth -= 1;
         let height = self.deepest - self.depth;
         self.deepest = self.deepest.max(deepest);
         let items = items?;
@@ -66,8 +66,8 @@ impl Parser<'_> {
             let message = format!("template module `{}` contains no definition", name.text);
             self.input.report(Diagnostic::error("empty", name.span, message));
         }
-        let size = self.input.at - start;
-        let template = Template { name, params, items, size, height };
+        let token_count = self.input.at - start;
+        let template = Template { name, params, items, token_count, height };
         Ok(Item { head, kind: ItemKind::Template(Rc::new(template)) })
     }
 
@@ -144,7 +144,7 @@ impl Parser<'_> {
         self.input.close_angle(open, false)?;
         let name = self.input.new_ident("the name of the instance")?;
         self.semicolon("this alias")?;
-        if self.templates == 0 {
+        if self.template_depth == 0 {
             let error = Diagnostic::error("syntax", span, "`alias` stands only in a template module");
             self.input.report(error.help(format!("write `module {}<...> {};`", template.text(), name.text)));
         }
@@ -153,7 +153,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns whether a module with parameters, or an instance of one, starts at its name.
+/// Returns whether the name after `module` is that of a template module, declared or instantiated here.
 pub(super) fn at_template(input: &Input<'_>) -> bool {
     match input.kind() {
         TokenKind::Punct(Punct::Scope) => true,
@@ -166,21 +166,21 @@ pub(super) fn at_template(input: &Input<'_>) -> bool {
 
 /// Returns whether the token at this distance starts a parameter of a template module.
 fn at_formal(input: &Input<'_>, ahead: usize) -> bool {
-    let named = |ahead| matches!(input.kind_at(ahead), TokenKind::Ident { .. });
+    let is_name = |ahead| matches!(input.kind_at(ahead), TokenKind::Ident { .. });
     match input.kind_at(ahead) {
         TokenKind::Keyword(
             "interface" | "valuetype" | "struct" | "union" | "exception" | "enum" | "const",
         ) => true,
-        TokenKind::Keyword("sequence") if named(ahead + 1) => true,
-        TokenKind::Keyword("sequence") => after_angle(input, ahead + 1).is_some_and(named),
+        TokenKind::Keyword("sequence") if is_name(ahead + 1) => true,
+        TokenKind::Keyword("sequence") => after_angle(input, ahead + 1).is_some_and(is_name),
         TokenKind::Ident { text, escaped: false } => {
-            matches!(text.as_str(), "typename" | "eventtype") && named(ahead + 1)
+            matches!(text.as_str(), "typename" | "eventtype") && is_name(ahead + 1)
         }
         _ => false,
     }
 }
 
-/// Returns the distance of the token after the `>` that closes this `<`.
+/// Returns the distance of the token after the `>` that closes the `<` at distance `from`.
 fn after_angle(input: &Input<'_>, from: usize) -> Option<usize> {
     let (mut open, mut parens, mut at) = (0usize, 0usize, from);
     loop {
@@ -203,7 +203,7 @@ fn after_angle(input: &Input<'_>, from: usize) -> Option<usize> {
 
 /// Returns whether `alias M<T> N;` starts here.
 pub(super) fn at_alias(input: &Input<'_>) -> bool {
-    input.at_new_word("alias")
+    input.at_contextual_keyword("alias")
         && matches!(input.kind_at(1), TokenKind::Ident { .. } | TokenKind::Punct(Punct::Scope))
 }
 

@@ -28,14 +28,15 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses a type that declares nothing.
+    /// Parses a type that is not declared in place.
     pub(super) fn simple_type(&mut self, what: &str) -> Parse<TypeSpec> {
         let start = self.input.span();
-        // These types nest. The other types have a function of their own to keep the stack frame small.
+        // This function is called recursively for nested types. The other types are parsed in a separate
+        // function to keep its stack frame small.
         let kind = match *self.input.kind() {
             TokenKind::Keyword("sequence") => self.sequence(),
             TokenKind::Ident { .. }
-                if self.input.at_new_word("map")
+                if self.input.at_contextual_keyword("map")
                     && self.input.kind_at(1) == &TokenKind::Punct(Punct::Less) =>
             {
                 self.map()
@@ -96,7 +97,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses a basic type; `None`, without consuming a token, if there is none.
+    /// Parses a basic type; `None`, without consuming a token, if the current token does not start one.
     fn primitive(&mut self) -> Parse<Option<Primitive>> {
         let TokenKind::Keyword(word) = *self.input.kind() else { return Ok(None) };
         let primitive = match word {
@@ -148,7 +149,7 @@ impl Parser<'_> {
 
     /// Parses a type one level deeper.
     pub(super) fn nested_element(&mut self, container: &str, what: &str) -> Parse<Box<TypeSpec>> {
-        self.deeper()?;
+        self.enter_level()?;
         let element = self.element_type(container, what);
         self.depth -= 1;
         element.map(Box::new)
@@ -218,14 +219,10 @@ impl Parser<'_> {
     fn structure(&mut self) -> Parse<TypeKind> {
         self.input.advance();
         let name = self.input.new_ident("the name of the struct")?;
-        let base = if self.input.take_punct(Punct::Colon) {
-            Some(self.input.name("the base struct")?)
-        } else {
-            None
-        };
+        let base = self.base("the base struct")?;
         let open = self.input.expect_punct(Punct::BraceOpen)?;
         let members = self.with_angle(false, Self::members)?;
-        self.input.close(open)?;
+        self.input.close_brace(open)?;
         Ok(TypeKind::Struct { name, base, members })
     }
 
@@ -243,7 +240,7 @@ impl Parser<'_> {
             let before = self.input.at;
             match self.member() {
                 Ok(member) => members.push(member),
-                Err(Reported) if self.input.gave_up => return Err(Reported),
+                Err(Reported) if self.input.silenced => return Err(Reported),
                 Err(Reported) => self.recover_from(before),
             }
         }
@@ -260,31 +257,35 @@ impl Parser<'_> {
     fn enumeration(&mut self) -> Parse<TypeKind> {
         self.input.advance();
         let name = self.input.new_ident("the name of the enum")?;
+        let enumerators = self.enumerators(&name, "enum", "an enumerator")?;
+        Ok(TypeKind::Enum { name, enumerators })
+    }
+
+    /// Parses `{ a, b }` of an enum or bitmask. `item` is what each name is, with its article.
+    pub(super) fn enumerators(&mut self, name: &Ident, kind: &str, item: &str) -> Parse<Vec<Enumerator>> {
         let open = self.input.expect_punct(Punct::BraceOpen)?;
+        let (_, noun) = item.split_once(' ').unwrap_or(("", item));
         let mut enumerators = Vec::new();
         if self.input.at_punct(Punct::BraceClose) {
-            let message = format!("enum `{}` has no enumerators", name.text);
+            let message = format!("{kind} `{}` has no {noun}s", name.text);
             self.input.report(Diagnostic::error("empty", name.span, message));
         } else {
             loop {
                 let head = self.head()?;
-                enumerators.push(Enumerator { head, name: self.input.new_ident("an enumerator")? });
+                enumerators.push(Enumerator { head, name: self.input.new_ident(item)? });
                 if !self.input.take_punct(Punct::Comma) {
                     break;
                 }
                 if self.input.at_punct(Punct::BraceClose) {
-                    let error = Diagnostic::error(
-                        "syntax",
-                        self.input.last_span(),
-                        "a comma after the last enumerator",
-                    );
+                    let message = format!("a comma after the last {noun}");
+                    let error = Diagnostic::error("syntax", self.input.last_span(), message);
                     self.input.report(error.help("remove it"));
                     break;
                 }
             }
         }
-        self.input.close(open)?;
-        Ok(TypeKind::Enum { name, enumerators })
+        self.input.close_brace(open)?;
+        Ok(enumerators)
     }
 
     fn union(&mut self) -> Parse<TypeKind> {
@@ -292,19 +293,15 @@ impl Parser<'_> {
         let open = self.input.expect_punct(Punct::BraceOpen)?;
         let errors = self.input.out.errors();
         let cases = self.cases()?;
-        self.input.close(open)?;
+        self.input.close_brace(open)?;
         if cases.is_empty() && self.input.out.errors() == errors {
-            self.no_members(&name);
+            let message = format!("union `{}` has no members", name.text);
+            self.input.report(Diagnostic::error("empty", name.span, message));
         }
         Ok(TypeKind::Union(Box::new(Union { name, head, discriminator, cases })))
     }
 
-    fn no_members(&mut self, name: &Ident) {
-        let message = format!("union `{}` has no members", name.text);
-        self.input.report(Diagnostic::error("empty", name.span, message));
-    }
-
-    /// Parses from `union` up to its body: the name, and the discriminator with its annotations.
+    /// Parses a union up to its body. Returns the name, the annotations of the discriminator, and its type.
     fn switch(&mut self) -> Parse<(Ident, Head, TypeSpec)> {
         self.input.advance();
         let name = self.input.new_ident("the name of the union")?;
@@ -328,7 +325,7 @@ impl Parser<'_> {
             self.in_angle = outer;
             match case {
                 Ok(case) => cases.push(case),
-                Err(Reported) if self.input.gave_up => return Err(Reported),
+                Err(Reported) if self.input.silenced => return Err(Reported),
                 Err(Reported) => self.recover_from(before),
             }
         }
@@ -343,7 +340,7 @@ impl Parser<'_> {
         Ok(Case { labels, head, ty, declarator })
     }
 
-    /// Parses labels, with the documentation and annotations before them and before the member.
+    /// Parses labels. Also returns the documentation and annotations before the labels and before the member.
     fn labels(&mut self) -> Parse<(Labels, Head)> {
         let before = self.head()?;
         let mut labels = Vec::new();
@@ -368,7 +365,7 @@ impl Parser<'_> {
         Ok((labels, head))
     }
 
-    /// Parses the name after the type, and the end of the member.
+    /// Parses the name of the member after its type, and the `;`.
     fn member_of_case(&mut self) -> Parse<Declarator> {
         let declarator = self.declarator()?;
         if self.input.at_punct(Punct::Comma) {
@@ -381,15 +378,15 @@ impl Parser<'_> {
     }
 }
 
-/// Returns whether a type that starts with a keyword of IDL 4 follows.
+/// Returns whether a type that starts with a contextual keyword of IDL 4 follows.
 pub(super) fn at_idl4_type(input: &Input<'_>) -> bool {
-    let is_map = input.at_new_word("map") && input.kind_at(1) == &TokenKind::Punct(Punct::Less);
+    let is_map = input.at_contextual_keyword("map") && input.kind_at(1) == &TokenKind::Punct(Punct::Less);
     is_map || new_primitive(input).is_some()
 }
 
 /// Returns the integer type of IDL 4 at the current token.
 fn new_primitive(input: &Input<'_>) -> Option<Primitive> {
-    Some(match input.new_word()? {
+    Some(match input.contextual_keyword()? {
         "int8" => Primitive::Int8,
         "uint8" => Primitive::UInt8,
         "int16" => Primitive::Short,

@@ -1,17 +1,17 @@
 //! Value types: their bodies, forward declarations and boxes.
 
 use super::input::Input;
-use super::item::Place;
+use super::item::ScopeKind;
 use super::{Parse, Parser, Reported};
-use crate::ast::{Factory, Head, Ident, Item, ItemKind, Param, State, Value};
+use crate::ast::{Factory, Head, Ident, Item, ItemKind, State, Value};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Direction, ValueModifier, Visibility};
 use crate::source::Span;
 use crate::token::{Punct, TokenKind};
 
 impl Parser<'_> {
-    /// Parses a value type, its forward declaration, or a value box, starting at its modifier. The keyword
-    /// after that, `valuetype` or `eventtype`, is consumed without a check.
+    /// Parses a value type, its forward declaration, or a value box, starting at the modifier or the keyword.
+    /// The caller has checked that the keyword is `valuetype` or `eventtype`.
     pub(super) fn value(&mut self, mut head: Head, is_event: bool) -> Parse<Item> {
         let modifier_span = self.input.span();
         let modifier = match self.input.kind() {
@@ -45,11 +45,7 @@ impl Parser<'_> {
         } else {
             Vec::new()
         };
-        let supports = if self.input.take_keyword("supports") {
-            self.input.names("a supported interface")?
-        } else {
-            Vec::new()
-        };
+        let supports = self.supports()?;
         if !self.input.at_punct(Punct::BraceOpen) {
             return self.input.expected(match (bases.is_empty(), supports.is_empty()) {
                 (true, true) => "`:`, `supports`, `{` or `;`",
@@ -57,12 +53,12 @@ impl Parser<'_> {
                 (_, false) => "`,` or `{`",
             });
         }
-        let items = self.scope(Place::Value, &mut head, &name.text, what)?;
+        let items = self.scope(ScopeKind::Value, &mut head, &name.text, what)?;
         let value = Value { modifier, modifier_span, is_event, name, truncatable, bases, supports, items };
         Ok(Item { head, kind: ItemKind::Value(Box::new(value)) })
     }
 
-    /// Parses the bases of a value type. `truncatable` is only allowed before all of them.
+    /// Parses the bases of a value type. `truncatable` is only allowed before the first.
     fn value_bases(&mut self) -> Parse<Vec<crate::ast::Name>> {
         let mut bases = vec![self.input.name("a base value type")?];
         while self.input.take_punct(Punct::Comma) {
@@ -82,7 +78,7 @@ impl Parser<'_> {
         Ok(bases)
     }
 
-    /// Parses the type in a box, and the `;`.
+    /// Parses the type in a value box, and the `;`.
     fn value_box(&mut self, head: Head, name: Ident, modifier: Option<Span>) -> Parse<Item> {
         let ty = self.type_spec("`:`, `supports`, `{`, `;` or the type in a value box")?;
         if let Some(span) = modifier {
@@ -102,8 +98,8 @@ impl Parser<'_> {
         Ok(Item { head, kind: ItemKind::ValueBox { name, ty } })
     }
 
-    /// Parses an element that is allowed in a value type in addition to those of an interface; `None`,
-    /// without consuming a token, for anything else.
+    /// Parses a state member or factory of a value type; `None`, without consuming a token, for anything
+    /// else.
     pub(super) fn value_element(&mut self) -> Parse<Option<(ItemKind, &'static str)>> {
         Ok(match self.input.kind() {
             TokenKind::Keyword("public" | "private") => {
@@ -143,19 +139,7 @@ impl Parser<'_> {
             _ => "factory",
         };
         let name = self.input.new_ident(&format!("the name of the {word}"))?;
-        self.input.expect_punct(Punct::ParenOpen)?;
-        let mut params: Vec<Param> = Vec::new();
-        if !self.input.at_punct(Punct::ParenClose) {
-            loop {
-                params.push(self.param()?);
-                if !self.input.take_punct(Punct::Comma) {
-                    break;
-                }
-            }
-        }
-        if !self.input.take_punct(Punct::ParenClose) {
-            return self.input.expected("`,` or `)` after a parameter");
-        }
+        let params = self.params()?;
         for param in params.iter().filter(|param| param.direction != Direction::In) {
             let message = format!("parameter `{}` of a {word} is not `in`", param.name.text);
             let error = Diagnostic::error("syntax", param.direction_span, message);
@@ -174,8 +158,8 @@ pub(super) fn at_value(input: &Input<'_>) -> bool {
             && matches!(input.kind_at(1), TokenKind::Keyword("valuetype"))
 }
 
-/// Returns whether a factory starts here. `factory` is a keyword only here, and even here it can be a
-/// scope: `factory::T`.
+/// Returns whether a factory starts here. `factory` is a keyword only at this position, and even here it can
+/// be the name of a scope: `factory::T`.
 pub(super) fn at_factory(input: &Input<'_>) -> bool {
     matches!(input.kind(), TokenKind::Ident { text, escaped: false } if text == "factory")
         && *input.kind_at(1) != TokenKind::Punct(Punct::Scope)
