@@ -1,8 +1,8 @@
 //! The module `Components` of the CORBA Component Model. It is predeclared in every text that uses a
-//! component construct or names something of the module, unless the text opens a module of this name itself.
+//! component construct or a name of the module, unless the text declares a module `Components` itself.
 //!
-//! The module is IDL. It is read after the text, as a file that no `#include` names, and only the definitions
-//! that the text needs are kept.
+//! The module is written in IDL. The compiler parses it after the text, limited to the definitions that the
+//! text needs.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -13,26 +13,25 @@ use crate::parse::{self, Parsed};
 use crate::source::Sources;
 use crate::work;
 
-/// The definitions, separated by empty lines. `CORBA::RepositoryId` is written as `string`, `CORBA::OctetSeq`
-/// as its definition, and `CORBA::IRObject` of the interface repository as `Object`. Their encodings are the
-/// same.
+/// The definitions, separated by empty lines. Types of `CORBA` are replaced by types with the same encoding:
+/// `RepositoryId` by `string`, `OctetSeq` by `sequence<octet>`, and `IRObject` by `Object`.
 const DEFINITIONS: &str = include_str!("components.idl");
 
 /// The file's name in messages.
 const NAME: &str = "Components.idl";
 
-/// Inserts the definitions of `Components` that the text needs before it.
+/// Inserts those definitions of `Components` that the text needs, before the text's own definitions.
 pub(crate) fn add(parsed: &mut Parsed, sources: &mut Sources, out: &mut Collector) {
-    let opens =
+    let is_components =
         |item: &Item| matches!(&item.kind, ItemKind::Module { name, .. } if name.text == "Components");
-    let mut wanted: HashSet<&str> = parsed.components.iter().copied().collect();
+    let mut needed: HashSet<&str> = parsed.components.iter().copied().collect();
     if !parsed.declares_components {
-        wanted.extend(parsed.named_components.iter().map(String::as_str));
+        needed.extend(parsed.named_components.iter().map(String::as_str));
     }
-    if wanted.is_empty() || parsed.items.iter().any(opens) {
+    if needed.is_empty() || parsed.items.iter().any(is_components) {
         return;
     }
-    let Some(text) = text(wanted) else { return };
+    let Some(text) = module_text(needed) else { return };
     let tokens = lex::lex_predeclared(NAME.to_owned(), text, sources, out).tokens;
     work::tokens(tokens.len());
     let mut items = parse::parse(tokens, false, out).items;
@@ -40,23 +39,25 @@ pub(crate) fn add(parsed: &mut Parsed, sources: &mut Sources, out: &mut Collecto
     parsed.items = items;
 }
 
-/// Returns the definitions of these names and of all their dependencies; `None` if there are none.
-fn text(mut wanted: HashSet<&str>) -> Option<String> {
+/// Returns a module with the definitions of these names and of all their dependencies; `None` if there are no
+/// such definitions.
+fn module_text(names: HashSet<&str>) -> Option<String> {
     let definitions: Vec<(&str, &str)> =
-        DEFINITIONS.split("\n\n").filter_map(|text| Some((declared(text)?, text.trim_end()))).collect();
-    let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
+        DEFINITIONS.split("\n\n").filter_map(|text| Some((declared_name(text)?, text.trim_end()))).collect();
+    let mut indices: HashMap<&str, Vec<usize>> = HashMap::new();
     for (index, (name, _)) in definitions.iter().enumerate() {
-        places.entry(name).or_default().push(index);
+        indices.entry(name).or_default().push(index);
     }
-    let (mut taken, mut todo): (BTreeSet<usize>, Vec<&str>) = (BTreeSet::new(), wanted.drain().collect());
+    let (mut included, mut todo): (BTreeSet<usize>, Vec<&str>) =
+        (BTreeSet::new(), names.into_iter().collect());
     while let Some(name) = todo.pop() {
-        for index in places.get(name).into_iter().flatten() {
-            if let (true, Some((_, text))) = (taken.insert(*index), definitions.get(*index)) {
+        for index in indices.get(name).into_iter().flatten() {
+            if let (true, Some((_, text))) = (included.insert(*index), definitions.get(*index)) {
                 todo.extend(words(text));
             }
         }
     }
-    let texts = taken.iter().filter_map(|index| definitions.get(*index)).map(|(_, text)| *text);
+    let texts = included.iter().filter_map(|index| definitions.get(*index)).map(|(_, text)| *text);
     let body = texts.collect::<Vec<_>>().join("\n\n");
     (!body.is_empty()).then(|| {
         format!(
@@ -65,8 +66,7 @@ fn text(mut wanted: HashSet<&str>) -> Option<String> {
     })
 }
 
-/// Returns the name that a definition declares.
-fn declared(text: &str) -> Option<&str> {
+fn declared_name(text: &str) -> Option<&str> {
     let line = text.lines().find(|line| !line.starts_with("///"))?;
     let mut words = words(line);
     match words.next()? {
@@ -85,14 +85,14 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use std::collections::HashSet;
 
-    use super::{DEFINITIONS, declared, text};
+    use super::{DEFINITIONS, declared_name, module_text};
     use crate::{Compiler, Source};
 
     #[test]
-    fn all_of_it_is_right_by_the_strictest_rules() {
-        let all: HashSet<&str> = DEFINITIONS.split("\n\n").filter_map(declared).collect();
+    fn all_definitions_compile_with_strict_names() {
+        let all: HashSet<&str> = DEFINITIONS.split("\n\n").filter_map(declared_name).collect();
         assert!(all.len() > 40, "{all:?}");
-        let text = text(all).expect("a text");
+        let text = module_text(all).expect("definitions");
         let model = Compiler::default().strict_names(true).compile(Source::text("Components.idl", text));
         let model = model.unwrap_or_else(|errors| panic!("{}", errors.render(false)));
         assert!(model.warnings().is_empty(), "{}", model.warnings().render(false));
@@ -102,18 +102,18 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_needed_is_taken() {
-        let names = |wanted: &[&'static str]| {
-            let text = text(wanted.iter().copied().collect()).unwrap_or_default();
-            let taken = text
+    fn only_needed_definitions_and_their_dependencies_are_inserted() {
+        let first_lines = |needed: &[&'static str]| {
+            let text = module_text(needed.iter().copied().collect()).unwrap_or_default();
+            let lines = text
                 .split("\n\n")
                 .flat_map(str::lines)
                 .filter(|line| !line.starts_with(['/', ' ', '}', '#']));
-            taken.map(str::to_owned).collect::<Vec<_>>()
+            lines.map(str::to_owned).collect::<Vec<_>>()
         };
-        assert_eq!(names(&["Nothing"]), [""; 0]);
+        assert_eq!(first_lines(&["Nothing"]), [""; 0]);
         assert_eq!(
-            names(&["EventConsumerBase"]),
+            first_lines(&["EventConsumerBase"]),
             [
                 "module Components {",
                 "exception BadEventType { string expected_event_type; };",

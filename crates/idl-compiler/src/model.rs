@@ -1,7 +1,6 @@
 //! The resolved model of an IDL text: every name is bound, every constant evaluated and every rule checked.
 //!
-//! STABLE: the emitter builds on these types. Fields and variants are only ever added, never renamed or
-//! removed.
+//! STABLE: fields and variants are added, but never renamed or removed.
 //!
 //! [`Model`] is one arena of definitions ([`Def`], identified by [`DefId`]) and one of interned types
 //! ([`Type`], identified by [`TypeId`]; equal ids mean structurally equal types). A typedef is never resolved
@@ -62,6 +61,7 @@ pub struct Model {
     pub(crate) interned: HashMap<Type, TypeId>,
     pub(crate) roots: Vec<DefId>,
     pub(crate) docs: Docs,
+    /// For each definition, whether it contains itself.
     pub(crate) recursive: Vec<bool>,
     pub(crate) warnings: Diagnostics,
     pub(crate) pragmas: Vec<VendorPragma>,
@@ -72,7 +72,7 @@ pub struct Model {
     layouts: RefCell<Layouts>,
 }
 
-/// A `#pragma` without a meaning in IDL, kept for tools that know it.
+/// A `#pragma` without a meaning in IDL, for tools that know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VendorPragma {
     /// The text after `#pragma`, lines joined.
@@ -112,11 +112,11 @@ pub struct Def {
     pub parent: Option<DefId>,
     /// Repository id with prefix and version applied, e.g. `IDL:acme.com/M/I:1.0`.
     pub repository_id: String,
-    /// Documentation comments before the declaration (of a module: of all its openings).
+    /// Documentation comments before the declaration; for a module, before all its openings.
     pub docs: Docs,
     /// Annotations before the declaration.
     pub annotations: Annotations,
-    /// The name at the definition (of a module: at its first opening).
+    /// The name at the definition; for a module, at its first opening.
     pub span: Span,
     /// The kind of definition.
     pub kind: DefKind,
@@ -162,7 +162,7 @@ pub enum DefKind {
 pub struct Module {
     /// Definitions inside all openings, in source order.
     pub members: Vec<DefId>,
-    /// Scoped name of the template module that this module instantiates.
+    /// Scoped name of the template module of which this module is an instance; `None` for an ordinary module.
     pub template: Option<String>,
 }
 
@@ -181,8 +181,8 @@ pub struct Interface {
     pub members: Vec<DefId>,
 }
 
-/// The construct that declares an interface. The equivalent IDL of the component model consists of
-/// interfaces.
+/// The construct that declares an interface. Components, homes, connectors and the consumers of event types
+/// are represented by interfaces, which the component model calls their equivalent IDL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Construct {
     /// `interface`.
@@ -192,13 +192,13 @@ pub enum Construct {
     Component,
     /// `connector`.
     Connector,
-    /// `home`: the interface that inherits from the home's explicit and implicit interfaces.
+    /// `home H`: the interface `H`, which inherits from `HExplicit` and `HImplicit`.
     Home,
-    /// `home H`: `HExplicit`, with the declarations of its body.
+    /// `home H`: the interface `HExplicit`, with the declarations of the home's body.
     HomeExplicit,
-    /// `home H`: `HImplicit`, with the operations of every home.
+    /// `home H`: the interface `HImplicit`, with the operations that every home has.
     HomeImplicit,
-    /// `eventtype E`: `EConsumer`, which receives such events.
+    /// `eventtype E`: the interface `EConsumer`, which receives events of this type.
     EventConsumer,
 }
 
@@ -319,7 +319,7 @@ pub struct BitField {
 #[derive(Clone, Debug)]
 pub struct Bitmask {
     /// Number of bits of the value, 1 to 64: the value of `@bit_bound`, by default 32. The encoding is the
-    /// smallest unsigned integer with that many bits.
+    /// smallest unsigned integer type with at least that many bits.
     pub bit_bound: u8,
     /// Flags in order.
     pub flags: Vec<Flag>,
@@ -330,7 +330,7 @@ pub struct Bitmask {
 pub struct Flag {
     /// IDL name, unescaped.
     pub name: String,
-    /// Its bit, counted from the least significant, less than the mask's `bit_bound`.
+    /// The number of the flag's bit, counted from 0 for the least significant; less than `bit_bound`.
     pub position: u8,
     /// Documentation comments.
     pub docs: Docs,
@@ -351,7 +351,7 @@ pub struct Operation {
     pub params: Vec<Param>,
     /// Exceptions listed under `raises`, in order, without repetition.
     pub raises: Vec<DefId>,
-    /// A native type is listed under `raises`: any user exception can be raised.
+    /// A native type is listed under `raises`, which means that any user exception can be raised.
     pub raises_any: bool,
     /// Patterns listed under `context`, in order: names of properties, optionally ending in `*`.
     pub context: Vec<String>,
@@ -434,9 +434,9 @@ pub struct Union {
     pub discriminator_annotations: Annotations,
     /// Cases in order.
     pub cases: Vec<Case>,
-    /// For a union without `default` whose labels do not cover the discriminator: a value that no label
-    /// lists. For numbers this is the least unlisted value from zero up, or if all of those are listed, the
-    /// greatest below zero. `None` if there is a `default` case or every value is listed.
+    /// For a union without `default`: a discriminator value that no label lists. For numbers this is the
+    /// least unlisted value from zero up, or if all of those are listed, the greatest below zero. `None` if
+    /// there is a `default` case or every value is listed.
     pub implicit_default: Option<ConstValue>,
     /// For a union with `default`: a discriminator value that selects it, chosen by the same rule. `None`
     /// without `default`.
@@ -504,7 +504,7 @@ pub struct Const {
 /// Documentation: the text of the comments before a declaration, line by line, comment markers removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Docs {
-    /// Lines without line ends; indentation beyond the comment's own is kept.
+    /// The lines without line ends, and without the indentation that all lines have.
     pub lines: Vec<String>,
 }
 
@@ -587,8 +587,8 @@ pub struct AnnotationMember {
 /// Value of an annotation's argument.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnnotationValue {
-    /// A literal or an expression of literals, evaluated. The wideness of text follows the literal.
+    /// A literal or an expression of literals, evaluated. A string or character is wide if its literal is.
     Const(ConstValue),
-    /// A bare name of unknown type, kept as written and not resolved (`@extensibility(FINAL)`).
+    /// A bare name of unknown type as written, which is not resolved (`@extensibility(FINAL)`).
     Name(String),
 }

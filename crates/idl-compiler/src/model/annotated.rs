@@ -1,4 +1,4 @@
-//! Queries of the annotations that the compiler acts on.
+//! Queries of the annotations that the compiler uses.
 
 use super::{
     Annotation, AnnotationValue, Annotations, ConstValue, DefId, Enum, Member, Model, Primitive, Type, TypeId,
@@ -16,7 +16,7 @@ impl Annotations {
         self.is_on("optional")
     }
 
-    /// Returns the value of `@default`, in the type of the member.
+    /// Returns the value of `@default`, which has the type of the member.
     pub fn default_value(&self) -> Option<&ConstValue> {
         constant(self.get("default")?, None)
     }
@@ -43,8 +43,9 @@ impl Enum {
         marked.unwrap_or(0)
     }
 
-    /// Returns the numbers of the enumerators if any has `@value`. An enumerator without it has the previous
-    /// number plus one; the first starts at 0. The encoding uses the ordinals in any case.
+    /// Returns the numbers of the enumerators; `None` if no enumerator has `@value`. An enumerator without
+    /// `@value` has the number of the previous one plus one, the first has 0. Encodings always use the
+    /// ordinals.
     pub fn values(&self) -> Option<Vec<i128>> {
         if !self.enumerators.iter().any(|enumerator| enumerator.annotations.has("value")) {
             return None;
@@ -72,30 +73,30 @@ pub struct Bounds {
 }
 
 impl Model {
-    /// Returns the minimum and maximum that annotations set for a value of this type. If only one is given,
-    /// the other is that of the type, for floating types an infinity. `None` if neither is given, or the type
-    /// is not numeric.
+    /// Returns the minimum and maximum that annotations set for a value of this type. If only one of the two
+    /// is set, the other is that of the type, for floating types an infinity. `None` if none is set, or the
+    /// type is not numeric.
     pub fn bounds(&self, annotations: &Annotations, ty: TypeId) -> Option<Bounds> {
         if !annotations.has_range() {
             return None;
         }
-        let (least, most) = self.extremes(ty)?;
+        let (min, max) = self.numeric_range(ty)?;
         let end = |name: &str| {
             let in_range = annotations.get("range").and_then(|range| constant(range, Some(name)));
             in_range.or_else(|| constant(annotations.get(name)?, None)).cloned()
         };
-        Some(Bounds { min: end("min").unwrap_or(least), max: end("max").unwrap_or(most) })
+        Some(Bounds { min: end("min").unwrap_or(min), max: end("max").unwrap_or(max) })
     }
 
     /// Returns the minimum and the maximum of a numeric type.
-    pub(crate) fn extremes(&self, ty: TypeId) -> Option<(ConstValue, ConstValue)> {
+    pub(crate) fn numeric_range(&self, ty: TypeId) -> Option<(ConstValue, ConstValue)> {
         match self.stripped(ty) {
             Type::Primitive(Primitive::Float | Primitive::Double) => {
                 Some((ConstValue::Float(f64::NEG_INFINITY), ConstValue::Float(f64::INFINITY)))
             }
             Type::Primitive(primitive) => {
-                let (least, most) = primitive.integer_range()?;
-                Some((ConstValue::Integer(least), ConstValue::Integer(most)))
+                let (min, max) = primitive.integer_range()?;
+                Some((ConstValue::Integer(min), ConstValue::Integer(max)))
             }
             Type::Fixed { digits, scale } => {
                 let nines = 10_i128.pow(u32::from(*digits)) - 1;
@@ -106,7 +107,8 @@ impl Model {
         }
     }
 
-    /// Returns the typedef that gives the type its bounds: the type itself, or one that it is an alias of.
+    /// Returns the typedef that gives the type its bounds: the type itself, or a typedef of which it is an
+    /// alias.
     pub fn ranged_typedef(&self, ty: TypeId) -> Option<DefId> {
         let mut at = ty;
         while let Type::Named(def) = self.ty(at) {
@@ -119,27 +121,28 @@ impl Model {
         None
     }
 
-    /// Returns whether encoding and values of the member are exactly those of its type: it is not optional
-    /// and has no bounds.
+    /// Returns whether the member is not optional and has no bounds, so that it can have all values of its
+    /// type, and its encoding is that of its type.
     pub fn is_plain(&self, member: &Member) -> bool {
         !member.annotations.is_optional()
             && !member.annotations.has_range()
             && self.ranged_typedef(member.ty).is_none()
     }
 
-    /// Returns whether the number is not less than the other. Both are of this type.
-    pub(crate) fn at_least(&self, ty: TypeId, value: &ConstValue, least: &ConstValue) -> bool {
-        match (value, least) {
-            (ConstValue::Integer(value), ConstValue::Integer(least)) => value >= least,
-            (ConstValue::Float(value), ConstValue::Float(least)) => value >= least,
-            _ => match (self.unscaled(ty, value), self.unscaled(ty, least)) {
-                (Some(value), Some(least)) => value >= least,
+    /// Returns whether `value >= min` for two numbers of this type.
+    pub(crate) fn at_least(&self, ty: TypeId, value: &ConstValue, min: &ConstValue) -> bool {
+        match (value, min) {
+            (ConstValue::Integer(value), ConstValue::Integer(min)) => value >= min,
+            (ConstValue::Float(value), ConstValue::Float(min)) => value >= min,
+            _ => match (self.unscaled(ty, value), self.unscaled(ty, min)) {
+                (Some(value), Some(min)) => value >= min,
                 _ => false,
             },
         }
     }
 
-    /// Returns the unscaled digits of a decimal number in the `fixed` type that it was checked against.
+    /// Returns the unscaled value of a decimal number in the `fixed` type `ty`, in whose range it must be.
+    /// `None` for other values and types.
     pub(crate) fn unscaled(&self, ty: TypeId, value: &ConstValue) -> Option<i128> {
         match (value, self.stripped(ty)) {
             (ConstValue::Fixed { unscaled, scale }, Type::Fixed { scale: places, .. }) => {

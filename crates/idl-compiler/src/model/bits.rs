@@ -15,7 +15,7 @@ impl Model {
 
     /// Returns the integer type that holds a bitset or bitmask in memory and in CDR: the smallest unsigned
     /// one with enough bits. `uint8` for other definitions.
-    pub fn bits(&self, id: DefId) -> Primitive {
+    pub fn holder_type(&self, id: DefId) -> Primitive {
         let bits = match &self.def(id).kind {
             DefKind::Bitset(_) => {
                 self.all_bit_fields(id).into_iter().map(|field| u32::from(field.width)).sum()

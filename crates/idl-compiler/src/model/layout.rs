@@ -1,8 +1,8 @@
 //! Memory layout of `@zero_copy` structs.
 //!
-//! Such a struct is sent and received as its memory image. Therefore its C layout (each struct aligned as its
-//! most aligned member) must equal its CDR layout from an 8-byte boundary (only primitives are aligned), also
-//! for each element of a sequence.
+//! Such a struct is sent and received as its memory image. Therefore its C layout must equal its CDR layout,
+//! for a struct at an 8-byte boundary and for each element of a sequence. In C, a struct has the strictest
+//! alignment of its members. In CDR, only primitives are aligned.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ pub struct ZeroCopyLayout {
     pub size: usize,
     /// Alignment in bytes: 1, 2, 4 or 8.
     pub align: usize,
-    /// One entry for each member, those of bases first, in order.
+    /// The members in order, starting with those of bases.
     pub fields: Vec<ZeroCopyField>,
 }
 
@@ -36,8 +36,8 @@ pub struct ZeroCopyField {
 pub enum ZeroCopyProblem {
     /// Not a struct with at least one member.
     NotAStruct,
-    /// The member's type does not map each value to exactly one bit pattern. Only integers, `octet`, `char`,
-    /// `float`, `double`, arrays of those and other `@zero_copy` structs do, without bounds.
+    /// Not every bit pattern is a value of the member's type. Only integers, `octet`, `char`, `float`,
+    /// `double`, other `@zero_copy` structs, and arrays of those are allowed, without bounds.
     Member {
         /// Position of the member.
         index: usize,
@@ -50,9 +50,9 @@ pub enum ZeroCopyProblem {
         index: usize,
         /// The member's name.
         span: Span,
-        /// Its offset in CDR.
+        /// Offset of the member in CDR.
         cdr: usize,
-        /// Its offset in memory.
+        /// Offset of the member in memory.
         memory: usize,
     },
     /// The last member ends before a multiple of the alignment.
@@ -65,74 +65,80 @@ pub enum ZeroCopyProblem {
 }
 
 impl Model {
-    /// Returns the layout of a struct as `@zero_copy`, whether or not it has the annotation. Nested structs
-    /// must have it.
+    /// Returns the layout of a struct as if it were `@zero_copy`. Nested structs must have the annotation.
     ///
     /// # Errors
     /// The first reason why the struct cannot be `@zero_copy`.
     pub fn zero_copy_layout(&self, id: DefId) -> Result<ZeroCopyLayout, ZeroCopyProblem> {
-        self.layout_and_first(id, true).map(|(layout, _)| layout)
+        self.layout_and_cdr_align(id, true).map(|(layout, _)| layout)
     }
 
-    /// Returns the layout of a struct if it is the same in memory and in CDR. Unlike
-    /// [`zero_copy_layout`](Self::zero_copy_layout), this does not require the annotation of nested structs
-    /// either.
+    /// Returns the layout of a struct if it is the same in memory and in CDR. Unlike with
+    /// [`zero_copy_layout`](Self::zero_copy_layout), nested structs need no annotation.
     pub fn equal_layout(&self, id: DefId) -> Option<ZeroCopyLayout> {
-        self.layout_and_first(id, false).ok().map(|(layout, _)| layout)
+        self.layout_and_cdr_align(id, false).ok().map(|(layout, _)| layout)
     }
 
-    /// Returns the layout, and the alignment of the struct's first byte in CDR. With `marked`, nested structs
-    /// must be `@zero_copy`.
-    fn layout_and_first(&self, id: DefId, marked: bool) -> Result<(ZeroCopyLayout, usize), ZeroCopyProblem> {
+    /// Returns the layout, and the alignment of the struct's first byte in CDR. `only_annotated` requires
+    /// that nested structs are `@zero_copy`.
+    fn layout_and_cdr_align(
+        &self,
+        id: DefId,
+        only_annotated: bool,
+    ) -> Result<(ZeroCopyLayout, usize), ZeroCopyProblem> {
         let DefKind::Struct(_) = &self.def(id).kind else { return Err(ZeroCopyProblem::NotAStruct) };
         let members = self.all_struct_members(id);
         let mut layout = ZeroCopyLayout { size: 0, align: 1, fields: Vec::with_capacity(members.len()) };
-        let mut first = None;
+        let mut first_align = None;
         for (index, member) in members.into_iter().enumerate() {
             let problem = ZeroCopyProblem::Member { index, span: member.span };
             let plain = !member.annotations.is_optional() && !member.annotations.has_range();
-            let part = self.zero_copy_part(member.ty, marked).filter(|_| plain).ok_or(problem)?;
-            first.get_or_insert(part.first);
+            let part = self.zero_copy_part(member.ty, only_annotated).filter(|_| plain).ok_or(problem)?;
+            first_align.get_or_insert(part.cdr_align);
             let (cdr, memory) =
-                (layout.size.next_multiple_of(part.first), layout.size.next_multiple_of(part.align));
+                (layout.size.next_multiple_of(part.cdr_align), layout.size.next_multiple_of(part.align));
             if cdr != memory {
                 return Err(ZeroCopyProblem::Misaligned { index, span: member.span, cdr, memory });
             }
             layout.fields.push(ZeroCopyField { offset: cdr, padding: cdr - layout.size, size: part.size });
             layout.size = cdr
                 .checked_add(part.size)
-                .filter(|size| *size < MAX_SIZE)
+                .filter(|size| *size < MAX_BYTES)
                 .ok_or(ZeroCopyProblem::TooLarge)?;
             layout.align = layout.align.max(part.align);
         }
-        let first = first.ok_or(ZeroCopyProblem::NotAStruct)?;
+        let first_align = first_align.ok_or(ZeroCopyProblem::NotAStruct)?;
         match layout.size.next_multiple_of(layout.align) - layout.size {
-            0 => Ok((layout, first)),
+            0 => Ok((layout, first_align)),
             missing => Err(ZeroCopyProblem::TailPadding { missing }),
         }
     }
 
-    fn zero_copy_part(&self, ty: TypeId, marked: bool) -> Option<Part> {
+    fn zero_copy_part(&self, ty: TypeId, only_annotated: bool) -> Option<Part> {
         if self.ranged_typedef(ty).is_some() {
             return None;
         }
         match self.stripped(ty) {
             Type::Primitive(Primitive::Boolean | Primitive::WChar | Primitive::LongDouble) => None,
-            Type::Primitive(p) => Some(Part { size: p.size(), align: p.size(), first: p.size() }),
+            Type::Primitive(p) => Some(Part { size: p.size(), align: p.size(), cdr_align: p.size() }),
             Type::Array { element, dims } => {
-                let part = self.zero_copy_part(*element, marked)?;
+                let part = self.zero_copy_part(*element, only_annotated)?;
                 let size = dims.iter().try_fold(part.size, |size, dim| size.checked_mul(*dim as usize))?;
-                (size < MAX_SIZE).then_some(Part { size, ..part })
+                (size < MAX_BYTES).then_some(Part { size, ..part })
             }
-            Type::Named(def) if !marked || self.def(*def).annotations.has("zero_copy") => {
-                let known = self.layouts.borrow().0.get(&(*def, marked)).copied();
-                if let Some(part) = known {
+            Type::Named(def) if !only_annotated || self.def(*def).annotations.has("zero_copy") => {
+                let key = (*def, only_annotated);
+                let cached = self.layouts.borrow().0.get(&key).copied();
+                if let Some(part) = cached {
                     return part;
                 }
-                let found = self.layout_and_first(*def, marked).ok();
-                let part =
-                    found.map(|(layout, first)| Part { size: layout.size, align: layout.align, first });
-                self.layouts.borrow_mut().0.insert((*def, marked), part);
+                let found = self.layout_and_cdr_align(*def, only_annotated).ok();
+                let part = found.map(|(layout, cdr_align)| Part {
+                    size: layout.size,
+                    align: layout.align,
+                    cdr_align,
+                });
+                self.layouts.borrow_mut().0.insert(key, part);
                 part
             }
             _ => None,
@@ -140,12 +146,12 @@ impl Model {
     }
 }
 
-/// Maximum size in bytes. Larger structs fit neither into one message nor into the memory of a 32-bit
+/// Maximum size of a struct. Larger ones fit neither into one message nor into the memory of a 32-bit
 /// machine.
-const MAX_SIZE: usize = 1 << 31;
+const MAX_BYTES: usize = 1 << 31;
 
-/// Cached layouts of structs, by whether nested structs must be `@zero_copy`. All structs are complete,
-/// because layouts are only computed at the end of a text.
+/// Cached layouts of structs, by definition and by whether nested structs must be `@zero_copy`. All structs
+/// are complete, because layouts are only computed at the end of a text.
 #[derive(Debug, Default)]
 pub(super) struct Layouts(HashMap<(DefId, bool), Option<Part>>);
 
@@ -154,5 +160,5 @@ pub(super) struct Layouts(HashMap<(DefId, bool), Option<Part>>);
 struct Part {
     size: usize,
     align: usize,
-    first: usize,
+    cdr_align: usize,
 }

@@ -12,8 +12,8 @@ use crate::source::{Sources, Span};
 use crate::work;
 
 impl Model {
-    /// Returns the file-level definitions in source order. Use `members` and `nested` for the definitions
-    /// inside them.
+    /// Returns the file-level definitions in source order. [`Model::children`] returns the definitions inside
+    /// them.
     pub fn roots(&self) -> &[DefId] {
         &self.roots
     }
@@ -43,28 +43,27 @@ impl Model {
         &self.warnings
     }
 
-    /// Returns the annotations that the text declares, in source order, without those of the standard and of
-    /// zorb.
+    /// Returns the annotations that the text declares, in source order.
     pub fn annotation_types(&self) -> &[AnnotationType] {
         &self.annotation_types
     }
 
-    /// Returns `#pragma` lines of vendors, in source order.
+    /// Returns the `#pragma` lines without a meaning in IDL, in source order.
     pub fn pragmas(&self) -> &[VendorPragma] {
         &self.pragmas
     }
 
-    /// Returns whether the definition is in an included file that is not one of the compiler's input files. A
-    /// module counts where it is first opened, and a definition inside an interface or type counts where that
-    /// is. Definitions of an instance of a template module count where the instance is.
+    /// Returns whether the definition is in an included file that is not one of the compiler's input files.
+    /// The location of a module is its first opening. The location of a definition inside an interface, a
+    /// type or an instance of a template module is that of the interface, type or instance.
     pub fn is_included(&self, id: DefId) -> bool {
         let is_module = |id: DefId| matches!(self.def(id).kind, DefKind::Module(_));
         let mut at = id;
         while let Some(parent) = self.def(at).parent.filter(|id| !is_module(*id)) {
             at = parent;
         }
-        let around = std::iter::successors(Some(at), |id| self.def(*id).parent);
-        let instance = around
+        let enclosing = std::iter::successors(Some(at), |id| self.def(*id).parent);
+        let instance = enclosing
             .filter(|id| matches!(&self.def(*id).kind, DefKind::Module(module) if module.template.is_some()));
         self.sources.is_included(self.def(instance.last().unwrap_or(at)).span)
     }
@@ -74,8 +73,7 @@ impl Model {
         &self.sources
     }
 
-    /// Returns the Rust span of an IDL span: that of the token for Rust tokens, a part of the literal for
-    /// text inside a macro (the whole literal if rustc does not support parts), and the call site otherwise.
+    /// Returns the Rust span of an IDL span, as [`Sources::rust_span`] does.
     pub fn rust_span(&self, span: Span) -> proc_macro2::Span {
         self.sources.rust_span(span)
     }
@@ -93,7 +91,7 @@ impl Model {
         }
     }
 
-    /// Returns the IDL names from file level to this definition, its own last.
+    /// Returns the IDL names of the enclosing definitions, the outermost first, and of the definition itself.
     pub fn path(&self, id: DefId) -> Vec<&str> {
         let mut path = Vec::new();
         let mut at = Some(id);
@@ -107,7 +105,7 @@ impl Model {
         path
     }
 
-    /// Returns the scoped name without leading `::`, e.g. `Bank::Account`.
+    /// Returns the scoped name without leading `::`, for example `Bank::Account`.
     pub fn scoped_name(&self, id: DefId) -> String {
         self.path(id).join("::")
     }
@@ -120,8 +118,8 @@ impl Model {
         names.try_fold(named(&self.roots, first)?, |scope, name| named(self.children(scope), name))
     }
 
-    /// Resolves all typedefs: the result is never [`Type::Named`] of a typedef. Element types are not
-    /// resolved.
+    /// Returns the type after following all typedefs: never [`Type::Named`] with a typedef. Typedefs of
+    /// element types remain.
     pub fn strip(&self, id: TypeId) -> TypeId {
         let mut id = id;
         while let Type::Named(def) = self.ty(id) {
@@ -131,13 +129,13 @@ impl Model {
         id
     }
 
-    /// Returns the type itself with all typedefs resolved.
+    /// Returns the type of [`Model::strip`].
     pub fn stripped(&self, id: TypeId) -> &Type {
         self.ty(self.strip(id))
     }
 
-    /// Returns whether the type is an interface or `Object`, possibly through typedefs. A value of an
-    /// abstract interface type can be a value type as well.
+    /// Returns whether the type is an interface or `Object`, possibly through typedefs. An abstract interface
+    /// counts, although it can also hold a value type.
     pub fn is_reference(&self, id: TypeId) -> bool {
         match self.stripped(id) {
             Type::Object => true,
@@ -146,8 +144,8 @@ impl Model {
         }
     }
 
-    /// Returns whether the type is a value that can be shared and null, possibly through typedefs: a value
-    /// type, a value box or `ValueBase`. An abstract interface does not count, although it can hold one.
+    /// Returns whether the type is a value type, a value box or `ValueBase`, possibly through typedefs. An
+    /// abstract interface does not count, although it can also hold a value type.
     pub fn is_value(&self, id: TypeId) -> bool {
         match self.stripped(id) {
             Type::ValueBase => true,
@@ -216,8 +214,8 @@ impl Model {
         if let DefKind::Bitmask(b) = &self.def(id).kind { Some(b) } else { None }
     }
 
-    /// Returns the definitions from which this one directly inherits names: the bases of an interface; the
-    /// bases, then the supported interfaces of a value type; empty for all others.
+    /// Returns the definitions from which this one directly inherits names: the bases of an interface, or the
+    /// bases and then the supported interfaces of a value type; empty for other definitions.
     pub fn direct_bases(&self, id: DefId) -> impl Iterator<Item = DefId> + '_ {
         let (bases, supports) = match &self.def(id).kind {
             DefKind::Interface(i) => (&i.bases[..], &[][..]),
@@ -227,9 +225,9 @@ impl Model {
         bases.iter().chain(supports).copied()
     }
 
-    /// Returns all direct and indirect bases of an interface, each once and without the interface itself. The
-    /// order is depth first, bases in the order listed, a base after its own bases. For a value type, these
-    /// are its bases, and the interfaces that it and its bases support, in the same order.
+    /// Returns all direct and indirect bases of an interface, or of a value type, including the interfaces
+    /// that it and its bases support. Each is returned once. The order is depth first: direct bases as
+    /// listed, and each base after its own bases.
     pub fn all_bases(&self, id: DefId) -> Vec<DefId> {
         let mut order = Vec::new();
         self.add_bases(id, &mut HashSet::new(), &mut order);
@@ -251,19 +249,20 @@ impl Model {
         self.value(id).is_some_and(|value| value.modifier == ValueModifier::Abstract)
     }
 
-    /// Returns the base value type whose state precedes that of the value type.
+    /// Returns the base value type that is not abstract. Its state precedes that of the value type.
     pub fn concrete_base(&self, id: DefId) -> Option<DefId> {
         self.value(id)?.bases.first().copied().filter(|base| !self.is_abstract_value(*base))
     }
 
-    /// Returns whether the program marshals the state of the value type: it or a base with state is `custom`.
+    /// Returns whether the program marshals the state of the value type, because the value type or a base
+    /// with state is `custom`.
     pub fn is_custom(&self, id: DefId) -> bool {
         // Terminates, because a base is defined before the types that derive from it.
         let mut lineage = std::iter::successors(Some(id), |id| self.concrete_base(*id));
         lineage.any(|id| self.value(id).is_some_and(|value| value.modifier == ValueModifier::Custom))
     }
 
-    /// Returns the base structs of a struct from the outermost to the direct one, without the struct itself.
+    /// Returns all base structs of a struct. The direct base is the last.
     pub fn struct_bases(&self, id: DefId) -> Vec<DefId> {
         let base = |id: DefId| self.structure(id).and_then(|body| body.base);
         // Terminates, because only a complete definition can be a base.
@@ -284,7 +283,7 @@ impl Model {
     }
 
     /// Returns the operations and attributes of the interface or value type, each once: inherited ones in the
-    /// order of [`Model::all_bases`], then its own. The owner is the definition's `parent`.
+    /// order of [`Model::all_bases`], then its own.
     pub fn all_members(&self, interface: DefId) -> impl Iterator<Item = &Def> + '_ {
         let mut owners = self.all_bases(interface);
         owners.push(interface);
@@ -312,45 +311,36 @@ impl Model {
         })
     }
 
-    /// Returns whether the struct, union or typedef contains itself through a sequence or a value, or the
-    /// value type or box through its state.
+    /// Returns whether the type contains itself, through sequences, members and the state of values.
     pub fn is_recursive(&self, def: DefId) -> bool {
         self.recursive.get(def.index()).copied().unwrap_or(false)
     }
 
-    /// Returns whether every value of the type has the same CDR size, apart from alignment. Fixed-size types
-    /// are basic types (not `wchar`, whose size depends on the GIOP version), enums, bitsets, bitmasks, and
-    /// arrays, structs and typedefs of those. `boolean` and enums count, although not every bit pattern is
-    /// valid. Excluded are structs without members or with optional ones, and `fixed`, for which some ORBs
-    /// send fewer bytes than its digits need.
+    /// Returns whether every value of the type has the same CDR size, apart from alignment. This holds for
+    /// basic types except `wchar`, for enums, bitsets and bitmasks, and for arrays, structs and typedefs of
+    /// those. Structs without members or with optional members are excluded, and so is `fixed`, for which
+    /// some ORBs send fewer bytes than the digits of the type need.
     pub fn is_fixed_size(&self, id: TypeId) -> bool {
         !self.reaches(id, Fact::Variable)
     }
 
     /// Returns whether a `float`, `double` or `long double` is reachable from the type through members,
-    /// elements, state and typedefs. The content of an `any` or of a derived value type is unknown and does
-    /// not count.
+    /// elements, state and typedefs. The unknown contents of an `any` or of a derived value type do not
+    /// count.
     pub fn contains_float(&self, id: TypeId) -> bool {
         self.reaches(id, Fact::Float)
     }
 
     /// Returns whether an object reference may be reachable from the type through members, elements, state
-    /// and typedefs. An `any`, an abstract interface or a value counts, because it may hold one.
+    /// and typedefs. An `any`, an abstract interface or a value counts, because it may contain a reference.
     pub fn contains_reference(&self, id: TypeId) -> bool {
         self.reaches(id, Fact::Reference)
     }
 
     /// Returns whether a value may be reachable from the type through members, elements and typedefs. An
-    /// `any` or an abstract interface counts, because it may hold one. Values of a message can refer to each
-    /// other.
+    /// `any` or an abstract interface counts, because it may contain a value.
     pub fn contains_value(&self, id: TypeId) -> bool {
         self.reaches(id, Fact::Value)
-    }
-
-    /// Returns a local interface that is reachable from the type through members, elements, state and
-    /// typedefs. Values of such a type never leave the process.
-    pub fn local_part(&self, id: TypeId) -> Option<DefId> {
-        self.reached_local(id)
     }
 
     /// Returns whether values of the type can be compared for equality and hashed: no floating type, `any`,
@@ -364,7 +354,7 @@ impl Model {
         self.member_types(id).into_iter().all(|ty| self.is_hashable(ty))
     }
 
-    /// Returns the types that a definition is built of; empty for definitions not listed:
+    /// Returns the types that a definition is built of; empty for definitions that are not in this list:
     ///
     /// * all members of a struct or exception, those of its bases first
     /// * the members of a union in order, without its discriminator
@@ -384,8 +374,8 @@ impl Model {
         }
     }
 
-    /// Returns the types that a type is built of, one level down. The state of a value type's bases counts as
-    /// its own.
+    /// Returns the types that a type is directly built of. For a value type, these include the types of
+    /// inherited state.
     pub(crate) fn parts(&self, ty: &Type) -> Vec<TypeId> {
         match ty {
             Type::Sequence { element, .. } | Type::Array { element, .. } => vec![*element],
@@ -402,8 +392,8 @@ impl Model {
         }
     }
 
-    /// Returns the IDL spelling of the type, with scoped names: `sequence<M::T, 5>`; an array as
-    /// `long[2][3]`.
+    /// Returns the IDL spelling of the type, with scoped names: `sequence<M::T, 5>`, or `long[2][3]` for an
+    /// array.
     pub fn describe(&self, id: TypeId) -> String {
         let bounded = |name: &str, bound: &Option<u32>| match bound {
             Some(n) => format!("{name}<{n}>"),

@@ -1,5 +1,6 @@
-//! Reachability of types, computed for all types in one pass. Facts are propagated through members, elements,
-//! state and typedefs, from each type to the types that are built of it.
+//! Which properties types have directly or through the types that they are built of. Computed for all types
+//! in one pass, which propagates facts from each type to the types that contain it as a member, element,
+//! state or typedef.
 
 use std::collections::VecDeque;
 
@@ -32,6 +33,7 @@ impl Fact {
 /// The facts of all types of a model.
 #[derive(Debug, Default)]
 pub(super) struct Reach {
+    /// For each type, the bits of its facts.
     facts: Vec<u8>,
     /// For each type, a local interface that is reachable from it.
     locals: Vec<Option<DefId>>,
@@ -42,7 +44,7 @@ impl Reach {
         let count = model.types.len();
         let mut users: Vec<Vec<TypeId>> = vec![Vec::new(); count];
         let mut reach = Reach { facts: vec![0; count], locals: vec![None; count] };
-        let mut waiting = VecDeque::new();
+        let mut queue = VecDeque::new();
         for (index, ty) in model.types.iter().enumerate() {
             let id = TypeId(index as u32);
             let parts = model.parts(ty);
@@ -50,15 +52,15 @@ impl Reach {
             for part in parts {
                 users[part.index()].push(id);
             }
-            let own = Fact::ALL.into_iter().filter(|fact| model.has(ty, *fact));
+            let own = Fact::ALL.into_iter().filter(|fact| model.has_itself(ty, *fact));
             reach.facts[index] = own.fold(0, |facts, fact| facts | fact.bit());
-            reach.locals[index] = model.own_local(ty);
+            reach.locals[index] = model.as_local_interface(ty);
             if reach.facts[index] != 0 || reach.locals[index].is_some() {
-                waiting.push_back(id);
+                queue.push_back(id);
             }
         }
         // A type is queued again only if its facts have changed, which happens a bounded number of times.
-        while let Some(id) = waiting.pop_front() {
+        while let Some(id) = queue.pop_front() {
             let (facts, local) = (reach.facts[id.index()], reach.locals[id.index()]);
             for user in &users[id.index()] {
                 work::step();
@@ -66,36 +68,38 @@ impl Reach {
                 let all = (known.0 | facts, known.1.or(local));
                 if all != known {
                     (reach.facts[user.index()], reach.locals[user.index()]) = all;
-                    waiting.push_back(*user);
+                    queue.push_back(*user);
                 }
             }
         }
         reach
     }
 
-    /// Evaluates `ask` for the model's current types, after an update if types were added.
-    fn of<T>(model: &Model, ask: impl FnOnce(&Reach) -> T) -> T {
+    /// Evaluates `query` with the facts of the model's types, which are first computed again if types were
+    /// added.
+    fn query<T>(model: &Model, query: impl FnOnce(&Reach) -> T) -> T {
         let mut reach = model.reach.borrow_mut();
         if reach.facts.len() != model.types.len() {
             *reach = Reach::new(model);
         }
-        ask(&reach)
+        query(&reach)
     }
 }
 
 impl Model {
     /// Returns whether the fact applies to the type or to a type that it is built of.
     pub(super) fn reaches(&self, id: TypeId, fact: Fact) -> bool {
-        Reach::of(self, |reach| reach.facts[id.index()] & fact.bit() != 0)
+        Reach::query(self, |reach| reach.facts[id.index()] & fact.bit() != 0)
     }
 
-    /// Returns a local interface that the type is or is built of.
-    pub(super) fn reached_local(&self, id: TypeId) -> Option<DefId> {
-        Reach::of(self, |reach| reach.locals[id.index()])
+    /// Returns a local interface that is reachable from the type through members, elements, state and
+    /// typedefs. Values of such a type never leave the process.
+    pub fn local_part(&self, id: TypeId) -> Option<DefId> {
+        Reach::query(self, |reach| reach.locals[id.index()])
     }
 
     /// Returns whether the fact applies to the type itself.
-    fn has(&self, ty: &Type, fact: Fact) -> bool {
+    fn has_itself(&self, ty: &Type, fact: Fact) -> bool {
         let kind = match ty {
             Type::Named(def) => Some(&self.def(*def).kind),
             _ => None,
@@ -143,7 +147,7 @@ impl Model {
         }
     }
 
-    fn own_local(&self, ty: &Type) -> Option<DefId> {
+    fn as_local_interface(&self, ty: &Type) -> Option<DefId> {
         let Type::Named(def) = ty else { return None };
         self.interface(*def).filter(|interface| interface.flavour == Flavour::Local).map(|_| *def)
     }

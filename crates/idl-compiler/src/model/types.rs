@@ -2,7 +2,7 @@
 
 use super::{DefId, TypeId};
 
-/// An IDL type, one level deep. Its components are given by [`TypeId`] or [`DefId`].
+/// An IDL type. The types and definitions that it is built of are given by [`TypeId`] and [`DefId`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
     /// A basic type.
@@ -20,7 +20,7 @@ pub enum Type {
     },
     /// `T a[D0][D1]...`, all dimensions together.
     Array {
-        /// Element type; not an array unless through a typedef.
+        /// Element type. It can be an array only through a typedef.
         element: TypeId,
         /// Dimensions in order, outermost first, at least one, each at least 1.
         dims: Vec<u32>,
@@ -30,13 +30,14 @@ pub enum Type {
     Named(DefId),
     /// `Object`: a reference to an object of any interface.
     Object,
-    /// `any`: a value of any type, with that type.
+    /// `any`: a value of any type, together with a description of this type.
     Any,
     /// `CORBA::TypeCode`: a type as a value.
     TypeCode,
     /// `ValueBase`: a value of any value type, or null.
     ValueBase,
-    /// `fixed<digits, scale>`: a decimal number. For a constant, the digits and scale of its value.
+    /// `fixed<digits, scale>`: a decimal number. The type of a `fixed` constant has the digits and the scale
+    /// of the constant's value.
     Fixed {
         /// Total number of decimal digits, 1 to 31.
         digits: u8,
@@ -132,8 +133,8 @@ impl Primitive {
         matches!(self, Primitive::Float | Primitive::Double | Primitive::LongDouble)
     }
 
-    /// Returns the size in CDR in bytes, which is also the alignment, except that `long double` (16) is
-    /// aligned to 8. For `wchar` this is 2, its size up to GIOP 1.1; in GIOP 1.2 it has no fixed size.
+    /// Returns the size in CDR in bytes, which is also the alignment, except that `long double` (16 bytes) is
+    /// aligned to 8. For `wchar` this is 2, its size in GIOP 1.0 and 1.1; in GIOP 1.2 it has no fixed size.
     pub fn size(self) -> usize {
         match self {
             Primitive::Boolean | Primitive::Octet | Primitive::Char | Primitive::Int8 | Primitive::UInt8 => 1,
@@ -150,7 +151,7 @@ impl Primitive {
 pub enum ConstValue {
     /// `boolean`.
     Bool(bool),
-    /// Any integer type or `octet`; the constant's type gives the range.
+    /// Any integer type or `octet`, in the range of the constant's type.
     Integer(i128),
     /// `float` (already rounded to binary32) or `double`.
     Float(f64),
