@@ -4,16 +4,8 @@
 //! or that belongs to something already reported, yields `None`. Everything that depends on it is left out
 //! without a further message.
 //!
-//! Two rules of the OMG text are relaxed, because much existing IDL breaks them and neither is ambiguous:
-//!
-//! * A parameter, member, operation or attribute may have the name of a type that is used in the same scope,
-//!   with the same or another spelling (`readonly attribute Color color;`; later uses of the name are
-//!   checked).
-//! * A member, operation or attribute may differ in case only from the enclosing scope
-//!   (`struct Right { string right; };`).
-//!
-//! [`crate::Compiler::strict_names`] restores both. It restores a third rule as well, about names that differ
-//! only in case from keywords, which the parser checks.
+//! Some rules of the OMG text about names are relaxed, because existing IDL often breaks them:
+//! [`crate::Compiler::strict_names`] lists and restores these rules.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -28,7 +20,6 @@ use crate::parse::Parsed;
 use crate::source::Sources;
 use crate::work;
 
-mod acted;
 mod annotation;
 mod annotation_types;
 mod bits;
@@ -53,23 +44,24 @@ mod repository_id;
 mod scope;
 mod symbols;
 mod template;
+mod typed_annotation;
 mod types;
 mod union;
 mod value;
 
-use known::Place;
+use known::AnnotatedKind;
 use repository_id::{EarlyPrefixes, IdState};
 use scope::{Entity, ScopeId};
 use symbols::{Progress, State, Symbols};
 
 /// Conditions of the resolution.
 pub(crate) struct Conditions {
-    /// A parameter, member, operation or attribute named as a type used in the same scope is an error.
+    /// See [`crate::Compiler::strict_names`].
     pub(crate) strict_names: bool,
     /// Parts of the text were skipped after an error, so missing names are not reported.
     pub(crate) incomplete: bool,
-    /// Only missing included files were left out. A missing name may be declared there, or is an error of its
-    /// own.
+    /// The only missing parts of the text are included files that do not exist. An undeclared name may be
+    /// declared in one of them, or may be an error in the text.
     pub(crate) only_files_missing: bool,
 }
 
@@ -81,12 +73,12 @@ pub(crate) fn resolve(
     out: &mut Collector,
 ) -> Model {
     let model = Model::new(sources, parsed.docs);
-    let later = lookup::declarations(&parsed.items);
+    let first_declarations = lookup::first_declarations(&parsed.items);
     let mut resolver = Resolver {
-        symbols: Symbols::new(model, conditions, later, out),
-        told: HashSet::new(),
+        symbols: Symbols::new(model, conditions, first_declarations, out),
+        warned_encodings: HashSet::new(),
         annotation_types: HashMap::new(),
-        annotation_places: Vec::new(),
+        annotation_keys: Vec::new(),
         recursion_possible: false,
     };
     resolver.items(parsed.items, ScopeId::FILE);
@@ -98,11 +90,11 @@ pub(crate) fn resolve(
 struct Resolver<'o> {
     symbols: Symbols<'o>,
     /// Annotations for which the changed encoding was already reported.
-    told: HashSet<&'static str>,
+    warned_encodings: HashSet<&'static str>,
     /// Declared annotations, by scope and lower-case name.
-    annotation_types: HashMap<(ScopeId, String), annotation_types::Declared>,
+    annotation_types: HashMap<(ScopeId, String), annotation_types::DeclaredAnnotation>,
     /// The keys of `annotation_types`, in the order of their declarations.
-    annotation_places: Vec<(ScopeId, String)>,
+    annotation_keys: Vec<(ScopeId, String)>,
     /// Some sequence has elements of a type that was incomplete at that point.
     recursion_possible: bool,
 }
@@ -135,12 +127,12 @@ impl Resolver<'_> {
             | ItemKind::ForwardUnion(_)
             | ItemKind::ForwardComponent(_)
             | ItemKind::ForwardPortType(_)
-            | ItemKind::ValueForward { .. } => drop(self.annotations(&head, scope, Place::Forward)),
+            | ItemKind::ValueForward { .. } => drop(self.annotations(&head, scope, AnnotatedKind::Forward)),
             ItemKind::TypeId { .. }
             | ItemKind::TypePrefix { .. }
             | ItemKind::Import(_)
             | ItemKind::PortType { .. } => {
-                drop(self.annotations(&head, scope, Place::Directive));
+                drop(self.annotations(&head, scope, AnnotatedKind::Directive));
             }
             _ => {}
         }
@@ -183,9 +175,7 @@ impl Resolver<'_> {
             ItemKind::Pragma(pragma) => repository_id::pragma(&mut self.symbols, &pragma, scope),
             ItemKind::Native(name) => {
                 let id = self.new_def(&head, &name, DefKind::Native, scope);
-                if self.symbols.declare(scope, &name, Entity::Def(id), "native type") {
-                    self.symbols.add_child(id, scope);
-                }
+                self.symbols.declare_def(id, scope, &name, "native type");
             }
             ItemKind::Value(value) => self.value(head, *value, scope),
             ItemKind::ValueForward { is_abstract, is_event, name } => {
@@ -231,10 +221,9 @@ impl Resolver<'_> {
             }
             None => {
                 let id = self.new_def(&head, name, DefKind::Module(Module::default()), scope);
-                if !self.symbols.declare(scope, name, Entity::Def(id), "module") {
-                    return self.poison_body(id, items, scope);
+                if !self.symbols.declare_def(id, scope, name, "module") {
+                    return self.resolve_undeclared_body(id, items, scope);
                 }
-                self.symbols.add_child(id, scope);
                 self.symbols.open_scope(id, scope);
                 id
             }
@@ -250,7 +239,7 @@ impl Resolver<'_> {
 
     /// Handles a further opening of a module.
     fn reopen(&mut self, id: DefId, head: &Head, name: &Ident, scope: ScopeId) {
-        let annotations = self.annotations(head, scope, Place::Module);
+        let annotations = self.annotations(head, scope, AnnotatedKind::Module);
         if let Some(def) = self.symbols.model.defs.get_mut(id.index()) {
             if !def.docs.is_empty() && !head.docs.is_empty() {
                 def.docs.lines.push(String::new());
@@ -261,8 +250,8 @@ impl Resolver<'_> {
         repository_id::reenter_prefix(&mut self.symbols, id, name, scope);
     }
 
-    /// Resolves the body of a scope whose name could not be declared, to report the errors inside.
-    fn poison_body(&mut self, id: DefId, items: Vec<Item>, scope: ScopeId) {
+    /// Resolves the body of a module whose name could not be declared, to report the errors inside.
+    fn resolve_undeclared_body(&mut self, id: DefId, items: Vec<Item>, scope: ScopeId) {
         let inner = self.symbols.open_scope(id, scope);
         self.items(items, inner);
     }
@@ -276,15 +265,15 @@ impl Resolver<'_> {
                 return repository_id::check_forward_prefix(&mut self.symbols, id, name, scope);
             }
         }
-        let what = kind.what();
+        let what = kind.description();
         let id = self.new_def(&Head::default(), name, kind, scope);
         if self.symbols.declare(scope, name, Entity::Def(id), what) {
             self.symbols.states[id.index()].progress = Progress::Forward(name.span);
         }
     }
 
-    /// Starts the body of a struct, union or interface: a new definition, or the one declared forward. `None`
-    /// if the name is taken.
+    /// Starts the body of a definition that has one, such as a struct or an interface: a new definition, or
+    /// the one declared forward. Also returns whether the name could be declared.
     fn begin(&mut self, head: &Head, name: &Ident, kind: DefKind, scope: ScopeId) -> (DefId, bool) {
         if let Some(Entity::Def(id)) = self.symbols.declared(scope, &name.text) {
             let def = self.symbols.model.def(id);
@@ -293,7 +282,7 @@ impl Resolver<'_> {
             if same && matches!(self.symbols.states[id.index()].progress, Progress::Forward(_)) {
                 flavour::check_same_flavour(&mut self.symbols, id, name, &kind);
                 repository_id::check_forward_prefix(&mut self.symbols, id, name, scope);
-                let annotations = self.annotations(head, scope, Place::of(&kind));
+                let annotations = self.annotations(head, scope, AnnotatedKind::of(&kind));
                 if let Some(def) = self.symbols.model.defs.get_mut(id.index()) {
                     (def.docs, def.annotations, def.span) = (head.docs.clone(), annotations, name.span);
                     def.kind = kind;
@@ -305,7 +294,7 @@ impl Resolver<'_> {
                 return (id, true);
             }
         }
-        let what = kind.what();
+        let what = kind.description();
         let id = self.new_def(head, name, kind, scope);
         self.symbols.states[id.index()].progress = Progress::Open;
         let declared = self.symbols.declare(scope, name, Entity::Def(id), what);
@@ -325,11 +314,9 @@ impl Resolver<'_> {
                 continue;
             };
             let id = self.new_def(&head, &declarator.name, DefKind::Typedef(Typedef { ty }), scope);
-            acted::act_on_def(&mut self.symbols, &head, id, ty, scope);
+            typed_annotation::evaluate_of_def(&mut self.symbols, &head, id, ty, scope);
             self.symbols.set_depth(id);
-            if self.symbols.declare(scope, &declarator.name, Entity::Def(id), "typedef") {
-                self.symbols.add_child(id, scope);
-            }
+            self.symbols.declare_def(id, scope, &declarator.name, "typedef");
         }
     }
 
@@ -352,17 +339,15 @@ impl Resolver<'_> {
             self.symbols.declare(scope, name, Entity::Bad, "constant");
             return;
         };
-        acted::check_in_bounds(&mut self.symbols, ty, &value, value_span);
+        typed_annotation::check_in_bounds(&mut self.symbols, ty, &value, value_span);
         let id = self.new_def(&head, name, DefKind::Const(Const { ty, value }), scope);
-        if self.symbols.declare(scope, name, Entity::Def(id), "constant") {
-            self.symbols.add_child(id, scope);
-        }
+        self.symbols.declare_def(id, scope, name, "constant");
     }
 
     /// Adds a definition to the arena. It is not yet declared in a scope nor listed under its parent.
     fn new_def(&mut self, head: &Head, name: &Ident, kind: DefKind, scope: ScopeId) -> DefId {
         let id = DefId(u32::try_from(self.symbols.model.defs.len()).unwrap_or(u32::MAX));
-        let annotations = self.annotations(head, scope, Place::of(&kind));
+        let annotations = self.annotations(head, scope, AnnotatedKind::of(&kind));
         self.symbols.model.defs.push(Def {
             id,
             name: name.text.clone(),
@@ -375,19 +360,19 @@ impl Resolver<'_> {
         });
         let prefix = repository_id::prefix(&self.symbols, scope, name.span);
         if let Some(parent) = self.symbols.scope(scope).owner {
-            self.symbols.states[parent.index()].inside.push(id);
+            self.symbols.states[parent.index()].inner_defs.push(id);
         }
         self.symbols.states.push(State {
             progress: Progress::Complete,
             depth: 0,
             scope: None,
             id: IdState::new(prefix),
-            inside: Vec::new(),
+            inner_defs: Vec::new(),
         });
         id
     }
 
-    /// Resolves a type declared in place, alone or as the type of a typedef or member.
+    /// Resolves the declaration of a struct, union or enum, alone or in a typedef or member.
     fn constructed(&mut self, head: Head, ty: TypeSpec, scope: ScopeId) -> Option<TypeId> {
         let id = match ty.kind {
             TypeKind::Struct { name, base, members } => {
@@ -407,7 +392,7 @@ fn is_module(model: &Model, def: DefId) -> bool {
 
 impl DefKind {
     /// Returns the kind of definition, for messages (`interface`, `value type`).
-    pub fn what(&self) -> &'static str {
+    pub fn description(&self) -> &'static str {
         match self {
             DefKind::Const(_) => "constant",
             DefKind::Interface(interface) => match interface.flavour {
@@ -428,7 +413,7 @@ impl DefKind {
         }
     }
 
-    /// Returns its IDL keyword; `operation` for kinds without a keyword.
+    /// Returns the IDL keyword of the kind; `operation` for operations, which have none.
     pub fn keyword(&self) -> &'static str {
         match self {
             DefKind::Module(_) => "module",

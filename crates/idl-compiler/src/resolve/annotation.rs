@@ -1,8 +1,8 @@
-//! Annotations. All are kept; those that this compiler acts on are checked.
+//! Annotations. The model contains all of them; the values of those that this compiler uses are checked.
 
 use std::collections::HashMap;
 
-use super::known::Place;
+use super::known::AnnotatedKind;
 use super::scope::ScopeId;
 use super::symbols::Symbols;
 use super::{Resolver, bits};
@@ -17,18 +17,18 @@ use crate::source::Span;
 impl Resolver<'_> {
     /// Returns the annotations of a head in a scope. An argument that cannot be evaluated is reported and
     /// left out.
-    pub(super) fn annotations(&mut self, head: &Head, scope: ScopeId, place: Place) -> Annotations {
-        self.check_places(head, place, scope);
-        let checked = |annotation: &crate::ast::Annotation| {
+    pub(super) fn annotations(&mut self, head: &Head, scope: ScopeId, place: AnnotatedKind) -> Annotations {
+        self.check_allowed(head, place, scope);
+        let resolved = |annotation: &crate::ast::Annotation| {
             let args = self.annotation_args(annotation, scope);
             Annotation { name: annotation.name.clone(), args, span: annotation.span }
         };
-        Annotations(head.annotations.iter().map(checked).collect())
+        Annotations(head.annotations.iter().map(resolved).collect())
     }
 }
 
-/// Checks `@non_nil`: a reference, or each reference in a sequence or array, is never nil. `ty` is `None`
-/// if its error was already reported.
+/// Checks that `@non_nil` is on a reference, or on a sequence or array of references. `ty` is `None` if the
+/// type is invalid and was reported.
 pub(super) fn check_non_nil(symbols: &mut Symbols<'_>, annotations: &Annotations, ty: Option<TypeId>) {
     let (Some(annotation), Some(ty)) = (annotations.get("non_nil"), ty) else { return };
     let mut innermost = ty;
@@ -43,25 +43,26 @@ pub(super) fn check_non_nil(symbols: &mut Symbols<'_>, annotations: &Annotations
     }
 }
 
-/// Checks `@stream` on parameters: the elements of the last argument are received incrementally.
+/// Checks `@stream` on parameters: it is allowed on the last argument, whose elements are then received
+/// incrementally.
 pub(super) fn check_streams(symbols: &mut Symbols<'_>, params: &[Param]) {
     let last = params.iter().rposition(|param| param.direction != Direction::Out);
     for (index, param) in params.iter().enumerate() {
         let Some(annotation) = param.annotations.get("stream") else { continue };
-        let streams = match symbols.model.stripped(param.ty) {
-            Type::Sequence { element, bound: None } => may_stream(&symbols.model, *element),
+        let is_streamable = match symbols.model.stripped(param.ty) {
+            Type::Sequence { element, bound: None } => can_be_streamed(&symbols.model, *element),
             _ => false,
         };
         let name = &param.name;
-        let (message, note) = if !streams {
+        let (message, note) = if !is_streamable {
             let ty = symbols.model.describe(param.ty);
-            let note = "only a sequence of `octet`, `char`, integers, `float`, `double` or `long double` can be taken while it comes, without a bound and without a range of its elements";
+            let note = "only a sequence of `octet`, `char`, integers, `float`, `double` or `long double` can be a stream, without a bound and without a range of its elements";
             (format!("`@stream` on a parameter of type `{ty}`"), note)
         } else if param.direction != Direction::In {
-            let note = "an argument that comes back must be there whole";
+            let note = "a stream cannot be both an argument and a result";
             (format!("`@stream` on `{name}`, which is no `in` parameter"), note)
         } else if last != Some(index) {
-            let note = "what comes behind it could be read only after all of it";
+            let note = "what follows a stream could be read only after the whole stream";
             (format!("`@stream` on `{name}`, which is not the last argument"), note)
         } else {
             continue;
@@ -71,7 +72,7 @@ pub(super) fn check_streams(symbols: &mut Symbols<'_>, params: &[Param]) {
     }
 }
 
-/// Checks `@stream` on an operation: its result is sent while it is produced.
+/// Checks `@stream` on an operation, whose result is then sent while it is produced.
 fn check_stream_result(symbols: &mut Symbols<'_>, id: DefId) {
     let def = symbols.model.def(id);
     let (DefKind::Operation(operation), Some(annotation)) = (&def.kind, def.annotations.get("stream")) else {
@@ -79,37 +80,40 @@ fn check_stream_result(symbols: &mut Symbols<'_>, id: DefId) {
     };
     let name = &def.name;
     let owner = def.parent.and_then(|parent| symbols.model.interface(parent));
-    let back = operation.params.iter().find(|param| param.direction != Direction::In);
+    let returned = operation.params.iter().find(|param| param.direction != Direction::In);
     let (message, note) = if owner.is_none_or(|interface| interface.flavour != Flavour::Plain) {
         let what = match owner.map(|interface| interface.flavour) {
             Some(Flavour::Local) => "a local interface",
             Some(Flavour::Abstract) => "an abstract interface",
             _ => "a value type",
         };
-        (format!("`@stream` in operation `{name}` of {what}"), "its calls need not travel")
+        (
+            format!("`@stream` in operation `{name}` of {what}"),
+            "its calls can be calls of a value, which send no messages",
+        )
     } else if let Some(ty) = operation.result {
         if !matches!(symbols.model.stripped(ty), Type::Sequence { bound: None, .. }) {
             let ty = symbols.model.describe(ty);
             let note = "only a sequence without a bound can be sent while it is made";
             (format!("`@stream` on a result of type `{ty}`"), note)
-        } else if let Some(param) = back {
-            let note = "what comes behind it could be sent only after all of it";
+        } else if let Some(param) = returned {
+            let note = "what follows a stream could be sent only after the whole stream";
             let also = &param.name;
             (format!("`@stream` on the result of `{name}`, which gives back `{also}` too"), note)
         } else {
             return;
         }
     } else {
-        let note = "before an operation it stands for the result, before a parameter for that";
+        let note = "before an operation `@stream` applies to the result, before a parameter to the parameter";
         (format!("`@stream` on `{name}`, which has no result"), note)
     };
     let error = Diagnostic::error("bad-annotation", annotation.span, message);
     symbols.report(error.note(note));
 }
 
-/// Returns whether the elements have an encoding that does not depend on their position, and every bit
-/// pattern is valid.
-fn may_stream(model: &Model, element: TypeId) -> bool {
+/// Returns whether the encoding of the elements does not depend on their position, and every bit pattern is a
+/// valid element.
+fn can_be_streamed(model: &Model, element: TypeId) -> bool {
     match model.stripped(element) {
         Type::Primitive(Primitive::Boolean | Primitive::WChar) => false,
         Type::Primitive(_) => model.ranged_typedef(element).is_none(),
@@ -117,32 +121,33 @@ fn may_stream(model: &Model, element: TypeId) -> bool {
     }
 }
 
-/// Checks that the numbers from `@value` are distinct and in range. CORBA encodes ordinals, from zero up.
+/// Checks that the numbers from `@value` are distinct and in range. Warns if they differ from the ordinals,
+/// which CORBA sends.
 fn check_values(symbols: &mut Symbols<'_>, id: DefId) {
     let Some(body) = symbols.model.enumeration(id) else { return };
     let Some(values) = body.values() else { return };
-    let places: Vec<Span> = body
+    let spans: Vec<Span> = body
         .enumerators
         .iter()
         .map(|enumerator| enumerator.annotations.get("value").map_or(enumerator.span, |value| value.span))
         .collect();
     let mut seen: HashMap<i128, Span> = HashMap::new();
     let mut found = Vec::new();
-    for (value, place) in values.iter().zip(&places) {
+    for (value, span) in values.iter().zip(&spans) {
         if i32::try_from(*value).is_err() {
-            let error = Diagnostic::error("bad-annotation", *place, format!("{value} is no 32-bit number"));
+            let error = Diagnostic::error("bad-annotation", *span, format!("{value} is no 32-bit number"));
             found.push(error.note("the numbers of enumerators have 32 bits, and a sign"));
-        } else if let Some(first) = seen.insert(*value, *place) {
+        } else if let Some(first) = seen.insert(*value, *span) {
             let message = format!("a second enumerator with the number {value}");
-            found.push(Diagnostic::error("bad-annotation", *place, message).and(first, "the first is here"));
+            found.push(Diagnostic::error("bad-annotation", *span, message).and(first, "the first is here"));
         }
     }
     let differs = (0i128..).zip(&values).position(|(ordinal, value)| ordinal != *value);
-    if let (true, Some(place)) = (found.is_empty(), differs.and_then(|at| places.get(at))) {
+    if let (true, Some(span)) = (found.is_empty(), differs.and_then(|at| spans.get(at))) {
         let message = "`@value` gives enumerators other numbers than CORBA sends";
-        let warning = Diagnostic::warning("bad-annotation", *place, message);
+        let warning = Diagnostic::warning("bad-annotation", *span, message);
         found.push(
-            warning.note("an enumerator travels as its position, from zero; its number is `value()` in Rust"),
+            warning.note("an enumerator is sent as its position, from zero; its number is `value()` in Rust"),
         );
     }
     found.into_iter().for_each(|diagnostic| symbols.report(diagnostic));
@@ -161,7 +166,7 @@ pub(super) fn check_enum(symbols: &mut Symbols<'_>, id: DefId) {
     }
     let annotations = symbols.model.def(id).annotations.clone();
     if let (Some(Some(bits)), Some(annotation)) =
-        (bits::small(symbols, &annotations, "bit_bound", 1, 32), annotations.get("bit_bound"))
+        (bits::annotation_number(symbols, &annotations, "bit_bound", 1, 32), annotations.get("bit_bound"))
         && count > 1 << bits
     {
         let message = format!("`@bit_bound({bits})` leaves no room for {count} enumerators");
@@ -186,12 +191,12 @@ pub(super) fn check_definition(symbols: &mut Symbols<'_>, id: DefId) {
     }
 }
 
-/// Reports `@stream` on items that are not part of a request.
+/// Reports `@stream` on a parameter of a factory.
 pub(super) fn check_no_stream(symbols: &mut Symbols<'_>, annotations: &Annotations) {
     if let Some(annotation) = annotations.get("stream") {
         let message = "`@stream` on a parameter of a factory";
         let error = Diagnostic::error("bad-annotation", annotation.span, message);
-        symbols.report(error.note("only the last argument of an operation can be taken while it comes"));
+        symbols.report(error.note("only the last argument of an operation can be a stream"));
     }
 }
 
@@ -210,7 +215,7 @@ fn check_zero_copy(symbols: &mut Symbols<'_>, id: DefId) {
             error.note("members can be integers, `octet`, `char`, `float`, `double`, arrays of those and other `@zero_copy` structs, not `@optional` and without bounds")
         }
         ZeroCopyProblem::Misaligned { span, cdr, memory, .. } => {
-            let label = format!("starts at octet {cdr} in CDR, but at octet {memory} in memory");
+            let label = format!("starts at byte {cdr} in CDR, but at byte {memory} in memory");
             error
                 .and(span, label)
                 .help("move the member to where both agree, or put members of its alignment before it")
@@ -220,11 +225,11 @@ fn check_zero_copy(symbols: &mut Symbols<'_>, id: DefId) {
                 symbols.model.structure(id).and_then(|body| body.members.last()).map(|member| member.span);
             let error = match last {
                 Some(span) => {
-                    error.and(span, format!("{missing} octets of padding follow in memory, none in CDR"))
+                    error.and(span, format!("{missing} bytes of padding follow in memory, none in CDR"))
                 }
                 None => error,
             };
-            error.help(format!("add a member of {missing} octets at the end: `octet reserved[{missing}];`"))
+            error.help(format!("add a member of {missing} bytes at the end: `octet reserved[{missing}];`"))
         }
         ZeroCopyProblem::TooLarge => error.note("it is larger than 2 GiB"),
     };

@@ -1,21 +1,20 @@
-//! Annotations that the text declares. Uses are checked against them, and against the known ones.
+//! Annotations that the text declares, and the arguments of all annotations. Arguments are checked against
+//! the declaration in the text, or against the known annotations.
 
-use super::known::{KNOWN, Kind};
+use super::known::{ArgumentKind, KNOWN};
 use super::scope::{Entity, ScopeId};
-use super::symbols::Symbols;
+use super::symbols::{Symbols, children_mut};
 use super::{Resolver, constant};
 use crate::ast::{self, AnnotationDef, Binary, Expr, ExprKind, Head, Ident};
 use crate::diagnostic::Diagnostic;
-use crate::model::{
-    AnnotationArg, AnnotationMember, AnnotationType, AnnotationValue, DefKind, Model, Primitive, Type,
-};
+use crate::model::{AnnotationArg, AnnotationMember, AnnotationType, AnnotationValue, Primitive, Type};
 use crate::source::Span;
 use crate::suggest::closest;
 
 /// An annotation that the text declares.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Declared {
-    /// Index in the model's list.
+pub(super) struct DeclaredAnnotation {
+    /// Index in [`Model::annotation_types`].
     index: usize,
     /// The scope in which names in arguments are looked up first.
     inside: ScopeId,
@@ -28,9 +27,11 @@ impl Resolver<'_> {
         let inside = self.symbols.inner_scope(owner, scope);
         // Types declared in an annotation cannot be named outside of it, so they are not listed in the
         // enclosing scope.
-        let kept = siblings_of(&mut self.symbols.model, owner).len();
+        let count = children_mut(&mut self.symbols.model, owner).map_or(0, |children| children.len());
         self.items(def.items, inside);
-        siblings_of(&mut self.symbols.model, owner).truncate(kept);
+        if let Some(children) = children_mut(&mut self.symbols.model, owner) {
+            children.truncate(count);
+        }
         let mut members: Vec<AnnotationMember> = Vec::new();
         for member in def.members {
             let declared = self.symbols.declare_local(inside, &member.name, Entity::Member, "member");
@@ -41,7 +42,7 @@ impl Resolver<'_> {
             Some(owner) => format!("{}::{text}", self.symbols.model.scoped_name(owner)),
             None => text.clone(),
         };
-        let known = KNOWN.iter().find(|known| known.name == text && known.acted);
+        let known = KNOWN.iter().find(|known| known.name == text && known.is_used);
         if let Some(known) = known {
             let names =
                 |member: &AnnotationMember| known.parameters.iter().any(|(name, ..)| *name == member.name);
@@ -50,11 +51,11 @@ impl Resolver<'_> {
                 let error = Diagnostic::error("bad-annotation", span, message);
                 let names: Vec<(&str, bool)> =
                     known.parameters.iter().map(|(name, _, needed)| (*name, *needed)).collect();
-                self.symbols.report(error.note(all(&text, &names)));
+                self.symbols.report(error.note(parameters_note(&text, &names)));
             }
         }
-        let place = (scope, text.to_ascii_lowercase());
-        if let Some(earlier) = self.annotation_types.get(&place).copied() {
+        let key = (scope, text.to_ascii_lowercase());
+        if let Some(earlier) = self.annotation_types.get(&key).copied() {
             let message = format!("annotation `{text}` is already declared in this scope");
             let mut error = Diagnostic::error("redefinition", span, message);
             if let Some(earlier) = self.symbols.model.annotation_types.get(earlier.index) {
@@ -63,8 +64,8 @@ impl Resolver<'_> {
             return self.symbols.report(error);
         }
         let index = self.symbols.model.annotation_types.len();
-        self.annotation_places.push(place.clone());
-        self.annotation_types.insert(place, Declared { index, inside });
+        self.annotation_keys.push(key.clone());
+        self.annotation_types.insert(key, DeclaredAnnotation { index, inside });
         let docs = head.docs.clone();
         self.symbols.model.annotation_types.push(AnnotationType { name: scoped, docs, members, span });
     }
@@ -89,8 +90,8 @@ impl Resolver<'_> {
         Some(AnnotationMember { name: text, ty, default, span })
     }
 
-    /// Checks a use of an annotation in a scope, and returns its arguments. Invalid ones are reported and
-    /// left out.
+    /// Checks an annotation in a scope, and returns its arguments. Invalid arguments are reported and left
+    /// out.
     pub(super) fn annotation_args(
         &mut self,
         annotation: &ast::Annotation,
@@ -103,13 +104,13 @@ impl Resolver<'_> {
             unknown_annotation(&mut self.symbols, annotation);
             let args = annotation.args.iter();
             return args
-                .filter_map(|(name, value)| free_arg(&mut self.symbols, name.as_ref(), value, scope))
+                .filter_map(|(name, value)| untyped_arg(&mut self.symbols, name.as_ref(), value, scope))
                 .collect();
         };
         let parameters = known.parameters;
         let names: Vec<(&str, bool)> = parameters.iter().map(|(name, _, needed)| (*name, *needed)).collect();
         let mut args = Vec::new();
-        for (index, name, value) in matched(&mut self.symbols, annotation, &names) {
+        for (index, name, value) in match_parameters(&mut self.symbols, annotation, &names) {
             let Some((_, kind, _)) = parameters.get(index) else { continue };
             let value = match known_arg(&mut self.symbols, *kind, value, scope) {
                 Some(evaluated) => AnnotationArg { name, value: evaluated, span: value.span },
@@ -121,7 +122,7 @@ impl Resolver<'_> {
     }
 
     /// Returns the annotation with this name, searched in this scope, then in the enclosing ones.
-    pub(super) fn declared_annotation(&self, name: &str, scope: ScopeId) -> Option<Declared> {
+    pub(super) fn declared_annotation(&self, name: &str, scope: ScopeId) -> Option<DeclaredAnnotation> {
         if self.annotation_types.is_empty() {
             return None;
         }
@@ -157,46 +158,51 @@ fn unknown_annotation(symbols: &mut Symbols<'_>, annotation: &ast::Annotation) {
     let message = format!("there is no annotation `@{}`", annotation.name);
     let warning = Diagnostic::warning("unknown-annotation", annotation.span, message);
     let declared = symbols.model.annotation_types.iter().map(|declared| declared.name.as_str());
-    let near = closest(&annotation.name, KNOWN.iter().map(|known| known.name).chain(declared));
-    let help = match near {
-        Some(near) => format!("did you mean `@{near}`?"),
+    let suggestion = closest(&annotation.name, KNOWN.iter().map(|known| known.name).chain(declared));
+    let help = match suggestion {
+        Some(name) => format!("did you mean `@{name}`?"),
         None => format!("`@annotation {} {{ ... }};` declares it", annotation.name),
     };
     symbols.report(warning.note("it is kept and means nothing").help(help));
 }
 
-fn free_arg(
+fn untyped_arg(
     symbols: &mut Symbols<'_>,
     name: Option<&Ident>,
     value: &Expr,
     scope: ScopeId,
 ) -> Option<AnnotationArg> {
     let name = name.map(|name| name.text.clone());
-    Some(AnnotationArg { name, value: free_value_of(symbols, value, scope)?, span: value.span })
+    Some(AnnotationArg { name, value: untyped_arg_value(symbols, value, scope)?, span: value.span })
 }
 
-/// Returns a value in the type of its literals, or a word.
-fn free_value_of(symbols: &mut Symbols<'_>, value: &Expr, scope: ScopeId) -> Option<AnnotationValue> {
+/// Returns a name as written, or another value in the type of its literals.
+fn untyped_arg_value(symbols: &mut Symbols<'_>, value: &Expr, scope: ScopeId) -> Option<AnnotationValue> {
     match &value.kind {
         ExprKind::Name(name) => Some(AnnotationValue::Name(name.text())),
         _ => constant::untyped_value(symbols, value, scope).map(AnnotationValue::Const),
     }
 }
 
-fn known_arg(symbols: &mut Symbols<'_>, kind: Kind, value: &Expr, scope: ScopeId) -> Option<AnnotationValue> {
+fn known_arg(
+    symbols: &mut Symbols<'_>,
+    kind: ArgumentKind,
+    value: &Expr,
+    scope: ScopeId,
+) -> Option<AnnotationValue> {
     let primitive = |primitive| Type::Primitive(primitive);
     let (words, several) = match kind {
         // Evaluated with the type of the item, which is resolved later.
-        Kind::Typed => return Some(AnnotationValue::Name(String::new())),
-        Kind::Boolean => return typed_arg(symbols, value, primitive(Primitive::Boolean), scope),
-        Kind::Integer => return typed_arg(symbols, value, primitive(Primitive::ULong), scope),
-        Kind::Signed => return typed_arg(symbols, value, primitive(Primitive::LongLong), scope),
-        Kind::Text if matches!(value.kind, ExprKind::Text { .. }) => {
-            return free_value_of(symbols, value, scope);
+        ArgumentKind::Typed => return Some(AnnotationValue::Name(String::new())),
+        ArgumentKind::Boolean => return typed_arg(symbols, value, primitive(Primitive::Boolean), scope),
+        ArgumentKind::Integer => return typed_arg(symbols, value, primitive(Primitive::ULong), scope),
+        ArgumentKind::Signed => return typed_arg(symbols, value, primitive(Primitive::LongLong), scope),
+        ArgumentKind::Text if matches!(value.kind, ExprKind::Text { .. }) => {
+            return untyped_arg_value(symbols, value, scope);
         }
-        Kind::Text => return typed_arg(symbols, value, Type::String(None), scope),
-        Kind::Word(words) => (words, false),
-        Kind::Words(words) => (words, true),
+        ArgumentKind::Text => return typed_arg(symbols, value, Type::String(None), scope),
+        ArgumentKind::Word(words) => (words, false),
+        ArgumentKind::Words(words) => (words, true),
     };
     let fits = |value: &Expr| match &value.kind {
         ExprKind::Name(name) => words.contains(&name.text().as_str()),
@@ -225,13 +231,13 @@ fn known_arg(symbols: &mut Symbols<'_>, kind: Kind, value: &Expr, scope: ScopeId
                 true => format!("it is of {}, with `|` between them", all.join(", ")),
                 false => format!("it is one of {}", all.join(", ")),
             };
-            let near = match &value.kind {
+            let suggestion = match &value.kind {
                 ExprKind::Name(name) => closest(&name.text(), words.iter().copied()),
                 _ => None,
             };
             let error = error.note(note);
-            symbols.report(match near {
-                Some(near) => error.help(format!("did you mean `{near}`?")),
+            symbols.report(match suggestion {
+                Some(word) => error.help(format!("did you mean `{word}`?")),
                 None => error,
             });
             None
@@ -247,29 +253,29 @@ fn typed_arg(symbols: &mut Symbols<'_>, value: &Expr, ty: Type, scope: ScopeId) 
 fn declared_args(
     symbols: &mut Symbols<'_>,
     annotation: &ast::Annotation,
-    declared: Declared,
+    declared: DeclaredAnnotation,
     scope: ScopeId,
 ) -> Vec<AnnotationArg> {
     let Some(ty) = symbols.model.annotation_types.get(declared.index).cloned() else { return Vec::new() };
     let names: Vec<(&str, bool)> =
         ty.members.iter().map(|member| (member.name.as_str(), member.default.is_none())).collect();
     let mut args = Vec::new();
-    for (index, name, value) in matched(symbols, annotation, &names) {
+    for (index, name, value) in match_parameters(symbols, annotation, &names) {
         let member = ty.members.get(index).and_then(|member| member.ty);
         let evaluated = match member {
             // Names are looked up in the annotation first, then in the scope of its use.
             Some(ty) => {
-                let own = match &value.kind {
+                let is_inner = match &value.kind {
                     ExprKind::Name(name) => name
                         .parts
                         .first()
                         .is_some_and(|part| symbols.declared(declared.inside, &part.text).is_some()),
                     _ => false,
                 };
-                let at = if own { declared.inside } else { scope };
+                let at = if is_inner { declared.inside } else { scope };
                 constant::constant_value(symbols, value, ty, at).map(AnnotationValue::Const)
             }
-            None => free_value_of(symbols, value, scope),
+            None => untyped_arg_value(symbols, value, scope),
         };
         args.extend(evaluated.map(|evaluated| AnnotationArg { name, value: evaluated, span: value.span }));
     }
@@ -277,7 +283,8 @@ fn declared_args(
 }
 
 /// Returns the arguments with the indices of their parameters, and reports those that match no parameter.
-fn matched<'a>(
+/// `parameters` are the names, and whether an argument is required.
+fn match_parameters<'a>(
     symbols: &mut Symbols<'_>,
     annotation: &'a ast::Annotation,
     parameters: &[(&str, bool)],
@@ -291,10 +298,10 @@ fn matched<'a>(
                 None => {
                     let message = format!("`@{}` has no `{}`", annotation.name, name.text);
                     let error = Diagnostic::error("bad-annotation", name.span, message);
-                    let near = closest(&name.text, parameters.iter().map(|(known, _)| *known));
-                    symbols.report(match near {
-                        Some(near) => error.help(format!("did you mean `{near}`?")),
-                        None => error.note(all(&annotation.name, parameters)),
+                    let suggestion = closest(&name.text, parameters.iter().map(|(known, _)| *known));
+                    symbols.report(match suggestion {
+                        Some(name) => error.help(format!("did you mean `{name}`?")),
+                        None => error.note(parameters_note(&annotation.name, parameters)),
                     });
                     continue;
                 }
@@ -309,9 +316,9 @@ fn matched<'a>(
                 symbols.report(if parameters.is_empty() {
                     error
                 } else {
-                    error.note(all(&annotation.name, parameters))
+                    error.note(parameters_note(&annotation.name, parameters))
                 });
-                // Return early: after this error, missing arguments are not reported.
+                // Return early, so that missing arguments are not reported as well.
                 return matched;
             }
         };
@@ -321,8 +328,8 @@ fn matched<'a>(
             symbols.report(error.and(*first, "the first is here"));
             continue;
         }
-        if let Some(place) = given.get_mut(index) {
-            *place = Some(value.span);
+        if let Some(span) = given.get_mut(index) {
+            *span = Some(value.span);
         }
         matched.push((index, name.as_ref().map(|name| name.text.clone()), value));
     }
@@ -337,18 +344,8 @@ fn matched<'a>(
     matched
 }
 
-/// Returns the list of definitions directly in a module, an interface or the file.
-fn siblings_of(model: &mut Model, owner: Option<crate::model::DefId>) -> &mut Vec<crate::model::DefId> {
-    match owner.map(|owner| &mut model.defs[owner.index()].kind) {
-        Some(DefKind::Module(body)) => &mut body.members,
-        Some(DefKind::Interface(body)) => &mut body.members,
-        Some(DefKind::Value(body)) => &mut body.members,
-        _ => &mut model.roots,
-    }
-}
-
-/// Lists the names of all parameters, for messages.
-fn all(annotation: &str, parameters: &[(&str, bool)]) -> String {
+/// Returns the note that lists the names of all parameters.
+fn parameters_note(annotation: &str, parameters: &[(&str, bool)]) -> String {
     let names: Vec<String> = parameters.iter().map(|(name, _)| format!("`{name}`")).collect();
     match names.as_slice() {
         [] => format!("`@{annotation}` takes nothing"),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::known::Place;
+use super::known::AnnotatedKind;
 use super::scope::{Entity, ScopeId};
 use super::symbols::Symbols;
 use super::{Progress, Resolver, expr};
@@ -14,7 +14,7 @@ use crate::model::{
 };
 use crate::source::Span;
 
-/// Number of bits of the widest integer.
+/// Maximum number of bits of a bitset: those of the widest integer.
 const MAX_BITS: u32 = 64;
 
 /// Number of bits of a bitmask without `@bit_bound`.
@@ -33,7 +33,7 @@ impl Resolver<'_> {
         for field in bitset.fields {
             let width = field_width(&mut self.symbols, &field, inside);
             let ty = self.field_type(field.ty.as_ref(), width, field.width.span, inside);
-            let annotations = self.annotations(&field.head, inside, Place::Field);
+            let annotations = self.annotations(&field.head, inside, AnnotatedKind::Field);
             let unnamed = field.names.is_empty().then_some((None, field.span));
             let named = field.names.into_iter().map(|name| (Some(name.text), name.span));
             for (name, span) in unnamed.into_iter().chain(named) {
@@ -65,7 +65,7 @@ impl Resolver<'_> {
         self.symbols.set_depth(id);
     }
 
-    /// Returns the type of the values in a field: the declared one, or else one with enough bits.
+    /// Returns the type of the values in a field: the declared type, or else the smallest with enough bits.
     fn field_type(
         &mut self,
         ty: Option<&TypeSpec>,
@@ -114,15 +114,15 @@ impl Resolver<'_> {
         let body = Bitmask { bit_bound: DEFAULT_BIT_BOUND, flags: Vec::new() };
         let (id, _) = self.begin(&head, &bitmask.name, DefKind::Bitmask(body), scope);
         let annotations = self.symbols.model.def(id).annotations.clone();
-        let bound =
-            small(&mut self.symbols, &annotations, "bit_bound", 1, 64).unwrap_or(Some(DEFAULT_BIT_BOUND));
+        let bound = annotation_number(&mut self.symbols, &annotations, "bit_bound", 1, 64)
+            .unwrap_or(Some(DEFAULT_BIT_BOUND));
         let Some(inside) = self.symbols.states[id.index()].scope else { return };
         let mut taken: HashMap<u8, (String, Span)> = HashMap::new();
         let mut next = 0;
         for flag in bitmask.flags {
             let declared = self.symbols.declare_local(inside, &flag.name, Entity::Member, "flag");
-            let annotations = self.annotations(&flag.head, inside, Place::Flag);
-            let position = match small(&mut self.symbols, &annotations, "position", 0, 63) {
+            let annotations = self.annotations(&flag.head, inside, AnnotatedKind::Flag);
+            let position = match annotation_number(&mut self.symbols, &annotations, "position", 0, 63) {
                 Some(position) => position,
                 None => Some(next),
             };
@@ -156,17 +156,12 @@ impl Resolver<'_> {
 
 fn bitset_base(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option<DefId> {
     let entity = symbols.lookup(name, scope)?;
-    if let Entity::Def(def) = entity {
-        let ty = symbols.intern(Type::Named(def));
-        if let Type::Named(def) = symbols.model.stripped(ty)
-            && symbols.model.bitset(*def).is_some()
-        {
-            return Some(*def);
-        }
+    let base = symbols.stripped_def(entity).filter(|def| symbols.model.bitset(*def).is_some());
+    if base.is_none() {
+        let error = symbols.wrong_kind(entity, name, "not-a-base", "a bitset");
+        symbols.report(error);
     }
-    let error = symbols.wrong_kind(entity, name, "not-a-base", "a bitset");
-    symbols.report(error);
-    None
+    base
 }
 
 fn field_width(symbols: &mut Symbols<'_>, field: &ast::BitField, scope: ScopeId) -> Option<u8> {
@@ -180,21 +175,21 @@ fn field_width(symbols: &mut Symbols<'_>, field: &ast::BitField, scope: ScopeId)
 }
 
 /// Returns the number in an annotation such as `@position(3)`. The outer `None` means that there is no
-/// such annotation, the inner one that an error was reported.
-pub(super) fn small(
+/// such annotation, the inner one that its argument is invalid and was reported.
+pub(super) fn annotation_number(
     symbols: &mut Symbols<'_>,
     annotations: &Annotations,
     name: &str,
-    least: u8,
-    most: u8,
+    min: u8,
+    max: u8,
 ) -> Option<Option<u8>> {
     let annotation = annotations.get(name)?;
     let [arg] = annotation.args.as_slice() else { return Some(None) };
     let AnnotationValue::Const(ConstValue::Integer(value)) = arg.value else { return Some(None) };
-    if (i128::from(least)..=i128::from(most)).contains(&value) {
+    if (i128::from(min)..=i128::from(max)).contains(&value) {
         return Some(u8::try_from(value).ok());
     }
-    let message = format!("`@{name}` is from {least} to {most}, this is {value}");
+    let message = format!("`@{name}` is from {min} to {max}, this is {value}");
     symbols.report(Diagnostic::error("bad-annotation", arg.span, message));
     Some(None)
 }

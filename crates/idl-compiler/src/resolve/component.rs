@@ -1,9 +1,9 @@
 //! Components and connectors: interfaces with operations for their ports (OMG component model, clauses
 //! "Equivalent IDL" of components, facets, receptacles and event ports).
 //!
-//! The implied declarations of a construct are created as syntax, which the rest of the resolver checks like
-//! any other. Their spans are those of the construct's names. Therefore they have the prefix of its file, and
-//! messages about name clashes explain where they come from.
+//! The implied declarations of a construct are created as syntax trees, which the resolver checks like any
+//! other. Their spans are those of the construct's names, so that they get the repository id prefix of its
+//! file. Messages about name clashes say which construct implies the name.
 
 use std::collections::HashMap;
 
@@ -16,19 +16,19 @@ use crate::diagnostic::Diagnostic;
 use crate::model::{Construct, DefId, Interface, Model};
 use crate::source::Span;
 
-/// Declarations that the component model adds to a text, and data of its constructs beyond the interfaces
-/// that represent them.
+/// Data of the component model's constructs that the interfaces which represent them do not contain.
 #[derive(Default)]
 pub(super) struct Implied {
     pub(super) port_types: Vec<PortType>,
     /// The consumer interfaces by event type.
     pub(super) consumers: HashMap<DefId, DefId>,
     pub(super) homes: HashMap<DefId, Home>,
-    /// Imported texts.
+    /// File names and repository ids of `import` statements.
     pub(super) imports: Vec<StringArg>,
-    /// Bytes of names from the expansion of port types.
-    pub(super) expanded: usize,
-    notes: HashMap<(Span, String), String>,
+    /// Total bytes of the names from expansions of port types.
+    pub(super) expanded_bytes: usize,
+    /// For each name that does not occur in the text, by location: the construct that declares it.
+    origins: HashMap<(Span, String), String>,
 }
 
 /// Data of a home.
@@ -39,50 +39,53 @@ pub(super) struct Home {
 }
 
 /// Saved lengths of the lists of [`Implied`].
-pub(super) struct Mark {
+pub(super) struct Checkpoint {
     port_types: usize,
     imports: usize,
-    expanded: usize,
+    expanded_bytes: usize,
 }
 
 impl Implied {
-    pub(super) fn mark(&self) -> Mark {
-        let Implied { port_types, imports, expanded, .. } = self;
-        Mark { port_types: port_types.len(), imports: imports.len(), expanded: *expanded }
+    pub(super) fn checkpoint(&self) -> Checkpoint {
+        let Implied { port_types, imports, expanded_bytes, .. } = self;
+        Checkpoint { port_types: port_types.len(), imports: imports.len(), expanded_bytes: *expanded_bytes }
     }
 
     pub(super) fn consumer_name(&mut self, event: &Ident) -> Ident {
         let name = Ident { text: format!("{}Consumer", event.text), span: event.span };
-        self.note(&name, format!("event type `{}` declares `{}` too, its consumers", event.text, name.text));
+        self.note_origin(
+            &name,
+            format!("event type `{}` declares `{}` too, its consumers", event.text, name.text),
+        );
         name
     }
 
-    pub(super) fn implied_by_port(&mut self, name: &Ident, port: &Ident) {
-        self.note(name, format!("port `{}` declares `{}`", port.text, name.text));
+    pub(super) fn note_port_origin(&mut self, name: &Ident, port: &Ident) {
+        self.note_origin(name, format!("port `{}` declares `{}`", port.text, name.text));
     }
 
-    /// Removes everything that was added since the mark.
-    pub(super) fn reset(&mut self, mark: Mark) {
-        self.port_types.truncate(mark.port_types);
-        self.imports.truncate(mark.imports);
-        self.expanded = mark.expanded;
+    /// Removes everything that was added since the checkpoint.
+    pub(super) fn roll_back(&mut self, checkpoint: Checkpoint) {
+        self.port_types.truncate(checkpoint.port_types);
+        self.imports.truncate(checkpoint.imports);
+        self.expanded_bytes = checkpoint.expanded_bytes;
     }
 
     /// Removes the data of a definition.
-    pub(super) fn forget(&mut self, id: DefId) {
+    pub(super) fn remove(&mut self, id: DefId) {
         self.consumers.remove(&id);
         self.homes.remove(&id);
     }
 
     /// Records which construct declares a name that does not occur in the text.
-    pub(super) fn note(&mut self, name: &Ident, why: String) {
-        self.notes.insert((name.span, name.text.clone()), why);
+    pub(super) fn note_origin(&mut self, name: &Ident, why: String) {
+        self.origins.insert((name.span, name.text.clone()), why);
     }
 
-    /// Adds notes that explain the origin of names that do not occur in the text.
+    /// Adds origins that explain the origin of names that do not occur in the text.
     pub(super) fn explain(&self, mut message: Diagnostic, names: [&Entry; 2]) -> Diagnostic {
         for entry in names {
-            if let Some(why) = self.notes.get(&(entry.span, entry.name.clone()))
+            if let Some(why) = self.origins.get(&(entry.span, entry.name.clone()))
                 && !message.notes.contains(why)
             {
                 message = message.note(why);
@@ -93,7 +96,7 @@ impl Implied {
 }
 
 /// Returns the name `::Components::Name`.
-pub(super) fn components(name: &str, span: Span) -> Name {
+pub(super) fn components_name(name: &str, span: Span) -> Name {
     let part = |text: &str| Ident { text: text.to_owned(), span };
     Name { absolute: true, parts: vec![part("Components"), part(name)], span }
 }
@@ -101,7 +104,7 @@ pub(super) fn components(name: &str, span: Span) -> Name {
 impl Resolver<'_> {
     pub(super) fn component(&mut self, head: Head, component: ast::Component, scope: ScopeId) {
         let ast::Component { name, base, supports, items } = component;
-        self.with_ports(head, Construct::Component, &name, base, supports, items, scope);
+        self.component_or_connector(head, Construct::Component, &name, base, supports, items, scope);
     }
 
     pub(super) fn connector(
@@ -112,11 +115,11 @@ impl Resolver<'_> {
         items: Vec<Item>,
         scope: ScopeId,
     ) {
-        self.with_ports(head, Construct::Connector, name, base, Vec::new(), items, scope);
+        self.component_or_connector(head, Construct::Connector, name, base, Vec::new(), items, scope);
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one declaration")]
-    fn with_ports(
+    fn component_or_connector(
         &mut self,
         head: Head,
         construct: Construct,
@@ -128,11 +131,11 @@ impl Resolver<'_> {
     ) {
         let unknown = self.symbols.templates.unknown_names();
         let base = base.filter(|base| is_construct(&mut self.symbols, base, construct, scope));
-        let mut bases = vec![base.unwrap_or_else(|| components("CCMObject", name.span))];
+        let mut bases = vec![base.unwrap_or_else(|| components_name("CCMObject", name.span))];
         bases.extend(supports);
         let body = Interface { construct, ..Interface::default() };
         let (id, inside) = self.open_interface(&head, body, name, &bases, scope);
-        template::note_unknown_bases(&mut self.symbols, id, unknown);
+        template::mark_unknown_bases(&mut self.symbols, id, unknown);
         for item in items {
             let Some(inside) = inside else { continue };
             match item.kind {
@@ -145,26 +148,26 @@ impl Resolver<'_> {
 }
 
 /// Returns the absolute name of a definition, which is valid in every scope.
-pub(super) fn absolute(model: &Model, id: DefId, span: Span) -> Name {
+pub(super) fn absolute_name(model: &Model, id: DefId, span: Span) -> Name {
     let parts = model.path(id).into_iter().map(|part| Ident { text: part.to_owned(), span });
     Name { absolute: true, parts: parts.collect(), span }
 }
 
 /// Returns whether the name is that of a component, connector or home.
 fn is_construct(symbols: &mut Symbols<'_>, name: &Name, wanted: Construct, scope: ScopeId) -> bool {
-    construct(symbols, name, wanted, scope).is_some()
+    find_construct(symbols, name, wanted, scope).is_some()
 }
 
-/// Returns the component, connector or home of this name, resolving typedefs. Reports an error if it is
-/// none.
-pub(super) fn construct(
+/// Returns the component, connector or home of this name, resolving typedefs. Reports an error if the name
+/// has another meaning.
+pub(super) fn find_construct(
     symbols: &mut Symbols<'_>,
     name: &Name,
     construct: Construct,
     scope: ScopeId,
 ) -> Option<DefId> {
     let entity = symbols.lookup(name, scope)?;
-    let found = interface::as_interface(symbols, entity).filter(|found| {
+    let found = interface::interface_of(symbols, entity).filter(|found| {
         symbols.model.interface(*found).is_some_and(|interface| interface.construct == construct)
     });
     if found.is_none() {
@@ -173,12 +176,10 @@ pub(super) fn construct(
             Construct::Home => symbols.wrong_kind(entity, name, "not-a-home", "a home"),
             _ => symbols.wrong_kind(entity, name, "not-a-component", "a component"),
         };
-        let interface = interface::as_interface(symbols, entity);
+        let interface = interface::interface_of(symbols, entity);
         let plain = interface.and_then(|id| symbols.model.interface(id)).map(|interface| interface.construct);
         symbols.report(match (construct, plain) {
-            (Construct::Component, Some(Construct::Interface)) => {
-                error.help("what is only an interface stands behind `supports`")
-            }
+            (Construct::Component, Some(Construct::Interface)) => error.help("interfaces follow `supports`"),
             _ => error,
         });
     }

@@ -260,10 +260,10 @@ pub(super) fn show(model: &Model, value: &ConstValue) -> String {
     }
 }
 
-/// Description of a floating type's value in messages.
+/// Description of floating-point values in messages.
 pub(super) const FLOATING: &str = "a floating-point number";
 
-/// Description of a fixed-point type's value in messages.
+/// Description of fixed-point values in messages.
 pub(super) const FIXED: &str = "a fixed-point number";
 
 fn fits(literal: Wideness, wide: bool) -> bool {

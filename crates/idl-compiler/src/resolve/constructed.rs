@@ -1,12 +1,12 @@
 //! Structs, exceptions and enums.
 
-use super::known::Place;
+use super::known::AnnotatedKind;
 use super::scope::{Entity, ScopeId};
 use super::symbols::Symbols;
-use super::{Progress, Resolver, acted, annotation, repository_id, types};
+use super::{Progress, Resolver, annotation, repository_id, typed_annotation, types};
 use crate::ast::{self, Head, Ident, MemberKind, Name};
 use crate::diagnostic::Diagnostic;
-use crate::model::{DefId, DefKind, Enum, Enumerator, Member, Struct, Type};
+use crate::model::{DefId, DefKind, Enum, Enumerator, Member, Struct};
 use crate::work;
 
 impl Resolver<'_> {
@@ -55,8 +55,8 @@ impl Resolver<'_> {
                 let ty = base.and_then(|base| types::array(&mut self.symbols, base, &declarator.dims, scope));
                 let declared = self.symbols.declare_local(scope, &declarator.name, Entity::Member, "member");
                 let Some(ty) = ty.filter(|_| declared) else { continue };
-                let mut annotations = self.annotations(&member.head, scope, Place::Member);
-                acted::act_on(&mut self.symbols, &member.head, &mut annotations, ty, scope);
+                let mut annotations = self.annotations(&member.head, scope, AnnotatedKind::Member);
+                typed_annotation::evaluate(&mut self.symbols, &member.head, &mut annotations, ty, scope);
                 annotation::check_non_nil(&mut self.symbols, &annotations, Some(ty));
                 let Ident { text, span } = declarator.name;
                 let member = Member { name: text, ty, docs: member.head.docs.clone(), annotations, span };
@@ -80,13 +80,10 @@ impl Resolver<'_> {
         scope: ScopeId,
     ) -> Option<DefId> {
         let id = self.new_def(&head, name, DefKind::Enum(Enum::default()), scope);
-        let declared = self.symbols.declare(scope, name, Entity::Def(id), "enum");
-        if declared {
-            self.symbols.add_child(id, scope);
-        }
+        let declared = self.symbols.declare_def(id, scope, name, "enum");
         for (ordinal, enumerator) in (0u32..).zip(enumerators) {
             self.symbols.declare(scope, &enumerator.name, Entity::Enumerator(id, ordinal), "enumerator");
-            let annotations = self.annotations(&enumerator.head, scope, Place::Enumerator);
+            let annotations = self.annotations(&enumerator.head, scope, AnnotatedKind::Enumerator);
             let Ident { text, span } = enumerator.name;
             let enumerator = Enumerator { name: text, docs: enumerator.head.docs, annotations, span };
             if let DefKind::Enum(body) = &mut self.symbols.model.defs[id.index()].kind {
@@ -100,22 +97,18 @@ impl Resolver<'_> {
 
 fn struct_base(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option<DefId> {
     let entity = symbols.lookup(name, scope)?;
-    if let Entity::Def(def) = entity {
-        let ty = symbols.intern(Type::Named(def));
-        if let Type::Named(def) = *symbols.model.stripped(ty)
-            && matches!(symbols.model.def(def).kind, DefKind::Struct(_))
-        {
-            if symbols.states[def.index()].progress == Progress::Complete {
-                return Some(def);
-            }
-            let message = format!("base struct `{}` is not defined yet", name.text());
-            let error = Diagnostic::error("incomplete", name.span, message);
-            let error = error.and(symbols.model.def(def).span, "only declared here");
-            symbols.report(error.help("the definition of a base comes before the structs derived from it"));
-            return None;
-        }
+    let base = symbols.stripped_def(entity);
+    let Some(base) = base.filter(|def| matches!(symbols.model.def(*def).kind, DefKind::Struct(_))) else {
+        let error = symbols.wrong_kind(entity, name, "not-a-base", "a struct");
+        symbols.report(error);
+        return None;
+    };
+    if symbols.states[base.index()].progress == Progress::Complete {
+        return Some(base);
     }
-    let error = symbols.wrong_kind(entity, name, "not-a-base", "a struct");
-    symbols.report(error);
+    let message = format!("base struct `{}` is not defined yet", name.text());
+    let error = Diagnostic::error("incomplete", name.span, message);
+    let error = error.and(symbols.model.def(base).span, "only declared here");
+    symbols.report(error.help("the definition of a base comes before the structs derived from it"));
     None
 }

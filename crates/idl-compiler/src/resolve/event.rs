@@ -1,7 +1,7 @@
-//! Event types: value types with an additional base, and for each event type the interface of its consumers
-//! (OMG component model, clause "Event Types", "Equivalent IDL").
+//! Event types: value types that inherit from `Components::EventBase`, and for each event type the interface
+//! of its consumers (OMG component model, clause "Event Types", "Equivalent IDL").
 
-use super::component::components;
+use super::component::components_name;
 use super::port::implied_operation;
 use super::scope::{Entity, ScopeId};
 use super::symbols::Symbols;
@@ -27,12 +27,13 @@ impl Resolver<'_> {
     /// Defines `interface EConsumer : BaseConsumer { void push_E(in E the_E); };`.
     pub(super) fn event_consumer(&mut self, event: DefId, name: &Ident, scope: ScopeId) {
         let span = name.span;
-        let of_event = self.symbols.model.value(event).map_or(Vec::new(), |value| value.bases.clone());
-        let consumers = of_event.iter().filter_map(|base| self.symbols.implied.consumers.get(base));
-        let mut bases: Vec<_> =
-            consumers.map(|consumer| component::absolute(&self.symbols.model, *consumer, span)).collect();
+        let event_bases = self.symbols.model.value(event).map_or(Vec::new(), |value| value.bases.clone());
+        let consumers = event_bases.iter().filter_map(|base| self.symbols.implied.consumers.get(base));
+        let mut bases: Vec<_> = consumers
+            .map(|consumer| component::absolute_name(&self.symbols.model, *consumer, span))
+            .collect();
         if bases.is_empty() {
-            bases.push(components("EventConsumerBase", span));
+            bases.push(components_name("EventConsumerBase", span));
         }
         let consumer = self.symbols.implied.consumer_name(name);
         let docs = Docs { lines: vec![format!("Takes events of the type `{}`.", name.text)] };
@@ -41,7 +42,7 @@ impl Resolver<'_> {
         let (id, inside) = self.open_interface(&head, body, &consumer, &bases, scope);
         if let Some(inside) = inside {
             let event = TypeSpec {
-                kind: TypeKind::Name(component::absolute(&self.symbols.model, event, span)),
+                kind: TypeKind::Name(component::absolute_name(&self.symbols.model, event, span)),
                 span,
             };
             let void = TypeSpec { kind: TypeKind::Void, span };
@@ -59,7 +60,7 @@ pub(super) fn add_event_base(symbols: &mut Symbols<'_>, name: &Ident, bases: &mu
     if bases.iter().any(|base| is_event(&symbols.model, *base)) {
         return;
     }
-    if let Some(Entity::Def(base)) = symbols.lookup(&components("EventBase", name.span), ScopeId::FILE)
+    if let Some(Entity::Def(base)) = symbols.lookup(&components_name("EventBase", name.span), ScopeId::FILE)
         && symbols.model.value(base).is_some()
         && !bases.contains(&base)
     {

@@ -1,9 +1,8 @@
 //! Integer expressions.
 //!
-//! Values are exact and must be in -2^63 .. 2^64 - 1 at every step, the range of all integer types of IDL.
-//! Only the result must fit the required type. (Evaluation in the width of the result type, as in old
-//! compilers, silently loses bits: `0xffffffff << 4` for an `unsigned long` is an error here, which
-//! `& 0xffffffff` avoids.)
+//! Values are exact. At every step they must be from -2^63 to 2^64 - 1, the range of all integer types of
+//! IDL. Only the final result must fit the required type. No bits are lost silently: `0xffffffff << 4` as an
+//! `unsigned long` is an error, and `(0xffffffff << 4) & 0xffffffff` is valid.
 
 use super::constant;
 use super::scope::ScopeId;
@@ -14,28 +13,28 @@ use crate::model::{ConstValue, Primitive};
 use crate::source::Span;
 use crate::work;
 
-const LEAST: i128 = i64::MIN as i128;
-const MOST: i128 = u64::MAX as i128;
+const MIN_VALUE: i128 = i64::MIN as i128;
+const MAX_VALUE: i128 = u64::MAX as i128;
 
 /// Evaluates an integer expression, whose value must fit the type.
 pub(super) fn integer(symbols: &mut Symbols<'_>, expr: &Expr, ty: Primitive, scope: ScopeId) -> Option<i128> {
-    let (least, most) = ty.integer_range()?;
-    let value = evaluate(symbols, expr, least, most, scope)?;
-    if (least..=most).contains(&value) {
+    let (min, max) = ty.integer_range()?;
+    let value = evaluate(symbols, expr, min, max, scope)?;
+    if (min..=max).contains(&value) {
         return Some(value);
     }
     let message = format!("{value} does not fit `{}`", ty.idl_name());
     let error = Diagnostic::error("out-of-range", expr.span, message);
-    symbols.report(error.note(format!("`{}` holds {least} to {most}", ty.idl_name())));
+    symbols.report(error.note(format!("`{}` holds {min} to {max}", ty.idl_name())));
     None
 }
 
 /// Evaluates an integer expression without a required type.
 pub(super) fn wide_integer(symbols: &mut Symbols<'_>, expr: &Expr, scope: ScopeId) -> Option<i128> {
-    evaluate(symbols, expr, LEAST, MOST, scope)
+    evaluate(symbols, expr, MIN_VALUE, MAX_VALUE, scope)
 }
 
-fn evaluate(symbols: &mut Symbols<'_>, expr: &Expr, least: i128, most: i128, scope: ScopeId) -> Option<i128> {
+fn evaluate(symbols: &mut Symbols<'_>, expr: &Expr, min: i128, max: i128, scope: ScopeId) -> Option<i128> {
     work::step();
     match &expr.kind {
         ExprKind::Integer(value) => Some(i128::from(*value)),
@@ -44,18 +43,18 @@ fn evaluate(symbols: &mut Symbols<'_>, expr: &Expr, least: i128, most: i128, sco
             _ => constant::mismatch(symbols, expr, "an integer", scope),
         },
         ExprKind::Unary(operator, operand) => {
-            let value = evaluate(symbols, operand, least, most, scope)?;
+            let value = evaluate(symbols, operand, min, max, scope)?;
             let result = match operator {
                 Unary::Plus => value,
                 Unary::Minus => -value,
-                Unary::Complement => complement(value, least, most),
+                Unary::Complement => complement(value, min, max),
             };
             in_range(symbols, result, expr.span)
         }
         ExprKind::Binary(first, rest) => {
-            let mut value = evaluate(symbols, first, least, most, scope);
+            let mut value = evaluate(symbols, first, min, max, scope);
             for (operator, operand) in rest {
-                let right = evaluate(symbols, operand, least, most, scope);
+                let right = evaluate(symbols, operand, min, max, scope);
                 value = match (value, right) {
                     (Some(left), Some(right)) => {
                         apply(symbols, *operator, left, right, first.span.to(operand.span), operand.span)
@@ -105,20 +104,20 @@ fn apply(
 }
 
 fn in_range(symbols: &mut Symbols<'_>, value: i128, span: Span) -> Option<i128> {
-    if (LEAST..=MOST).contains(&value) {
+    if (MIN_VALUE..=MAX_VALUE).contains(&value) {
         return Some(value);
     }
     let error = Diagnostic::error("out-of-range", span, "the result of this expression does not fit 64 bits");
-    symbols.report(error.note(format!("integers are from {LEAST} to {MOST}")));
+    symbols.report(error.note(format!("integers are from {MIN_VALUE} to {MAX_VALUE}")));
     None
 }
 
-/// Returns `~v`: the maximum of an unsigned type minus `v`, or `-(v + 1)` for a signed one. A value too wide
-/// for the type uses the next width that holds it.
-fn complement(value: i128, least: i128, most: i128) -> i128 {
-    if least < 0 && most < MOST || value < 0 {
+/// Returns `~value`: `-(value + 1)` for a signed type, otherwise the maximum of the unsigned type minus the
+/// value. If the value exceeds that maximum, the maximum of 32 or 64 bits is used instead.
+fn complement(value: i128, min: i128, max: i128) -> i128 {
+    if min < 0 && max < MAX_VALUE || value < 0 {
         return -(value + 1);
     }
-    let all_bits = [most, i128::from(u32::MAX), MOST].into_iter().find(|all| *all >= value);
-    all_bits.unwrap_or(MOST) - value
+    let all_bits = [max, i128::from(u32::MAX), MAX_VALUE].into_iter().find(|all| *all >= value);
+    all_bits.unwrap_or(MAX_VALUE) - value
 }

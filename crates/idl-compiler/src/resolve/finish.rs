@@ -24,18 +24,18 @@ impl Resolver<'_> {
         self.mark_recursive();
     }
 
-    /// Finds the definitions that contain themselves. Only sequences of incomplete types and values can form
-    /// such a cycle.
+    /// Finds the definitions that contain themselves. Such a cycle must contain a value type, or a sequence
+    /// of a type that was incomplete.
     fn mark_recursive(&mut self) {
         self.symbols.model.recursive = vec![false; self.symbols.model.defs.len()];
         if !self.recursion_possible {
             return;
         }
-        let mut circles = Circles::new(&self.symbols.model);
+        let mut finder = CycleFinder::new(&self.symbols.model);
         for index in 0..self.symbols.model.types.len() {
-            circles.visit(TypeId(index as u32));
+            finder.visit(TypeId(index as u32));
         }
-        for ty in circles.found {
+        for ty in finder.cyclic {
             if let Type::Named(def) = *self.symbols.model.ty(ty) {
                 self.symbols.model.recursive[def.index()] = true;
             }
@@ -43,19 +43,19 @@ impl Resolver<'_> {
     }
 }
 
-/// Reports forward declarations without a definition, starting at an index. For interfaces this is an
-/// error only if names are strict. An OMG file that is compiled alone often declares interfaces that
+/// Reports forward declarations without a definition, starting at the definition with index `first`. For
+/// interfaces this is an error only with strict names: a file of the OMG often declares interfaces that
 /// another file defines, and references need no definition.
-pub(super) fn report_undefined(symbols: &mut Symbols<'_>, from: usize) {
+pub(super) fn report_undefined(symbols: &mut Symbols<'_>, first: usize) {
     let (mut found, mut only_declared) = (Vec::new(), Vec::new());
-    for (def, state) in symbols.model.defs.iter().zip(&symbols.states).skip(from) {
+    for (def, state) in symbols.model.defs.iter().zip(&symbols.states).skip(first) {
         if let Progress::Forward(span) = state.progress {
-            let what = def.kind.what();
+            let what = def.kind.description();
             let message = format!("{what} `{}` is declared but never defined", def.name);
             let word = match &def.kind {
-                // The undefined event type is reported instead.
+                // Its event type is undefined as well, and is reported instead.
                 DefKind::Interface(body) if body.construct == Construct::EventConsumer => continue,
-                DefKind::Interface(_) => def.kind.what(),
+                DefKind::Interface(_) => def.kind.description(),
                 kind => kind.keyword(),
             };
             let help = format!("define it in the same scope: `{word} {} {{ ... }};`", def.name);
@@ -85,65 +85,67 @@ pub(super) fn report_undefined(symbols: &mut Symbols<'_>, from: usize) {
 
 /// Finds types that contain themselves: the strongly connected components of the graph of types and their
 /// parts. This is Tarjan's algorithm, in one pass and without recursion.
-struct Circles<'m> {
+struct CycleFinder<'m> {
     model: &'m Model,
     /// Visit number of each type, from 1; 0 if not yet visited.
-    seen: Vec<u32>,
+    visit_numbers: Vec<u32>,
     /// The lowest visit number on the stack that is known to be reachable from the type; `u32::MAX` once its
     /// component is complete.
     low: Vec<u32>,
-    next: u32,
+    visit_count: u32,
     /// Types whose component is not complete.
-    open: Vec<TypeId>,
-    found: Vec<TypeId>,
+    stack: Vec<TypeId>,
+    /// Types that contain themselves.
+    cyclic: Vec<TypeId>,
 }
 
-impl<'m> Circles<'m> {
+impl<'m> CycleFinder<'m> {
     fn new(model: &'m Model) -> Self {
         let none = vec![0; model.types.len()];
-        Circles { model, seen: none.clone(), low: none, next: 0, open: Vec::new(), found: Vec::new() }
+        let (stack, cyclic) = (Vec::new(), Vec::new());
+        CycleFinder { model, visit_numbers: none.clone(), low: none, visit_count: 0, stack, cyclic }
     }
 
     fn visit(&mut self, start: TypeId) {
-        if self.seen[start.index()] != 0 {
+        if self.visit_numbers[start.index()] != 0 {
             return;
         }
         // The path from the start to the current type: for each type its parts, and the index of the next
         // part to visit.
-        let mut way = vec![self.enter(start)];
-        while let Some((ty, parts, done)) = way.last_mut() {
+        let mut path = vec![self.enter(start)];
+        while let Some((ty, parts, done)) = path.last_mut() {
             let ty = *ty;
             if let Some(part) = parts.get(*done).copied() {
                 *done += 1;
-                if self.seen[part.index()] == 0 {
-                    way.push(self.enter(part));
+                if self.visit_numbers[part.index()] == 0 {
+                    path.push(self.enter(part));
                 } else if self.low[part.index()] != u32::MAX {
-                    self.low[ty.index()] = self.low[ty.index()].min(self.seen[part.index()]);
+                    self.low[ty.index()] = self.low[ty.index()].min(self.visit_numbers[part.index()]);
                 }
                 continue;
             }
-            let of_itself = parts.contains(&ty);
-            way.pop();
+            let contains_itself = parts.contains(&ty);
+            path.pop();
             let low = self.low[ty.index()];
-            if let Some((before, ..)) = way.last() {
+            if let Some((before, ..)) = path.last() {
                 self.low[before.index()] = self.low[before.index()].min(low);
             }
-            if low == self.seen[ty.index()] {
-                let at = self.open.iter().rposition(|open| *open == ty).unwrap_or(0);
-                let component = self.open.split_off(at);
+            if low == self.visit_numbers[ty.index()] {
+                let at = self.stack.iter().rposition(|other| *other == ty).unwrap_or(0);
+                let component = self.stack.split_off(at);
                 component.iter().for_each(|ty| self.low[ty.index()] = u32::MAX);
-                if component.len() > 1 || of_itself {
-                    self.found.extend(component);
+                if component.len() > 1 || contains_itself {
+                    self.cyclic.extend(component);
                 }
             }
         }
     }
 
     fn enter(&mut self, ty: TypeId) -> (TypeId, Vec<TypeId>, usize) {
-        self.next += 1;
-        self.seen[ty.index()] = self.next;
-        self.low[ty.index()] = self.next;
-        self.open.push(ty);
+        self.visit_count += 1;
+        self.visit_numbers[ty.index()] = self.visit_count;
+        self.low[ty.index()] = self.visit_count;
+        self.stack.push(ty);
         (ty, self.model.parts(self.model.ty(ty)), 0)
     }
 }

@@ -20,11 +20,11 @@ pub(super) fn fixed_type(
         expr::integer(symbols, digits, Primitive::LongLong, scope),
         expr::integer(symbols, scale, Primitive::LongLong, scope),
     );
-    let most = MAX_DIGITS as i128;
+    let max = MAX_DIGITS as i128;
     let digits_value = match digits_value? {
-        value if (1..=most).contains(&value) => value,
+        value if (1..=max).contains(&value) => value,
         value => {
-            let message = format!("a fixed-point type has 1 to {most} digits, this is {value}");
+            let message = format!("a fixed-point type has 1 to {max} digits, this is {value}");
             symbols.report(Diagnostic::error("bad-fixed", digits.span, message));
             return None;
         }
@@ -42,7 +42,7 @@ pub(super) fn fixed_type(
     Some(Type::Fixed { digits: u8::try_from(digits_value).ok()?, scale: u8::try_from(scale_value).ok()? })
 }
 
-/// Evaluates a value of a type with digits and scale. Excess fractional digits are truncated, with a
+/// Evaluates a value of the type `fixed<digits, scale>`. Excess fractional digits are truncated, with a
 /// warning.
 pub(super) fn fixed(
     symbols: &mut Symbols<'_>,
@@ -52,29 +52,30 @@ pub(super) fn fixed(
     scope: ScopeId,
 ) -> Option<ConstValue> {
     let number = decimal(symbols, expr, scope)?;
-    let (whole, cut) = number.whole_and_cut(usize::from(scale));
+    let (integer_digits, truncated) = number.integer_digits_and_truncated(usize::from(scale));
     let describe = format!("fixed<{digits}, {scale}>");
-    if whole > usize::from(digits - scale) {
+    if integer_digits > usize::from(digits - scale) {
         let error =
             Diagnostic::error("out-of-range", expr.span, format!("{number} does not fit `{describe}`"));
         symbols.report(error.note(format!("the type has {} digits before the point", digits - scale)));
         return None;
     }
-    if cut != number {
+    if truncated != number {
         let message = format!("{number} loses digits as `{describe}`");
         let warning = Diagnostic::warning("precision-loss", expr.span, message);
-        symbols.report(warning.note(format!("what has no place is cut off: the value is {cut}")));
+        symbols.report(warning.note(format!("excess digits are cut off: the value is {truncated}")));
     }
-    Some(constant(cut).1)
+    Some(smallest_fixed(truncated).1)
 }
 
-/// Evaluates a value of type `fixed`. Returns it with the type that has its digits and scale.
+/// Evaluates a value of type `fixed` without digits and scale. Returns it with the smallest type that holds
+/// it.
 pub(super) fn unbounded_fixed(
     symbols: &mut Symbols<'_>,
     expr: &Expr,
     scope: ScopeId,
 ) -> Option<(TypeId, ConstValue)> {
-    let (ty, value) = constant(decimal(symbols, expr, scope)?);
+    let (ty, value) = smallest_fixed(decimal(symbols, expr, scope)?);
     Some((symbols.intern(ty), value))
 }
 
@@ -151,8 +152,8 @@ fn not_for_fixed<T>(symbols: &mut Symbols<'_>, operator: &str, expr: &Expr) -> O
     None
 }
 
-/// Returns the smallest type that holds the number, and the number in it.
-fn constant(number: Decimal) -> (Type, ConstValue) {
-    let (digits, scale, unscaled) = number.fitted();
+/// Returns the smallest type that holds the number, and the number as a value of this type.
+fn smallest_fixed(number: Decimal) -> (Type, ConstValue) {
+    let (digits, scale, unscaled) = number.to_fixed();
     (Type::Fixed { digits, scale }, ConstValue::Fixed { unscaled, scale })
 }

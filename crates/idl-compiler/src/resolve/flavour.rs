@@ -1,5 +1,5 @@
-//! Abstract and local interfaces and native types: rules for their derivation and for the locations of their
-//! use.
+//! Abstract interfaces, local interfaces and native types: from what they can be derived, and where they can
+//! be used.
 
 use std::collections::HashMap;
 
@@ -11,29 +11,29 @@ use crate::model::{DefId, DefKind, Flavour, Model, Type, TypeId};
 use crate::source::Span;
 
 /// A use of a type, for messages.
-struct Place {
+struct TypeUse {
     ty: TypeId,
     span: Span,
-    /// The item that has the type: `parameter `a``.
-    what: String,
+    /// The item that has the type: "parameter `a`".
+    item: String,
 }
 
 /// Checks that all declarations of an interface have the same kind.
 pub(super) fn check_same_flavour(symbols: &mut Symbols<'_>, id: DefId, name: &Ident, kind: &DefKind) {
     let earlier = symbols.model.def(id);
     let (DefKind::Interface(before), DefKind::Interface(now)) = (&earlier.kind, kind) else { return };
-    if before.flavour == now.flavour && earlier.kind.what() == kind.what() {
+    if before.flavour == now.flavour && earlier.kind.description() == kind.description() {
         return;
     }
-    let (before, now) = (earlier.kind.what(), kind.what());
+    let (before, now) = (earlier.kind.description(), kind.description());
     let message = format!("{now} `{}` is declared elsewhere as {}", name.text, article(before));
     let error = Diagnostic::error("forward-kind", name.span, message);
     let error = error.and(earlier.span, format!("declared here as {}", article(before)));
     symbols.report(error.help(format!("write `{before}` in both places, or `{now}`")));
 }
 
-/// Checks the flavours of bases: those of abstract interfaces are abstract, those of plain ones are plain
-/// or abstract, those of local ones are arbitrary. `names` are the bases as listed.
+/// Checks the flavours of bases: an abstract interface has only abstract bases, a plain interface has plain
+/// or abstract bases, and a local interface can have any. `names` are the bases as listed.
 pub(super) fn check_base_flavours(
     symbols: &mut Symbols<'_>,
     flavour: Flavour,
@@ -44,7 +44,7 @@ pub(super) fn check_base_flavours(
     for base in bases {
         let Some(of_base) = symbols.model.interface(*base).map(|base| base.flavour) else { continue };
         let base = symbols.model.def(*base);
-        let what = base.kind.what();
+        let what = base.kind.description();
         let of = &interface.text;
         let (code, message, note) = match (flavour, of_base) {
             (Flavour::Abstract, Flavour::Plain | Flavour::Local) => (
@@ -55,11 +55,11 @@ pub(super) fn check_base_flavours(
             (Flavour::Plain, Flavour::Local) => (
                 "local-base",
                 format!("interface `{of}`, which is not local, inherits from {what} `{}`", base.name),
-                "objects of a local interface cannot be called from elsewhere",
+                "objects of a local interface cannot be called from other processes",
             ),
             _ => continue,
         };
-        // If the base is listed by a typedef, its name differs, and the interface's span is used.
+        // A base that is listed by the name of a typedef is not found; the error is then at the interface.
         let listed = names.iter().find(|name| name.parts.last().is_some_and(|part| part.text == base.name));
         let error = Diagnostic::error(code, listed.map_or(interface.span, |name| name.span), message);
         let error = error.and(base.span, format!("declared here as {}", article(what)));
@@ -67,28 +67,28 @@ pub(super) fn check_base_flavours(
     }
 }
 
-/// Checks the uses of local interfaces, native types and `@stream`. Local interfaces, and types built of
-/// them, must not be in remote signatures or in the state of values. Native types are for parameters,
-/// results and attributes only. `@stream` is for calls that are always remote. The check runs at the end,
-/// because a sequence may be declared before its elements are defined.
+/// Checks where local interfaces, native types and `@stream` are used. Types that contain references to local
+/// interfaces are not allowed in remote operations and in the state of values. Native types are only for
+/// parameters, results and attributes. `@stream` is only for calls that are always remote. The check runs at
+/// the end, because a sequence may be declared before its elements are defined.
 pub(super) fn check_local_types(symbols: &mut Symbols<'_>) {
-    let special = |kind: &DefKind| match kind {
+    let is_special = |kind: &DefKind| match kind {
         DefKind::Interface(interface) => interface.flavour != Flavour::Plain,
         kind => matches!(kind, DefKind::Native),
     };
-    if !symbols.model.defs().iter().any(|def| special(&def.kind)) {
+    if !symbols.model.defs().iter().any(|def| is_special(&def.kind)) {
         return;
     }
-    let mut known = HashMap::new();
+    let mut local_parts = HashMap::new();
     for index in 0..symbols.model.defs().len() {
         let id = DefId(index as u32);
         symbols.context = Some(id);
-        check_streams_of(symbols, id);
-        for place in signature(&symbols.model, id) {
-            check_not_local(symbols, id, &place, &mut known);
+        check_no_stream_parameters(symbols, id);
+        for type_use in signature(&symbols.model, id) {
+            check_not_local(symbols, id, &type_use, &mut local_parts);
         }
-        for place in contents(&symbols.model, id) {
-            check_not_native(symbols, &place);
+        for type_use in contents(&symbols.model, id) {
+            check_not_native(symbols, &type_use);
         }
     }
     symbols.context = None;
@@ -96,26 +96,26 @@ pub(super) fn check_local_types(symbols: &mut Symbols<'_>) {
 
 /// Returns the types in the signature of an operation or attribute that can be called remotely, the state
 /// of a value, or the type in a box.
-fn signature(model: &Model, id: DefId) -> Vec<Place> {
+fn signature(model: &Model, id: DefId) -> Vec<TypeUse> {
     let def = model.def(id);
-    let travels = def.parent.and_then(|parent| model.interface(parent));
-    let travels = travels.is_some_and(|interface| interface.flavour != Flavour::Local);
-    let mut places = Vec::new();
-    let mut add = |ty, span, what: String| places.push(Place { ty, span, what });
+    let is_remote = def.parent.and_then(|parent| model.interface(parent));
+    let is_remote = is_remote.is_some_and(|interface| interface.flavour != Flavour::Local);
+    let mut uses = Vec::new();
+    let mut add = |ty, span, item: String| uses.push(TypeUse { ty, span, item });
     match &def.kind {
-        DefKind::Operation(operation) if travels => {
+        DefKind::Operation(operation) if is_remote => {
             if let Some(result) = operation.result {
                 add(result, def.span, "result".to_owned());
             }
             for param in &operation.params {
                 add(param.ty, param.span, format!("parameter `{}`", param.name));
             }
-            raised(model, &operation.raises, |ty, what| add(ty, def.span, what));
+            add_exception_members(model, &operation.raises, |ty, what| add(ty, def.span, what));
         }
-        DefKind::Attribute(attribute) if travels => {
+        DefKind::Attribute(attribute) if is_remote => {
             add(attribute.ty, def.span, "value".to_owned());
-            raised(model, &attribute.get_raises, |ty, what| add(ty, def.span, what));
-            raised(model, &attribute.set_raises, |ty, what| add(ty, def.span, what));
+            add_exception_members(model, &attribute.get_raises, |ty, what| add(ty, def.span, what));
+            add_exception_members(model, &attribute.set_raises, |ty, what| add(ty, def.span, what));
         }
         DefKind::Value(value) => {
             for state in &value.state {
@@ -126,11 +126,11 @@ fn signature(model: &Model, id: DefId) -> Vec<Place> {
         DefKind::ValueBox(boxed) => add(boxed.ty, def.span, "content".to_owned()),
         _ => {}
     }
-    places
+    uses
 }
 
 /// Adds the types of the members of exceptions.
-fn raised(model: &Model, exceptions: &[DefId], mut add: impl FnMut(TypeId, String)) {
+fn add_exception_members(model: &Model, exceptions: &[DefId], mut add: impl FnMut(TypeId, String)) {
     for id in exceptions {
         let scoped = model.scoped_name(*id);
         for member in model.all_struct_members(*id) {
@@ -142,53 +142,53 @@ fn raised(model: &Model, exceptions: &[DefId], mut add: impl FnMut(TypeId, Strin
 fn check_not_local(
     symbols: &mut Symbols<'_>,
     id: DefId,
-    place: &Place,
-    known: &mut HashMap<TypeId, Option<DefId>>,
+    type_use: &TypeUse,
+    local_parts: &mut HashMap<TypeId, Option<DefId>>,
 ) {
-    let local = *known.entry(place.ty).or_insert_with(|| symbols.model.local_part(place.ty));
+    let local = *local_parts.entry(type_use.ty).or_insert_with(|| symbols.model.local_part(type_use.ty));
     let Some(local) = local else { return };
     let def = symbols.model.def(id);
-    let owner = format!("{} `{}`", def.kind.what(), symbols.model.scoped_name(id));
+    let owner = format!("{} `{}`", def.kind.description(), symbols.model.scoped_name(id));
     let help = match def.parent.map(|parent| symbols.model.def(parent)) {
         Some(parent) if matches!(parent.kind, DefKind::Interface(_)) => {
             format!("only a local interface can have it: `local interface {}`", parent.name)
         }
-        _ => "a value travels with all its state".to_owned(),
+        _ => "a value is sent with all its state".to_owned(),
     };
-    let (what, ty) = (&place.what, symbols.model.describe(place.ty));
+    let (what, ty) = (&type_use.item, symbols.model.describe(type_use.ty));
     let message = format!("{what} of {owner} is of local type `{ty}`");
-    let error = Diagnostic::error("local-type", place.span, message);
+    let error = Diagnostic::error("local-type", type_use.span, message);
     let declared = symbols.model.def(local);
     let label = format!("`{}` is local: references to it never leave the process", declared.name);
     symbols.report(error.and(declared.span, label).help(help));
 }
 
 /// Returns the types that a definition is built of: members, state, elements.
-fn contents(model: &Model, id: DefId) -> Vec<Place> {
+fn contents(model: &Model, id: DefId) -> Vec<TypeUse> {
     let def = model.def(id);
-    let member = |member: &crate::model::Member| Place {
+    let member = |member: &crate::model::Member| TypeUse {
         ty: member.ty,
         span: member.span,
-        what: format!("member `{}`", member.name),
+        item: format!("member `{}`", member.name),
     };
     match &def.kind {
         DefKind::Struct(body) | DefKind::Exception(body) => body.members.iter().map(member).collect(),
         DefKind::Union(union) => union.cases.iter().map(|case| member(&case.member)).collect(),
         DefKind::Value(value) => value.state.iter().map(|state| member(&state.member)).collect(),
         DefKind::ValueBox(boxed) => {
-            vec![Place { ty: boxed.ty, span: def.span, what: format!("box `{}`", def.name) }]
+            vec![TypeUse { ty: boxed.ty, span: def.span, item: format!("box `{}`", def.name) }]
         }
         DefKind::Typedef(alias) => match model.ty(alias.ty) {
             // An alias of a native type is a native type.
             Type::Named(_) => Vec::new(),
-            _ => vec![Place { ty: alias.ty, span: def.span, what: format!("typedef `{}`", def.name) }],
+            _ => vec![TypeUse { ty: alias.ty, span: def.span, item: format!("typedef `{}`", def.name) }],
         },
         _ => Vec::new(),
     }
 }
 
-fn check_not_native(symbols: &mut Symbols<'_>, place: &Place) {
-    let mut todo = vec![place.ty];
+fn check_not_native(symbols: &mut Symbols<'_>, type_use: &TypeUse) {
+    let mut todo = vec![type_use.ty];
     while let Some(ty) = todo.pop() {
         let Type::Named(def) = symbols.model.stripped(ty) else {
             // Typedefs of sequences and arrays are checked at their declaration.
@@ -200,8 +200,8 @@ fn check_not_native(symbols: &mut Symbols<'_>, place: &Place) {
         let def = symbols.model.def(*def);
         if matches!(def.kind, DefKind::Native) {
             let message =
-                format!("{} is built of native type `{}`", place.what, symbols.model.scoped_name(def.id));
-            let error = Diagnostic::error("native-member", place.span, message);
+                format!("{} is built of native type `{}`", type_use.item, symbols.model.scoped_name(def.id));
+            let error = Diagnostic::error("native-member", type_use.span, message);
             let error = error.and(def.span, "declared here as native");
             return symbols
                 .report(error.note("a native type stands only for parameters, results and attributes"));
@@ -209,17 +209,13 @@ fn check_not_native(symbols: &mut Symbols<'_>, place: &Place) {
     }
 }
 
-fn check_streams_of(symbols: &mut Symbols<'_>, id: DefId) {
+fn check_no_stream_parameters(symbols: &mut Symbols<'_>, id: DefId) {
     let def = symbols.model.def(id);
     let DefKind::Operation(operation) = &def.kind else { return };
     let owner = def.parent.and_then(|parent| symbols.model.interface(parent));
     let (of, note) = match owner.map(|interface| interface.flavour) {
-        Some(Flavour::Local) => {
-            ("a local interface", "a call of a local object sends nothing that could be taken while it comes")
-        }
-        Some(Flavour::Abstract) => {
-            ("an abstract interface", "a call of a value sends nothing that could be taken while it comes")
-        }
+        Some(Flavour::Local) => ("a local interface", "a call of a local object sends no messages"),
+        Some(Flavour::Abstract) => ("an abstract interface", "a call of a value sends no messages"),
         Some(Flavour::Plain) | None => return,
     };
     let streamed = operation.params.iter().find_map(|param| param.annotations.get("stream"));

@@ -2,7 +2,7 @@
 //! one with the operations of every home, and one that inherits from both (OMG component model, clause
 //! "Homes", "Equivalent Interfaces").
 
-use super::component::{self, components};
+use super::component::{self, components_name};
 use super::port::implied_operation;
 use super::scope::{Entity, ScopeId};
 use super::symbols::Symbols;
@@ -18,24 +18,24 @@ impl Resolver<'_> {
         let base = base.as_ref().and_then(|base| {
             Some((
                 base,
-                *component::construct(&mut self.symbols, base, Construct::Home, scope)
+                *component::find_construct(&mut self.symbols, base, Construct::Home, scope)
                     .and_then(|id| self.symbols.implied.homes.get(&id))?,
             ))
         });
-        let managed = component::construct(&mut self.symbols, &manages, Construct::Component, scope);
+        let managed = component::find_construct(&mut self.symbols, &manages, Construct::Component, scope);
         check_managed(&mut self.symbols, &name, base, managed, &manages);
         let component = TypeSpec {
             kind: managed.map_or(TypeKind::Object, |id| {
-                TypeKind::Name(component::absolute(&self.symbols.model, id, manages.span))
+                TypeKind::Name(component::absolute_name(&self.symbols.model, id, manages.span))
             }),
             span: manages.span,
         };
         let mut bases = vec![match base {
-            Some((_, base)) => component::absolute(&self.symbols.model, base.explicit, span),
-            None => components("CCMHome", span),
+            Some((_, base)) => component::absolute_name(&self.symbols.model, base.explicit, span),
+            None => components_name("CCMHome", span),
         }];
         bases.extend(supports);
-        let explicit = self.part(&name, "Explicit", Construct::HomeExplicit, &bases, scope);
+        let explicit = self.open_part(&name, "Explicit", Construct::HomeExplicit, &bases, scope);
         if let Some(inside) = explicit.1 {
             for item in items {
                 let (factory, failure) = match item.kind {
@@ -46,14 +46,14 @@ impl Resolver<'_> {
                         continue;
                     }
                 };
-                self.operation(item.head, made(factory, component.clone(), failure), inside);
+                self.operation(item.head, home_operation(factory, component.clone(), failure), inside);
             }
         }
         self.symbols.states[explicit.0.index()].progress = Progress::Complete;
         let implicit = self.implicit(&name, &component, primary_key.as_ref(), scope);
         let bases = [
-            component::absolute(&self.symbols.model, explicit.0, span),
-            component::absolute(&self.symbols.model, implicit, span),
+            component::absolute_name(&self.symbols.model, explicit.0, span),
+            component::absolute_name(&self.symbols.model, implicit, span),
         ];
         let body = Interface { construct: Construct::Home, ..Interface::default() };
         let (id, _) = self.open_interface(&head, body, &name, &bases, scope);
@@ -61,8 +61,8 @@ impl Resolver<'_> {
         self.symbols.implied.homes.insert(id, component::Home { explicit: explicit.0, managed });
     }
 
-    /// Opens `HExplicit` or `HImplicit`.
-    fn part(
+    /// Opens the interface `HExplicit` or `HImplicit` of the home `H`.
+    fn open_part(
         &mut self,
         home: &Ident,
         suffix: &str,
@@ -71,7 +71,7 @@ impl Resolver<'_> {
         scope: ScopeId,
     ) -> (DefId, Option<ScopeId>) {
         let name = Ident { text: format!("{}{suffix}", home.text), span: home.span };
-        self.symbols.implied.note(&name, format!("home `{}` declares `{}` too", home.text, name.text));
+        self.symbols.implied.note_origin(&name, format!("home `{}` declares `{}` too", home.text, name.text));
         let what =
             if construct == Construct::HomeExplicit { "declares itself" } else { "does like any other" };
         let docs = Docs { lines: vec![format!("What the home `{}` {what}.", home.text)] };
@@ -79,23 +79,24 @@ impl Resolver<'_> {
         self.open_interface(&head, Interface { construct, ..Interface::default() }, &name, bases, scope)
     }
 
-    /// Declares `create` and, with a primary key, the operations that find and remove by key.
+    /// Defines `HImplicit`: the operation `create` and, with a primary key, the operations that find and
+    /// remove components by key.
     fn implicit(&mut self, home: &Ident, component: &TypeSpec, key: Option<&Name>, scope: ScopeId) -> DefId {
         let span = home.span;
         let key_type = key.and_then(|key| primary_key(&mut self.symbols, key, scope));
-        let bases = if key.is_none() { vec![components("KeylessCCMHome", span)] } else { Vec::new() };
-        let (id, inside) = self.part(home, "Implicit", Construct::HomeImplicit, &bases, scope);
-        let mut made: Vec<Operation> = Vec::new();
+        let bases = if key.is_none() { vec![components_name("KeylessCCMHome", span)] } else { Vec::new() };
+        let (id, inside) = self.open_part(home, "Implicit", Construct::HomeImplicit, &bases, scope);
+        let mut operations: Vec<Operation> = Vec::new();
         let mut add = |name: &str, result: &TypeSpec, params: &[(&str, TypeSpec)], raises: &[&str]| {
             let name = Ident { text: name.to_owned(), span };
-            made.push(implied_operation(name, result.clone(), params, raises));
+            operations.push(implied_operation(name, result.clone(), params, raises));
         };
         match key_type {
             None if key.is_some() => {}
             None => add("create", component, &[], &["CreateFailure"]),
             Some(key) => {
                 let key_type = TypeSpec {
-                    kind: TypeKind::Name(component::absolute(&self.symbols.model, key, span)),
+                    kind: TypeKind::Name(component::absolute_name(&self.symbols.model, key, span)),
                     span,
                 };
                 let by_key = [("key", key_type.clone())];
@@ -111,9 +112,11 @@ impl Resolver<'_> {
                 add("get_primary_key", &key_type, &[("comp", component.clone())], &[]);
             }
         }
-        for operation in made {
+        for operation in operations {
             let name = &operation.name;
-            self.symbols.implied.note(name, format!("home `{}` declares `{}` too", home.text, name.text));
+            self.symbols
+                .implied
+                .note_origin(name, format!("home `{}` declares `{}` too", home.text, name.text));
             let item = Item { head: Head::default(), kind: ItemKind::Operation(operation) };
             if let Some(inside) = inside {
                 self.item(item, inside);
@@ -150,7 +153,7 @@ fn check_managed(
 /// and contains no references (OMG component model, clause "Primary Key Declarations").
 fn primary_key(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option<DefId> {
     let entity = symbols.lookup(name, scope)?;
-    let Some(key) = value::as_value(symbols, entity) else {
+    let Some(key) = value::value_type_of(symbols, entity) else {
         let error = symbols.wrong_kind(entity, name, "not-a-value", "a value type");
         symbols.report(error);
         return None;
@@ -180,11 +183,11 @@ fn primary_key(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option
         let found = error(format!("primary key `{text}` has private state"));
         Some(found.and(private.member.span, "this member is private"))
     } else {
-        let held = |ty| {
+        let is_reference = |ty| {
             matches!(symbols.model.stripped(ty), Type::Object)
                 || matches!(symbols.model.stripped(ty), Type::Named(def) if symbols.model.interface(*def).is_some())
         };
-        state.iter().find(|state| held(state.member.ty)).map(|state| {
+        state.iter().find(|state| is_reference(state.member.ty)).map(|state| {
             let found = error(format!("primary key `{text}` holds a reference"));
             found.and(state.member.span, "this member is a reference")
         })
@@ -196,10 +199,10 @@ fn primary_key(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option
 }
 
 /// Returns the operation for a factory or finder.
-fn made(factory: Factory, component: TypeSpec, failure: &str) -> Operation {
+fn home_operation(factory: Factory, component: TypeSpec, failure: &str) -> Operation {
     let Factory { name, params, raises } = factory;
     let span = name.span;
-    let mut names = vec![components(failure, span)];
+    let mut names = vec![components_name(failure, span)];
     let raises_span = raises.as_ref().map_or(span, |raises| raises.span);
     names.extend(raises.into_iter().flat_map(|raises| raises.names));
     let raises = Some(Raises { names, span: raises_span });

@@ -1,6 +1,5 @@
-//! `import`: there is no repository of definitions apart from the text. Therefore only definitions of the
-//! text and of its included files can be imported, including the files that were read for the import
-//! ([`crate::lex`]).
+//! `import`: only definitions of the text and of files that it includes can be imported. The lexer includes
+//! files for an import ([`crate::lex`]).
 
 use std::collections::HashSet;
 
@@ -64,9 +63,9 @@ pub(super) fn check_imported_texts(symbols: &mut Symbols<'_>) {
         return;
     }
     let ids: HashSet<&str> = symbols.model.defs.iter().map(|def| def.repository_id.as_str()).collect();
-    let files: HashSet<&str> = symbols.model.sources.names().map(last).collect();
+    let files: HashSet<&str> = symbols.model.sources.names().map(file_name).collect();
     let unknown = texts.iter().filter(|text| match is_file(text) {
-        true => !files.contains(last(&text.text)),
+        true => !files.contains(file_name(&text.text)),
         false => !ids.contains(text.text.as_str()),
     });
     let errors: Vec<Diagnostic> = unknown.map(unknown_text).collect();
@@ -78,7 +77,7 @@ fn is_file(text: &StringArg) -> bool {
     !text.text.contains(':')
 }
 
-fn last(path: &str) -> &str {
+fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 

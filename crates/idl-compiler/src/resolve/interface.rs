@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::known::Place;
+use super::known::AnnotatedKind;
 use super::scope::{Entity, Entry, ScopeId};
 use super::symbols::Symbols;
-use super::{Progress, Resolver, acted, annotation, flavour, template, value};
+use super::{Progress, Resolver, annotation, flavour, template, typed_annotation, value};
 use crate::ast::{self, Head, Ident, Item, Name, Raises, TypeKind};
 use crate::diagnostic::Diagnostic;
-use crate::model::{Attribute, DefId, DefKind, Direction, Flavour, Interface, Model, Operation, Param, Type};
+use crate::model::{Attribute, DefId, DefKind, Direction, Flavour, Interface, Model, Operation, Param};
 use crate::work;
 
 impl Resolver<'_> {
@@ -46,7 +46,7 @@ impl Resolver<'_> {
         if let DefKind::Interface(interface) = &mut self.symbols.model.defs[id.index()].kind {
             interface.bases = bases;
         }
-        template::note_unknown_bases(&mut self.symbols, id, unknown);
+        template::mark_unknown_bases(&mut self.symbols, id, unknown);
         self.symbols.set_depth(id);
         check_inherited(&mut self.symbols, id, name);
         (id, self.symbols.states[id.index()].scope)
@@ -66,9 +66,7 @@ impl Resolver<'_> {
             context: operation.context.iter().map(|pattern| pattern.text.clone()).collect(),
         };
         let id = self.new_def(&head, &operation.name, DefKind::Operation(body), scope);
-        if self.symbols.declare_local(scope, &operation.name, Entity::Def(id), "operation") {
-            self.symbols.add_child(id, scope);
-        }
+        self.symbols.declare_local_def(id, scope, &operation.name, "operation");
         // IDL 4 has an annotation in addition to the keyword.
         let annotations = &self.symbols.model.def(id).annotations;
         let annotation = annotations.get("oneway").filter(|_| annotations.is_on("oneway"));
@@ -91,9 +89,9 @@ impl Resolver<'_> {
     pub(super) fn param(&mut self, param: ast::Param, scope: ScopeId) -> Option<Param> {
         let ty = self.simple_type(&param.ty, scope);
         let declared = self.symbols.declare_local(scope, &param.name, Entity::Member, "parameter");
-        let mut annotations = self.annotations(&param.head, scope, Place::Param);
+        let mut annotations = self.annotations(&param.head, scope, AnnotatedKind::Param);
         if let Some(ty) = ty {
-            acted::act_on(&mut self.symbols, &param.head, &mut annotations, ty, scope);
+            typed_annotation::evaluate(&mut self.symbols, &param.head, &mut annotations, ty, scope);
         }
         annotation::check_non_nil(&mut self.symbols, &annotations, ty);
         let ty = ty.filter(|_| declared)?;
@@ -106,7 +104,7 @@ impl Resolver<'_> {
         self.attributes(&head, body.as_ref(), &attribute.names, scope);
     }
 
-    /// Resolves the common parts of attributes of one declaration; `None` if the type is invalid.
+    /// Resolves what the attributes of one declaration have in common; `None` if the type is invalid.
     pub(super) fn attribute_body(&mut self, attribute: &ast::Attribute, scope: ScopeId) -> Option<Attribute> {
         let ty = self.simple_type(&attribute.ty, scope);
         let get_raises = raises(&mut self.symbols, attribute.get_raises.as_ref(), scope);
@@ -128,10 +126,8 @@ impl Resolver<'_> {
                 continue;
             };
             let id = self.new_def(head, name, DefKind::Attribute(body.clone()), scope);
-            acted::act_on_def(&mut self.symbols, head, id, body.ty, scope);
-            if self.symbols.declare_local(scope, name, Entity::Def(id), "attribute") {
-                self.symbols.add_child(id, scope);
-            }
+            typed_annotation::evaluate_of_def(&mut self.symbols, head, id, body.ty, scope);
+            self.symbols.declare_local_def(id, scope, name, "attribute");
         }
     }
 }
@@ -147,7 +143,7 @@ pub(super) fn bases(
     let mut bases: Vec<DefId> = Vec::new();
     for (index, name) in names.iter().enumerate() {
         let Some(entity) = symbols.lookup(name, scope) else { continue };
-        let Some(base) = as_interface(symbols, entity) else {
+        let Some(base) = interface_of(symbols, entity) else {
             let error = symbols.wrong_kind(entity, name, "not-an-interface", "an interface");
             symbols.report(error);
             continue;
@@ -172,13 +168,8 @@ pub(super) fn bases(
 }
 
 /// Returns the interface of an entity, resolving typedefs.
-pub(super) fn as_interface(symbols: &mut Symbols<'_>, entity: Entity) -> Option<DefId> {
-    let Entity::Def(def) = entity else { return None };
-    let ty = symbols.intern(Type::Named(def));
-    match symbols.model.stripped(ty) {
-        Type::Named(def) if symbols.model.interface(*def).is_some() => Some(*def),
-        _ => None,
-    }
+pub(super) fn interface_of(symbols: &mut Symbols<'_>, entity: Entity) -> Option<DefId> {
+    symbols.stripped_def(entity).filter(|def| symbols.model.interface(*def).is_some())
 }
 
 /// Checks that no two bases have different operations, attributes or state members of the same name.
@@ -235,16 +226,16 @@ fn check_oneway(symbols: &mut Symbols<'_>, operation: &ast::Operation) {
     }
 }
 
-/// Checks the patterns under `context`: names of properties, or prefixes of them followed by `*`.
+/// Checks the patterns of the `context` clause: names of properties, or prefixes of names followed by `*`.
 fn check_context(symbols: &mut Symbols<'_>, operation: &ast::Operation) {
-    let streamed = || operation.params.iter().flat_map(|param| &param.head.annotations);
+    let param_annotations = || operation.params.iter().flat_map(|param| &param.head.annotations);
     if let (Some(first), Some(stream)) =
-        (operation.context.first(), streamed().find(|annotation| annotation.name == "stream"))
+        (operation.context.first(), param_annotations().find(|annotation| annotation.name == "stream"))
     {
         let message = format!("`@stream` in operation `{}`, which sends a context", operation.name.text);
         let error = Diagnostic::error("bad-annotation", stream.span, message);
         let error = error.and(first.span, "the context follows the arguments");
-        symbols.report(error.note("what comes behind a stream could be read only after all of it"));
+        symbols.report(error.note("what follows a stream could be read only after the whole stream"));
     }
     for (index, pattern) in operation.context.iter().enumerate() {
         let name = pattern.text.strip_suffix('*').unwrap_or(&pattern.text);
@@ -269,7 +260,7 @@ fn check_context(symbols: &mut Symbols<'_>, operation: &ast::Operation) {
 /// Returns whether a native type is listed, which stands for any user exception.
 fn raises_native(symbols: &Symbols<'_>, raises: Option<&Raises>, scope: ScopeId) -> bool {
     raises.is_some_and(|raises| {
-        raises.names.iter().any(|name| is_native(&symbols.model, symbols.known(name, scope)))
+        raises.names.iter().any(|name| is_native(&symbols.model, symbols.lookup_silently(name, scope)))
     })
 }
 

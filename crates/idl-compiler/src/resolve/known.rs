@@ -6,37 +6,39 @@ use super::{Resolver, article};
 use crate::ast::{Annotation, ExprKind, Head};
 use crate::diagnostic::Diagnostic;
 use crate::model::DefKind;
+use crate::preprocess::OWN_ANNOTATIONS;
 
 /// The kind of an argument of a known annotation.
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum ArgumentKind {
     Boolean,
     Integer,
     Signed,
     Text,
-    /// A value of the annotated type, evaluated once that is known.
+    /// A value of the annotated item's type, evaluated later, when the type is resolved.
     Typed,
     Word(&'static [&'static str]),
     /// Words separated by `|`.
     Words(&'static [&'static str]),
 }
 
-/// An argument of a known annotation: name, kind, and whether it must be given.
-type Parameter = (&'static str, Kind, bool);
+/// A parameter of a known annotation: its name, its kind, and whether an argument is required.
+type Parameter = (&'static str, ArgumentKind, bool);
 
 /// An annotation that needs no declaration.
-pub(super) struct Known {
+pub(super) struct KnownAnnotation {
     pub(super) name: &'static str,
     pub(super) parameters: &'static [Parameter],
-    /// The items on which it is allowed; empty for all.
-    places: &'static [Place],
-    /// The compiler acts on it. Therefore it is an error where it is not allowed, otherwise a warning.
-    pub(super) acted: bool,
+    /// The items on which the annotation has a meaning; empty for all.
+    allowed_on: &'static [AnnotatedKind],
+    /// The compiler uses the annotation. A declaration of it in the text must therefore have the same
+    /// members.
+    pub(super) is_used: bool,
 }
 
 /// The kind of an annotated item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum AnnotatedKind {
     Module,
     Interface,
     Value,
@@ -71,22 +73,22 @@ pub(super) enum Place {
     Directive,
 }
 
-use Place::{
+use AnnotatedKind::{
     Attribute, Bitmask, Bitset, Case, Discriminator, Enum, Enumerator, Exception, Factory, Field, Flag,
     Interface, Member, Module, Operation, Param, State, Struct, Typedef, Union, Value, ValueBox,
 };
 
-const TYPED: &[Parameter] = &[("value", Kind::Typed, true)];
-const INTEGER: &[Parameter] = &[("value", Kind::Integer, true)];
-const FLAG: &[Parameter] = &[("value", Kind::Boolean, false)];
+const TYPED: &[Parameter] = &[("value", ArgumentKind::Typed, true)];
+const INTEGER: &[Parameter] = &[("value", ArgumentKind::Integer, true)];
+const FLAG: &[Parameter] = &[("value", ArgumentKind::Boolean, false)];
 
-const EVERYWHERE: &[Place] = &[];
-const MEMBERS: &[Place] = &[Member, Case, State];
-const TYPES: &[Place] = &[Struct, Exception, Union, Enum, Typedef, Bitset, Bitmask, Value, ValueBox];
-const CONSTRUCTED: &[Place] = &[Struct, Exception, Union, Enum, Bitset, Bitmask, Value];
-const NUMBERS: &[Place] = &[Member, Case, State, Typedef, Param, Attribute, ValueBox];
+const EVERYWHERE: &[AnnotatedKind] = &[];
+const MEMBERS: &[AnnotatedKind] = &[Member, Case, State];
+const TYPES: &[AnnotatedKind] = &[Struct, Exception, Union, Enum, Typedef, Bitset, Bitmask, Value, ValueBox];
+const CONSTRUCTED: &[AnnotatedKind] = &[Struct, Exception, Union, Enum, Bitset, Bitmask, Value];
+const NUMBERS: &[AnnotatedKind] = &[Member, Case, State, Typedef, Param, Attribute, ValueBox];
 /// Items that have a name in Rust.
-const NAMED: &[Place] = &[
+const NAMED: &[AnnotatedKind] = &[
     Module,
     Interface,
     Value,
@@ -104,54 +106,66 @@ const NAMED: &[Place] = &[
     Enum,
     Enumerator,
     Typedef,
-    Place::Const,
-    Place::Native,
+    AnnotatedKind::Const,
+    AnnotatedKind::Native,
     Bitset,
     Field,
     Bitmask,
     Flag,
 ];
-const SCOPES: &[Place] = &[Module, Interface, Struct, Exception, Union, Value];
+const SCOPES: &[AnnotatedKind] = &[Module, Interface, Struct, Exception, Union, Value];
 
-/// An annotation that the compiler acts on.
-const fn acted(name: &'static str, parameters: &'static [Parameter], places: &'static [Place]) -> Known {
-    Known { name, parameters, places, acted: true }
+/// An annotation that the compiler uses.
+const fn used(
+    name: &'static str,
+    parameters: &'static [Parameter],
+    allowed_on: &'static [AnnotatedKind],
+) -> KnownAnnotation {
+    KnownAnnotation { name, parameters, allowed_on, is_used: true }
 }
 
-/// An annotation that is checked and kept.
-const fn kept(name: &'static str, parameters: &'static [Parameter], places: &'static [Place]) -> Known {
-    Known { name, parameters, places, acted: false }
+/// An annotation that is checked and passed on to users of the model.
+const fn recorded(
+    name: &'static str,
+    parameters: &'static [Parameter],
+    allowed_on: &'static [AnnotatedKind],
+) -> KnownAnnotation {
+    KnownAnnotation { name, parameters, allowed_on, is_used: false }
 }
 
 /// All known annotations: those of the standard in its order, then those of DDS, then zorb's.
-pub(super) const KNOWN: &[Known] = &[
-    kept("id", INTEGER, EVERYWHERE),
-    kept("autoid", &[("value", Kind::Word(&["SEQUENTIAL", "HASH"]), false)], SCOPES),
-    acted("optional", FLAG, &[Member]),
-    acted("position", INTEGER, &[Flag]),
-    acted("value", &[("value", Kind::Signed, true)], &[Enumerator]),
-    kept("extensibility", &[("value", Kind::Word(&["FINAL", "APPENDABLE", "MUTABLE"]), true)], CONSTRUCTED),
-    kept("final", &[], CONSTRUCTED),
-    kept("appendable", &[], CONSTRUCTED),
-    kept("mutable", &[], CONSTRUCTED),
-    kept("key", FLAG, &[Member, Case, State, Discriminator]),
-    kept("must_understand", FLAG, &[Member, Case, State, Discriminator]),
-    acted("default_literal", &[], &[Enumerator]),
-    acted("default", TYPED, &[Member, State]),
-    acted("range", &[("min", Kind::Typed, true), ("max", Kind::Typed, true)], NUMBERS),
-    acted("min", TYPED, NUMBERS),
-    acted("max", TYPED, NUMBERS),
-    kept("unit", &[("value", Kind::Text, true)], EVERYWHERE),
-    acted("bit_bound", INTEGER, &[Bitmask, Enum]),
-    kept("external", FLAG, MEMBERS),
-    kept("nested", FLAG, TYPES),
-    kept(
+pub(super) const KNOWN: &[KnownAnnotation] = &[
+    recorded("id", INTEGER, EVERYWHERE),
+    recorded("autoid", &[("value", ArgumentKind::Word(&["SEQUENTIAL", "HASH"]), false)], SCOPES),
+    used("optional", FLAG, &[Member]),
+    used("position", INTEGER, &[Flag]),
+    used("value", &[("value", ArgumentKind::Signed, true)], &[Enumerator]),
+    recorded(
+        "extensibility",
+        &[("value", ArgumentKind::Word(&["FINAL", "APPENDABLE", "MUTABLE"]), true)],
+        CONSTRUCTED,
+    ),
+    recorded("final", &[], CONSTRUCTED),
+    recorded("appendable", &[], CONSTRUCTED),
+    recorded("mutable", &[], CONSTRUCTED),
+    recorded("key", FLAG, &[Member, Case, State, Discriminator]),
+    recorded("must_understand", FLAG, &[Member, Case, State, Discriminator]),
+    used("default_literal", &[], &[Enumerator]),
+    used("default", TYPED, &[Member, State]),
+    used("range", &[("min", ArgumentKind::Typed, true), ("max", ArgumentKind::Typed, true)], NUMBERS),
+    used("min", TYPED, NUMBERS),
+    used("max", TYPED, NUMBERS),
+    recorded("unit", &[("value", ArgumentKind::Text, true)], EVERYWHERE),
+    used("bit_bound", INTEGER, &[Bitmask, Enum]),
+    recorded("external", FLAG, MEMBERS),
+    recorded("nested", FLAG, TYPES),
+    recorded(
         "verbatim",
         &[
-            ("language", Kind::Text, false),
+            ("language", ArgumentKind::Text, false),
             (
                 "placement",
-                Kind::Word(&[
+                ArgumentKind::Word(&[
                     "BEGIN_FILE",
                     "BEFORE_DECLARATION",
                     "BEGIN_DECLARATION",
@@ -161,38 +175,43 @@ pub(super) const KNOWN: &[Known] = &[
                 ]),
                 false,
             ),
-            ("text", Kind::Text, true),
+            ("text", ArgumentKind::Text, true),
         ],
         EVERYWHERE,
     ),
-    kept("service", &[("platform", Kind::Text, false)], &[Interface, Operation, Attribute]),
-    acted("oneway", FLAG, &[Operation]),
-    kept("ami", FLAG, &[Interface, Operation, Attribute]),
-    kept("hashid", &[("value", Kind::Text, false)], &[Member, Case, State, Param, Operation, Attribute]),
-    kept("default_nested", FLAG, &[Module]),
-    kept("ignore_literal_names", FLAG, &[Enum]),
-    kept(
+    recorded("service", &[("platform", ArgumentKind::Text, false)], &[Interface, Operation, Attribute]),
+    used("oneway", FLAG, &[Operation]),
+    recorded("ami", FLAG, &[Interface, Operation, Attribute]),
+    recorded(
+        "hashid",
+        &[("value", ArgumentKind::Text, false)],
+        &[Member, Case, State, Param, Operation, Attribute],
+    ),
+    recorded("default_nested", FLAG, &[Module]),
+    recorded("ignore_literal_names", FLAG, &[Enum]),
+    recorded(
         "try_construct",
-        &[("value", Kind::Word(&["DISCARD", "USE_DEFAULT", "TRIM"]), false)],
+        &[("value", ArgumentKind::Word(&["DISCARD", "USE_DEFAULT", "TRIM"]), false)],
         &[Member, Case, State, Typedef],
     ),
-    kept("non_serialized", FLAG, MEMBERS),
-    kept("data_representation", &[("allowed_kinds", Kind::Words(&["XCDR1", "XML", "XCDR2"]), true)], TYPES),
-    kept("topic", &[("name", Kind::Text, false), ("platform", Kind::Text, false)], TYPES),
-    acted("rust_name", &[("value", Kind::Text, true)], NAMED),
-    acted("non_nil", &[], &[Member, Case, State, Param, Operation, Attribute, Typedef]),
-    acted("stream", &[], &[Param, Operation]),
-    acted("zero_copy", &[], &[Struct]),
-    acted("interpretive", &[], &[Struct, Exception, Union, Enum, Interface]),
-    acted("adaptive", &[("uses", Kind::Integer, true)], &[Struct, Exception, Union, Enum]),
+    recorded("non_serialized", FLAG, MEMBERS),
+    recorded(
+        "data_representation",
+        &[("allowed_kinds", ArgumentKind::Words(&["XCDR1", "XML", "XCDR2"]), true)],
+        TYPES,
+    ),
+    recorded("topic", &[("name", ArgumentKind::Text, false), ("platform", ArgumentKind::Text, false)], TYPES),
+    used("rust_name", &[("value", ArgumentKind::Text, true)], NAMED),
+    used("non_nil", &[], &[Member, Case, State, Param, Operation, Attribute, Typedef]),
+    used("stream", &[], &[Param, Operation]),
+    used("zero_copy", &[], &[Struct]),
+    used("interpretive", &[], &[Struct, Exception, Union, Enum, Interface]),
+    used("adaptive", &[("uses", ArgumentKind::Integer, true)], &[Struct, Exception, Union, Enum]),
 ];
 
-/// Names of zorb's own annotations.
-const OWN: &[&str] = &["rust_name", "non_nil", "stream", "zero_copy", "interpretive", "adaptive"];
-
-impl Place {
+impl AnnotatedKind {
     /// Returns the kind of item for the annotations of a definition.
-    pub(super) fn of(kind: &DefKind) -> Place {
+    pub(super) fn of(kind: &DefKind) -> AnnotatedKind {
         match kind {
             DefKind::Module(_) => Module,
             DefKind::Interface(_) => Interface,
@@ -203,16 +222,16 @@ impl Place {
             DefKind::Union(_) => Union,
             DefKind::Enum(_) => Enum,
             DefKind::Typedef(_) => Typedef,
-            DefKind::Const(_) => Place::Const,
+            DefKind::Const(_) => AnnotatedKind::Const,
             DefKind::Value(_) => Value,
             DefKind::ValueBox(_) => ValueBox,
-            DefKind::Native => Place::Native,
+            DefKind::Native => AnnotatedKind::Native,
             DefKind::Bitset(_) => Bitset,
             DefKind::Bitmask(_) => Bitmask,
         }
     }
 
-    fn what(self) -> &'static str {
+    fn description(self) -> &'static str {
         match self {
             Module => "module",
             Interface => "interface",
@@ -231,15 +250,15 @@ impl Place {
             Enum => "enum",
             Enumerator => "enumerator",
             Typedef => "typedef",
-            Place::Const => "constant",
-            Place::Native => "native type",
+            AnnotatedKind::Const => "constant",
+            AnnotatedKind::Native => "native type",
             Bitset => "bitset",
             Field => "field of a bitset",
             Bitmask => "bitmask",
             Flag => "flag",
             Discriminator => "discriminator",
-            Place::Forward => "forward declaration",
-            Place::Directive => "declaration that defines nothing",
+            AnnotatedKind::Forward => "forward declaration",
+            AnnotatedKind::Directive => "declaration that defines nothing",
         }
     }
 
@@ -254,14 +273,20 @@ impl Place {
             Member => "members of structs and exceptions".to_owned(),
             Case => "members of unions".to_owned(),
             State => "members of value types".to_owned(),
-            other => format!("{}s", other.what()),
+            other => format!("{}s", other.description()),
         }
     }
 }
 
 impl Resolver<'_> {
     /// Reports, once for each annotation, that GIOP uses another encoding than the annotation requests.
-    fn check_honoured(&mut self, annotation: &Annotation, known: &Known, place: Place, scope: ScopeId) {
+    fn check_encoding(
+        &mut self,
+        annotation: &Annotation,
+        known: &KnownAnnotation,
+        place: AnnotatedKind,
+        scope: ScopeId,
+    ) {
         let argument = annotation.args.first().map(|(_, value)| &value.kind);
         let is_final = || matches!(argument, Some(ExprKind::Name(name)) if name.text() == "FINAL");
         let instead = match (known.name, place) {
@@ -274,7 +299,7 @@ impl Resolver<'_> {
             }
             _ => return,
         };
-        if self.declared_annotation(known.name, scope).is_none() && self.told.insert(known.name) {
+        if self.declared_annotation(known.name, scope).is_none() && self.warned_encodings.insert(known.name) {
             let message = format!("the encoding is not what `@{}` asks for", known.name);
             self.symbols
                 .report(Diagnostic::warning("bad-annotation", annotation.span, message).note(instead));
@@ -282,32 +307,33 @@ impl Resolver<'_> {
     }
 
     /// Reports known annotations that have no meaning on this item.
-    pub(super) fn check_places(&mut self, head: &Head, place: Place, scope: ScopeId) {
+    pub(super) fn check_allowed(&mut self, head: &Head, place: AnnotatedKind, scope: ScopeId) {
         for annotation in &head.annotations {
             let Some(known) = KNOWN.iter().find(|known| known.name == annotation.name) else { continue };
-            let everywhere = known.places.is_empty() && !matches!(place, Place::Forward | Place::Directive);
+            let everywhere = known.allowed_on.is_empty()
+                && !matches!(place, AnnotatedKind::Forward | AnnotatedKind::Directive);
             if everywhere
-                || known.places.contains(&place)
+                || known.allowed_on.contains(&place)
                 || self.declared_annotation(&annotation.name, scope).is_some()
             {
-                self.check_honoured(annotation, known, place, scope);
+                self.check_encoding(annotation, known, place, scope);
                 continue;
             }
-            let message = format!("`@{}` on {}", known.name, article(place.what()));
-            // Those of the standard may have a meaning for other readers of the IDL.
-            let found = match OWN.contains(&known.name) {
+            let message = format!("`@{}` on {}", known.name, article(place.description()));
+            // Only a warning for annotations of the standard, which may have a meaning for other tools.
+            let found = match OWN_ANNOTATIONS.contains(&known.name) {
                 true => Diagnostic::error("bad-annotation", annotation.span, message),
                 false => Diagnostic::warning("bad-annotation", annotation.span, message),
             };
-            let places: Vec<String> = known.places.iter().map(|place| place.plural()).collect();
+            let allowed_on: Vec<String> = known.allowed_on.iter().map(|kind| kind.plural()).collect();
             let found = match place {
-                _ if places.is_empty() || known.name == "rust_name" => found,
-                Place::Forward => found,
-                _ => found.note(format!("it is for {}", places.join(", "))),
+                _ if allowed_on.is_empty() || known.name == "rust_name" => found,
+                AnnotatedKind::Forward => found,
+                _ => found.note(format!("it is for {}", allowed_on.join(", "))),
             };
             self.symbols.report(match (known.name, place) {
-                (_, Place::Forward) => found.help("put it before the definition"),
-                ("range" | "min" | "max", Operation | Place::Const) => {
+                (_, AnnotatedKind::Forward) => found.help("put it before the definition"),
+                ("range" | "min" | "max", Operation | AnnotatedKind::Const) => {
                     found.help(format!("declare a type: `@{} ... typedef long Name;`", known.name))
                 }
                 ("optional", State) => found.help("a value that is missing is null: use a value box"),

@@ -1,5 +1,5 @@
 //! The definitions from which a scope inherits names, computed once for each scope. With many bases, an index
-//! avoids a query of each base for each name.
+//! avoids searching each base for each name.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -10,23 +10,24 @@ use super::value::FACTORY;
 use crate::model::{DefId, Model};
 use crate::work;
 
-/// The scopes that names are inherited from, in search order.
+/// The definitions that a scope inherits names from.
 #[derive(Debug, Default)]
 pub(super) struct Lineage {
-    /// Bases of an interface or value type, or structs or bitsets that this one extends.
+    /// All direct and indirect bases of the scope's definition, in search order.
     pub(super) owners: Vec<DefId>,
-    /// With more than [`FEW`] bases: the owners that declare a name, by its lower-case spelling.
-    known: Option<HashMap<String, Vec<DefId>>>,
+    /// With more than [`MAX_UNINDEXED_BASES`] bases: the owners that declare a name, by its lower-case
+    /// spelling.
+    index: Option<HashMap<String, Vec<DefId>>>,
 }
 
 /// Maximum number of bases that are searched one after the other.
-const FEW: usize = 8;
+const MAX_UNINDEXED_BASES: usize = 8;
 
 impl Lineage {
     /// Returns the owners that may declare a name.
-    pub(super) fn knowing(&self, lower: &str) -> &[DefId] {
-        match &self.known {
-            Some(known) => known.get(lower).map_or(&[], Vec::as_slice),
+    pub(super) fn declaring(&self, lower: &str) -> &[DefId] {
+        match &self.index {
+            Some(index) => index.get(lower).map_or(&[], Vec::as_slice),
             None => &self.owners,
         }
     }
@@ -49,29 +50,29 @@ impl Symbols<'_> {
         let mut owners = self.model.all_bases(owner);
         owners.extend(self.model.struct_bases(owner));
         owners.extend(std::iter::successors(bit_base(owner), |base| bit_base(*base)));
-        let known = (owners.len() > FEW).then(|| self.known_in(&owners));
-        let lineage = Rc::new(Lineage { owners, known });
+        let index = (owners.len() > MAX_UNINDEXED_BASES).then(|| self.index(&owners));
+        let lineage = Rc::new(Lineage { owners, index });
         self.lineages.borrow_mut().insert(scope, Rc::clone(&lineage));
         lineage
     }
 
-    fn known_in(&self, owners: &[DefId]) -> HashMap<String, Vec<DefId>> {
-        let mut known: HashMap<String, Vec<DefId>> = HashMap::new();
+    fn index(&self, owners: &[DefId]) -> HashMap<String, Vec<DefId>> {
+        let mut index: HashMap<String, Vec<DefId>> = HashMap::new();
         for owner in owners {
             let Some(scope) = self.states[owner.index()].scope else { continue };
-            for name in self.scope(scope).known() {
+            for name in self.scope(scope).declared_names() {
                 work::step();
-                let owners = known.entry(name.clone()).or_default();
+                let owners = index.entry(name.clone()).or_default();
                 if owners.last() != Some(owner) {
                     owners.push(*owner);
                 }
             }
         }
-        known
+        index
     }
 
-    /// Returns the inherited operation, attribute, state member or member with this lower-case name, and the
-    /// base that has it.
+    /// Returns the inherited operation, attribute or member with this lower-case name, and the base that
+    /// declares it.
     pub(super) fn inherited_local(
         &self,
         scope: ScopeId,
@@ -81,7 +82,7 @@ impl Symbols<'_> {
         if !has_bases(&self.model, owner) {
             return None;
         }
-        self.lineage(scope, owner).knowing(lower).iter().find_map(|base| {
+        self.lineage(scope, owner).declaring(lower).iter().find_map(|base| {
             work::step();
             let entry = self.scope(self.states[base.index()].scope?).local(lower)?;
             (entry.what != FACTORY).then(|| (*base, entry.clone()))

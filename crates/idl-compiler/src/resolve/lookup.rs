@@ -26,12 +26,13 @@ enum Answer {
 }
 
 impl Symbols<'_> {
-    /// Resolves a name; `None` if it is not declared (reported) or if its error was reported before.
+    /// Resolves a name. `None` if it is not declared, which is reported, or if its declaration is invalid,
+    /// which was reported before.
     pub(super) fn lookup(&mut self, name: &Name, scope: ScopeId) -> Option<Entity> {
         let (first, rest) = name.parts.split_first()?;
         let mut found = if name.absolute {
             let answer = self.search(ScopeId::FILE, &first.text, false);
-            self.accept(answer, name, 0, ScopeId::FILE)?
+            self.entry_or_report(answer, name, 0, ScopeId::FILE)?
         } else {
             let found = self.lookup_first(name, first, scope)?;
             if !found.entity.is_predeclared() {
@@ -50,7 +51,7 @@ impl Symbols<'_> {
             }
             let part = name.parts.get(index)?;
             if found.entity == Entity::Corba {
-                found = self.in_unopened_corba(part)?;
+                found = self.lookup_in_predeclared_corba(part)?;
                 continue;
             }
             let Some(inside) = self.scope_of(found.entity) else {
@@ -70,7 +71,7 @@ impl Symbols<'_> {
                 return None;
             };
             let answer = self.search(inside, &part.text, false);
-            found = self.accept(answer, name, index, inside)?;
+            found = self.entry_or_report(answer, name, index, inside)?;
         }
         if found.entity == Entity::Bad {
             self.templates.count_unknown();
@@ -80,7 +81,7 @@ impl Symbols<'_> {
     }
 
     /// Resolves a name if it is declared. Reports nothing, and does not introduce the name into the scope.
-    pub(super) fn known(&self, name: &Name, scope: ScopeId) -> Option<Entity> {
+    pub(super) fn lookup_silently(&self, name: &Name, scope: ScopeId) -> Option<Entity> {
         let mut at = if name.absolute { Some(ScopeId::FILE) } else { Some(scope) };
         let first = name.parts.first()?;
         let mut found = loop {
@@ -111,17 +112,17 @@ impl Symbols<'_> {
         while let Some(id) = at {
             match self.search(id, &first.text, true) {
                 Answer::Missing => at = self.scope(id).parent,
-                answer => return self.accept(answer, name, 0, id),
+                answer => return self.entry_or_report(answer, name, 0, id),
             }
         }
-        // Inside a scope, its own name is known even if its declaration failed.
-        self.accept(Answer::Missing, name, 0, scope)
+        self.entry_or_report(Answer::Missing, name, 0, scope)
     }
 
-    /// Searches one scope and its bases, but not the enclosing scopes.
-    fn search(&self, scope: ScopeId, name: &str, used: bool) -> Answer {
-        match self.search_known(scope, name, used) {
-            Answer::Missing if self.scope(scope).is_open_ended => {
+    /// Searches one scope and its bases, but not the enclosing scopes. `include_used` includes names that the
+    /// scope uses without declaring them.
+    fn search(&self, scope: ScopeId, name: &str, include_used: bool) -> Answer {
+        match self.search_known(scope, name, include_used) {
+            Answer::Missing if self.scope(scope).may_inherit_unknown => {
                 let (name, span) = (name.to_owned(), Span::START);
                 Answer::Found(Entry { name, span, entity: Entity::Bad, what: "name", used: true })
             }
@@ -129,14 +130,14 @@ impl Symbols<'_> {
         }
     }
 
-    fn search_known(&self, scope: ScopeId, name: &str, used: bool) -> Answer {
+    fn search_known(&self, scope: ScopeId, name: &str, include_used: bool) -> Answer {
         work::step();
         let lower = name.to_ascii_lowercase();
         let inside = self.scope(scope);
         if let Some(entry) = inside.local(&lower).filter(|entry| entry.name == name) {
             return Answer::Found(entry.clone());
         }
-        if let Some(entry) = inside.name(&lower).filter(|entry| used || !entry.used) {
+        if let Some(entry) = inside.name(&lower).filter(|entry| include_used || !entry.used) {
             let entry = entry.clone();
             return if entry.name == name { Answer::Found(entry) } else { Answer::OtherCase(entry) };
         }
@@ -147,8 +148,7 @@ impl Symbols<'_> {
             return Answer::Missing;
         };
         let lineage = self.lineage(scope, owner);
-        let knowing = lineage.knowing(&lower);
-        if knowing.is_empty() {
+        if lineage.declaring(&lower).is_empty() {
             return Answer::Missing;
         }
         let (mut seen, mut inherited) = (HashSet::new(), Vec::new());
@@ -165,7 +165,7 @@ impl Symbols<'_> {
         }
     }
 
-    /// Returns entities that are known without a declaration: `CORBA::TypeCode`.
+    /// Returns an entity that is known without a declaration: `CORBA`, or `TypeCode` in it.
     fn predeclared(&self, scope: ScopeId, name: &str) -> Option<Entity> {
         match self.scope(scope).owner.map(|owner| self.model.def(owner)) {
             None if name == "CORBA" && scope == ScopeId::FILE => Some(Entity::Corba),
@@ -176,8 +176,8 @@ impl Symbols<'_> {
         }
     }
 
-    /// Resolves a name after `CORBA::` if the text does not open that module.
-    fn in_unopened_corba(&mut self, part: &Ident) -> Option<Entry> {
+    /// Resolves a name after `CORBA::` if the text does not declare this module.
+    fn lookup_in_predeclared_corba(&mut self, part: &Ident) -> Option<Entry> {
         if part.text == "TypeCode" {
             return Some(predeclared_entry(Entity::TypeCode));
         }
@@ -224,8 +224,14 @@ impl Symbols<'_> {
         }
     }
 
-    /// Returns the entry of an answer for one part of a name, or reports why there is none.
-    fn accept(&mut self, answer: Answer, name: &Name, index: usize, scope: ScopeId) -> Option<Entry> {
+    /// Returns the entry that was found for one part of a name, or reports why there is none.
+    fn entry_or_report(
+        &mut self,
+        answer: Answer,
+        name: &Name,
+        index: usize,
+        scope: ScopeId,
+    ) -> Option<Entry> {
         let part = name.parts.get(index)?;
         match answer {
             Answer::Found(entry) => Some(entry),
@@ -253,7 +259,7 @@ impl Symbols<'_> {
             }
             Answer::Missing => {
                 if self.conditions.only_files_missing {
-                    self.missing_or_misspelt(name, index, scope);
+                    self.report_missing_or_misspelt(name, index, scope);
                 } else if !self.conditions.incomplete {
                     let error = self.not_found(name, index, scope);
                     self.report(error);
@@ -263,9 +269,9 @@ impl Symbols<'_> {
         }
     }
 
-    /// Handles an undeclared name if a file is missing. If it resembles a declared name, it is reported.
-    /// Otherwise it is listed in the message about the file.
-    fn missing_or_misspelt(&mut self, name: &Name, index: usize, scope: ScopeId) {
+    /// Handles an undeclared name if an included file is missing. A name that resembles a declared name is
+    /// reported. Any other name is listed in the message about the missing file.
+    fn report_missing_or_misspelt(&mut self, name: &Name, index: usize, scope: ScopeId) {
         let error = self.not_found(name, index, scope);
         if error.helps.iter().any(|help| !help.starts_with(MISSING_INCLUDE)) {
             self.report(error.note("a file that is included and is not there may declare it, too"));
@@ -320,14 +326,15 @@ impl Symbols<'_> {
                 "this text has a module `Components` of its own: declare what constructs of the component model need there, or remove it",
             );
         }
-        let visible = self.visible(scope, !qualified);
-        let only = name.parts.len() == 1 && !qualified;
-        let words = KEYWORDS.iter().copied().filter(|_| only);
-        if let Some(later) = self.later.get(text).filter(|later| !qualified && **later > part.span) {
+        let visible = self.visible_names(scope, !qualified);
+        let is_single_part = name.parts.len() == 1 && !qualified;
+        let words = KEYWORDS.iter().copied().filter(|_| is_single_part);
+        let first_declaration = self.first_declarations.get(text);
+        if let Some(later) = first_declaration.filter(|later| !qualified && **later > part.span) {
             let error = error.and(*later, "declared only here");
             return error.help("move the declaration before its first use");
         }
-        if let Some(elsewhere) = elsewhere(&self.model, text) {
+        if let Some(elsewhere) = full_name_anywhere(&self.model, text) {
             return error.help(format!("there is `{elsewhere}`; names in other scopes are written in full"));
         }
         if let Some(nearest) = closest(text, visible.iter().map(String::as_str).chain(words)) {
@@ -341,8 +348,8 @@ impl Symbols<'_> {
         }
     }
 
-    /// Returns the names declared in this scope, its bases and, if requested, all enclosing scopes.
-    fn visible(&self, scope: ScopeId, around: bool) -> Vec<String> {
+    /// Returns the names declared in this scope and its bases, and optionally in all enclosing scopes.
+    fn visible_names(&self, scope: ScopeId, with_enclosing: bool) -> Vec<String> {
         let mut names = Vec::new();
         let mut at = Some(scope);
         while let Some(id) = at {
@@ -353,14 +360,14 @@ impl Symbols<'_> {
                     names.extend(self.scope(scope).declared().map(|entry| entry.name.clone()));
                 }
             }
-            at = inside.parent.filter(|_| around);
+            at = inside.parent.filter(|_| with_enclosing);
         }
         names
     }
 }
 
-/// Returns an item of exactly this name in any scope.
-fn elsewhere(model: &Model, name: &str) -> Option<String> {
+/// Returns the full name of a definition or enumerator of exactly this name in any scope.
+fn full_name_anywhere(model: &Model, name: &str) -> Option<String> {
     let has_name =
         |def: &&Def| def.name == name && !matches!(def.kind, DefKind::Operation(_) | DefKind::Attribute(_));
     if let Some(def) = model.defs.iter().find(has_name) {
@@ -384,15 +391,15 @@ fn predeclared_entry(entity: Entity) -> Entry {
     Entry { name: name.to_owned(), span: Span::START, entity, what, used: false }
 }
 
-/// Returns the help that names the file of definitions in the OMG's own modules.
+/// Returns the help that suggests including a standard file.
 fn missing_include(file: &str) -> String {
     format!("{MISSING_INCLUDE} the OMG's file, `#include <{file}>`, or declare what you need in this text")
 }
 
-/// Returns the first declaration of each name, to distinguish a name that is used too early from one that is
-/// never declared.
-pub(super) fn declarations(items: &[Item]) -> HashMap<String, Span> {
-    let mut places = HashMap::new();
+/// Returns the location of the first declaration of each name, to distinguish a name that is used too early
+/// from one that is never declared.
+pub(super) fn first_declarations(items: &[Item]) -> HashMap<String, Span> {
+    let mut locations = HashMap::new();
     let mut todo: Vec<&[Item]> = vec![items];
     while let Some(items) = todo.pop() {
         for item in items {
@@ -432,9 +439,9 @@ pub(super) fn declarations(items: &[Item]) -> HashMap<String, Span> {
                 _ => Vec::new(),
             };
             for name in names {
-                places.entry(name.text.clone()).or_insert(name.span);
+                locations.entry(name.text.clone()).or_insert(name.span);
             }
         }
     }
-    places
+    locations
 }

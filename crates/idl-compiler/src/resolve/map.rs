@@ -5,7 +5,7 @@ use crate::diagnostic::Diagnostic;
 use crate::model::{DefKind, Type, TypeId};
 use crate::source::Span;
 
-/// Checks the type of keys. Keys are compared and ordered by their value.
+/// Checks that values of the key type can be compared and ordered.
 pub(super) fn check_key(symbols: &mut Symbols<'_>, key: TypeId, span: Span) -> Option<()> {
     let fits = match symbols.model.stripped(key) {
         Type::Primitive(primitive) => !primitive.is_float(),

@@ -1,7 +1,7 @@
 //! Ports of components and connectors, and port types, which are expanded at their uses.
 
-use super::component::components;
-use super::known::Place;
+use super::component::components_name;
+use super::known::AnnotatedKind;
 use super::scope::{Entity, ScopeId};
 use super::symbols::Symbols;
 use super::{Resolver, component, event, interface, value};
@@ -14,12 +14,12 @@ use crate::model::{Attribute, DefId, Direction, Docs, Model};
 use crate::source::Span;
 use crate::work;
 
-/// Maximum bytes of names that ports of port types add to a text. Nested port types can double the size with
-/// each level.
-const MAX_EXPANDED: usize = 4 << 20;
+/// Maximum total bytes of the names that expansions of port types add to a text. Each level of nested port
+/// types can double the number of ports.
+const MAX_EXPANDED_BYTES: usize = 4 << 20;
 
-/// Number of tokens of the struct and the sequence of connections for a multiple receptacle.
-const CONNECTIONS: usize = 20;
+/// Number of tokens of the struct and the sequence that a `uses multiple` port declares.
+const CONNECTION_TOKENS: usize = 20;
 
 /// A port type, which is not a definition of the model.
 pub(super) struct PortType {
@@ -27,10 +27,11 @@ pub(super) struct PortType {
     pub(super) span: Span,
     /// Not yet defined.
     forward: bool,
-    /// Its parts, with contained port types expanded.
+    /// Its ports and attributes. Ports of other port types are expanded.
     parts: Vec<Part>,
 }
 
+/// A port or attribute of a port type.
 #[derive(Clone)]
 struct Part {
     head: Head,
@@ -56,24 +57,26 @@ impl Resolver<'_> {
     /// Resolves a port of a component or connector. `inside` is the scope of the component or connector.
     pub(super) fn port(&mut self, head: Head, port: ast::Port, inside: ScopeId) {
         if matches!(port.kind, PortKind::Port | PortKind::MirrorPort) {
-            drop(self.annotations(&head, inside, Place::Directive));
-            let parts = expanded(&mut self.symbols, &port, inside);
+            drop(self.annotations(&head, inside, AnnotatedKind::Directive));
+            let parts = expand(&mut self.symbols, &port, inside);
             if !self.symbols.declare_local(inside, &port.name, Entity::Member, "port") {
                 return;
             }
             for part in parts {
-                self.symbols.implied.implied_by_port(&part.name, &port.name);
-                let mut own = part.head;
-                if own.docs.is_empty() {
-                    own.docs = head.docs.clone();
+                self.symbols.implied.note_port_origin(&part.name, &port.name);
+                let mut part_head = part.head;
+                if part_head.docs.is_empty() {
+                    part_head.docs = head.docs.clone();
                 }
                 match part.kind {
                     PartKind::Port(kind, target) => {
                         if self.symbols.declare_local(inside, &part.name, Entity::Member, "port") {
-                            self.operations(own, kind, target, &part.name, inside);
+                            self.operations(part_head, kind, target, &part.name, inside);
                         }
                     }
-                    PartKind::Attribute(body) => self.attributes(&own, Some(&body), &[part.name], inside),
+                    PartKind::Attribute(body) => {
+                        self.attributes(&part_head, Some(&body), &[part.name], inside)
+                    }
                 }
             }
             return;
@@ -93,8 +96,8 @@ impl Resolver<'_> {
         for item in items {
             match item.kind {
                 ItemKind::Port(port) if matches!(port.kind, PortKind::Port | PortKind::MirrorPort) => {
-                    drop(self.annotations(&item.head, inside, Place::Directive));
-                    let expanded = expanded(&mut self.symbols, &port, inside);
+                    drop(self.annotations(&item.head, inside, AnnotatedKind::Directive));
+                    let expanded = expand(&mut self.symbols, &port, inside);
                     if self.symbols.declare_local(inside, &port.name, Entity::Member, "port") {
                         parts.extend(expanded);
                     }
@@ -124,28 +127,29 @@ impl Resolver<'_> {
         }
     }
 
-    /// Declares the operations of a port. Its annotations are applied to the first one.
+    /// Declares the operations of a port. The port's annotations are applied to the first operation.
     fn operations(&mut self, mut head: Head, kind: PortKind, target: Target, port: &Ident, inside: ScopeId) {
         let span = port.span;
         let target = target_type(&self.symbols.model, target, span);
-        let cookie = || TypeSpec { kind: TypeKind::Name(components("Cookie", span)), span };
+        let cookie = || TypeSpec { kind: TypeKind::Name(components_name("Cookie", span)), span };
         let void = || TypeSpec { kind: TypeKind::Void, span };
         let connection = [("connection", target.clone())];
         let consumer = [("consumer", target.clone())];
         let ck = [("ck", cookie())];
-        type Made<'a> = (&'a str, TypeSpec, &'a [(&'a str, TypeSpec)], &'a [&'a str]);
-        let mut made: Vec<Made<'_>> = Vec::new();
+        /// Prefix of the name, result, parameters, exceptions.
+        type Implied<'a> = (&'a str, TypeSpec, &'a [(&'a str, TypeSpec)], &'a [&'a str]);
+        let mut operations: Vec<Implied<'_>> = Vec::new();
         let connections;
         match kind {
-            PortKind::Provides => made.push(("provide_", target.clone(), &[], &[])),
-            PortKind::Uses => made.extend([
+            PortKind::Provides => operations.push(("provide_", target.clone(), &[], &[])),
+            PortKind::Uses => operations.extend([
                 ("connect_", void(), &connection[..], &["AlreadyConnected", "InvalidConnection"][..]),
                 ("disconnect_", target.clone(), &[], &["NoConnection"]),
                 ("get_connection_", target.clone(), &[], &[]),
             ]),
             PortKind::UsesMultiple => {
                 connections = self.connections(&target, cookie(), port, inside);
-                made.extend([
+                operations.extend([
                     (
                         "connect_",
                         cookie(),
@@ -156,20 +160,20 @@ impl Resolver<'_> {
                     ("get_connections_", connections, &[], &[]),
                 ]);
             }
-            PortKind::Emits => made.extend([
+            PortKind::Emits => operations.extend([
                 ("connect_", void(), &consumer[..], &["AlreadyConnected"][..]),
                 ("disconnect_", target.clone(), &[], &["NoConnection"]),
             ]),
-            PortKind::Publishes => made.extend([
+            PortKind::Publishes => operations.extend([
                 ("subscribe_", cookie(), &consumer[..], &["ExceededConnectionLimit"][..]),
                 ("unsubscribe_", target.clone(), &ck[..], &["InvalidConnection"]),
             ]),
-            PortKind::Consumes => made.push(("get_consumer_", target.clone(), &[], &[])),
+            PortKind::Consumes => operations.push(("get_consumer_", target.clone(), &[], &[])),
             PortKind::Port | PortKind::MirrorPort => {}
         }
-        for (prefix, result, params, raises) in made {
+        for (prefix, result, params, raises) in operations {
             let name = Ident { text: format!("{prefix}{}", port.text), span };
-            self.symbols.implied.implied_by_port(&name, port);
+            self.symbols.implied.note_port_origin(&name, port);
             let operation = implied_operation(name, result, params, raises);
             let docs = head.docs.clone();
             let first = std::mem::replace(&mut head, Head { docs, annotations: Vec::new() });
@@ -186,13 +190,13 @@ impl Resolver<'_> {
         port: &Ident,
         inside: ScopeId,
     ) -> TypeSpec {
-        work::tokens(CONNECTIONS);
+        work::tokens(CONNECTION_TOKENS);
         let span = port.span;
         let ident = |text: String| Ident { text, span };
         let (one, many) = (format!("{}Connection", port.text), format!("{}Connections", port.text));
         let (one, many) = (ident(one), ident(many));
-        self.symbols.implied.implied_by_port(&one, port);
-        self.symbols.implied.implied_by_port(&many, port);
+        self.symbols.implied.note_port_origin(&one, port);
+        self.symbols.implied.note_port_origin(&many, port);
         let declarators = |name: &str| vec![Declarator { name: ident(name.to_owned()), dims: Vec::new() }];
         let member = |ty: TypeSpec, name| Member {
             head: Head::default(),
@@ -220,8 +224,8 @@ pub(super) fn forward_port_type(symbols: &mut Symbols<'_>, name: &Ident, scope: 
     declare_port_type(symbols, name, true, scope);
 }
 
-/// Returns the port type that a declaration creates or completes. It counts as undefined until its body
-/// ends.
+/// Returns the index of the port type that a declaration creates or completes. The port type counts as
+/// undefined until its body ends.
 fn declare_port_type(
     symbols: &mut Symbols<'_>,
     name: &Ident,
@@ -262,9 +266,9 @@ pub(super) fn report_undefined_port_types(symbols: &mut Symbols<'_>) {
     errors.into_iter().for_each(|error| symbols.report_unless_incomplete(error));
 }
 
-/// Returns the parts of a port of a port type. A mirror port provides the interfaces that the port type
-/// uses, and vice versa.
-fn expanded(symbols: &mut Symbols<'_>, port: &ast::Port, scope: ScopeId) -> Vec<Part> {
+/// Returns the parts of a port whose type is a port type. A mirror port provides the interfaces that the port
+/// type uses, and vice versa.
+fn expand(symbols: &mut Symbols<'_>, port: &ast::Port, scope: ScopeId) -> Vec<Part> {
     let TypeKind::Name(name) = &port.ty.kind else { return Vec::new() };
     let Some(entity) = symbols.lookup(name, scope) else { return Vec::new() };
     let Entity::PortType(index) = entity else {
@@ -280,15 +284,15 @@ fn expanded(symbols: &mut Symbols<'_>, port: &ast::Port, scope: ScopeId) -> Vec<
         symbols.report(error.help("the definition of a port type comes before the ports that have it"));
         return Vec::new();
     }
-    let around = symbols.scope(scope).owner.map_or(0, |owner| symbols.model.path(owner).concat().len());
-    let cost = |part: &Part| part.name.text.len() + port.name.text.len() + around + 64;
-    let before = symbols.implied.expanded;
-    symbols.implied.expanded = before.saturating_add(port_type.parts.iter().map(cost).sum());
-    if symbols.implied.expanded > MAX_EXPANDED {
+    let path_bytes = symbols.scope(scope).owner.map_or(0, |owner| symbols.model.path(owner).concat().len());
+    let cost = |part: &Part| part.name.text.len() + port.name.text.len() + path_bytes + 64;
+    let before = symbols.implied.expanded_bytes;
+    symbols.implied.expanded_bytes = before.saturating_add(port_type.parts.iter().map(cost).sum());
+    if symbols.implied.expanded_bytes > MAX_EXPANDED_BYTES {
         let message = "the port types of this text are made of too many ports";
         let error = Diagnostic::error("too-many-ports", port.name.span, message);
-        let note = format!("their names may have {MAX_EXPANDED} octets together");
-        if before <= MAX_EXPANDED {
+        let note = format!("together, their names may have up to {MAX_EXPANDED_BYTES} bytes");
+        if before <= MAX_EXPANDED_BYTES {
             symbols.report(error.note(note));
         }
         return Vec::new();
@@ -312,7 +316,8 @@ fn target(symbols: &mut Symbols<'_>, port: &ast::Port, scope: ScopeId) -> Option
     let TypeKind::Name(name) = &port.ty.kind else { return Some(Target::Object) };
     let entity = symbols.lookup(name, scope)?;
     if matches!(port.kind, PortKind::Emits | PortKind::Publishes | PortKind::Consumes) {
-        let event = value::as_value(symbols, entity).filter(|event| event::is_event(&symbols.model, *event));
+        let event =
+            value::value_type_of(symbols, entity).filter(|event| event::is_event(&symbols.model, *event));
         let consumer = event.and_then(|event| symbols.implied.consumers.get(&event).copied());
         if event.is_none() {
             let error = symbols.wrong_kind(entity, name, "not-an-event", "an event type");
@@ -320,7 +325,7 @@ fn target(symbols: &mut Symbols<'_>, port: &ast::Port, scope: ScopeId) -> Option
         }
         return consumer.map(Target::Interface);
     }
-    let interface = interface::as_interface(symbols, entity);
+    let interface = interface::interface_of(symbols, entity);
     if interface.is_none() {
         let error = symbols.wrong_kind(entity, name, "not-an-interface", "an interface");
         symbols.report(error);
@@ -331,15 +336,17 @@ fn target(symbols: &mut Symbols<'_>, port: &ast::Port, scope: ScopeId) -> Option
 fn target_type(model: &Model, target: Target, span: Span) -> TypeSpec {
     let kind = match target {
         Target::Object => TypeKind::Object,
-        Target::Interface(id) => TypeKind::Name(component::absolute(model, id, span)),
+        Target::Interface(id) => TypeKind::Name(component::absolute_name(model, id, span)),
     };
     TypeSpec { kind, span }
 }
 
 /// Returns the absolute name of an item declared in a scope.
 fn inner_name(symbols: &Symbols<'_>, name: &Ident, inside: ScopeId) -> ast::Name {
-    let around =
-        symbols.scope(inside).owner.map(|owner| component::absolute(&symbols.model, owner, name.span).parts);
+    let around = symbols
+        .scope(inside)
+        .owner
+        .map(|owner| component::absolute_name(&symbols.model, owner, name.span).parts);
     let mut parts = around.unwrap_or_default();
     parts.push(name.clone());
     ast::Name { absolute: true, parts, span: name.span }
@@ -363,7 +370,7 @@ pub(super) fn implied_operation(
         ty: ty.clone(),
         name: Ident { text: (*name).to_owned(), span },
     });
-    let names: Vec<_> = raises.iter().map(|name| components(name, span)).collect();
+    let names: Vec<_> = raises.iter().map(|name| components_name(name, span)).collect();
     Operation {
         oneway: None,
         result,

@@ -96,7 +96,7 @@ fn apply_real<T: Real>(
 ) -> Option<T> {
     match operator {
         Binary::Add | Binary::Subtract | Binary::Multiply => Some(left.combine(operator, right)),
-        Binary::Divide if right.is_nought() => {
+        Binary::Divide if right.equals_zero() => {
             symbols.report(Diagnostic::error("division-by-zero", operand.span, "division by zero"));
             None
         }
@@ -117,7 +117,7 @@ trait Real: Copy {
     fn parse(text: &str) -> Option<Self>;
     fn from_constant(value: &ConstValue) -> Option<Self>;
     fn negate(self) -> Self;
-    fn is_nought(self) -> bool;
+    fn equals_zero(self) -> bool;
     /// Applies `+`, `-` or `*`; any other operator divides.
     fn combine(self, operator: Binary, right: Self) -> Self;
 }
@@ -142,7 +142,7 @@ impl Real for f64 {
         -self
     }
 
-    fn is_nought(self) -> bool {
+    fn equals_zero(self) -> bool {
         self == 0.0
     }
 
@@ -184,7 +184,7 @@ impl Real for Quad {
         -self
     }
 
-    fn is_nought(self) -> bool {
+    fn equals_zero(self) -> bool {
         self.is_zero()
     }
 

@@ -2,10 +2,11 @@
 //!
 //! A prefix precedes the whole scoped name (OMG "RepositoryIds", clauses "Repository Identifier Prefix
 //! Declaration" and "The Prefix Pragma"; JacORB and TAO do the same). In omniORB, a `#pragma prefix` inside a
-//! scope replaces the names of the enclosing scopes instead. For prefixes at file level, including all of the
-//! OMG's own, both give the same result. A prefix belongs to its file. A file that is included at file level
-//! starts without a prefix. One that is included inside a scope inherits the prefix of the scope. The
-//! including file continues with its own.
+//! scope replaces the names of the enclosing scopes instead. For prefixes at file level, such as those of all
+//! OMG files, both give the same result.
+//!
+//! A `#pragma prefix` is valid up to the end of its file. A file that is included at file level starts
+//! without a prefix. A file that is included inside a scope starts with the prefix of the scope.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -31,8 +32,8 @@ pub(super) struct IdState {
 struct Explicit {
     id: String,
     span: Span,
-    /// Set by `typeid`, which is allowed only once.
-    declared: bool,
+    /// Set by `typeid`, which is allowed only once for each definition.
+    by_typeid: bool,
 }
 
 /// A `typeprefix` of a scope that is declared later.
@@ -48,8 +49,8 @@ struct EarlyPrefix {
 #[derive(Debug, Default)]
 pub(super) struct EarlyPrefixes(HashMap<String, Vec<EarlyPrefix>>);
 
-/// Maximum length of a repository id in bytes. Receivers reject longer ones.
-const MAX_ID: usize = 1024;
+/// Maximum length of a repository id. Receivers reject longer ones.
+const MAX_ID_BYTES: usize = 1024;
 
 impl IdState {
     pub(super) fn new(prefix: Rc<str>) -> Self {
@@ -71,13 +72,13 @@ pub(super) fn repository_id(symbols: &Symbols<'_>, def: DefId) -> String {
 /// Checks that an id that is marshalled is not too long for receivers.
 pub(super) fn check_id_length(symbols: &mut Symbols<'_>, def: DefId, id: &str) {
     let def = symbols.model.def(def);
-    let travels = !matches!(
+    let is_marshalled = !matches!(
         def.kind,
         DefKind::Module(_) | DefKind::Const(_) | DefKind::Operation(_) | DefKind::Attribute(_)
     );
-    if travels && id.len() > MAX_ID {
+    if is_marshalled && id.len() > MAX_ID_BYTES {
         let message = format!(
-            "the repository id of `{}` has {} bytes, and at most {MAX_ID} go on the wire",
+            "the repository id of `{}` has {} bytes, and at most {MAX_ID_BYTES} go on the wire",
             def.name,
             id.len()
         );
@@ -86,21 +87,21 @@ pub(super) fn check_id_length(symbols: &mut Symbols<'_>, def: DefId, id: &str) {
     }
 }
 
-/// Returns the prefix for items declared in this scope at this location: the one that its file set here
-/// or in the enclosing scopes, or a `typeprefix`.
-pub(super) fn prefix(symbols: &Symbols<'_>, scope: ScopeId, place: Span) -> Rc<str> {
-    let (mut at, mut file) = (Some(scope), place.file);
+/// Returns the prefix for items declared in this scope at this location: that of the innermost enclosing
+/// scope with a `#pragma prefix` in the location's file, or with a `typeprefix`.
+pub(super) fn prefix(symbols: &Symbols<'_>, scope: ScopeId, span: Span) -> Rc<str> {
+    let (mut at, mut file) = (Some(scope), span.file);
     while let Some(id) = at {
         work::step();
         let scope = symbols.scope(id);
-        let mut said = scope.prefixes.get(&file);
+        let mut pragma = scope.prefixes.get(&file);
         // The file was included inside the scope, possibly indirectly.
-        while let (None, Some(opened_in)) = (said, scope.opened_in.filter(|opened_in| *opened_in != file)) {
+        while let (None, Some(opened_in)) = (pragma, scope.opened_in.filter(|opened_in| *opened_in != file)) {
             work::step();
             file = symbols.model.sources().includer(file).unwrap_or(opened_in);
-            said = scope.prefixes.get(&file);
+            pragma = scope.prefixes.get(&file);
         }
-        if let Some(prefix) = said.or(scope.type_prefix.as_ref()) {
+        if let Some(prefix) = pragma.or(scope.type_prefix.as_ref()) {
             return Rc::clone(prefix);
         }
         at = scope.parent;
@@ -125,14 +126,16 @@ pub(super) fn type_id(symbols: &mut Symbols<'_>, name: &Name, id: &StringArg, sc
     set_id(symbols, name, id, true, scope);
 }
 
-fn set_id(symbols: &mut Symbols<'_>, name: &Name, id: &StringArg, declared: bool, scope: ScopeId) {
-    let Some(def) = identified(symbols, name, scope) else { return };
+fn set_id(symbols: &mut Symbols<'_>, name: &Name, id: &StringArg, by_typeid: bool, scope: ScopeId) {
+    let Some(def) = lookup_identified(symbols, name, scope) else { return };
     if !check_id(symbols, id) {
         return;
     }
     let state = &symbols.states[def.index()].id;
     let conflict = match (&state.explicit, &state.version) {
-        (Some(before), _) if before.declared && declared => Some((before.span, "the first `typeid` is here")),
+        (Some(before), _) if before.by_typeid && by_typeid => {
+            Some((before.span, "the first `typeid` is here"))
+        }
         (Some(before), _) if before.id != id.text => Some((before.span, "set here before")),
         (Some(_), _) => None,
         (None, Some((_, span))) if repository_id(symbols, def) != id.text => {
@@ -145,11 +148,12 @@ fn set_id(symbols: &mut Symbols<'_>, name: &Name, id: &StringArg, declared: bool
         symbols.report(Diagnostic::error("repository-id", id.span, message).and(span, label));
         return;
     }
-    symbols.states[def.index()].id.explicit = Some(Explicit { id: id.text.clone(), span: id.span, declared });
+    symbols.states[def.index()].id.explicit =
+        Some(Explicit { id: id.text.clone(), span: id.span, by_typeid });
 }
 
 fn set_version(symbols: &mut Symbols<'_>, name: &Name, version: &StringArg, scope: ScopeId) {
-    let Some(def) = identified(symbols, name, scope) else { return };
+    let Some(def) = lookup_identified(symbols, name, scope) else { return };
     let parts: Vec<&str> = version.text.split('.').collect();
     let number = |part: &str| {
         !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit()) && part.parse::<u16>().is_ok()
@@ -177,58 +181,58 @@ fn set_version(symbols: &mut Symbols<'_>, name: &Name, version: &StringArg, scop
 }
 
 pub(super) fn type_prefix(symbols: &mut Symbols<'_>, name: &Name, prefix: &StringArg, scope: ScopeId) {
-    let entity = symbols.known(name, scope);
+    let entity = symbols.lookup_silently(name, scope);
     if entity.is_none_or(|entity| entity == Entity::Corba) {
-        let path = path_from(symbols, name, scope).join("::");
+        let path = future_path(symbols, name, scope).join("::");
         let early = EarlyPrefix { name: name.clone(), prefix: prefix.clone(), scope };
         symbols.early_prefixes.0.entry(path).or_default().push(early);
         return;
     }
-    if let Some(def) = identified(symbols, name, scope) {
-        prefix_of_scope(symbols, def, name, prefix);
+    if let Some(def) = lookup_identified(symbols, name, scope) {
+        set_type_prefix(symbols, def, name, prefix);
     }
 }
 
-/// Applies earlier prefixes to a scope that is opened for the first time.
+/// Applies the `typeprefix` declarations that precede the first declaration of a scope.
 pub(super) fn apply_early_prefixes(symbols: &mut Symbols<'_>, def: DefId) {
     if symbols.early_prefixes.0.is_empty() {
         return;
     }
     let path = symbols.model.scoped_name(def);
     for early in symbols.early_prefixes.0.remove(&path).unwrap_or_default() {
-        prefix_of_scope(symbols, def, &early.name, &early.prefix);
+        set_type_prefix(symbols, def, &early.name, &early.prefix);
     }
 }
 
-/// Reports prefixes of scopes that were never declared. `CORBA` is predeclared.
+/// Reports `typeprefix` declarations of scopes that are never declared, except of the predeclared `CORBA`.
 pub(super) fn report_early_prefixes(symbols: &mut Symbols<'_>) {
-    let waiting = std::mem::take(&mut symbols.early_prefixes).0.into_iter();
-    let mut waiting: Vec<(bool, EarlyPrefix)> = waiting
+    let unapplied = std::mem::take(&mut symbols.early_prefixes).0.into_iter();
+    let mut unapplied: Vec<(bool, EarlyPrefix)> = unapplied
         .flat_map(|(path, early)| early.into_iter().map(move |early| (path == "CORBA", early)))
         .collect();
-    waiting.sort_by_key(|(_, early)| early.prefix.span);
-    for (is_corba, early) in waiting {
+    unapplied.sort_by_key(|(_, early)| early.prefix.span);
+    for (is_corba, early) in unapplied {
         if is_corba {
             checked_prefix(symbols, &early.prefix);
         } else {
-            identified(symbols, &early.name, early.scope);
+            lookup_identified(symbols, &early.name, early.scope);
         }
     }
 }
 
-/// Returns the scoped name of an item that will be declared by this name.
-fn path_from(symbols: &Symbols<'_>, name: &Name, scope: ScopeId) -> Vec<String> {
+/// Returns the scoped name of the scope that `name` refers to once it is declared.
+fn future_path(symbols: &Symbols<'_>, name: &Name, scope: ScopeId) -> Vec<String> {
     let mut path: Vec<String> = Vec::new();
     let first = Name { parts: name.parts.iter().take(1).cloned().collect(), ..name.clone() };
     let mut parts = name.parts.iter();
-    match (name.absolute, symbols.known(&first, scope)) {
+    match (name.absolute, symbols.lookup_silently(&first, scope)) {
         (false, Some(Entity::Def(def))) => {
             path.extend(symbols.model.path(def).iter().map(|part| (*part).to_owned()));
             parts.next();
         }
         (false, None) => {
-            let around = symbols.scope(scope).owner.map_or(Vec::new(), |owner| symbols.model.path(owner));
-            path.extend(around.iter().map(|part| (*part).to_owned()));
+            let outer = symbols.scope(scope).owner.map_or(Vec::new(), |owner| symbols.model.path(owner));
+            path.extend(outer.iter().map(|part| (*part).to_owned()));
         }
         _ => {}
     }
@@ -236,7 +240,7 @@ fn path_from(symbols: &Symbols<'_>, name: &Name, scope: ScopeId) -> Vec<String> 
     path
 }
 
-fn prefix_of_scope(symbols: &mut Symbols<'_>, def: DefId, name: &Name, prefix: &StringArg) {
+fn set_type_prefix(symbols: &mut Symbols<'_>, def: DefId, name: &Name, prefix: &StringArg) {
     let Some(inside) = symbols.scope_of(Entity::Def(def)) else {
         let message = format!("`{}` is not a scope", name.text());
         let error = Diagnostic::error("repository-id", name.span, message);
@@ -248,7 +252,7 @@ fn prefix_of_scope(symbols: &mut Symbols<'_>, def: DefId, name: &Name, prefix: &
     };
     let Some(text) = checked_prefix(symbols, prefix) else { return };
     if let Some(first) = symbols.states[def.index()].id.type_prefix {
-        // A module that several files open has one in each file.
+        // If several files open a module, each may contain the same `typeprefix`.
         if symbols.scope(inside).type_prefix.as_ref() == Some(&text) {
             return;
         }
@@ -264,14 +268,15 @@ fn prefix_of_scope(symbols: &mut Symbols<'_>, def: DefId, name: &Name, prefix: &
     apply_prefix(symbols, def, &text);
 }
 
-/// Applies a prefix to a definition and everything inside it, except to items with their own.
+/// Applies a prefix to a definition and everything inside it, except inside scopes with their own
+/// `typeprefix`.
 fn apply_prefix(symbols: &mut Symbols<'_>, root: DefId, prefix: &Rc<str>) {
     let mut todo = vec![root];
     while let Some(id) = todo.pop() {
         work::step();
         symbols.states[id.index()].id.prefix = Rc::clone(prefix);
-        for index in 0..symbols.states[id.index()].inside.len() {
-            let inner = symbols.states[id.index()].inside[index];
+        for index in 0..symbols.states[id.index()].inner_defs.len() {
+            let inner = symbols.states[id.index()].inner_defs[index];
             let state = &symbols.states[inner.index()];
             if state.id.type_prefix.is_some() {
                 continue;
@@ -318,9 +323,9 @@ pub(super) fn check_forward_prefix(symbols: &mut Symbols<'_>, def: DefId, name: 
 }
 
 /// Returns the definition that a pragma or `typeid` names.
-fn identified(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option<DefId> {
+fn lookup_identified(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option<DefId> {
     match symbols.lookup(name, scope)? {
-        Entity::Def(def) if symbols.templates.is_beyond_check(def) => None,
+        Entity::Def(def) if symbols.templates.is_outside_checked_body(def) => None,
         Entity::Def(def) => Some(def),
         entity => {
             let error =
@@ -356,7 +361,8 @@ fn check_id(symbols: &mut Symbols<'_>, id: &StringArg) -> bool {
     true
 }
 
-/// Checks that a prefix consists of characters allowed in an id, and does not end the name part early.
+/// Returns the prefix if it consists of characters that are allowed in an id, except `:`, which would end the
+/// name part of the id.
 fn checked_prefix(symbols: &mut Symbols<'_>, prefix: &StringArg) -> Option<Rc<str>> {
     let fits = prefix.text.bytes().all(|c| c.is_ascii_graphic() && c != b':');
     let slashes = prefix.text.starts_with('/') || prefix.text.ends_with('/');
@@ -368,9 +374,11 @@ fn checked_prefix(symbols: &mut Symbols<'_>, prefix: &StringArg) -> Option<Rc<st
         );
         return None;
     }
-    if prefix.text.len() > MAX_ID {
-        let message =
-            format!("this prefix has {} bytes, and a repository id at most {MAX_ID}", prefix.text.len());
+    if prefix.text.len() > MAX_ID_BYTES {
+        let message = format!(
+            "this prefix has {} bytes, and a repository id at most {MAX_ID_BYTES}",
+            prefix.text.len()
+        );
         symbols.report(Diagnostic::error("bad-pragma", prefix.span, message));
         return None;
     }

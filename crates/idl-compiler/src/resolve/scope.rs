@@ -27,7 +27,7 @@ pub(super) enum Entity {
     Enumerator(DefId, u32),
     /// A member or parameter. The name is taken, but has no meaning outside.
     Member,
-    /// Its declaration was reported, so its uses are not.
+    /// The declaration is invalid and was reported, so uses are not reported.
     Bad,
     /// Index in [`super::component::Implied::port_types`].
     PortType(usize),
@@ -44,8 +44,8 @@ pub(super) enum Entity {
 }
 
 impl Entity {
-    /// Returns whether the entity is known without a declaration. A use does not introduce the name, so the
-    /// text may declare its own later.
+    /// Returns whether the entity is known without a declaration. Uses of such an entity do not prevent that
+    /// the text declares the name itself later.
     pub(super) fn is_predeclared(self) -> bool {
         matches!(self, Entity::Corba | Entity::TypeCode)
     }
@@ -57,65 +57,64 @@ impl Entity {
 pub(super) struct Scope {
     pub(super) owner: Option<DefId>,
     pub(super) parent: Option<ScopeId>,
-    /// The number of the text that opened it last; `None` for the file.
+    /// The number of the text that opened the scope last; `None` for the scope of the file.
     pub(super) opened_in: Option<u32>,
     /// Prefixes of repository ids for the following declarations, by the number of the text that sets them.
     /// The effect of a `#pragma prefix` ends with its file.
     pub(super) prefixes: HashMap<u32, Rc<str>>,
-    /// The scope may inherit unknown names.
-    pub(super) is_open_ended: bool,
+    /// A base depends on a parameter of a template module, so the scope may inherit any name.
+    pub(super) may_inherit_unknown: bool,
     /// The prefix that a `typeprefix` sets, regardless of the file.
     pub(super) type_prefix: Option<Rc<str>>,
     /// Types, constants, exceptions, modules, enumerators, and names used here, by lower-case spelling,
     /// because names that differ in case only collide.
     names: HashMap<String, Entry>,
-    /// Operations, attributes, members, parameters, by lower-case spelling. They are separate, because they
-    /// hide a type of the same name from later uses only if spelled identically.
+    /// Operations, attributes, members and parameters, by lower-case spelling. They are separate, because
+    /// they hide a type of the same name from later uses only if spelled identically.
     locals: HashMap<String, Entry>,
 }
 
+/// A name in a scope.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) name: String,
     pub(super) span: Span,
     pub(super) entity: Entity,
+    /// The description of the kind of entity in messages.
     pub(super) what: &'static str,
-    /// Not declared here, but used here, which takes the name as well.
+    /// The name is only used in the scope. It cannot be declared there with another meaning.
     pub(super) used: bool,
 }
 
-/// Note on warnings that strict rules turn into errors.
-const LENIENT: &str = "zorb accepts this; other IDL compilers may not";
+/// The help of warnings that strict names turn into errors.
+const PORTABILITY_HELP: &str = "zorb accepts this; other IDL compilers may not";
 
 impl Scope {
     pub(super) fn file() -> Self {
-        let (names, locals) = (HashMap::new(), HashMap::new());
-        let (prefixes, type_prefix) = (HashMap::new(), None);
-        let is_open_ended = false;
         Scope {
             owner: None,
             parent: None,
             opened_in: None,
-            prefixes,
-            is_open_ended,
-            type_prefix,
-            names,
-            locals,
+            prefixes: HashMap::new(),
+            may_inherit_unknown: false,
+            type_prefix: None,
+            names: HashMap::new(),
+            locals: HashMap::new(),
         }
     }
 
-    /// Returns the entry of this name in any case.
+    /// Returns the entry with this lower-case name.
     pub(super) fn name(&self, lower: &str) -> Option<&Entry> {
         self.names.get(lower)
     }
 
-    /// Returns the operation, attribute or member of this name in any case.
+    /// Returns the operation, attribute, member or parameter with this lower-case name.
     pub(super) fn local(&self, lower: &str) -> Option<&Entry> {
         self.locals.get(lower)
     }
 
     /// Returns the lower-case spellings of all names declared here.
-    pub(super) fn known(&self) -> impl Iterator<Item = &String> {
+    pub(super) fn declared_names(&self) -> impl Iterator<Item = &String> {
         let names = self.names.iter().filter(|(_, entry)| !entry.used).map(|(name, _)| name);
         names.chain(self.locals.keys())
     }
@@ -125,14 +124,14 @@ impl Scope {
         self.names.values().filter(|entry| !entry.used)
     }
 
-    /// Introduces a name that is used here as the first part of a scoped name.
+    /// Records a name that is used here as the first part of a scoped name.
     pub(super) fn introduce(&mut self, entry: Entry) {
         self.names.entry(entry.name.to_ascii_lowercase()).or_insert(Entry { used: true, ..entry });
     }
 
-    /// Removes used names. Those in the body of a template module come from the scope of the template, and a
-    /// further opening of the instance uses a different scope.
-    pub(super) fn forget_uses(&mut self) {
+    /// Removes the names that are only used. In an instance of a template module they come from the scope of
+    /// the template, but a further opening of the instance looks names up in its own enclosing scope.
+    pub(super) fn remove_used_names(&mut self) {
         self.names.retain(|_, entry| !entry.used);
     }
 }
@@ -155,14 +154,14 @@ impl Symbols<'_> {
         id
     }
 
-    /// Opens a scope without a name, e.g. for parameters.
+    /// Opens a scope without a name, for example for parameters.
     pub(super) fn inner_scope(&mut self, owner: Option<DefId>, parent: ScopeId) -> ScopeId {
         work::step();
         self.scopes.push(Scope { owner, parent: Some(parent), ..Scope::file() });
         ScopeId(self.scopes.len() - 1)
     }
 
-    /// Returns the entity that this name, in any case, is declared as in the scope itself.
+    /// Returns the entity that the scope itself declares with this name, ignoring case.
     pub(super) fn declared(&self, scope: ScopeId, name: &str) -> Option<Entity> {
         let entry = self.scope(scope).name(&name.to_ascii_lowercase())?;
         (!entry.used).then_some(entry.entity)
@@ -177,21 +176,10 @@ impl Symbols<'_> {
         entity: Entity,
         what: &'static str,
     ) -> bool {
-        work::step();
-        let lower = name.text.to_ascii_lowercase();
-        let entry = Entry { name: name.text.clone(), span: name.span, entity, what, used: false };
-        let inside = self.scope(scope);
-        let clash = inside.name(&lower).or(inside.local(&lower)).cloned();
-        let reported = self.clashes_with_scope(scope, name, what, false)
-            || clash.is_some_and(|earlier| self.clash(&entry, &earlier, false))
-            || self.clashes_with_inherited(scope, &entry);
-        if !reported {
-            self.scope_mut(scope).names.insert(lower, entry);
-        }
-        !reported
+        self.declare_entry(scope, name, entity, what, false)
     }
 
-    /// Declares an operation, attribute, member or parameter.
+    /// Declares an operation, attribute, member or parameter; otherwise like [`Symbols::declare`].
     pub(super) fn declare_local(
         &mut self,
         scope: ScopeId,
@@ -199,18 +187,57 @@ impl Symbols<'_> {
         entity: Entity,
         what: &'static str,
     ) -> bool {
+        self.declare_entry(scope, name, entity, what, true)
+    }
+
+    fn declare_entry(
+        &mut self,
+        scope: ScopeId,
+        name: &Ident,
+        entity: Entity,
+        what: &'static str,
+        is_local: bool,
+    ) -> bool {
         work::step();
         let lower = name.text.to_ascii_lowercase();
         let entry = Entry { name: name.text.clone(), span: name.span, entity, what, used: false };
         let inside = self.scope(scope);
-        let clash = inside.local(&lower).or(inside.name(&lower)).cloned();
-        let reported = self.clashes_with_scope(scope, name, what, true)
-            || clash.is_some_and(|earlier| self.clash(&entry, &earlier, true))
+        let earlier = match is_local {
+            true => inside.local(&lower).or(inside.name(&lower)),
+            false => inside.name(&lower).or(inside.local(&lower)),
+        };
+        let earlier = earlier.cloned();
+        let clashes = self.clashes_with_scope(scope, name, what, is_local)
+            || earlier.is_some_and(|earlier| self.clashes_with_entry(&entry, &earlier, is_local))
             || self.clashes_with_inherited(scope, &entry);
-        if !reported {
-            self.scope_mut(scope).locals.insert(lower, entry);
+        if !clashes {
+            let inside = self.scope_mut(scope);
+            let entries = if is_local { &mut inside.locals } else { &mut inside.names };
+            entries.insert(lower, entry);
         }
-        !reported
+        !clashes
+    }
+
+    /// Declares a definition and, if the name is free, lists it under its parent.
+    pub(super) fn declare_def(
+        &mut self,
+        id: DefId,
+        scope: ScopeId,
+        name: &Ident,
+        what: &'static str,
+    ) -> bool {
+        let declared = self.declare(scope, name, Entity::Def(id), what);
+        if declared {
+            self.add_child(id, scope);
+        }
+        declared
+    }
+
+    /// Declares an operation or attribute and, if the name is free, lists it under its parent.
+    pub(super) fn declare_local_def(&mut self, id: DefId, scope: ScopeId, name: &Ident, what: &'static str) {
+        if self.declare_local(scope, name, Entity::Def(id), what) {
+            self.add_child(id, scope);
+        }
     }
 
     /// Moves the location of a forward declaration to its definition.
@@ -220,32 +247,33 @@ impl Symbols<'_> {
         }
     }
 
-    /// Reports a name that repeats that of the enclosing scope. `lenient` is set for members, operations and
-    /// attributes, which may differ from it in case only (`struct Right { string right; };` is in an OMG
-    /// file).
-    fn clashes_with_scope(&mut self, scope: ScopeId, name: &Ident, what: &str, lenient: bool) -> bool {
+    /// Reports a name that repeats the name of the enclosing scope. A local name may differ from it only in
+    /// case, with a warning: a file of the OMG contains `struct Right { string right; };`. Returns whether
+    /// there is an error.
+    fn clashes_with_scope(&mut self, scope: ScopeId, name: &Ident, what: &str, is_local: bool) -> bool {
         let Some(owner) = self.scope(scope).owner.map(|owner| self.model.def(owner)) else { return false };
         if !owner.name.eq_ignore_ascii_case(&name.text) {
             return false;
         }
-        let strict = self.conditions.strict_names || !lenient || owner.name == name.text;
-        let message = format!("{what} `{}` has the name of the {} around it", name.text, owner.kind.what());
+        let strict = self.conditions.strict_names || !is_local || owner.name == name.text;
+        let message =
+            format!("{what} `{}` has the name of the {} around it", name.text, owner.kind.description());
         let mut found = Diagnostic::error("enclosing-scope-name", name.span, message);
-        found = found.and(owner.span, format!("{} `{}`", owner.kind.what(), owner.name));
+        found = found.and(owner.span, format!("{} `{}`", owner.kind.description(), owner.name));
         found = found.note("the name of a scope cannot be used again immediately inside it, in any case");
         if !strict {
             found.severity = Severity::Warning;
-            found = found.help(LENIENT);
+            found = found.help(PORTABILITY_HELP);
         }
         self.report(found);
         strict
     }
 
-    /// Reports that a name is taken. `lenient` is set for declarations that may repeat the name of a type
-    /// used here. In that case this may only warn, and returns `false`.
-    fn clash(&mut self, new: &Entry, earlier: &Entry, lenient: bool) -> bool {
+    /// Reports that a name is taken. A local name may be that of a type used in the scope, with a warning.
+    /// Returns whether there is an error.
+    fn clashes_with_entry(&mut self, new: &Entry, earlier: &Entry, is_local: bool) -> bool {
         let Entry { name, what, .. } = new;
-        let case = *name != earlier.name;
+        let differs_in_case = *name != earlier.name;
         if earlier.what == PARAMETER {
             let message = format!("`{name}` is the name of a parameter of this template module");
             let error = Diagnostic::error("redefinition", new.span, message);
@@ -253,12 +281,12 @@ impl Symbols<'_> {
             return true;
         }
         if earlier.used {
-            return self.clash_with_use(new, earlier, lenient);
+            return self.clashes_with_use(new, earlier, is_local);
         }
         if earlier.entity == Entity::Bad {
             return true;
         }
-        let error = if case {
+        let error = if differs_in_case {
             let message =
                 format!("{what} `{name}` and {} `{}` differ in case only", earlier.what, earlier.name);
             let error = Diagnostic::error("case-collision", new.span, message);
@@ -271,7 +299,8 @@ impl Symbols<'_> {
             error = error.note("a template module cannot be opened again");
         }
         self.report(self.implied.explain(error, [new, earlier]));
-        // The definition of the forward declaration exists, although its name clashed.
+        // The new entry may be the definition of the forward declaration, which must not be reported as
+        // undefined.
         if let Entity::Def(def) = earlier.entity
             && matches!(self.states[def.index()].progress, Progress::Forward(_))
         {
@@ -280,8 +309,8 @@ impl Symbols<'_> {
         true
     }
 
-    fn clash_with_use(&mut self, new: &Entry, earlier: &Entry, lenient: bool) -> bool {
-        let strict = !lenient || self.conditions.strict_names;
+    fn clashes_with_use(&mut self, new: &Entry, earlier: &Entry, is_local: bool) -> bool {
+        let strict = !is_local || self.conditions.strict_names;
         let message = match new.name == earlier.name {
             true => {
                 format!("{} `{}` is declared after its name was used for something else", new.what, new.name)
@@ -303,7 +332,7 @@ impl Symbols<'_> {
                 Some(full) => format!("choose another name, or write `{full}` where the other is used"),
                 None => "choose another name".to_owned(),
             },
-            false => LENIENT.to_owned(),
+            false => PORTABILITY_HELP.to_owned(),
         };
         self.report(diagnostic.help(help));
         strict
@@ -333,7 +362,7 @@ impl Symbols<'_> {
             Entity::Def(def) if !matches!(self.model.def(def).kind, DefKind::Operation(_)) => {
                 self.states[def.index()].scope
             }
-            Entity::Template(index) => self.states[self.instance_around(index)?.index()].scope,
+            Entity::Template(index) => self.states[self.enclosing_instance(index)?.index()].scope,
             _ => None,
         }
     }

@@ -25,22 +25,22 @@ pub(super) struct Symbols<'o> {
     pub(super) conditions: Conditions,
     /// Undeclared names that a missing file may declare.
     pub(super) assumed: Vec<String>,
-    /// Locations where names of the whole text are declared.
-    pub(super) later: HashMap<String, Span>,
-    /// `typeprefix` of scopes that did not exist yet.
+    /// The location of the first declaration of each name in the whole text.
+    pub(super) first_declarations: HashMap<String, Span>,
+    /// The `typeprefix` declarations of scopes that are not declared yet.
     pub(super) early_prefixes: EarlyPrefixes,
     /// The inherited scopes of each scope, cached for the current definition.
     pub(super) lineages: RefCell<HashMap<ScopeId, Rc<Lineage>>>,
-    /// Definitions that the component model adds.
+    /// Data of the constructs of the component model.
     pub(super) implied: Implied,
     pub(super) templates: Templates,
-    /// The instance of a template module whose body is being resolved, or the definition that is checked at
-    /// the end.
+    /// The instance of a template module whose body is being resolved, or in the final checks, the definition
+    /// that is being checked.
     pub(super) context: Option<DefId>,
     pub(super) out: &'o mut Collector,
 }
 
-/// Resolver state of a definition that is not part of the model.
+/// The resolver's data of a definition, in addition to the model.
 pub(super) struct State {
     pub(super) progress: Progress,
     /// Nesting depth of the definition: members of members, typedefs of typedefs, bases of bases.
@@ -48,7 +48,7 @@ pub(super) struct State {
     pub(super) scope: Option<ScopeId>,
     pub(super) id: IdState,
     /// Definitions directly inside, including those that are only declared or whose name was taken.
-    pub(super) inside: Vec<DefId>,
+    pub(super) inner_defs: Vec<DefId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl<'o> Symbols<'o> {
     pub(super) fn new(
         model: Model,
         conditions: Conditions,
-        later: HashMap<String, Span>,
+        first_declarations: HashMap<String, Span>,
         out: &'o mut Collector,
     ) -> Self {
         Symbols {
@@ -73,7 +73,7 @@ impl<'o> Symbols<'o> {
             scopes: vec![Scope::file()],
             conditions,
             assumed: Vec::new(),
-            later,
+            first_declarations,
             early_prefixes: EarlyPrefixes::default(),
             lineages: RefCell::default(),
             implied: Implied::default(),
@@ -86,7 +86,7 @@ impl<'o> Symbols<'o> {
 
 impl Symbols<'_> {
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
-        if let Some(diagnostic) = self.in_instance(diagnostic) {
+        if let Some(diagnostic) = self.with_instances(diagnostic) {
             self.out.push(diagnostic);
         }
     }
@@ -110,15 +110,17 @@ impl Symbols<'_> {
         }
     }
 
-    /// Returns the definitions directly in the scope that contains a definition.
     fn siblings(&mut self, id: DefId) -> Option<&mut Vec<DefId>> {
-        let Some(parent) = self.model.def(id).parent else { return Some(&mut self.model.roots) };
-        match &mut self.model.defs[parent.index()].kind {
-            DefKind::Module(module) => Some(&mut module.members),
-            DefKind::Interface(interface) => Some(&mut interface.members),
-            DefKind::Value(value) => Some(&mut value.members),
-            DefKind::Struct(body) | DefKind::Exception(body) => Some(&mut body.nested),
-            DefKind::Union(union) => Some(&mut union.nested),
+        let parent = self.model.def(id).parent;
+        children_mut(&mut self.model, parent)
+    }
+
+    /// Returns the definition that an entity is, resolving typedefs.
+    pub(super) fn stripped_def(&mut self, entity: Entity) -> Option<DefId> {
+        let Entity::Def(def) = entity else { return None };
+        let ty = self.intern(Type::Named(def));
+        match self.model.stripped(ty) {
+            Type::Named(def) => Some(*def),
             _ => None,
         }
     }
@@ -133,7 +135,7 @@ impl Symbols<'_> {
         id
     }
 
-    /// Reports an error, unless parts of the text were left out, which could be its cause.
+    /// Reports an error, unless it could be caused by parts of the text that were left out.
     pub(super) fn report_unless_incomplete(&mut self, error: Diagnostic) {
         if !self.conditions.incomplete {
             self.report(error);
@@ -149,7 +151,7 @@ impl Symbols<'_> {
         wanted: &str,
     ) -> Diagnostic {
         let (what, declared) = match entity {
-            Entity::Def(def) => (self.model.def(def).kind.what(), Some(self.model.def(def).span)),
+            Entity::Def(def) => (self.model.def(def).kind.description(), Some(self.model.def(def).span)),
             Entity::Enumerator(def, ordinal) => {
                 let body = self.model.enumeration(def);
                 ("enumerator", body.and_then(|body| body.enumerators.get(ordinal as usize)).map(|e| e.span))
@@ -183,16 +185,19 @@ impl Symbols<'_> {
         self.states[id.index()].depth = depth;
         if depth > MAX_DEPTH {
             let def = self.model.def(id);
-            let message =
-                format!("{} `{}` is built more than {MAX_DEPTH} levels deep", def.kind.what(), def.name);
+            let message = format!(
+                "{} `{}` is built more than {MAX_DEPTH} levels deep",
+                def.kind.description(),
+                def.name
+            );
             let error = Diagnostic::error("too-deep", def.span, message);
             self.report(error.note("counted through members, elements, typedefs and base interfaces"));
-            self.cut(id);
+            self.clear_parts(id);
         }
     }
 
-    /// Removes the components of a definition, so that definitions built on it are not too deep again.
-    fn cut(&mut self, id: DefId) {
+    /// Removes the parts of a definition, so that the definitions built on it are not reported as well.
+    fn clear_parts(&mut self, id: DefId) {
         self.states[id.index()].depth = 0;
         let stand_in = self.intern(Type::Object);
         match &mut self.model.defs[id.index()].kind {
@@ -218,11 +223,24 @@ impl Symbols<'_> {
         match self.model.ty(ty) {
             Type::Sequence { element, .. } | Type::Array { element, .. } => 1 + self.type_depth(*element),
             Type::Map { key, value, .. } => 1 + self.type_depth(*key).max(self.type_depth(*value)),
-            // References and values are held by reference, so recursion does not pass through them.
+            // Types refer to interfaces and value types without containing them.
             Type::Named(def) if self.model.interface(*def).is_none() && self.model.value(*def).is_none() => {
                 self.states[def.index()].depth
             }
             _ => 0,
         }
+    }
+}
+
+/// Returns the list of the definitions directly in a definition, or at file level.
+pub(super) fn children_mut(model: &mut Model, parent: Option<DefId>) -> Option<&mut Vec<DefId>> {
+    let Some(parent) = parent else { return Some(&mut model.roots) };
+    match &mut model.defs[parent.index()].kind {
+        DefKind::Module(module) => Some(&mut module.members),
+        DefKind::Interface(interface) => Some(&mut interface.members),
+        DefKind::Value(value) => Some(&mut value.members),
+        DefKind::Struct(body) | DefKind::Exception(body) => Some(&mut body.nested),
+        DefKind::Union(union) => Some(&mut union.nested),
+        _ => None,
     }
 }

@@ -1,18 +1,18 @@
-//! Template modules. A template is kept as syntax. An instance is a module in which that syntax is resolved
-//! again, with the arguments in place of the parameters. Names in it are looked up in the scope of the
-//! template's declaration.
+//! Template modules. A template is stored as a syntax tree. An instance is a module for which this tree is
+//! resolved again, with the arguments in place of the parameters. Names in the body are looked up in the
+//! scope of the template's declaration.
 //!
-//! A template is also checked at its declaration, with unknown parameters: everything that depends on them is
-//! left out without a message, as after an error. The errors found do not depend on arguments, so instances
-//! do not repeat them.
+//! A template is also checked at its declaration, with unknown parameters: everything that depends on a
+//! parameter is left out without a message, as after an error. If errors are found, which do not depend on
+//! arguments, the template cannot be instantiated.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::known::Place;
+use super::known::AnnotatedKind;
 use super::scope::{Entity, Entry, ScopeId};
 use super::symbols::Symbols;
-use super::{Progress, Resolver, acted, article, constant, finish, fixed, repository_id, types};
+use super::{Progress, Resolver, article, constant, finish, fixed, repository_id, typed_annotation, types};
 use crate::MAX_DEPTH;
 use crate::ast::{Actual, Expr, ExprKind, Formal, FormalKind, Head, Instance, Name, Template, TypeKind};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -23,64 +23,62 @@ use crate::work;
 /// The description of a parameter in messages.
 pub(super) const PARAMETER: &str = "parameter of a template module";
 
-/// The description of a parameter in a scope that uses it and does not declare it.
+/// The description of a parameter that a scope uses and does not declare.
 pub(super) const USED_PARAMETER: &str = "template parameter";
 
-/// Maximum number of tokens of all instances of a text. Nested instances can double the number with each
-/// level.
-const MAX_COPIED: usize = 1 << 20;
+/// Maximum number of tokens of all instances of a text. Each level of nested instances can double the number.
+const MAX_INSTANCE_TOKENS: usize = 1 << 20;
 
-/// Tokens that an instance counts in addition to those of its body.
-const INSTANCE: usize = 16;
+/// Number of tokens that each instance counts in addition to those of its body.
+const INSTANCE_OVERHEAD_TOKENS: usize = 16;
 
 /// The template modules of a text, and data of their instances.
 #[derive(Default)]
 pub(super) struct Templates {
-    all: Vec<Known>,
-    /// Values of parameters.
+    all: Vec<KnownTemplate>,
+    /// Values of `const` parameters.
     values: Vec<(TypeId, ConstValue)>,
-    /// Number of tokens of instances so far.
-    copied: usize,
+    /// Number of tokens of all instances so far.
+    instance_tokens: usize,
     /// Nesting depth of template modules that are being checked.
     checking: usize,
-    /// Number of names whose meaning was unknown.
+    /// Number of names whose meaning was unknown so far.
     unknown: usize,
     /// The index of the first definition of the body that is being checked.
     checked_from: usize,
     /// The template module of each instance.
     instances: HashMap<DefId, usize>,
-    /// Warnings about bodies. Each is reported once, regardless of the number of instances.
+    /// Location and code of the warnings about bodies. Each is reported once, not for each instance.
     warned: HashSet<(Span, &'static str)>,
 }
 
-struct Known {
+struct KnownTemplate {
     template: Rc<Template>,
     head: Head,
     /// The scope of its declaration.
     scope: ScopeId,
-    state: Readiness,
+    state: CheckState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Readiness {
-    /// Not yet checked for errors.
-    New,
-    /// Its body is being checked, in this module.
-    Open(DefId),
-    Ready,
-    /// Errors were reported in it.
-    Wrong,
+enum CheckState {
+    Unchecked,
+    /// The body is being checked, as the body of this module.
+    Checking(DefId),
+    Valid,
+    /// The body contains errors, which were reported.
+    Invalid,
 }
 
 /// The state of the resolver before a body was checked.
-struct Mark {
+struct Checkpoint {
     defs: usize,
     types: usize,
     scopes: usize,
     templates: usize,
     values: usize,
     annotation_types: usize,
-    implied: super::component::Mark,
+    implied: super::component::Checkpoint,
     early: super::EarlyPrefixes,
     checked_from: usize,
 }
@@ -88,30 +86,37 @@ struct Mark {
 impl Resolver<'_> {
     /// Resolves `module M<typename T> { ... };`.
     pub(super) fn template(&mut self, head: Head, template: Rc<Template>, scope: ScopeId) {
-        drop(self.annotations(&head, scope, Place::Module));
+        drop(self.annotations(&head, scope, AnnotatedKind::Module));
         let index = self.symbols.templates.all.len();
         self.symbols.declare(scope, &template.name, Entity::Template(index), "template module");
-        self.symbols.templates.all.push(Known { template, head, scope, state: Readiness::New });
-        // The body of an enclosing template module has already been checked with its contents.
-        let wrong = self.symbols.context.is_none() && self.finds_errors(index);
+        self.symbols.templates.all.push(KnownTemplate {
+            template,
+            head,
+            scope,
+            state: CheckState::Unchecked,
+        });
+        // A template module in the body of another one was checked together with it.
+        let invalid = self.symbols.context.is_none() && self.has_errors(index);
         if let Some(known) = self.symbols.templates.all.get_mut(index) {
-            known.state = if wrong { Readiness::Wrong } else { Readiness::Ready };
+            known.state = if invalid { CheckState::Invalid } else { CheckState::Valid };
         }
     }
 
     /// Checks the body of a template module with unknown parameters. Returns whether there were errors.
-    fn finds_errors(&mut self, index: usize) -> bool {
-        let Some(Known { template, scope, .. }) = self.symbols.templates.all.get(index) else { return true };
+    fn has_errors(&mut self, index: usize) -> bool {
+        let Some(KnownTemplate { template, scope, .. }) = self.symbols.templates.all.get(index) else {
+            return true;
+        };
         let (template, scope) = (Rc::clone(template), *scope);
         let errors = self.symbols.out.errors();
-        let mark = mark(&mut self.symbols);
+        let checkpoint = checkpoint(&mut self.symbols);
         self.symbols.templates.checking += 1;
-        work::tokens(template.size);
+        work::tokens(template.token_count);
         let id = self.new_def(&Head::default(), &template.name, DefKind::Module(Module::default()), scope);
         let inner = self.symbols.inner_scope(Some(id), scope);
         self.symbols.states[id.index()].scope = Some(inner);
         if let Some(known) = self.symbols.templates.all.get_mut(index) {
-            known.state = Readiness::Open(id);
+            known.state = CheckState::Checking(id);
         }
         self.symbols.scope_mut(inner).opened_in = Some(template.name.span.file);
         for formal in &template.params {
@@ -127,47 +132,47 @@ impl Resolver<'_> {
                 let error = error.and(earlier.span, "the first is here");
                 self.symbols.report(error);
             }
-            self.symbols.scope_mut(inner).introduce(parameter(formal, Entity::Bad));
+            self.symbols.scope_mut(inner).introduce(parameter_entry(formal, Entity::Bad));
         }
         self.items(template.items.clone(), inner);
         finish::report_undefined(&mut self.symbols, id.index());
         self.symbols.templates.checking -= 1;
-        self.reset(mark, scope);
+        self.roll_back(checkpoint, scope);
         self.symbols.out.errors() != errors
     }
 
-    /// Removes everything that was created since the mark.
-    fn reset(&mut self, mark: Mark, scope: ScopeId) {
-        for def in self.symbols.model.defs.drain(mark.defs..) {
-            self.symbols.implied.forget(def.id);
+    /// Removes everything that was created since the checkpoint.
+    fn roll_back(&mut self, checkpoint: Checkpoint, scope: ScopeId) {
+        for def in self.symbols.model.defs.drain(checkpoint.defs..) {
+            self.symbols.implied.remove(def.id);
             self.symbols.templates.instances.remove(&def.id);
         }
-        self.symbols.states.truncate(mark.defs);
+        self.symbols.states.truncate(checkpoint.defs);
         if let Some(parent) = self.symbols.scope(scope).owner {
-            let inside = &mut self.symbols.states[parent.index()].inside;
-            while inside.pop_if(|id| id.index() >= mark.defs).is_some() {}
+            let inner_defs = &mut self.symbols.states[parent.index()].inner_defs;
+            while inner_defs.pop_if(|id| id.index() >= checkpoint.defs).is_some() {}
         }
-        for ty in self.symbols.model.types.drain(mark.types..) {
+        for ty in self.symbols.model.types.drain(checkpoint.types..) {
             self.symbols.model.interned.remove(&ty);
         }
-        self.symbols.scopes.truncate(mark.scopes);
-        self.symbols.templates.all.truncate(mark.templates);
-        self.symbols.templates.values.truncate(mark.values);
-        self.symbols.model.annotation_types.truncate(mark.annotation_types);
-        for place in self.annotation_places.drain(mark.annotation_types..) {
-            self.annotation_types.remove(&place);
+        self.symbols.scopes.truncate(checkpoint.scopes);
+        self.symbols.templates.all.truncate(checkpoint.templates);
+        self.symbols.templates.values.truncate(checkpoint.values);
+        self.symbols.model.annotation_types.truncate(checkpoint.annotation_types);
+        for key in self.annotation_keys.drain(checkpoint.annotation_types..) {
+            self.annotation_types.remove(&key);
         }
         self.symbols.lineages.get_mut().clear();
-        self.symbols.implied.reset(mark.implied);
-        self.symbols.early_prefixes = mark.early;
-        self.symbols.templates.checked_from = mark.checked_from;
+        self.symbols.implied.roll_back(checkpoint.implied);
+        self.symbols.early_prefixes = checkpoint.early;
+        self.symbols.templates.checked_from = checkpoint.checked_from;
     }
 
     /// Resolves `module M<long> N;`.
     pub(super) fn instance(&mut self, mut head: Head, instance: Instance, scope: ScopeId) {
         let name = &instance.name;
         let Some((index, bound)) = self.arguments(&instance, scope) else {
-            drop(self.annotations(&head, scope, Place::Module));
+            drop(self.annotations(&head, scope, AnnotatedKind::Module));
             self.symbols.declare(scope, name, Entity::Bad, "module");
             return;
         };
@@ -176,20 +181,19 @@ impl Resolver<'_> {
         if head.docs.is_empty() {
             head.docs = known.head.docs.clone();
         }
-        work::tokens(template.size + INSTANCE);
+        work::tokens(template.token_count + INSTANCE_OVERHEAD_TOKENS);
         let of = template_path(&self.symbols, index);
         let module = Module { template: Some(of), ..Module::default() };
         let id = self.new_def(&head, name, DefKind::Module(module), scope);
-        if !self.symbols.declare(scope, name, Entity::Def(id), "module") {
+        if !self.symbols.declare_def(id, scope, name, "module") {
             return;
         }
-        self.symbols.add_child(id, scope);
         self.symbols.templates.instances.insert(id, index);
         let prefix = repository_id::prefix(&self.symbols, scope, name.span);
         let inner = self.symbols.inner_scope(Some(id), declared_in);
         self.symbols.states[id.index()].scope = Some(inner);
         let inside = self.symbols.scope_mut(inner);
-        // The body is in the text of the template, but has the prefix of the instance.
+        // The body is in the file of the template, but gets the prefix of the instance.
         inside.opened_in = Some(template.name.span.file);
         inside.prefixes.insert(template.name.span.file, prefix);
         repository_id::apply_early_prefixes(&mut self.symbols, id);
@@ -197,17 +201,17 @@ impl Resolver<'_> {
         let context = self.symbols.context.replace(id);
         self.items(template.items.clone(), inner);
         self.symbols.context = context;
-        self.symbols.scope_mut(inner).forget_uses();
+        self.symbols.scope_mut(inner).remove_used_names();
         self.symbols.states[id.index()].progress = Progress::Complete;
     }
 
-    /// Returns the template module of an instance, and the entities of its parameters; `None` if there is no
-    /// valid instance.
+    /// Returns the index of an instance's template module, and the entries of its parameters; `None` if the
+    /// instance is invalid.
     fn arguments(&mut self, instance: &Instance, scope: ScopeId) -> Option<(usize, Vec<Entry>)> {
         let index = template_named(&mut self.symbols, &instance.template, scope)?;
         let known = self.symbols.templates.all.get(index)?;
         let (template, declared_in, state) = (Rc::clone(&known.template), known.scope, known.state);
-        if matches!(state, Readiness::Open(_)) {
+        if matches!(state, CheckState::Checking(_)) {
             let message =
                 format!("template module `{}` is instantiated inside of itself", template.name.text);
             let error = Diagnostic::error("template-module", instance.template.span, message);
@@ -215,7 +219,7 @@ impl Resolver<'_> {
             return None;
         }
         if instance.args.len() != template.params.len() {
-            let wanted = counted(template.params.len(), "argument");
+            let wanted = with_count(template.params.len(), "argument");
             let message =
                 format!("`{}` takes {wanted}, found {}", instance.template.text(), instance.args.len());
             let error = Diagnostic::error("template-argument", instance.template.span, message);
@@ -224,23 +228,23 @@ impl Resolver<'_> {
         }
         let formals = self.symbols.inner_scope(None, declared_in);
         let mut bound = Vec::new();
-        let mut good = true;
+        let mut all_bound = true;
         for (formal, actual) in template.params.iter().zip(&instance.args) {
             let entity = match instance.is_alias && !is_parameter(&mut self.symbols, actual, scope) {
                 true => None,
                 false => self.bind(formal, actual, formals, scope),
             };
-            good &= entity.is_some();
-            let entry = parameter(formal, entity.unwrap_or(Entity::Bad));
+            all_bound &= entity.is_some();
+            let entry = parameter_entry(formal, entity.unwrap_or(Entity::Bad));
             self.symbols.scope_mut(formals).introduce(entry.clone());
             bound.push(entry);
         }
-        let usable = good && self.symbols.templates.checking == 0 && state == Readiness::Ready;
-        (usable && is_affordable(&mut self.symbols, &template, instance, scope)).then_some((index, bound))
+        let usable = all_bound && self.symbols.templates.checking == 0 && state == CheckState::Valid;
+        (usable && is_within_limits(&mut self.symbols, &template, instance, scope)).then_some((index, bound))
     }
 
-    /// Returns the entity for a parameter. Types of parameters are looked up among the preceding `formals`,
-    /// arguments in `scope`.
+    /// Returns the entity that an argument gives to a parameter. Names in the type of the parameter are
+    /// looked up in `formals`, which contains the preceding parameters, and names in the argument in `scope`.
     fn bind(&mut self, formal: &Formal, actual: &Actual, formals: ScopeId, scope: ScopeId) -> Option<Entity> {
         let (ty, entity, span) = match (&formal.kind, actual) {
             (FormalKind::Const(ty), Actual::Value(value)) => {
@@ -250,7 +254,7 @@ impl Resolver<'_> {
                         let ty = self.constant_type(ty, formals)?;
                         let (span, value) =
                             (value.span, constant::constant_value(&mut self.symbols, value, ty, scope)?);
-                        acted::check_in_bounds(&mut self.symbols, ty, &value, span);
+                        typed_annotation::check_in_bounds(&mut self.symbols, ty, &value, span);
                         (ty, value)
                     }
                 };
@@ -273,31 +277,33 @@ impl Resolver<'_> {
             (FormalKind::Const(_), Actual::Type(ty)) => {
                 let found = self.simple_type(ty, scope)?;
                 let found = format!("the type `{}`", self.symbols.model.describe(found));
-                return unfit(&mut self.symbols, formal, ty.span, &found);
+                return report_unfit(&mut self.symbols, formal, ty.span, &found);
             }
             (_, Actual::Type(ty)) => {
                 let id = self.simple_type(ty, scope)?;
                 (id, Entity::Type(id), ty.span)
             }
-            (_, Actual::Value(value)) => return unfit(&mut self.symbols, formal, value.span, "a value"),
+            (_, Actual::Value(value)) => {
+                return report_unfit(&mut self.symbols, formal, value.span, "a value");
+            }
         };
         if self.fits_parameter(&formal.kind, ty, formals)? {
             return Some(entity);
         }
         let found = match self.symbols.model.stripped(ty) {
             Type::Named(def) => {
-                let what = self.symbols.model.def(*def).kind.what();
+                let what = self.symbols.model.def(*def).kind.description();
                 format!("{} `{}`", article(what), self.symbols.model.describe(ty))
             }
             _ => format!("`{}`", self.symbols.model.describe(ty)),
         };
-        unfit(&mut self.symbols, formal, span, &found)
+        report_unfit(&mut self.symbols, formal, span, &found)
     }
 
     fn fits_parameter(&mut self, kind: &FormalKind, ty: TypeId, formals: ScopeId) -> Option<bool> {
         if let FormalKind::Sequence(spec) = kind {
             let wanted = self.simple_type(spec, formals)?;
-            return Some(same(&self.symbols.model, wanted, ty));
+            return Some(is_same_type(&self.symbols.model, wanted, ty));
         }
         let stripped = self.symbols.model.stripped(ty);
         let def = match stripped {
@@ -318,39 +324,40 @@ impl Resolver<'_> {
     }
 }
 
-fn mark(symbols: &mut Symbols<'_>) -> Mark {
+fn checkpoint(symbols: &mut Symbols<'_>) -> Checkpoint {
     let defs = symbols.model.defs.len();
-    Mark {
+    Checkpoint {
         defs,
         types: symbols.model.types.len(),
         scopes: symbols.scopes.len(),
         templates: symbols.templates.all.len(),
         values: symbols.templates.values.len(),
         annotation_types: symbols.model.annotation_types.len(),
-        implied: symbols.implied.mark(),
+        implied: symbols.implied.checkpoint(),
         early: std::mem::take(&mut symbols.early_prefixes),
         checked_from: std::mem::replace(&mut symbols.templates.checked_from, defs),
     }
 }
 
-/// Marks the names that a definition inherits as unknown if some of its direct or indirect bases were
-/// unknown since this count.
-pub(super) fn note_unknown_bases(symbols: &mut Symbols<'_>, id: DefId, before: usize) {
+/// Records that a definition may inherit any name, if the meaning of one of its direct or indirect bases is
+/// unknown. `before` is the number of unknown names before the bases were looked up.
+pub(super) fn mark_unknown_bases(symbols: &mut Symbols<'_>, id: DefId, before: usize) {
     if symbols.templates.checking == 0 {
         return;
     }
-    let is_open_ended = |base: DefId| {
-        symbols.states[base.index()].scope.is_some_and(|scope| symbols.scope(scope).is_open_ended)
+    let may_inherit_unknown = |base: DefId| {
+        symbols.states[base.index()].scope.is_some_and(|scope| symbols.scope(scope).may_inherit_unknown)
     };
-    let unknown = symbols.templates.unknown != before || symbols.model.direct_bases(id).any(is_open_ended);
+    let unknown =
+        symbols.templates.unknown != before || symbols.model.direct_bases(id).any(may_inherit_unknown);
     if let Some(scope) = symbols.states[id.index()].scope {
-        symbols.scope_mut(scope).is_open_ended |= unknown;
+        symbols.scope_mut(scope).may_inherit_unknown |= unknown;
     }
 }
 
 fn template_named(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option<usize> {
     // The instance may have the name of its template, so this use must not introduce the name.
-    if let Some(Entity::Template(index)) = symbols.known(name, scope) {
+    if let Some(Entity::Template(index)) = symbols.lookup_silently(name, scope) {
         return Some(index);
     }
     let entity = symbols.lookup(name, scope)?;
@@ -368,27 +375,29 @@ fn template_path(symbols: &Symbols<'_>, index: usize) -> String {
     }
 }
 
-/// Checks that the instances of a text neither nest too deep nor become too many.
-fn is_affordable(
+/// Checks that the instances of a text are neither nested too deeply nor too large.
+fn is_within_limits(
     symbols: &mut Symbols<'_>,
     template: &Template,
     instance: &Instance,
     scope: ScopeId,
 ) -> bool {
-    let around = symbols.scope(scope).owner.map_or(0, |owner| symbols.model.path(owner).len());
-    if around + template.height > MAX_DEPTH {
+    let depth = symbols.scope(scope).owner.map_or(0, |owner| symbols.model.path(owner).len());
+    if depth + template.height > MAX_DEPTH {
         let message = format!("this instance nests more than {MAX_DEPTH} levels deep");
         let error = Diagnostic::error("too-deep", instance.name.span, message);
         symbols.report(error.and(template.name.span, "with the body of this template module"));
         return false;
     }
-    let before = symbols.templates.copied;
-    symbols.templates.copied = before.saturating_add(template.size + INSTANCE);
-    if symbols.templates.copied > MAX_COPIED {
-        if before <= MAX_COPIED {
+    let before = symbols.templates.instance_tokens;
+    symbols.templates.instance_tokens =
+        before.saturating_add(template.token_count + INSTANCE_OVERHEAD_TOKENS);
+    if symbols.templates.instance_tokens > MAX_INSTANCE_TOKENS {
+        if before <= MAX_INSTANCE_TOKENS {
             let message = "the instances of template modules are too large";
             let error = Diagnostic::error("too-large", instance.name.span, message);
-            symbols.report(error.note(format!("their bodies may have {MAX_COPIED} tokens together")));
+            symbols
+                .report(error.note(format!("their bodies may have {MAX_INSTANCE_TOKENS} tokens together")));
         }
         return false;
     }
@@ -411,7 +420,7 @@ fn is_parameter(symbols: &mut Symbols<'_>, actual: &Actual, scope: ScopeId) -> b
     false
 }
 
-fn unfit(symbols: &mut Symbols<'_>, formal: &Formal, span: Span, found: &str) -> Option<Entity> {
+fn report_unfit(symbols: &mut Symbols<'_>, formal: &Formal, span: Span, found: &str) -> Option<Entity> {
     let wanted = match &formal.kind {
         FormalKind::Type => "a type",
         FormalKind::Interface => "an interface",
@@ -432,19 +441,19 @@ fn unfit(symbols: &mut Symbols<'_>, formal: &Formal, span: Span, found: &str) ->
 }
 
 /// Returns whether two types are the same, resolving typedefs, including those of elements.
-fn same(model: &Model, one: TypeId, other: TypeId) -> bool {
+fn is_same_type(model: &Model, one: TypeId, other: TypeId) -> bool {
     match (model.stripped(one), model.stripped(other)) {
         (
             Type::Sequence { element: one, bound: of_one },
             Type::Sequence { element: other, bound: of_other },
-        ) => of_one == of_other && same(model, *one, *other),
+        ) => of_one == of_other && is_same_type(model, *one, *other),
         (one, other) => one == other,
     }
 }
 
 impl Templates {
     /// Returns whether a body is being checked and the definition is not part of it.
-    pub(super) fn is_beyond_check(&self, def: DefId) -> bool {
+    pub(super) fn is_outside_checked_body(&self, def: DefId) -> bool {
         self.checking > 0 && def.index() < self.checked_from
     }
 
@@ -467,44 +476,43 @@ impl Templates {
 impl Symbols<'_> {
     /// Returns the meaning of a template module's name in its own body: the instance that the body belongs
     /// to.
-    pub(super) fn instance_around(&self, index: usize) -> Option<DefId> {
-        if let Readiness::Open(id) = self.templates.all.get(index)?.state {
+    pub(super) fn enclosing_instance(&self, index: usize) -> Option<DefId> {
+        if let CheckState::Checking(id) = self.templates.all.get(index)?.state {
             return Some(id);
         }
-        let mut around = std::iter::successors(self.context, |id| self.model.def(*id).parent);
-        around.find(|id| self.templates.instances.get(id) == Some(&index))
+        let mut enclosing = std::iter::successors(self.context, |id| self.model.def(*id).parent);
+        enclosing.find(|id| self.templates.instances.get(id) == Some(&index))
     }
 
-    /// Adds the enclosing instances to a message. `None` for a warning that was reported before.
-    pub(super) fn in_instance(&mut self, mut message: Diagnostic) -> Option<Diagnostic> {
+    /// Adds the enclosing instances to a diagnostic. `None` for a warning that was reported before.
+    pub(super) fn with_instances(&mut self, mut message: Diagnostic) -> Option<Diagnostic> {
         if self.templates.all.is_empty() {
             return Some(message);
         }
-        let around = std::iter::successors(self.context, |id| self.model.def(*id).parent);
-        let instances = around.filter_map(|id| match &self.model.def(id).kind {
+        let enclosing = std::iter::successors(self.context, |id| self.model.def(*id).parent);
+        let instances = enclosing.filter_map(|id| match &self.model.def(id).kind {
             DefKind::Module(Module { template: Some(of), .. }) => Some((self.model.def(id), of)),
             _ => None,
         });
         let mut is_copied = self.templates.checking > 0;
-        for (instance, of) in instances.take(SHOWN_INSTANCES) {
+        for (instance, of) in instances.take(MAX_SHOWN_INSTANCES) {
             is_copied = true;
             message = message.and(instance.span, format!("in this instance of template module `{of}`"));
         }
         let place = (message.span().unwrap_or(Span::START), message.code);
-        let is_news =
-            message.severity == Severity::Error || !is_copied || self.templates.warned.insert(place);
-        is_news.then_some(message)
+        let is_new = message.severity == Severity::Error || !is_copied || self.templates.warned.insert(place);
+        is_new.then_some(message)
     }
 }
 
 /// Maximum number of instances that are shown with a message, the innermost first.
-const SHOWN_INSTANCES: usize = 3;
+const MAX_SHOWN_INSTANCES: usize = 3;
 
-fn parameter(formal: &Formal, entity: Entity) -> Entry {
+fn parameter_entry(formal: &Formal, entity: Entity) -> Entry {
     let name = formal.name.text.clone();
     Entry { name, span: formal.name.span, entity, what: PARAMETER, used: true }
 }
 
-fn counted(count: usize, what: &str) -> String {
+fn with_count(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -12,7 +12,7 @@ use crate::source::Span;
 const MAX_ELEMENTS: u64 = 1 << 31;
 
 impl Resolver<'_> {
-    /// Resolves a type whose value is used, so it must be complete.
+    /// Resolves a type that must be complete. A struct, union or enum may be declared in place.
     pub(super) fn type_spec(&mut self, ty: TypeSpec, scope: ScopeId) -> Option<TypeId> {
         match ty.kind {
             TypeKind::Struct { .. } | TypeKind::Union(_) | TypeKind::Enum { .. } => {
@@ -22,7 +22,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Resolves a type that declares nothing.
+    /// Resolves a type that is not declared in place and must be complete.
     pub(super) fn simple_type(&mut self, ty: &TypeSpec, scope: ScopeId) -> Option<TypeId> {
         let kind = match &ty.kind {
             TypeKind::Primitive(primitive) => Type::Primitive(*primitive),
@@ -158,7 +158,7 @@ fn named_type(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option<
     type_of(symbols, entity, name)
 }
 
-/// Returns the type with this name.
+/// Returns the type that an entity is. `name` is its name in the text, for messages.
 pub(super) fn type_of(symbols: &mut Symbols<'_>, entity: Entity, name: &Name) -> Option<Type> {
     match entity {
         Entity::TypeCode => return Some(Type::TypeCode),
@@ -196,7 +196,7 @@ pub(super) fn type_of(symbols: &mut Symbols<'_>, entity: Entity, name: &Name) ->
     None
 }
 
-/// Returns the type with array dimensions, if there are any.
+/// Returns the array type with these dimensions; the element type itself if there are none.
 pub(super) fn array(
     symbols: &mut Symbols<'_>,
     element: TypeId,

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::known::Place;
+use super::known::AnnotatedKind;
 use super::scope::{Entity, ScopeId};
 use super::symbols::Symbols;
-use super::{Progress, Resolver, acted, annotation, constant, types};
+use super::{Progress, Resolver, annotation, constant, typed_annotation, types};
 use crate::ast::{self, Head, Ident};
 use crate::diagnostic::Diagnostic;
 use crate::model::{
@@ -26,7 +26,7 @@ impl Resolver<'_> {
         };
         let (id, declared) = self.begin(&head, &union.name, DefKind::Union(body), scope);
         let inside = self.symbols.states[id.index()].scope?;
-        let annotations = self.annotations(&union.head, inside, Place::Discriminator);
+        let annotations = self.annotations(&union.head, inside, AnnotatedKind::Discriminator);
         let discriminator = self.type_spec(union.discriminator.clone(), inside);
         let discriminator =
             discriminator.filter(|ty| is_discriminator(&mut self.symbols, *ty, union.discriminator.span));
@@ -37,8 +37,8 @@ impl Resolver<'_> {
         }
         self.symbols.states[id.index()].progress = Progress::Complete;
         let discriminator = discriminator?;
-        let free = free_value(&self.symbols.model, discriminator, &labels);
-        if let (Some(span), None) = (labels.default, &free) {
+        let unlisted = unlisted_value(&self.symbols.model, discriminator, &labels);
+        if let (Some(span), None) = (labels.default, &unlisted) {
             let error = Diagnostic::error("default-unreachable", span, "`default` can never be selected");
             let ty = self.symbols.model.describe(discriminator);
             self.symbols
@@ -49,8 +49,8 @@ impl Resolver<'_> {
             body.discriminator_annotations = annotations;
             body.cases = cases;
             match labels.default {
-                Some(_) => body.default_value = free,
-                None => body.implicit_default = free,
+                Some(_) => body.default_value = unlisted,
+                None => body.implicit_default = unlisted,
             }
         }
         self.symbols.set_depth(id);
@@ -65,7 +65,7 @@ impl Resolver<'_> {
         labels: &mut Labels,
         scope: ScopeId,
     ) -> Option<Case> {
-        let mut own = Vec::new();
+        let mut case_labels = Vec::new();
         let mut is_default = false;
         for (value, span) in &case.labels {
             match value {
@@ -82,10 +82,10 @@ impl Resolver<'_> {
                 Some(expr) => {
                     let Some(ty) = ty else { continue };
                     match constant::constant_value(&mut self.symbols, expr, ty, scope) {
-                        None => labels.broken = true,
+                        None => labels.is_incomplete = true,
                         Some(value) => {
                             if add_label(&mut self.symbols, &value, expr.span, labels) {
-                                own.push(Label { value, span: expr.span });
+                                case_labels.push(Label { value, span: expr.span });
                             }
                         }
                     }
@@ -96,14 +96,14 @@ impl Resolver<'_> {
         let member_type =
             member_type.and_then(|ty| types::array(&mut self.symbols, ty, &case.declarator.dims, scope));
         self.symbols.declare_local(scope, &case.declarator.name, Entity::Member, "member");
-        let mut annotations = self.annotations(&case.head, scope, Place::Case);
+        let mut annotations = self.annotations(&case.head, scope, AnnotatedKind::Case);
         if let Some(ty) = member_type {
-            acted::act_on(&mut self.symbols, &case.head, &mut annotations, ty, scope);
+            typed_annotation::evaluate(&mut self.symbols, &case.head, &mut annotations, ty, scope);
         }
         annotation::check_non_nil(&mut self.symbols, &annotations, member_type);
         let Ident { text, span } = case.declarator.name;
         let member = Member { name: text, ty: member_type?, docs: case.head.docs, annotations, span };
-        Some(Case { labels: own, is_default, member })
+        Some(Case { labels: case_labels, is_default, member })
     }
 }
 
@@ -133,7 +133,7 @@ fn is_discriminator(symbols: &mut Symbols<'_>, ty: TypeId, span: Span) -> bool {
 
 fn add_label(symbols: &mut Symbols<'_>, value: &ConstValue, span: Span, labels: &mut Labels) -> bool {
     let Some(key) = label_key(value) else { return false };
-    match labels.seen.get(&key) {
+    match labels.listed.get(&key) {
         Some(first) => {
             let shown = constant::show(&symbols.model, value);
             let error = Diagnostic::error("duplicate-label", span, format!("label {shown} is listed twice"));
@@ -142,17 +142,17 @@ fn add_label(symbols: &mut Symbols<'_>, value: &ConstValue, span: Span, labels: 
             false
         }
         None => {
-            labels.seen.insert(key, span);
+            labels.listed.insert(key, span);
             true
         }
     }
 }
 
-/// Returns a value that no label lists: for numbers the least from zero up, otherwise the greatest below
-/// zero. A union with an invalid label counts as having one.
-fn free_value(model: &Model, discriminator: TypeId, labels: &Labels) -> Option<ConstValue> {
+/// Returns a value that no label lists: for numbers the least from zero up, or if all of those are listed,
+/// the greatest below zero. If a label is invalid, any value counts as unlisted.
+fn unlisted_value(model: &Model, discriminator: TypeId, labels: &Labels) -> Option<ConstValue> {
     type Build = Box<dyn Fn(i128) -> Option<ConstValue>>;
-    let (least, most, build): (i128, i128, Build) = match model.stripped(discriminator) {
+    let (min, max, build): (i128, i128, Build) = match model.stripped(discriminator) {
         Type::Primitive(Primitive::Boolean) => (0, 1, Box::new(|key| Some(ConstValue::Bool(key != 0)))),
         Type::Primitive(Primitive::Char) => {
             (0, 255, Box::new(|key| u8::try_from(key).ok().map(ConstValue::Char)))
@@ -161,8 +161,8 @@ fn free_value(model: &Model, discriminator: TypeId, labels: &Labels) -> Option<C
             (0, 65535, Box::new(|key| u16::try_from(key).ok().map(ConstValue::WChar)))
         }
         Type::Primitive(primitive) => {
-            let (least, most) = primitive.integer_range()?;
-            (least, most, Box::new(|key| Some(ConstValue::Integer(key))))
+            let (min, max) = primitive.integer_range()?;
+            (min, max, Box::new(|key| Some(ConstValue::Integer(key))))
         }
         Type::Named(def) => {
             let (def, count) = (*def, model.enumeration(*def)?.enumerators.len());
@@ -171,24 +171,24 @@ fn free_value(model: &Model, discriminator: TypeId, labels: &Labels) -> Option<C
         }
         _ => return None,
     };
-    if labels.broken {
-        return build(least.max(0));
+    if labels.is_incomplete {
+        return build(min.max(0));
     }
-    let free = |key: &i128| !labels.seen.contains_key(key);
-    build((0..=most).find(free).or_else(|| (least..0).rev().find(free))?)
+    let is_unlisted = |key: &i128| !labels.listed.contains_key(key);
+    build((0..=max).find(is_unlisted).or_else(|| (min..0).rev().find(is_unlisted))?)
 }
 
 /// The labels of one union so far.
 #[derive(Default)]
 struct Labels {
-    /// Each value with the location of its label.
-    seen: HashMap<i128, Span>,
+    /// The locations of the labels, by their keys ([`label_key`]).
+    listed: HashMap<i128, Span>,
     default: Option<Span>,
-    /// An invalid label was reported and is missing here.
-    broken: bool,
+    /// An invalid label was reported and is not in `listed`.
+    is_incomplete: bool,
 }
 
-/// Returns a number that identifies a label, because labels of one union have one type.
+/// Returns a number that identifies the label in its union, whose labels all have the same type.
 fn label_key(value: &ConstValue) -> Option<i128> {
     Some(match value {
         ConstValue::Bool(value) => i128::from(*value),

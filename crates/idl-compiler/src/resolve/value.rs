@@ -1,16 +1,17 @@
 //! Value types and value boxes.
 
-use super::known::Place;
+use super::known::AnnotatedKind;
 use super::scope::{Entity, ScopeId};
 use super::symbols::Symbols;
-use super::{Progress, Resolver, acted, annotation, article, event, interface, template, types};
+use super::{Progress, Resolver, annotation, article, event, interface, template, typed_annotation, types};
 use crate::ast::{self, Factory as FactoryItem, Head, Ident, Name, State};
 use crate::diagnostic::Diagnostic;
 use crate::model::{
-    DefId, DefKind, Factory, Flavour, Member, Model, StateMember, Type, Value, ValueBox, ValueModifier,
+    DefId, DefKind, Factory, Flavour, Member, Model, StateMember, Value, ValueBox, ValueModifier,
 };
 
-/// The description of a factory in messages. Its name is not inherited.
+/// The description of a factory in messages. It also distinguishes factories from other members, because
+/// factories are not inherited.
 pub(super) const FACTORY: &str = "factory";
 
 impl Resolver<'_> {
@@ -33,7 +34,7 @@ impl Resolver<'_> {
             let modifier = *modifier;
             *body = Value { modifier, is_event: *is_event, truncatable, bases, supports, ..Value::default() };
         }
-        template::note_unknown_bases(&mut self.symbols, id, unknown);
+        template::mark_unknown_bases(&mut self.symbols, id, unknown);
         self.symbols.set_depth(id);
         interface::check_inherited(&mut self.symbols, id, name);
         if let Some(inside) = self.symbols.states[id.index()].scope {
@@ -73,11 +74,9 @@ impl Resolver<'_> {
             return;
         };
         let id = self.new_def(&head, name, DefKind::ValueBox(ValueBox { ty }), scope);
-        acted::act_on_def(&mut self.symbols, &head, id, ty, scope);
+        typed_annotation::evaluate_of_def(&mut self.symbols, &head, id, ty, scope);
         self.symbols.set_depth(id);
-        if self.symbols.declare(scope, name, Entity::Def(id), "value box") {
-            self.symbols.add_child(id, scope);
-        }
+        self.symbols.declare_def(id, scope, name, "value box");
     }
 
     /// Resolves state members of the value type that owns the scope.
@@ -92,11 +91,11 @@ impl Resolver<'_> {
                 check_stateless(&mut self.symbols, scope, &declarator.name, "state");
             }
             let Some(ty) = ty.filter(|_| declared) else { continue };
-            let mut annotations = self.annotations(head, scope, Place::State);
-            acted::act_on(&mut self.symbols, head, &mut annotations, ty, scope);
+            let mut annotations = self.annotations(head, scope, AnnotatedKind::State);
+            typed_annotation::evaluate(&mut self.symbols, head, &mut annotations, ty, scope);
             annotation::check_non_nil(&mut self.symbols, &annotations, Some(ty));
             let member = Member { name: text, ty, docs: head.docs.clone(), annotations, span };
-            if let Some(value) = value_around(&mut self.symbols, scope) {
+            if let Some(value) = owner_value(&mut self.symbols, scope) {
                 value.state.push(StateMember { visibility: state.visibility, member });
             }
         }
@@ -114,10 +113,10 @@ impl Resolver<'_> {
             annotation::check_no_stream(&mut self.symbols, &param.annotations);
         }
         let raises = interface::raises(&mut self.symbols, raises.as_ref(), inside);
-        let annotations = self.annotations(&head, scope, Place::Factory);
+        let annotations = self.annotations(&head, scope, AnnotatedKind::Factory);
         let Ident { text, span } = name;
         let factory = Factory { name: text, params, raises, docs: head.docs, annotations, span };
-        if let Some(value) = value_around(&mut self.symbols, scope).filter(|_| declared) {
+        if let Some(value) = owner_value(&mut self.symbols, scope).filter(|_| declared) {
             value.factories.push(factory);
         }
     }
@@ -153,7 +152,7 @@ fn value_bases(symbols: &mut Symbols<'_>, value: &ast::Value, scope: ScopeId) ->
     let mut concrete: Option<&Name> = None;
     for (index, name) in value.bases.iter().enumerate() {
         let Some(entity) = symbols.lookup(name, scope) else { continue };
-        let Some(base) = as_value(symbols, entity) else {
+        let Some(base) = value_type_of(symbols, entity) else {
             let mut error = symbols.wrong_kind(entity, name, "not-a-value", "a value type");
             if let Entity::Def(def) = entity
                 && symbols.model.interface(def).is_some()
@@ -180,7 +179,7 @@ fn value_bases(symbols: &mut Symbols<'_>, value: &ast::Value, scope: ScopeId) ->
             continue;
         }
         if !symbols.model.is_abstract_value(base)
-            && !check_concrete(symbols, value, name, index, base, &mut concrete)
+            && !check_concrete_base(symbols, value, name, index, base, &mut concrete)
         {
             continue;
         }
@@ -189,9 +188,9 @@ fn value_bases(symbols: &mut Symbols<'_>, value: &ast::Value, scope: ScopeId) ->
     bases
 }
 
-/// Checks that a base with state is the only one, is listed first, and does not belong to an abstract
-/// value type.
-fn check_concrete<'v>(
+/// Checks that a base with state is the only one with state, that it is listed first, and that the derived
+/// value type is not abstract.
+fn check_concrete_base<'v>(
     symbols: &mut Symbols<'_>,
     value: &ast::Value,
     name: &'v Name,
@@ -253,17 +252,13 @@ pub(super) fn check_base(
     false
 }
 
-/// Returns the value type of an entity, resolving typedefs. A box is not one.
-pub(super) fn as_value(symbols: &mut Symbols<'_>, entity: Entity) -> Option<DefId> {
-    let Entity::Def(def) = entity else { return None };
-    let ty = symbols.intern(Type::Named(def));
-    match symbols.model.stripped(ty) {
-        Type::Named(def) if symbols.model.value(*def).is_some() => Some(*def),
-        _ => None,
-    }
+/// Returns the value type that an entity is, resolving typedefs. A value box is not a value type.
+pub(super) fn value_type_of(symbols: &mut Symbols<'_>, entity: Entity) -> Option<DefId> {
+    symbols.stripped_def(entity).filter(|def| symbols.model.value(*def).is_some())
 }
 
-/// Checks `truncatable`: receivers that do not know the value type keep the part of its first base.
+/// Returns whether the value type is truncatable, and checks that it can be: receivers that do not know the
+/// type read only the state of its first base.
 fn check_truncatable(symbols: &mut Symbols<'_>, value: &ast::Value, bases: &[DefId]) -> bool {
     let Some(span) = value.truncatable else { return false };
     let custom = value.modifier == ValueModifier::Custom;
@@ -296,27 +291,27 @@ fn check_truncatable(symbols: &mut Symbols<'_>, value: &ast::Value, bases: &[Def
     false
 }
 
-/// Checks that a value type supports at most one interface that is not abstract, either its own or one
-/// that its bases support. That interface derives from all others.
+/// Checks that a value type lists at most one interface that is not abstract. This interface, or without it
+/// one of those that the bases support, must derive from all interfaces that the bases support.
 fn check_supports(symbols: &mut Symbols<'_>, value: &ast::Value, bases: &[DefId], supports: &[DefId]) {
-    let plain = |model: &Model, id: &DefId| {
+    let is_concrete = |model: &Model, id: &DefId| {
         model.interface(*id).is_some_and(|interface| interface.flavour != Flavour::Abstract)
     };
-    let own: Vec<DefId> = supports.iter().copied().filter(|id| plain(&symbols.model, id)).collect();
+    let own: Vec<DefId> = supports.iter().copied().filter(|id| is_concrete(&symbols.model, id)).collect();
     let name = &value.name;
-    let place = |id: &DefId| value.supports.get(supports.iter().position(|other| other == id)?);
+    let name_of = |id: &DefId| value.supports.get(supports.iter().position(|other| other == id)?);
     if let [first, second, ..] = own.as_slice() {
         let message = format!("`{}` supports two interfaces that are not abstract", name.text);
-        let span = place(second).map_or(name.span, |name| name.span);
+        let span = name_of(second).map_or(name.span, |name| name.span);
         let mut error = Diagnostic::error("supports", span, message);
-        if let Some(first) = place(first) {
+        if let Some(first) = name_of(first) {
             error = error.and(first.span, "the first is here");
         }
         symbols.report(error.help("declare an interface that inherits from both, and support that one"));
         return;
     }
     if let Some(only) = own.first().filter(|only| supports.first() != Some(only)) {
-        let (text, span) = place(only).map_or((String::new(), name.span), |name| (name.text(), name.span));
+        let (text, span) = name_of(only).map_or((String::new(), name.span), |name| (name.text(), name.span));
         let message = format!("supported interface `{text}` is not abstract and not the first");
         let error = Diagnostic::error("supports", span, message);
         symbols.report(error.help("list the interface that is not abstract before the abstract ones"));
@@ -327,18 +322,19 @@ fn check_supports(symbols: &mut Symbols<'_>, value: &ast::Value, bases: &[DefId]
         owners.push(*base);
         for owner in owners {
             let of_owner = symbols.model.value(owner).map_or(&[][..], |value| &value.supports);
-            let of_owner = of_owner.iter().copied().filter(|id| plain(&symbols.model, id));
+            let of_owner = of_owner.iter().copied().filter(|id| is_concrete(&symbols.model, id));
             inherited.extend(of_owner.map(|interface| (owner, interface)));
         }
     }
-    let covers = |model: &Model, id: DefId| {
-        let above = model.all_bases(id);
-        inherited.iter().find(|(_, other)| *other != id && !above.contains(other)).copied()
+    // An inherited interface from which `id` does not derive, and the base that supports it.
+    let unrelated = |model: &Model, id: DefId| {
+        let interface_bases = model.all_bases(id);
+        inherited.iter().find(|(_, other)| *other != id && !interface_bases.contains(other)).copied()
     };
     let mut candidates = own.iter().copied().chain(inherited.iter().map(|(_, interface)| *interface));
     let Some(first) = candidates.next() else { return };
-    let Some((owner, other)) = covers(&symbols.model, first) else { return };
-    if own.is_empty() && candidates.any(|candidate| covers(&symbols.model, candidate).is_none()) {
+    let Some((owner, other)) = unrelated(&symbols.model, first) else { return };
+    if own.is_empty() && candidates.any(|candidate| unrelated(&symbols.model, candidate).is_none()) {
         return;
     }
     let (first_name, other_name) = (symbols.model.scoped_name(first), symbols.model.scoped_name(other));
@@ -355,7 +351,7 @@ fn check_supports(symbols: &mut Symbols<'_>, value: &ast::Value, bases: &[DefId]
             let message = format!(
                 "supported interface `{first_name}` does not derive from `{other_name}`, which a base supports"
             );
-            let span = place(&first).map_or(name.span, |name| name.span);
+            let span = name_of(&first).map_or(name.span, |name| name.span);
             Diagnostic::error("supports", span, message)
         }
     };
@@ -376,7 +372,7 @@ fn check_stateless(symbols: &mut Symbols<'_>, scope: ScopeId, name: &Ident, what
 }
 
 /// Returns the value type that owns the scope.
-fn value_around<'s>(symbols: &'s mut Symbols<'_>, scope: ScopeId) -> Option<&'s mut Value> {
+fn owner_value<'s>(symbols: &'s mut Symbols<'_>, scope: ScopeId) -> Option<&'s mut Value> {
     let owner = symbols.scope(scope).owner?;
     match &mut symbols.model.defs[owner.index()].kind {
         DefKind::Value(value) => Some(value),

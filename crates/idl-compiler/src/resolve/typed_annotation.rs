@@ -11,8 +11,8 @@ use crate::source::Span;
 /// Names of the annotations that set bounds.
 const BOUNDS: &[&str] = &["range", "min", "max"];
 
-/// Evaluates the annotations' values in this type, and checks them.
-pub(super) fn act_on(
+/// Evaluates the values of these annotations in the type `ty` of the annotated item, and checks them.
+pub(super) fn evaluate(
     symbols: &mut Symbols<'_>,
     head: &Head,
     annotations: &mut Annotations,
@@ -22,17 +22,17 @@ pub(super) fn act_on(
     if !annotations.has("default") && !annotations.has_range() {
         return;
     }
-    type_values(symbols, head, annotations, ty, scope);
+    evaluate_arguments(symbols, head, annotations, ty, scope);
     let Some(bounds) = check_bounds(symbols, annotations, ty) else { return };
     if let (Some(default), Some(value)) = (annotations.get("default"), annotations.default_value()) {
         check_between(symbols, &bounds, ty, value, "the default", default.span);
     }
 }
 
-/// Evaluates and checks the values of a definition's annotations.
-pub(super) fn act_on_def(symbols: &mut Symbols<'_>, head: &Head, id: DefId, ty: TypeId, scope: ScopeId) {
+/// Evaluates and checks the values of these annotations of a definition.
+pub(super) fn evaluate_of_def(symbols: &mut Symbols<'_>, head: &Head, id: DefId, ty: TypeId, scope: ScopeId) {
     let mut annotations = std::mem::take(&mut symbols.model.defs[id.index()].annotations);
-    act_on(symbols, head, &mut annotations, ty, scope);
+    evaluate(symbols, head, &mut annotations, ty, scope);
     symbols.model.defs[id.index()].annotations = annotations;
 }
 
@@ -49,25 +49,25 @@ fn bounds_of_type(model: &Model, ty: TypeId) -> Option<Bounds> {
     model.bounds(&model.def(typedef).annotations, ty)
 }
 
-/// Evaluates the values, in the annotated type.
-fn type_values(
+fn evaluate_arguments(
     symbols: &mut Symbols<'_>,
     head: &Head,
     annotations: &mut Annotations,
     ty: TypeId,
     scope: ScopeId,
 ) {
-    for (written, annotation) in head.annotations.iter().zip(&mut annotations.0) {
-        let bounds = BOUNDS.contains(&annotation.name.as_str());
-        if !bounds && annotation.name != "default" || annotation.args.is_empty() {
+    for (syntax, annotation) in head.annotations.iter().zip(&mut annotations.0) {
+        let is_bound = BOUNDS.contains(&annotation.name.as_str());
+        if !is_bound && annotation.name != "default" || annotation.args.is_empty() {
             continue;
         }
-        let fits = symbols.model.extremes(ty).is_some() || !bounds && has_constants(&symbols.model, ty);
+        let fits =
+            symbols.model.numeric_range(ty).is_some() || !is_bound && has_constants(&symbols.model, ty);
         if !fits {
             let described = symbols.model.describe(ty);
             let message = format!("`@{}` on a value of type `{described}`", annotation.name);
             let error = Diagnostic::error("bad-annotation", annotation.span, message);
-            let error = match bounds {
+            let error = match is_bound {
                 false => error.note("numbers, characters, booleans, strings and enums have defaults"),
                 true => error.note("integers, `float`, `double` and `fixed` have bounds"),
             };
@@ -75,8 +75,9 @@ fn type_values(
                 Type::Sequence { element, .. } | Type::Array { element, .. } => Some(*element),
                 _ => None,
             };
-            let numbers = bounds && element.is_some_and(|element| symbols.model.extremes(element).is_some());
-            symbols.report(match numbers {
+            let has_number_elements =
+                is_bound && element.is_some_and(|element| symbols.model.numeric_range(element).is_some());
+            symbols.report(match has_number_elements {
                 true => error.help(format!(
                     "declare a type for the elements: `@{} ... typedef {} Name;`",
                     annotation.name,
@@ -90,8 +91,8 @@ fn type_values(
         let args = std::mem::take(&mut annotation.args);
         for mut arg in args {
             let value: Option<&Expr> =
-                written.args.iter().map(|(_, value)| value).find(|value| value.span == arg.span);
-            let value = value.map(|value| number_of(&symbols.model, value, ty));
+                syntax.args.iter().map(|(_, value)| value).find(|value| value.span == arg.span);
+            let value = value.map(|value| convert_literals(&symbols.model, value, ty));
             let value = value.and_then(|value| constant::constant_value(symbols, &value, ty, scope));
             if let Some(value) = value {
                 arg.value = AnnotationValue::Const(value);
@@ -101,12 +102,12 @@ fn type_values(
     }
 }
 
-/// Converts literals to the type. In an annotation they have no type of their own: `@max(1)` is valid for
-/// a `double`, `@max(1.5)` for a `fixed`.
-fn number_of(model: &Model, expr: &Expr, ty: TypeId) -> Expr {
+/// Converts number literals to literals of the type, because `@max(1)` is also valid for a `double`, and
+/// `@max(1.5)` for a `fixed`.
+fn convert_literals(model: &Model, expr: &Expr, ty: TypeId) -> Expr {
     let kind = match (&expr.kind, model.stripped(ty)) {
         (ExprKind::Unary(operator, operand), _) => {
-            ExprKind::Unary(*operator, Box::new(number_of(model, operand, ty)))
+            ExprKind::Unary(*operator, Box::new(convert_literals(model, operand, ty)))
         }
         (ExprKind::Integer(value), Type::Primitive(primitive)) if primitive.is_float() => {
             ExprKind::Float(format!("{value}.0"))
@@ -129,7 +130,8 @@ fn has_constants(model: &Model, ty: TypeId) -> bool {
     }
 }
 
-/// Returns the bounds of an item with these annotations and this type, if they are valid.
+/// Returns the bounds of an item with these annotations and this type; `None` if there are no bounds, or they
+/// are invalid.
 fn check_bounds(symbols: &mut Symbols<'_>, annotations: &Annotations, ty: TypeId) -> Option<Bounds> {
     let own: Vec<_> = annotations.0.iter().filter(|a| BOUNDS.contains(&a.name.as_str())).collect();
     let Some(first) = own.first() else { return bounds_of_type(&symbols.model, ty) };
@@ -141,11 +143,11 @@ fn check_bounds(symbols: &mut Symbols<'_>, annotations: &Annotations, ty: TypeId
         return None;
     }
     for (index, later) in own.iter().enumerate().skip(1) {
-        let clash = |earlier: &&&crate::model::Annotation| {
+        let is_same_bound = |earlier: &&&crate::model::Annotation| {
             earlier.name == later.name || earlier.name == "range" || later.name == "range"
         };
-        if let Some(earlier) = own.iter().take(index).find(clash) {
-            let message = format!("`@{}` beside `@{}`", later.name, earlier.name);
+        if let Some(earlier) = own.iter().take(index).find(is_same_bound) {
+            let message = format!("`@{}` together with `@{}`", later.name, earlier.name);
             let error = Diagnostic::error("bad-annotation", later.span, message);
             symbols.report(error.and(earlier.span, "this says the same bound"));
             return None;
