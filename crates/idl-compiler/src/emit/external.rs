@@ -1,5 +1,4 @@
-//! Definitions of included files whose Rust is in another place: which are omitted, and the paths to their
-//! Rust.
+//! Definitions of included files whose Rust is not part of the output, and the paths to that Rust.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,19 +6,20 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::names::Names;
-use super::options::placed;
+use super::options::relative_path;
 use super::{IncludePolicy, OptionProblem, Options, standard};
 use crate::diagnostic::Diagnostic;
 use crate::model::{ConstValue, DefId, DefKind, Model, Type, TypeId};
 use crate::work;
 
-/// The locations of the Rust of definitions.
+/// Which definitions are emitted, and the locations of the Rust of others.
 pub(super) struct External {
-    /// For each definition: the path of an outer module, and the number of modules of the definition's own
+    /// For each external definition: the path of a module, and the number of modules of the definition's
     /// scope that this path replaces.
-    places: Vec<Option<(TokenStream, usize)>>,
-    /// For each definition: the last part of the path of an entry that names it.
+    locations: Vec<Option<(TokenStream, usize)>>,
+    /// For each definition that an entry of [`Options::external`] names: the last part of the entry's path.
     names: Vec<Option<String>>,
+    /// For each definition: it is part of the output.
     emitted: Vec<bool>,
     /// The Rust types that entries specify for native types, by definition.
     natives: HashMap<DefId, TokenStream>,
@@ -29,28 +29,33 @@ pub(super) struct External {
 
 impl External {
     pub(super) fn new(model: &Model, options: &Options) -> Self {
-        let mut places = vec![None; model.defs().len()];
+        let mut locations = vec![None; model.defs().len()];
         let mut names = vec![None; model.defs().len()];
-        let mut emitted = vec![true; model.defs().len()];
+        // Definitions inside an annotation are in no scope, and have no Rust.
+        let mut emitted = vec![false; model.defs().len()];
+        let scopes = model.defs().iter().map(|def| model.children(def.id)).chain([model.roots()]);
+        for id in scopes.flatten() {
+            emitted[id.index()] = true;
+        }
         for def in model.defs() {
-            if let Some((entry, named)) = cover(model, options, def.id) {
+            if let Some((entry, named)) = find_entry(model, options, def.id) {
                 let (path, depth) = match named {
                     None => (entry.clone(), 0),
                     // The number of modules that the entry's path replaces. Every scope is a module.
                     Some(id) if is_module(model, id) => (entry.clone(), model.path(id).len()),
-                    Some(id) => (outer(entry), model.path(id).len() - 1),
+                    Some(id) => (without_last_segment(entry), model.path(id).len() - 1),
                 };
                 if named == Some(def.id) && !is_module(model, def.id) {
-                    names[def.id.index()] = last(entry);
+                    names[def.id.index()] = last_segment(entry);
                 }
-                places[def.id.index()] = Some((path, depth));
+                locations[def.id.index()] = Some((path, depth));
             }
             let included = model.is_included(def.id);
             let compiled = options.include_policy == IncludePolicy::Compile;
-            emitted[def.id.index()] = !included || compiled && places[def.id.index()].is_none();
+            emitted[def.id.index()] &= !included || compiled && locations[def.id.index()].is_none();
         }
-        let internal = standard::settle(model, options, &mut places, &mut emitted);
-        add_predeclared(model, &places, &mut emitted);
+        let internal = standard::locate_standard(model, options, &mut locations, &mut emitted);
+        add_predeclared(model, &locations, &mut emitted);
         // An entry with the name of a native type specifies the type, not the location of its alias.
         let mut natives = HashMap::new();
         for def in model.defs().iter().filter(|def| matches!(def.kind, DefKind::Native)) {
@@ -63,7 +68,7 @@ impl External {
         for def in model.defs().iter().rev().filter(|def| is_module(model, def.id)) {
             emitted[def.id.index()] = model.children(def.id).iter().any(|child| emitted[child.index()]);
         }
-        External { places, names, emitted, natives, internal }
+        External { locations, names, emitted, natives, internal }
     }
 
     /// Returns whether the definition is part of the output.
@@ -71,21 +76,21 @@ impl External {
         self.emitted[id.index()]
     }
 
-    /// Returns the Rust type that an entry specifies for a native type, seen from `up` modules below the
-    /// user's.
+    /// Returns the Rust type that an entry specifies for a native type. `up` is the number of modules
+    /// between the user's module and the code that uses the path.
     pub(super) fn native(&self, up: usize, id: DefId) -> Option<TokenStream> {
-        self.natives.get(&id).map(|path| placed(path, up))
+        self.natives.get(&id).map(|path| relative_path(path, up))
     }
 
-    /// Returns the path of the module that contains the Rust of an external definition, seen from `up`
-    /// modules below the user's.
+    /// Returns the path of the module that contains the Rust of an external definition. `up` is the number
+    /// of modules between the user's module and the code that uses the path.
     pub(super) fn scope(&self, up: usize, id: DefId, names: &Names) -> Option<TokenStream> {
-        let (path, levels) = self.places[id.index()].as_ref().filter(|_| !self.emitted(id))?;
-        let (path, scope) = (placed(path, up), names[id].scope.iter().skip(*levels));
+        let (path, levels) = self.locations[id.index()].as_ref().filter(|_| !self.emitted(id))?;
+        let (path, scope) = (relative_path(path, up), names[id].scope.iter().skip(*levels));
         Some(quote!(#path #(::#scope)*))
     }
 
-    /// Returns the Rust name that the path of an entry specifies for the definition itself.
+    /// Returns the Rust name of a definition, if an entry specifies its path.
     pub(super) fn name(&self, id: DefId) -> Option<&str> {
         self.names[id.index()].as_deref().filter(|_| !self.emitted(id))
     }
@@ -94,20 +99,22 @@ impl External {
     pub(super) fn check(&self, model: &Model, problems: &mut Vec<Diagnostic>) {
         let mut reported = vec![false; model.defs().len()];
         for def in model.defs().iter().filter(|def| self.emitted(def.id)) {
-            for found in standard::misused(model, &self.internal, def.id) {
+            for found in standard::used_internal(model, &self.internal, def.id) {
                 if !std::mem::replace(&mut reported[found.index()], true) {
                     problems.push(standard::without_rust(model, found, def.id));
                 }
             }
-            for used in used(model, def.id).into_iter().filter(|used| !self.internal.contains(used)) {
+            for used in
+                used_definitions(model, def.id).into_iter().filter(|used| !self.internal.contains(used))
+            {
                 let is_native = matches!(model.def(used).kind, DefKind::Native);
-                if is_native && self.places[used.index()].is_none() && !self.natives.contains_key(&used) {
+                if is_native && self.locations[used.index()].is_none() && !self.natives.contains_key(&used) {
                     if !std::mem::replace(&mut reported[used.index()], true) {
                         problems.push(unknown_native(model, used, def.id));
                     }
                     continue;
                 }
-                let missing = !self.emitted(used) && self.places[used.index()].is_none();
+                let missing = !self.emitted(used) && self.locations[used.index()].is_none();
                 if !missing || std::mem::replace(&mut reported[used.index()], true) {
                     continue;
                 }
@@ -127,7 +134,7 @@ impl External {
     }
 }
 
-/// Returns the error about a used native type without a specified Rust type.
+/// Returns the error about a use of a native type whose Rust type no entry specifies.
 fn unknown_native(model: &Model, native: DefId, user: DefId) -> Diagnostic {
     let name = model.scoped_name(native);
     let message = format!("nothing says which Rust type the native type `{name}` is");
@@ -137,21 +144,21 @@ fn unknown_native(model: &Model, native: DefId, user: DefId) -> Diagnostic {
         .help(format!("say it with `extern(\"::{name}\" = ::path::Type)`"))
 }
 
-/// Marks the predeclared definitions for emission if any is needed, unless an entry specifies their location.
-/// They do not belong to a file of the user.
-fn add_predeclared(model: &Model, places: &[Option<(TokenStream, usize)>], emitted: &mut [bool]) {
-    let known =
-        |id: DefId| places[id.index()].is_none() && model.sources().is_predeclared(model.def(id).span);
-    let needed = model.defs().iter().filter(|def| emitted[def.id.index()] && !known(def.id));
-    if !needed.flat_map(|def| used(model, def.id)).any(known) {
+/// Marks the predeclared definitions for emission if any of them is needed. Those whose location an entry
+/// specifies are not emitted.
+fn add_predeclared(model: &Model, locations: &[Option<(TokenStream, usize)>], emitted: &mut [bool]) {
+    let is_predeclared =
+        |id: DefId| locations[id.index()].is_none() && model.sources().is_predeclared(model.def(id).span);
+    let mut users = model.defs().iter().filter(|def| emitted[def.id.index()] && !is_predeclared(def.id));
+    if !users.any(|def| used_definitions(model, def.id).into_iter().any(is_predeclared)) {
         return;
     }
-    for def in model.defs().iter().filter(|def| known(def.id)) {
+    for def in model.defs().iter().filter(|def| is_predeclared(def.id)) {
         emitted[def.id.index()] = true;
     }
 }
 
-/// Checks the entry of [`Options::external`] at an index.
+/// Returns the problem of the entry of [`Options::external`] at an index, if there is one.
 pub(super) fn problem(model: &Model, options: &Options, index: usize) -> Option<OptionProblem> {
     let (idl, _) = options.external.get(index)?;
     let wanted = idl.trim_start_matches("::");
@@ -160,19 +167,19 @@ pub(super) fn problem(model: &Model, options: &Options, index: usize) -> Option<
     let covers = model.defs().iter().any(|def| {
         is_native(def.id) || model.is_included(def.id) && entry_covers(model, idl, def.id).is_some()
     });
-    (!covers).then_some(OptionProblem::NothingExternal(index))
+    (!covers).then_some(OptionProblem::UnmatchedExternal(index))
 }
 
-/// Returns the Rust type that an entry with the native type's own name specifies.
+/// Returns the Rust type that an entry with the name of a native type specifies.
 fn native<'o>(model: &Model, options: &'o Options, id: DefId) -> Option<&'o TokenStream> {
     let name = model.scoped_name(id);
     let entry = options.external.iter().find(|(idl, _)| idl.trim_start_matches("::") == name);
     entry.map(|(_, path)| path)
 }
 
-/// Returns the entry that specifies the location of a definition's Rust, and the definition that it names;
-/// `None` for all. If several entries match, the longest one is used.
-pub(super) fn cover<'o>(
+/// Returns the entry that specifies the location of a definition's Rust, and the definition that the entry
+/// names; `None` for an entry for all definitions. If several entries match, the longest one is used.
+pub(super) fn find_entry<'o>(
     model: &Model,
     options: &'o Options,
     id: DefId,
@@ -180,39 +187,39 @@ pub(super) fn cover<'o>(
     if !model.is_included(id) {
         return None;
     }
-    let fitting = options.external.iter().filter_map(|(idl, path)| {
+    let matching = options.external.iter().filter_map(|(idl, path)| {
         work::step();
         let named = entry_covers(model, idl, id)?;
         Some((idl.trim_start_matches("::").len(), path, named))
     });
-    fitting.max_by_key(|(length, _, _)| *length).map(|(_, path, named)| (path, named))
+    matching.max_by_key(|(length, _, _)| *length).map(|(_, path, named)| (path, named))
 }
 
-/// Returns the definition that an entry names, if it is this definition or contains it. `::` names
-/// everything.
+/// Returns the definition that an entry names, if this is the given definition or contains it. The result is
+/// `Some(None)` for the entry `::`, which names everything.
 fn entry_covers(model: &Model, idl: &str, id: DefId) -> Option<Option<DefId>> {
     let wanted = idl.trim_start_matches("::");
     if wanted.is_empty() {
         return Some(None);
     }
-    let around = std::iter::successors(Some(id), |id| model.def(*id).parent);
-    around.into_iter().find(|id| model.scoped_name(*id) == wanted).map(Some)
+    let mut scopes = std::iter::successors(Some(id), |id| model.def(*id).parent);
+    scopes.find(|id| model.scoped_name(*id) == wanted).map(Some)
 }
 
 fn is_module(model: &Model, id: DefId) -> bool {
     matches!(model.def(id).kind, DefKind::Module(_))
 }
 
-/// Returns the last part of a path.
-fn last(path: &TokenStream) -> Option<String> {
+/// Returns the last segment of a path.
+fn last_segment(path: &TokenStream) -> Option<String> {
     match path.clone().into_iter().last() {
         Some(proc_macro2::TokenTree::Ident(word)) => Some(word.to_string()),
         _ => None,
     }
 }
 
-/// Returns a path without its last part.
-fn outer(path: &TokenStream) -> TokenStream {
+/// Returns a path without its last segment.
+fn without_last_segment(path: &TokenStream) -> TokenStream {
     let mut trees: Vec<_> = path.clone().into_iter().collect();
     while let Some(tree) = trees.pop() {
         if matches!(&tree, proc_macro2::TokenTree::Punct(_)) {
@@ -223,8 +230,8 @@ fn outer(path: &TokenStream) -> TokenStream {
     trees.into_iter().collect()
 }
 
-/// Returns the definitions that the output of a definition names.
-pub(super) fn used(model: &Model, id: DefId) -> Vec<DefId> {
+/// Returns the definitions that the Rust of a definition names.
+pub(super) fn used_definitions(model: &Model, id: DefId) -> Vec<DefId> {
     let mut used = Vec::new();
     let mut types: Vec<TypeId> = model.member_types(id);
     match &model.def(id).kind {

@@ -164,7 +164,7 @@ fn definitions_at_file_level_are_in_one_hidden_module_and_re_exported() {
 }
 
 #[test]
-fn modules_that_name_nothing_outside_are_written_as_they_are() {
+fn modules_that_name_nothing_outside_are_not_in_a_hidden_module() {
     fn modules(idl: &str, options: &Options) -> Vec<String> {
         let is_module = |item: &syn::Item| match item {
             syn::Item::Mod(module) => Some(module.ident.to_string()),
@@ -280,10 +280,10 @@ fn good_texts() -> Vec<(String, String)> {
         let path = entry.expect("an entry").path();
         let name = path.to_string_lossy().into_owned();
         if name.ends_with("_ok.idl") {
-            let octets = std::fs::read(&path).expect("a readable file");
-            let Ok(model) = compile(Source::octets(&*name, octets.clone())) else { continue };
+            let bytes = std::fs::read(&path).expect("a readable file");
+            let Ok(model) = compile(Source::from_bytes(&*name, bytes.clone())) else { continue };
             if emit(&model, &Options::default()).is_ok() {
-                texts.push((name, String::from_utf8_lossy(&octets).into_owned()));
+                texts.push((name, String::from_utf8_lossy(&bytes).into_owned()));
             }
         }
     }
@@ -292,7 +292,7 @@ fn good_texts() -> Vec<(String, String)> {
 }
 
 #[test]
-fn names_that_differ_in_idl_but_not_in_rust_get_an_underscore_and_a_warning_with_the_way_out() {
+fn names_that_differ_only_in_idl_get_an_underscore_and_a_warning_with_help() {
     for (idl, [kept, changed]) in [
         ("module M { struct fooBar { long x; }; struct foo_bar { long x; }; };", ["M::fooBar", "M::foo_bar"]),
         ("struct S { long aB; long a_b; };", ["S::aB", "S::a_b"]),
@@ -330,7 +330,7 @@ fn all_clashes_are_reported_together_and_each_once() {
 }
 
 #[test]
-fn derived_names_give_way_to_names_of_the_idl() {
+fn derived_names_change_if_the_idl_uses_them() {
     let idl = "
         module M {
             interface Account {
@@ -386,7 +386,7 @@ fn a_name_can_be_chosen_for_anything() {
 }
 
 #[test]
-fn options_that_cannot_be_obeyed_are_found() {
+fn invalid_options_are_reported() {
     let options = options(&[("Bank::Account", "Konto"), ("Bank::Acount", "X"), ("Bank::Poor", "a-b")], &[]);
     let problems = options.check(&model(BANK));
     assert_eq!(problems, [OptionProblem::UnknownName(1), OptionProblem::NotAnIdentifier(2)]);
@@ -406,15 +406,15 @@ fn options_that_cannot_be_obeyed_are_found() {
         ..Options::default()
     };
     let expected = [
-        OptionProblem::NothingDerives(3),
-        OptionProblem::NothingDerives(4),
-        OptionProblem::NoBodies(3),
-        OptionProblem::NoBodies(4),
-        OptionProblem::NoHandler(3),
-        OptionProblem::NothingInterpreted(3),
-        OptionProblem::NothingAdapts(2),
-        OptionProblem::NoUses(3),
-        OptionProblem::UsesName,
+        OptionProblem::UnmatchedDerive(3),
+        OptionProblem::UnmatchedDerive(4),
+        OptionProblem::UnmatchedDefaultBody(3),
+        OptionProblem::UnmatchedDefaultBody(4),
+        OptionProblem::UnmatchedAmi(3),
+        OptionProblem::UnmatchedInterpretive(3),
+        OptionProblem::UnmatchedAdaptive(2),
+        OptionProblem::ZeroUses(3),
+        OptionProblem::InvalidUsesName,
         OptionProblem::RelativeRuntime,
     ];
     assert_eq!(options.check(&model(BANK)), expected);
@@ -482,7 +482,7 @@ fn external(entries: &[(&str, &str)]) -> Options {
 }
 
 #[test]
-fn a_native_type_is_what_the_options_name_wherever_it_is_declared() {
+fn options_specify_the_rust_of_native_types_of_all_files() {
     let base = "module B { native N; local interface L { N f(in N n); }; };";
     let shop = "#include \"base.idl\"\nmodule S { native M; local interface K : B::L { void g(in B::N n, in M m); }; };";
     let text = with_base(base, shop, &external(&[("::B::N", "crate::Own"), ("S::M", "::other::Type")]));
@@ -503,11 +503,20 @@ fn a_native_type_is_what_the_options_name_wherever_it_is_declared() {
     assert!(errors.contains("extern(\"::B::N\" = ::path::Type)"), "{errors}");
     let problems = external(&[("::S::K", "crate::K")]);
     let model = model("module S { native M; local interface K { }; };");
-    assert_eq!(problems.check(&model), [OptionProblem::NothingExternal(0)]);
+    assert_eq!(problems.check(&model), [OptionProblem::UnmatchedExternal(0)]);
 }
 
 #[test]
-fn a_local_interface_has_the_items_of_others() {
+fn types_inside_an_annotation_have_no_rust() {
+    let idl = "@annotation mark { enum Kind { A, B }; Kind value default A; }; enum E { C };";
+    let options =
+        Options { adaptive: vec![("*".to_owned(), 3)], uses: Some("uses".to_owned()), ..Options::default() };
+    let code = emit(&model(idl), &options).expect("code").tokens.to_string();
+    assert!(code.contains("enum E") && !code.contains("Kind ::"), "{code}");
+}
+
+#[test]
+fn a_local_interface_has_the_same_items_as_others() {
     let idl = "exception E { }; local interface L { void f() raises (E); attribute long a; };
         interface P { void p(); }; local interface M : L, P { };";
     assert_names(
