@@ -1,8 +1,8 @@
-//! Abstract interfaces: a handle that holds an object reference or a value, and the calls of both.
+//! Abstract interfaces: a handle that holds an object reference or a value, and calls either of them.
 //!
-//! An abstract interface has the traits of any other interface, for interfaces that derive from it, and a
-//! trait of operations, for values that support it. The handle takes the place of the reference type of other
-//! interfaces. No object is activated as an abstract interface.
+//! The handle replaces the reference type that other interfaces have. An abstract interface has the same
+//! traits as any other interface, for interfaces that derive from it, and a trait of its operations, for
+//! values that support it. No object is activated as an abstract interface.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -14,14 +14,14 @@ use super::{Cx, client, servant, value_ops};
 use crate::model::{Def, DefId};
 
 impl Cx<'_> {
-    /// Returns the path of the type that represents the values that support an abstract interface.
-    pub(super) fn supporters(&self, depth: usize, id: DefId) -> TokenStream {
+    /// Returns the path of the type `Values`, which stands for the values that support an abstract interface.
+    pub(super) fn values_type(&self, depth: usize, id: DefId) -> TokenStream {
         let hidden = self.paths.hidden_path(depth, id);
         quote!(#hidden::Values)
     }
 }
 
-/// Emits the handle with its conversions. Its methods are emitted separately.
+/// Emits the handle with its conversions. The handle's methods are emitted separately.
 pub(super) fn abstract_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let v1 = &cx.v1;
     let name = &cx.paths.names[def.id].reference;
@@ -33,7 +33,7 @@ pub(super) fn abstract_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenS
         cx.model.scoped_name(def.id)
     );
     let docs = doc_after(&default, &def.docs);
-    let values = cx.supporters(depth, def.id);
+    let values = cx.values_type(depth, def.id);
     let held = quote!(#v1::Abstract<#values>);
     let conversions = abstract_conversions(cx, depth, def);
     let encoded = quote!(::core::result::Result<(), #v1::EncodeError>);
@@ -121,12 +121,12 @@ pub(super) fn abstract_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenS
     }
 }
 
-/// Emits conversions from values that support the interface, and `Into` each base with the optional forms
-/// that parameters take.
+/// Emits conversions from values that support the interface, and to the handles of all bases. Parameters take
+/// a handle or `Option` of a handle, by value or by reference.
 fn abstract_conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let v1 = &cx.v1;
     let path = cx.paths.reference(depth, def.id);
-    let values = cx.supporters(depth, def.id);
+    let values = cx.values_type(depth, def.id);
     let bases = cx.model.all_bases(def.id);
     let targets: Vec<_> = bases.iter().map(|base| cx.paths.reference(depth, *base)).collect();
     quote! {
@@ -182,7 +182,8 @@ fn abstract_conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     }
 }
 
-/// Emits the conversions of a state to a value, to handles of the abstract interfaces that it supports.
+/// Emits conversions from the state of a value type to the handles of the abstract interfaces that the value
+/// type supports.
 pub(super) fn state_conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let v1 = &cx.v1;
     let path = cx.paths.item(depth, def.id);
@@ -205,20 +206,20 @@ pub(super) fn state_conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenSt
     }
 }
 
-/// Emits the hidden module of an abstract interface: calls, the object-safe trait that those of derived
-/// interfaces include, and the type that represents values. `depth` is that of the module's inside.
+/// Emits the hidden module of an abstract interface: calls, the object-safe trait, which is a supertrait of
+/// those of derived interfaces, and the type `Values`. `depth` is the nesting depth of code in this module.
 pub(super) fn hidden_abstract_module(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let v1 = &cx.v1;
-    let name = cx.paths.hidden(def.id);
+    let name = cx.paths.hidden_name(def.id);
     let id = &def.repository_id;
     let methods = &cx.methods[&def.id];
     let calls = methods.iter().enumerate().map(|(n, method)| client::call_function(cx, depth, n, method));
     let interface = client::interface_static(cx, def);
-    let either = methods.iter().map(|method| either(cx, depth, def, method));
+    let either = methods.iter().map(|method| either_function(cx, depth, def, method));
     let local_trait = servant::local_trait(cx, depth, def);
     let probe = value_ops::probe(cx, def.id);
     let bases = cx.model.all_bases(def.id);
-    let bases = bases.iter().map(|base| cx.supporters(depth, *base));
+    let bases = bases.iter().map(|base| cx.values_type(depth, *base));
     quote! {
         #[doc(hidden)]
         pub mod #name {
@@ -246,9 +247,9 @@ pub(super) fn hidden_abstract_module(cx: &Cx<'_>, depth: usize, def: &Def) -> To
     }
 }
 
-/// Emits the function that a method of a handle calls: a call of the object, or of the value's own
-/// operation.
-fn either(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream {
+/// Emits the function that a method of a handle calls. The function calls the object, or the operation that
+/// the value implements.
+fn either_function(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream {
     let v1 = &cx.v1;
     let (function, call) = (method.either_name(), method.call_name());
     let parameters = cx.parameters(depth, method, Side::Call);
@@ -256,10 +257,10 @@ fn either(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream 
     let sent = method.arguments();
     let checks = client::bound_checks(cx, method);
     let named = client::named_properties(cx, method);
-    let arguments = client::local_arguments(cx, method);
+    let arguments = client::local_arguments(method);
     let operations = cx.paths.operations_path(depth, def.id);
     let name = &method.name;
-    let missing = value_ops::no_operation(cx, method);
+    let missing = value_ops::not_implemented(cx, method);
     quote! {
         pub async fn #function<S: #v1::ValueForm>(
             __zorb_target: &#v1::Abstract<S>,

@@ -1,5 +1,5 @@
-//! Handlers of replies (the callback model of CORBA Messaging): their traits, and the methods that send a
-//! request and return.
+//! Reply handlers (the callback model of CORBA Messaging): their traits, and the `sendc_` methods, which send
+//! a request and return without waiting for the reply.
 
 use std::collections::HashSet;
 
@@ -13,13 +13,13 @@ use super::passing::{Form, Side};
 use crate::model::{Def, DefId, DefKind, Flavour};
 
 impl Cx<'_> {
-    /// Returns whether the interface has a handler: it was requested, the interface is emitted here, and its
-    /// objects can be remote.
+    /// Returns whether a reply handler is generated: the options request it, the interface is emitted here,
+    /// and objects of the interface can be remote.
     pub(super) fn has_handler(&self, id: DefId) -> bool {
         let is_plain = |kind: &DefKind| matches!(kind, DefKind::Interface(interface) if interface.flavour == Flavour::Plain);
         is_plain(&self.model.def(id).kind)
             && self.paths.external.emitted(id)
-            && self.options.handles(self.model, id)
+            && self.options.has_handlers(self.model, id)
     }
 }
 
@@ -43,19 +43,19 @@ fn handler_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let bases = cx.model.interface(def.id).map_or(&[][..], |interface| &interface.bases);
     let supers = bases.iter().filter(|base| cx.has_handler(**base));
     let supers = supers.map(|base| cx.paths.handler_path(depth, *base));
-    let nothing = quote!(impl ::core::future::Future<Output = ()> + ::core::marker::Send);
+    let unit_future = quote!(impl ::core::future::Future<Output = ()> + ::core::marker::Send);
     let methods = replies(cx, def.id).into_iter().map(|(method, reply, excep)| {
         let result = cx.result_type(depth, method);
         let result = (!method.results.is_empty()).then(|| quote!(result: #result));
         let error = cx.error_type(depth, method);
-        let done = format!(" `{}` is done.", method.wire);
-        let failed = format!(" `{}` failed: what was raised, or why there is no reply.", method.wire);
+        let done = format!(" `{}` is done.", method.wire_name);
+        let failed = format!(" `{}` failed: what was raised, or why there is no reply.", method.wire_name);
         quote! {
             #[doc = #done]
-            fn #reply(&self, #result) -> #nothing;
+            fn #reply(&self, #result) -> #unit_future;
 
             #[doc = #failed]
-            fn #excep(&self, exception: #error) -> #nothing;
+            fn #excep(&self, exception: #error) -> #unit_future;
         }
     });
     quote! {
@@ -66,30 +66,30 @@ fn handler_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     }
 }
 
-/// Returns the methods with replies that an interface declares, with the names of both methods of its
-/// handler.
+/// Returns the methods with replies that an interface declares, each with the names of the handler's methods
+/// for a reply and for an exception.
 fn replies<'c>(cx: &'c Cx<'_>, id: DefId) -> Vec<(&'c Method, RustName, RustName)> {
     let mut lineage = cx.model.all_bases(id);
     lineage.push(id);
     let all = || lineage.iter().flat_map(|owner| &cx.methods[owner]).filter(|method| !method.oneway);
-    // Names in the IDL have priority. Names of attributes and exceptions are changed if they clash.
-    let is_get = |method: &Method| method.wire.starts_with("_get_");
+    // The names of operations are never changed. Those for attributes and exceptions are, if they clash.
+    let is_get = |method: &Method| method.wire_name.starts_with("_get_");
     let mut taken: HashSet<String> =
         all().filter(|method| !is_get(method)).map(|method| method.name.as_str().to_owned()).collect();
     let mut names = Vec::new();
     for method in all() {
         let stem = method.name.as_str();
-        let reply = if is_get(method) { free(&mut taken, "get_", stem, "") } else { stem.to_owned() };
+        let reply = if is_get(method) { unused_name(&mut taken, "get_", stem, "") } else { stem.to_owned() };
         names.push((method, reply));
     }
     let with_exceptions = names.into_iter().map(|(method, reply)| {
-        let excep = free(&mut taken, "", &reply, "_excep");
+        let excep = unused_name(&mut taken, "", &reply, "_excep");
         (method, RustName::verbatim(&reply), RustName::verbatim(&excep))
     });
     with_exceptions.filter(|(method, ..)| method.owner == id).collect()
 }
 
-/// Emits the `sendc_` methods of the reference, for its own and all inherited operations.
+/// Emits the `sendc_` methods of the reference type, for the interface's own and all inherited operations.
 fn senders(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
     let v1 = &cx.v1;
     let path = cx.paths.reference(depth, def.id);
@@ -99,31 +99,32 @@ fn senders(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStre
     for owner in lineage.iter().filter(|owner| cx.has_handler(**owner)) {
         let handler = cx.paths.handler_path(depth, *owner);
         for (method, reply, excep) in replies(cx, *owner) {
-            let stem = match method.wire.starts_with("_get_") {
+            let stem = match method.wire_name.starts_with("_get_") {
                 true => format!("get_{}", method.name.as_str()),
                 false => method.name.as_str().to_owned(),
             };
-            let name = RustName::verbatim(&free(&mut taken, "sendc_", &stem, "")).at(method.span);
-            let mut to = RustName::verbatim("handler");
-            while method.arguments().contains(&to) {
-                to = to.underscored();
+            let name = RustName::verbatim(&unused_name(&mut taken, "sendc_", &stem, "")).at(method.span);
+            let mut handler_param = RustName::verbatim("handler");
+            while method.arguments().contains(&handler_param) {
+                handler_param = handler_param.underscored();
             }
             let parameters = cx.parameters(depth, method, Side::Client);
             let wide = cx.wide_lifetime(method);
-            let (owned, sent): (Vec<_>, Vec<_>) = method.sent().map(|param| kept(cx, param)).unzip();
+            let (owned, sent): (Vec<_>, Vec<_>) =
+                method.sent().map(|param| owned_argument(cx, param)).unzip();
             let context = method.context_name();
-            let kept_context =
+            let owned_context =
                 context.as_ref().map(|name| quote!(let #name = ::core::clone::Clone::clone(#name);));
             let sent = sent.into_iter().chain(context.map(|name| quote!(&#name)));
             let hidden = cx.paths.hidden_path(depth, method.owner);
             let function = method.call_name();
-            let (bound, given) = match method.results.is_empty() {
+            let (pattern, result) = match method.results.is_empty() {
                 true => (quote!(()), quote!()),
                 false => (quote!(__zorb_result), quote!(__zorb_result)),
             };
             let doc = format!(
-                " Sends `{}` and returns: the reply goes to `{to}`, in a task of the current runtime.",
-                method.wire
+                " Sends `{}` and returns: the reply goes to `{handler_param}`, in a task of the current runtime.",
+                method.wire_name
             );
             senders.push(quote! {
                 #[doc = #doc]
@@ -132,19 +133,19 @@ fn senders(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStre
                 /// INITIALIZE outside of a tokio runtime. All else goes to the handler.
                 pub fn #name<#wide __ZorbHandler: #handler>(
                     &self,
-                    #to: &::std::sync::Arc<__ZorbHandler>,
+                    #handler_param: &::std::sync::Arc<__ZorbHandler>,
                     #(#parameters),*
                 ) -> ::core::result::Result<(), #v1::SystemException> {
                     let __zorb_object = ::core::clone::Clone::clone(&self.object);
-                    let __zorb_handler = ::core::clone::Clone::clone(#to);
+                    let __zorb_handler = ::core::clone::Clone::clone(#handler_param);
                     #(#owned)*
-                    #kept_context
+                    #owned_context
                     #v1::sendc(
                         async move { #hidden::#function(&__zorb_object, #(#sent),*).await },
                         move |__zorb_reply| async move {
                             match __zorb_reply {
-                                ::core::result::Result::Ok(#bound) => {
-                                    #handler::#reply(&*__zorb_handler, #given).await
+                                ::core::result::Result::Ok(#pattern) => {
+                                    #handler::#reply(&*__zorb_handler, #result).await
                                 }
                                 ::core::result::Result::Err(__zorb_x) => {
                                     #handler::#excep(&*__zorb_handler, __zorb_x).await
@@ -159,8 +160,9 @@ fn senders(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStre
     quote!(impl #path { #(#senders)* })
 }
 
-/// Returns the statement that converts an argument to an owned one, and the expression that passes it on.
-fn kept(cx: &Cx<'_>, param: &Parameter) -> (TokenStream, TokenStream) {
+/// Returns the statement that converts an argument to an owned value, and the expression that passes the
+/// value to the call.
+fn owned_argument(cx: &Cx<'_>, param: &Parameter) -> (TokenStream, TokenStream) {
     let v1 = &cx.v1;
     let name = &param.name;
     let form = cx.mapping.passing(param.ty).form;
@@ -168,7 +170,7 @@ fn kept(cx: &Cx<'_>, param: &Parameter) -> (TokenStream, TokenStream) {
         let owned = quote!(#v1::WStr::to_wstring(::core::convert::Into::into(#name)));
         return (quote!(let #name = #owned;), quote!(#name.as_wstr()));
     }
-    if param.stream || cx.mapping.converts(param.ty, param.is_inout()) {
+    if param.is_stream || cx.mapping.is_converted_by_client(param.ty, param.is_inout()) {
         return (quote!(let #name = ::core::convert::Into::into(#name);), quote!(#name));
     }
     if param.is_inout() {
@@ -184,7 +186,7 @@ fn kept(cx: &Cx<'_>, param: &Parameter) -> (TokenStream, TokenStream) {
 }
 
 /// Returns an unused name, with as many `ami_` before the stem as necessary.
-fn free(taken: &mut HashSet<String>, prefix: &str, stem: &str, suffix: &str) -> String {
+fn unused_name(taken: &mut HashSet<String>, prefix: &str, stem: &str, suffix: &str) -> String {
     let mut ami = String::new();
     loop {
         let name = format!("{prefix}{ami}{stem}{suffix}");

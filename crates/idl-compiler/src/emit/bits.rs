@@ -8,10 +8,11 @@ use super::hybrid::Traits;
 use super::{Cx, structs};
 use crate::model::{BitField, Bitmask, Bitset, Def, Primitive};
 
-/// Traits that both implement.
-const HAS: &[&str] = &["Clone", "Copy", "Debug", "Default", "PartialEq", "Eq", "PartialOrd", "Ord", "Hash"];
+/// The traits that bitsets and bitmasks implement by default.
+const IMPLEMENTED_TRAITS: &[&str] =
+    &["Clone", "Copy", "Debug", "Default", "PartialEq", "Eq", "PartialOrd", "Ord", "Hash"];
 
-/// Returns the derives of both.
+/// Returns the attributes of every bitset and bitmask.
 fn always_derived() -> TokenStream {
     quote! {
         #[derive(
@@ -32,7 +33,7 @@ fn always_derived() -> TokenStream {
 pub(super) fn bitmask(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitmask) -> TokenStream {
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let path = cx.paths.item(depth, def.id);
-    let holder = cx.primitive(cx.model.bits(def.id));
+    let holder = cx.primitive(cx.model.holder_type(def.id));
     let docs = cx.item_docs(def, "bitmask");
     let flags: Vec<_> = (body.flags.iter().zip(&cx.paths.names[def.id].members))
         .map(|(flag, name)| {
@@ -44,7 +45,7 @@ pub(super) fn bitmask(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitmask) -> T
     let all = Literal::u64_unsuffixed(body.flags.iter().fold(0, |all, flag| all | 1 << flag.position));
     let constants =
         flags.iter().map(|(name, value, docs)| quote!(#docs pub const #name: Self = Self(#value);));
-    let shown = flags.iter().map(|(name, ..)| {
+    let name_writes = flags.iter().map(|(name, ..)| {
         let text = name.to_string();
         quote! {
             if __zorb_rest & Self::#name.0 != 0 {
@@ -76,8 +77,8 @@ pub(super) fn bitmask(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitmask) -> T
             }
         }
     });
-    let (derives, more) = (always_derived(), cx.derives(depth, def, HAS));
-    let cdr = cdr_as_integer(cx, &path, cx.model.bits(def.id));
+    let (derives, more) = (always_derived(), cx.derives(depth, def, IMPLEMENTED_TRAITS));
+    let cdr = cdr_as_integer(cx, &path, cx.model.holder_type(def.id));
     quote! {
         #docs
         #derives
@@ -168,7 +169,7 @@ pub(super) fn bitmask(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitmask) -> T
             /// The names of the flags, then the bits that have none.
             fn fmt(&self, __zorb_f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                 let (mut __zorb_bar, mut __zorb_rest) = ("", self.0);
-                #(#shown)*
+                #(#name_writes)*
                 if __zorb_rest != 0 || self.0 == 0 {
                     __zorb_f.write_str(__zorb_bar)?;
                     ::core::fmt::LowerHex::fmt(&__zorb_rest, __zorb_f)?;
@@ -181,36 +182,36 @@ pub(super) fn bitmask(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitmask) -> T
     }
 }
 
-/// Emits a bitset: numbers that share an integer.
+/// Emits a bitset: several numbers in one integer.
 pub(super) fn bitset(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitset) -> TokenStream {
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let path = cx.paths.item(depth, def.id);
-    let bits = cx.model.bits(def.id);
+    let bits = cx.model.holder_type(def.id);
     let holder = cx.primitive(bits);
     let docs = cx.item_docs(def, "bitset");
-    let (mut shift, mut used) = (0, 0);
-    let (mut accessors, mut shown) = (Vec::new(), Vec::new());
+    let (mut shift, mut named_bits) = (0, 0);
+    let (mut accessors, mut shown_fields) = (Vec::new(), Vec::new());
     for (field, name) in bit_fields(cx, def) {
         let width = u32::from(field.width);
         if let Some(name) = name {
-            used |= (u64::MAX >> (64 - width)) << shift;
+            named_bits |= (u64::MAX >> (64 - width)) << shift;
             accessors.push(field_accessors(cx, field, &name, bits, shift));
             let text = name.to_string();
             let text = text.strip_prefix("r#").unwrap_or(&text);
-            shown.push(quote!(.field(#text, &self.#name())));
+            shown_fields.push(quote!(.field(#text, &self.#name())));
         }
         shift += width;
     }
-    let kept = match used.count_ones() as usize == 8 * bits.size() {
+    let field_bits = match named_bits.count_ones() as usize == 8 * bits.size() {
         true => quote!(bits),
         false => {
-            let used = Literal::u64_unsuffixed(used);
-            quote!(bits & #used)
+            let named_bits = Literal::u64_unsuffixed(named_bits);
+            quote!(bits & #named_bits)
         }
     };
     let to_base = body.base.map(|base| {
         let of = cx.paths.item(depth, base);
-        let low = cast(cx, quote!(__zorb_bits.0), bits, cx.model.bits(base));
+        let low = cast(cx, quote!(__zorb_bits.0), bits, cx.model.holder_type(base));
         quote! {
             impl ::core::convert::From<#path> for #of {
                 /// The fields of the base.
@@ -221,7 +222,7 @@ pub(super) fn bitset(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitset) -> Tok
         }
     });
     let text = cx.paths.names[def.id].item.to_string();
-    let (derives, more) = (always_derived(), cx.derives(depth, def, HAS));
+    let (derives, more) = (always_derived(), cx.derives(depth, def, IMPLEMENTED_TRAITS));
     let cdr = cdr_as_integer(cx, &path, bits);
     quote! {
         #docs
@@ -232,7 +233,7 @@ pub(super) fn bitset(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitset) -> Tok
         impl #path {
             /// The fields in these bits; bits of no field are left out.
             pub const fn from_bits(bits: #holder) -> Self {
-                Self(#kept)
+                Self(#field_bits)
             }
 
             /// The bits, those of no field being 0.
@@ -247,7 +248,7 @@ pub(super) fn bitset(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitset) -> Tok
 
         impl ::core::fmt::Debug for #path {
             fn fmt(&self, __zorb_f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                __zorb_f.debug_struct(#text) #(#shown)* .finish()
+                __zorb_f.debug_struct(#text) #(#shown_fields)* .finish()
             }
         }
 
@@ -255,7 +256,7 @@ pub(super) fn bitset(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitset) -> Tok
     }
 }
 
-/// Returns all fields of a bitset, those of its bases first, with their names.
+/// Returns all fields of a bitset with their Rust names. The fields of the bases come first.
 fn bit_fields<'c>(cx: &'c Cx<'_>, def: &Def) -> Vec<(&'c BitField, Option<Ident>)> {
     let base = |id| cx.model.bitset(id).and_then(|body| body.base);
     let mut owners: Vec<_> = std::iter::successors(Some(def.id), |id| base(*id)).collect();
@@ -272,7 +273,8 @@ fn bit_fields<'c>(cx: &'c Cx<'_>, def: &Def) -> Vec<(&'c BitField, Option<Ident>
     fields
 }
 
-/// Emits the methods that read, replace and set a field.
+/// Emits the three methods of a field: one returns its value, one returns the bitset with another value, and
+/// one sets the value.
 fn field_accessors(cx: &Cx<'_>, field: &BitField, name: &Ident, bits: Primitive, shift: u32) -> TokenStream {
     let v1 = &cx.v1;
     let stem = name.to_string();
@@ -282,13 +284,13 @@ fn field_accessors(cx: &Cx<'_>, field: &BitField, name: &Ident, bits: Primitive,
     let width = u32::from(field.width);
     let all = cast(cx, quote!(self.0), bits, Primitive::ULongLong);
     let (shift, width_literal) = (Literal::u32_unsuffixed(shift), Literal::u32_unsuffixed(width));
-    let place = quote!(#all, #shift, #width_literal);
-    let signed = field.ty.integer_range().is_some_and(|(least, _)| least < 0);
+    let location = quote!(#all, #shift, #width_literal);
+    let signed = field.ty.integer_range().is_some_and(|(min, _)| min < 0);
     let carrier = if signed { Primitive::LongLong } else { Primitive::ULongLong };
     let get = match (field.ty, signed) {
-        (Primitive::Boolean, _) => quote!(#v1::bit_field(#place) != 0),
-        (ty, true) => cast(cx, quote!(#v1::signed_bit_field(#place)), carrier, ty),
-        (ty, false) => cast(cx, quote!(#v1::bit_field(#place)), carrier, ty),
+        (Primitive::Boolean, _) => quote!(#v1::bit_field(#location) != 0),
+        (ty, true) => cast(cx, quote!(#v1::signed_bit_field(#location)), carrier, ty),
+        (ty, false) => cast(cx, quote!(#v1::bit_field(#location)), carrier, ty),
     };
     let value = match field.ty {
         Primitive::Boolean => quote!(value as ::core::primitive::u64),
@@ -303,7 +305,7 @@ fn field_accessors(cx: &Cx<'_>, field: &BitField, name: &Ident, bits: Primitive,
     let low = |expression| cast(cx, expression, Primitive::ULongLong, bits);
     if fits {
         let value = if signed { quote!((#value) as ::core::primitive::u64) } else { value };
-        let replaced = low(quote!(#v1::replace_bit_field(#place, #value)));
+        let replaced = low(quote!(#v1::replace_bit_field(#location, #value)));
         return quote! {
             #docs
             pub const fn #name(self) -> #ty {
@@ -334,7 +336,7 @@ fn field_accessors(cx: &Cx<'_>, field: &BitField, name: &Ident, bits: Primitive,
         /// # Errors
         /// The value does not fit.
         pub const fn #with(self, value: #ty) -> ::core::result::Result<Self, #v1::BitsError> {
-            match #v1::#function(#place, #value) {
+            match #v1::#function(#location, #value) {
                 ::core::result::Result::Ok(__zorb_bits) => ::core::result::Result::Ok(Self(#new_bits)),
                 ::core::result::Result::Err(__zorb_error) => ::core::result::Result::Err(__zorb_error),
             }
@@ -361,7 +363,7 @@ fn cast(cx: &Cx<'_>, expression: TokenStream, from: Primitive, to: Primitive) ->
     quote!(#expression as #to)
 }
 
-/// Emits the encoding of a type that consists of an integer.
+/// Emits the encoding of a bitset or bitmask, which is that of its integer.
 fn cdr_as_integer(cx: &Cx<'_>, path: &TokenStream, bits: Primitive) -> TokenStream {
     let v1 = &cx.v1;
     let size = Literal::usize_unsuffixed(bits.size());

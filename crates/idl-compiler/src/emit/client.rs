@@ -1,5 +1,5 @@
-//! The client's side of an interface: methods of the reference, the trait for generic code, and the
-//! call functions that both use.
+//! The client side of an interface: the methods of the reference, the trait for generic code, and the call
+//! functions that both use.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{quote, quote_spanned};
@@ -10,7 +10,7 @@ use super::passing::Side;
 use super::{Cx, errors};
 use crate::model::{Def, DefId};
 
-/// Emits the inherent methods of the reference: the interface's own and all inherited ones.
+/// Emits the inherent methods of the reference: those of the interface itself and all inherited ones.
 pub(super) fn inherent_methods(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
     let path = cx.paths.reference(depth, def.id);
     let methods = lineage.iter().flat_map(|owner| &cx.methods[owner]).map(|method| {
@@ -71,23 +71,23 @@ pub(super) fn client_impls(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefI
     quote!(#(#impls)*)
 }
 
-/// Returns the bases of a trait, each followed by a plus sign.
+/// Returns the supertraits of a trait, each followed by a plus sign.
 pub(super) fn super_traits(cx: &Cx<'_>, def: &Def, path: impl Fn(DefId) -> TokenStream) -> TokenStream {
     let bases = cx.model.interface(def.id).map_or(&[][..], |interface| &interface.bases);
     let paths = bases.iter().map(|base| path(*base));
     quote!(#(#paths +)*)
 }
 
-/// Returns the call of a method's call function, for the body of the method.
+/// Returns the expression that calls a method's call function, for the body of the method.
 fn call(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream {
-    // A local object has its own calls for inherited operations too.
+    // The hidden module of a local interface has call functions for inherited operations too.
     let local = cx.mapping.is_local(def.id);
     let hidden = cx.paths.hidden_path(depth, if local { def.id } else { method.owner });
     let either = cx.mapping.is_abstract(def.id);
     let function = if either { method.either_name() } else { method.call_name() };
     let arguments = method.sent().map(|param| {
         let name = &param.name;
-        if param.stream || cx.mapping.converts(param.ty, param.is_inout()) {
+        if param.is_stream || cx.mapping.is_converted_by_client(param.ty, param.is_inout()) {
             quote!(::core::convert::Into::into(#name))
         } else {
             quote!(#name)
@@ -102,31 +102,31 @@ fn call(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream {
     quote!(#hidden::#function(#target, #(#arguments),*))
 }
 
-/// Emits the function that makes the call: directly to a servant of the same process, or by a message.
+/// Emits the call function. It calls a servant of the same process directly, or sends a request.
 pub(super) fn call_function(cx: &Cx<'_>, depth: usize, index: usize, method: &Method) -> TokenStream {
     let v1 = &cx.v1;
     let function = method.call_name();
     let parameters = cx.parameters(depth, method, Side::Call);
     let output = cx.output(depth, method);
-    let wire = &method.wire;
+    let wire = &method.wire_name;
     let kind = if method.oneway { quote!(oneway) } else { quote!(twoway) };
-    let streamed = method.params.iter().any(|param| param.stream).then(|| quote!(.streamed()));
+    let streamed = method.params.iter().any(|param| param.is_stream).then(|| quote!(.streamed()));
     let index = Literal::usize_unsuffixed(index);
     let checks = bound_checks(cx, method);
     let named = named_properties(cx, method);
-    let arguments = local_arguments(cx, method);
+    let arguments = local_arguments(method);
     let name = &method.name;
     let encode = encode_arguments(cx, depth, method);
     // A stream is the last argument. The code that encodes the other arguments does not include it.
-    let source = method.sent().find(|param| param.stream).map(|param| &param.name);
+    let source = method.sent().find(|param| param.is_stream).map(|param| &param.name);
     let (invoke, send_oneway) = match source {
         Some(_) => (quote!(invoke_from), quote!(send_oneway_from)),
         None => (quote!(invoke), quote!(send_oneway)),
     };
     let source = source.map(|source| quote!(::core::convert::From::from(#source),));
-    let call = if method.flows { quote!(call_into) } else { quote!(call) };
+    let call = if method.streams_result { quote!(call_into) } else { quote!(call) };
     let remote = if let Some(result) =
-        method.flowing().filter(|result| !cx.model.contains_value(result.ty.ty))
+        method.streamed_result().filter(|result| !cx.model.contains_value(result.ty.ty))
     {
         let stream = cx.result_stream(depth, result.ty).stream;
         let raised = decode_raised(cx, depth, method);
@@ -142,7 +142,7 @@ pub(super) fn call_function(cx: &Cx<'_>, depth: usize, index: usize, method: &Me
         let raised = decode_raised(cx, depth, method);
         let whole =
             quote!(#v1::#invoke(__zorb_target, &__ZORB_OPERATION, #source #encode, #decode, #raised).await);
-        match method.flows {
+        match method.streams_result {
             // Values may refer to values in preceding elements, so the result is decoded as a whole.
             true => quote!(::core::result::Result::map(#whole, ::core::convert::From::from)),
             false => whole,
@@ -165,31 +165,32 @@ pub(super) fn call_function(cx: &Cx<'_>, depth: usize, index: usize, method: &Me
     }
 }
 
-/// Emits the static description of the interface that its call functions use; nothing if there are none.
+/// Emits the static description of the interface, which the call functions use. There is none without call
+/// functions.
 pub(super) fn interface_static(cx: &Cx<'_>, def: &Def) -> Option<TokenStream> {
     let v1 = &cx.v1;
     let id = &def.repository_id;
-    let wires = cx.methods[&def.id].iter().map(|method| &method.wire);
+    let wires = cx.methods[&def.id].iter().map(|method| &method.wire_name);
     (wires.len() > 0)
         .then(|| quote!(static INTERFACE: #v1::Interface = #v1::Interface::new(#id, &[#(#wires),*]);))
 }
 
 /// Returns the arguments of a call to a local servant.
-pub(super) fn local_arguments(_cx: &Cx<'_>, method: &Method) -> Vec<TokenStream> {
+pub(super) fn local_arguments(method: &Method) -> Vec<TokenStream> {
     let argument = |param: &super::method::Parameter| {
         let name = &param.name;
-        if param.stream { quote!(::core::convert::From::from(#name)) } else { quote!(#name) }
+        if param.is_stream { quote!(::core::convert::From::from(#name)) } else { quote!(#name) }
     };
     method.sent().map(argument).chain(method.context_name().map(|_| quote!(__zorb_context))).collect()
 }
 
-/// Emits the checks of bounded arguments, which are passed as unbounded ones. Too long ones are rejected
-/// before anything is sent.
+/// Emits the checks of bounded arguments, which callers pass as unbounded ones. An argument that is too long
+/// is rejected before anything is sent.
 pub(super) fn bound_checks(cx: &Cx<'_>, method: &Method) -> TokenStream {
     let sent = method.sent().filter(|param| !param.is_inout());
     let checks = sent.filter_map(|param| {
         let name = &param.name;
-        cx.bound_check(param.ty, &quote!(#name), &param.idl)
+        cx.bound_check(param.ty, &quote!(#name), &param.idl_name)
     });
     quote! {
         #(
@@ -200,7 +201,7 @@ pub(super) fn bound_checks(cx: &Cx<'_>, method: &Method) -> TokenStream {
     }
 }
 
-/// Emits the statement that keeps only those properties of the context that the operation names.
+/// Emits the statement that removes the properties of the context that the operation does not name.
 pub(super) fn named_properties(cx: &Cx<'_>, method: &Method) -> Option<TokenStream> {
     let v1 = &cx.v1;
     let (context, patterns) = (method.context_name()?, &method.context);
@@ -212,7 +213,7 @@ fn encode_arguments(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
     let context = method.context_name().map(|_| quote!(#v1::CdrEncode::encode(__zorb_context, __zorb_e)?;));
     let arguments: Vec<_> = method
         .sent()
-        .filter(|param| !param.stream)
+        .filter(|param| !param.is_stream)
         .map(|param| {
             let name = &param.name;
             cx.encode_argument(depth, method.owner, param.ty, param.is_inout(), &quote!(#name))

@@ -6,22 +6,26 @@ use quote::quote;
 use super::Cx;
 use crate::model::{Annotation, Docs, Member};
 
-/// Annotations about a member's values, which are part of its documentation.
-const TOLD: &[&str] = &["optional", "default", "range", "min", "max", "unit"];
+/// Annotations about a member's values, which are part of the member's documentation.
+const DOCUMENTED_ANNOTATIONS: &[&str] = &["optional", "default", "range", "min", "max", "unit"];
 
-/// Returns the documentation of a member: the IDL's comment or a default, and the annotations about its
-/// values.
+/// Returns the documentation of a member: the comment in the IDL or a default text, and the annotations
+/// about the member's values.
 pub(super) fn member_docs(cx: &Cx<'_>, what: &str, member: &Member) -> TokenStream {
     let text = format!("{what} `{}`: IDL `{}`.", member.name, cx.model.describe(member.ty));
-    let told = member.annotations.0.iter().filter(|annotation| TOLD.contains(&annotation.name.as_str()));
-    let told: Vec<String> = told.map(|annotation| annotation_text(cx, annotation)).collect();
-    match told.as_slice() {
+    let documented = member
+        .annotations
+        .0
+        .iter()
+        .filter(|annotation| DOCUMENTED_ANNOTATIONS.contains(&annotation.name.as_str()));
+    let documented: Vec<String> = documented.map(|annotation| annotation_text(cx, annotation)).collect();
+    match documented.as_slice() {
         [] => doc(&member.docs, &text),
-        told => doc_and(&member.docs, &text, &format!("`{}`", told.join(" "))),
+        documented => doc_and(&member.docs, &text, &format!("`{}`", documented.join(" "))),
     }
 }
 
-/// Returns an annotation as it was written.
+/// Returns the text of an annotation in the IDL, with the white space in arguments reduced.
 fn annotation_text(cx: &Cx<'_>, annotation: &Annotation) -> String {
     let args = annotation.args.iter().map(|arg| {
         let value = cx.model.sources().snippet(arg.span).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -36,7 +40,7 @@ fn annotation_text(cx: &Cx<'_>, annotation: &Annotation) -> String {
     }
 }
 
-/// Returns `#[doc]` attributes: the IDL's comment, or `default` if there is none.
+/// Returns `#[doc]` attributes: the comment in the IDL, or `default` if there is none.
 pub(super) fn doc(docs: &Docs, default: &str) -> TokenStream {
     let mut lines = comment_lines(docs);
     if lines.iter().all(|line| line.trim().is_empty()) {
@@ -45,14 +49,14 @@ pub(super) fn doc(docs: &Docs, default: &str) -> TokenStream {
     quote!(#(#[doc = #lines])*)
 }
 
-/// Returns `#[doc]` attributes: the IDL's comment or `default`, followed by another paragraph.
+/// Returns `#[doc]` attributes: the comment in the IDL or `default`, followed by another paragraph.
 pub(super) fn doc_and(docs: &Docs, default: &str, more: &str) -> TokenStream {
     let first = doc(docs, default);
     let more = format!(" {more}");
     quote!(#first #[doc = ""] #[doc = #more])
 }
 
-/// Returns `#[doc]` attributes: a line that describes the item, followed by the IDL's comment.
+/// Returns `#[doc]` attributes: a line that describes the item, followed by the comment in the IDL.
 pub(super) fn doc_after(first: &str, docs: &Docs) -> TokenStream {
     let first = format!(" {first}");
     let lines = comment_lines(docs);
@@ -60,8 +64,8 @@ pub(super) fn doc_after(first: &str, docs: &Docs) -> TokenStream {
     quote!(#[doc = #first] #gap #(#[doc = #lines])*)
 }
 
-/// Returns the lines of a comment such that rustdoc treats none of them as Rust code to test. Fenced blocks
-/// without a language become text, and indentation outside of fences is limited.
+/// Returns the lines of a comment, changed such that rustdoc treats none of them as Rust code to test. A code
+/// block without a language gets the language `text`, and the indentation outside of code blocks is limited.
 fn comment_lines(docs: &Docs) -> Vec<String> {
     let mut fence: Option<&str> = None;
     let mut lines = Vec::with_capacity(docs.lines.len());
@@ -106,10 +110,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_comment_becomes_a_doc_test() {
+    fn code_in_a_comment_is_not_a_doc_test() {
         assert_eq!(lines("a\n\n        code();\n\tmore"), [" a", " ", "   code();", "   more"]);
         assert_eq!(lines("```\nx\n```\n```idl\ny\n```"), [" ```text", " x", " ```", " ```idl", " y", " ```"]);
-        assert_eq!(lines("```\n    kept\n~~~"), [" ```text", "     kept", " ~~~", " ```"]);
+        assert_eq!(lines("```\n    code\n~~~"), [" ```text", "     code", " ~~~", " ```"]);
     }
 
     #[test]

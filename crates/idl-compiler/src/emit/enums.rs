@@ -37,10 +37,10 @@ pub(super) fn enumeration(cx: &Cx<'_>, depth: usize, def: &Def, body: &Enum) -> 
         }
     });
     let cdr = cx.own_code(def.id).map(|traits| structs::cdr_by_layout(cx, &path, &traits));
-    let hybrid = hybrid::hybrid(cx, depth, def, &structs::fixed_least(cx));
-    const HAS: &[&str] =
+    let hybrid = hybrid::hybrid(cx, depth, def, &structs::fixed_min_size(cx));
+    const IMPLEMENTED_TRAITS: &[&str] =
         &["Clone", "Copy", "Debug", "PartialEq", "Eq", "PartialOrd", "Ord", "Hash", "Default"];
-    let derives = cx.derives(depth, def, HAS);
+    let derives = cx.derives(depth, def, IMPLEMENTED_TRAITS);
     quote! {
         #docs
         #derives

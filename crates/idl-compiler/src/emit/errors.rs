@@ -1,4 +1,5 @@
-//! Types in an interface's module for its operations: error enums and structs of results.
+//! The types that operations need in the module of their interface or value type: error enums and result
+//! structs.
 
 use std::collections::HashMap;
 
@@ -11,33 +12,35 @@ use super::ident::{Case, RustName};
 use super::method::Method;
 use crate::model::{DefId, Docs};
 
-/// The variant of every error enum that holds a system exception.
+/// The variant for a system exception, which every error enum has.
 const SYSTEM: &str = "System";
 
-/// Returns the variants of a method's error enum, one for each exception in order. A variant has the
-/// exception's name, prefixed with as much of its scope as is necessary to distinguish it from the others
-/// and from reserved names.
+/// Returns the variants of a method's error enum, one for each exception in order. A variant has the name of
+/// the exception. If it is not distinct from other variants and reserved names, names of the exception's
+/// scopes precede it, from the innermost scope on.
 pub(super) fn error_variants(cx: &Cx<'_>, method: &Method) -> Vec<RustName> {
     let scopes: Vec<Vec<String>> = method.raises.iter().map(|id| outer_names(cx, *id)).collect();
-    let mut used = vec![0; scopes.len()];
-    let name = |index: usize, used: usize| {
+    // The number of scopes in the name of each variant.
+    let mut levels = vec![0; scopes.len()];
+    let name = |index: usize, level: usize| {
         let scope: &Vec<String> = &scopes[index];
         let stem = cx.paths.names[method.raises[index]].item.as_str().trim_end_matches('_');
-        format!("{}{stem}", scope[scope.len() - used..].concat())
+        format!("{}{stem}", scope[scope.len() - level..].concat())
     };
     loop {
-        let names: Vec<String> = used.iter().enumerate().map(|(index, used)| name(index, *used)).collect();
+        let names: Vec<String> =
+            levels.iter().enumerate().map(|(index, level)| name(index, *level)).collect();
         let mut count: HashMap<&str, usize> = HashMap::from([(SYSTEM, 1), ("Self", 1)]);
         for name in &names {
             *count.entry(name).or_default() += 1;
         }
-        let mut longer = false;
-        for (index, used) in used.iter_mut().enumerate() {
-            if count[names[index].as_str()] > 1 && *used < scopes[index].len() {
-                (*used, longer) = (*used + 1, true);
+        let mut has_changed = false;
+        for (index, level) in levels.iter_mut().enumerate() {
+            if count[names[index].as_str()] > 1 && *level < scopes[index].len() {
+                (*level, has_changed) = (*level + 1, true);
             }
         }
-        if longer {
+        if has_changed {
             continue;
         }
         let mut variants: Vec<RustName> = Vec::with_capacity(names.len());
@@ -62,7 +65,7 @@ pub(super) fn any_variant(cx: &Cx<'_>, method: &Method) -> Option<RustName> {
     method.raises_any.then_some(name)
 }
 
-/// Returns the names of the scopes that contain a definition, outermost first, in the case of types.
+/// Returns the names of the scopes that contain a definition, outermost first, in camel case.
 fn outer_names(cx: &Cx<'_>, id: DefId) -> Vec<String> {
     let mut path = cx.model.path(id);
     path.pop();
@@ -76,11 +79,11 @@ pub(super) fn error_enum(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStr
     let Some(name) = &method.error else { return TokenStream::new() };
     let v1 = &cx.v1;
     let item = name.at(method.span);
-    let path = cx.paths.type_of(depth, method, name);
+    let path = cx.paths.method_type(depth, method, name);
     let variants = error_variants(cx, method);
     let types: Vec<_> = method.raises.iter().map(|id| cx.paths.item(depth, *id)).collect();
     let scoped = cx.model.scoped_name(method.owner);
-    let docs = method.docs_of(&format!("What `{}` of `{scoped}` can fail with.", method.wire));
+    let docs = doc(&Docs::default(), &format!("What `{}` of `{scoped}` can fail with.", method.wire_name));
     let variant_docs = method
         .raises
         .iter()
@@ -150,15 +153,15 @@ pub(super) fn error_enum(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStr
     }
 }
 
-/// Emits the struct of a method's results, if they are too many for a tuple.
+/// Emits the result struct of a method, if the results are too many for a tuple.
 pub(super) fn reply_struct(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
     let Some(name) = &method.reply else { return TokenStream::new() };
     let item = name.at(method.span);
     let scoped = cx.model.scoped_name(method.owner);
-    let docs = method.docs_of(&format!("What `{}` of `{scoped}` gives back.", method.wire));
+    let docs = doc(&Docs::default(), &format!("What `{}` of `{scoped}` gives back.", method.wire_name));
     let fields = method.results.iter().map(|result| {
         let (name, ty) = (&result.name, cx.ty(depth, result.ty));
-        let docs = doc(&Docs::default(), &result.what);
+        let docs = doc(&Docs::default(), &result.description);
         quote!(#docs pub #name: #ty,)
     });
     let hashable = method.results.iter().all(|result| cx.model.is_hashable(result.ty.ty));

@@ -1,5 +1,5 @@
-//! `@interpretive` and `@adaptive`: types that expose their parts to the interpreter, instead of or in
-//! addition to their own marshalling code.
+//! The annotations `@interpretive` and `@adaptive`. Such types give the interpreter access to their parts,
+//! instead of or in addition to marshalling code of their own.
 
 use std::collections::{HashMap, HashSet};
 
@@ -29,8 +29,8 @@ pub(super) enum Mode {
 #[derive(Debug, Default)]
 pub(super) struct Hybrid {
     modes: HashMap<DefId, Mode>,
-    /// Types that expose their parts: those with a mode, and those that calls need.
-    shown: HashSet<DefId>,
+    /// Types that give access to their parts: those with a mode, and those that calls need.
+    exposed: HashSet<DefId>,
     /// Interfaces whose calls interpret their parameters and results.
     calls: HashSet<DefId>,
 }
@@ -51,7 +51,7 @@ impl Hybrid {
                     && interface.flavour == Flavour::Local
                 {
                     problems.push(
-                        refused(annotation, "`@interpretive` on a local interface")
+                        unsupported(annotation, "`@interpretive` on a local interface")
                             .note("calls of local objects never become messages"),
                     );
                 } else if interface.flavour != Flavour::Local && is_interpretive(cx, def) {
@@ -59,7 +59,7 @@ impl Hybrid {
                 }
                 continue;
             }
-            let Some(mode) = wanted(cx, def, problems) else { continue };
+            let Some(mode) = requested_mode(cx, def, problems) else { continue };
             let annotation = ["interpretive", "adaptive"].iter().find_map(|name| def.annotations.get(name));
             match (obstacle(cx, def), annotation) {
                 (None, _) => {
@@ -67,31 +67,31 @@ impl Hybrid {
                 }
                 (Some(why), Some(annotation)) => {
                     let message = format!("`@{}` on a {why}", annotation.name);
-                    problems.push(refused(annotation, &message).and(def.span, "of this"));
+                    problems.push(unsupported(annotation, &message).and(def.span, "of this"));
                 }
                 // A pattern applies only to types that can be interpreted.
                 (Some(_), None) => {}
             }
         }
-        hybrid.shown = hybrid.modes.keys().copied().collect();
-        let mut waiting: Vec<TypeId> = Vec::new();
+        hybrid.exposed = hybrid.modes.keys().copied().collect();
+        let mut todo: Vec<TypeId> = Vec::new();
         for id in &hybrid.calls {
             for method in cx.methods.get(id).into_iter().flatten() {
-                waiting.extend(method.params.iter().map(|param| param.ty.ty));
-                waiting.extend(method.results.iter().map(|result| result.ty.ty));
+                todo.extend(method.params.iter().map(|param| param.ty.ty));
+                todo.extend(method.results.iter().map(|result| result.ty.ty));
             }
         }
         // Follow typedefs, sequences and members, visiting each type once.
         let mut seen = HashSet::new();
-        while let Some(ty) = waiting.pop() {
+        while let Some(ty) = todo.pop() {
             if !seen.insert(ty) {
                 continue;
             }
-            waiting.extend(cx.model.parts(cx.model.ty(ty)));
+            todo.extend(cx.model.parts(cx.model.ty(ty)));
             if let Type::Named(id) = cx.model.ty(ty) {
                 let def = cx.model.def(*id);
                 if is_type(&def.kind) && cx.paths.external.emitted(*id) && obstacle(cx, def).is_none() {
-                    hybrid.shown.insert(*id);
+                    hybrid.exposed.insert(*id);
                 }
             }
         }
@@ -114,12 +114,12 @@ pub(super) fn is_type(kind: &DefKind) -> bool {
     matches!(kind, DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) | DefKind::Enum(_))
 }
 
-fn refused(annotation: &Annotation, message: &str) -> Diagnostic {
+fn unsupported(annotation: &Annotation, message: &str) -> Diagnostic {
     Diagnostic::error("unsupported", annotation.span, message)
 }
 
 impl Cx<'_> {
-    /// Returns the traits that a type's own marshalling code implements; `None` if it has no such code.
+    /// Returns the traits that a type's own marshalling code implements; `None` if there is no such code.
     pub(super) fn own_code(&self, id: DefId) -> Option<Traits> {
         let v1 = &self.v1;
         match self.hybrid.mode(id) {
@@ -131,19 +131,21 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns whether the Rust type of a member or element exposes its parts, or reads and writes itself.
-    fn reflects(&self, u: Use) -> bool {
+    /// Returns whether the interpreter can read and write the Rust type of a member or element.
+    fn exposes_parts(&self, u: Use) -> bool {
         let (ty, non_nil) = self.mapping.strip(u);
         match self.model.ty(ty) {
             _ if self.model.is_reference(ty) => !non_nil,
             Type::Sequence { element, .. } => {
-                self.mapping.seq_form(*element) != SeqForm::Vec || self.reflects(Use::of(*element, non_nil))
+                self.mapping.seq_form(*element) != SeqForm::Vec
+                    || self.exposes_parts(Use::of(*element, non_nil))
             }
             Type::Array { element, .. } => {
-                self.mapping.array_form(ty) == ArrayForm::Shared || self.reflects(Use::of(*element, non_nil))
+                self.mapping.array_form(ty) == ArrayForm::Shared
+                    || self.exposes_parts(Use::of(*element, non_nil))
             }
             Type::Named(id) => match &self.model.def(*id).kind {
-                kind if is_type(kind) => self.hybrid.shown.contains(id),
+                kind if is_type(kind) => self.hybrid.exposed.contains(id),
                 DefKind::Bitset(_) | DefKind::Bitmask(_) | DefKind::Native => false,
                 _ => true,
             },
@@ -151,21 +153,21 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns whether the interpreter can replace code of this type's own marshalling.
-    fn shows(&self, u: Use) -> bool {
+    /// Returns whether the interpreter can replace the marshalling code of this type.
+    fn is_replaceable(&self, u: Use) -> bool {
         let (ty, _) = self.mapping.strip(u);
         match self.model.ty(ty) {
             Type::Sequence { element, .. } | Type::Array { element, .. } => {
-                self.shows(Use::of(*element, u.non_nil))
+                self.is_replaceable(Use::of(*element, u.non_nil))
             }
-            Type::Named(id) => self.hybrid.shown.contains(id) && self.hybrid.mode(*id).is_none(),
+            Type::Named(id) => self.hybrid.exposed.contains(id) && self.hybrid.mode(*id).is_none(),
             _ => false,
         }
     }
 
     /// Returns whether the calls of the interface interpret values of this type.
     pub(super) fn is_interpreted(&self, owner: DefId, u: Use) -> bool {
-        self.hybrid.calls(owner) && !u.optional && self.shows(u) && self.reflects(u)
+        self.hybrid.calls(owner) && !u.optional && self.is_replaceable(u) && self.exposes_parts(u)
     }
 
     /// Returns the expression that decodes a value in a call.
@@ -187,7 +189,7 @@ fn is_interpretive(cx: &Cx<'_>, def: &Def) -> bool {
 
 /// Returns the requested mode of a type. Annotations in the IDL have priority over options, and
 /// `adaptive` over `interpretive`.
-fn wanted(cx: &Cx<'_>, def: &Def, problems: &mut Vec<Diagnostic>) -> Option<Mode> {
+fn requested_mode(cx: &Cx<'_>, def: &Def, problems: &mut Vec<Diagnostic>) -> Option<Mode> {
     if !is_type(&def.kind) {
         return None;
     }
@@ -195,8 +197,8 @@ fn wanted(cx: &Cx<'_>, def: &Def, problems: &mut Vec<Diagnostic>) -> Option<Mode
     let adaptive = def.annotations.get("adaptive");
     if let (Some(adaptive), Some(interpretive)) = (adaptive, def.annotations.get("interpretive")) {
         problems.push(
-            refused(adaptive, "`@adaptive` beside `@interpretive`")
-                .and(interpretive.span, "interpreted for ever"),
+            unsupported(adaptive, "`@adaptive` together with `@interpretive`")
+                .and(interpretive.span, "always interpreted"),
         );
     }
     if let Some(adaptive) = adaptive {
@@ -242,34 +244,34 @@ fn obstacle(cx: &Cx<'_>, def: &Def) -> Option<&'static str> {
     }
 }
 
-/// Returns the expressions for a part when it is written and when it is read. `place` is the value
-/// itself.
-fn part(cx: &Cx<'_>, u: Use, place: &TokenStream) -> (TokenStream, TokenStream) {
+/// Returns the two expressions that pass a part to the interpreter, to write and to read it. `value` is the
+/// expression for the part itself.
+fn part(cx: &Cx<'_>, u: Use, value: &TokenStream) -> (TokenStream, TokenStream) {
     let v1 = &cx.v1;
     if u.optional {
-        (quote!(&#v1::Optional(&#place)), quote!(&mut #v1::OptionalMut(&mut #place)))
-    } else if cx.reflects(u) {
-        (quote!(&#place), quote!(&mut #place))
+        (quote!(&#v1::Optional(&#value)), quote!(&mut #v1::OptionalMut(&mut #value)))
+    } else if cx.exposes_parts(u) {
+        (quote!(&#value), quote!(&mut #value))
     } else {
-        (quote!(&#v1::Plain(&#place)), quote!(&mut #v1::PlainMut(&mut #place)))
+        (quote!(&#v1::Plain(&#value)), quote!(&mut #v1::PlainMut(&mut #value)))
     }
 }
 
-/// Emits all implementations of a type for the interpreter; nothing if it is not interpreted. `least` is
-/// the minimum number of bytes.
-pub(super) fn hybrid(cx: &Cx<'_>, depth: usize, def: &Def, least: &TokenStream) -> Option<TokenStream> {
-    if !cx.hybrid.shown.contains(&def.id) {
+/// Emits all implementations of a type for the interpreter; nothing if the type is not interpreted.
+/// `min_size` is the minimum number of bytes of an encoded value.
+pub(super) fn hybrid(cx: &Cx<'_>, depth: usize, def: &Def, min_size: &TokenStream) -> Option<TokenStream> {
+    if !cx.hybrid.exposed.contains(&def.id) {
         return None;
     }
     let path = cx.paths.item(depth, def.id);
-    let parts = shown_parts(cx, depth, def, &path);
-    let uses = uses_of(cx, def, &path);
-    let cdr = interpreted_cdr(cx, def, &path, least);
+    let parts = part_impls(cx, depth, def, &path);
+    let uses = adaptive_impl(cx, def, &path);
+    let cdr = interpreted_cdr(cx, def, &path, min_size);
     Some(quote!(#parts #uses #cdr))
 }
 
-/// Emits `Written`, `Filled` and `Blank`.
-fn shown_parts(cx: &Cx<'_>, depth: usize, def: &Def, path: &TokenStream) -> TokenStream {
+/// Emits the implementations of `Written`, `Filled` and `Blank`.
+fn part_impls(cx: &Cx<'_>, depth: usize, def: &Def, path: &TokenStream) -> TokenStream {
     let v1 = &cx.v1;
     let (write, read) = match &def.kind {
         DefKind::Enum(_) => (
@@ -331,7 +333,8 @@ fn shown_parts(cx: &Cx<'_>, depth: usize, def: &Def, path: &TokenStream) -> Toke
     }
 }
 
-/// Returns the members of a struct or exception, those of bases first, as in the type code.
+/// Returns the members of a struct or exception with their Rust names. As in the type code, the members of
+/// the bases come first.
 fn owned_members<'c>(cx: &'c Cx<'_>, def: &Def) -> impl Iterator<Item = (Use, &'c RustName)> {
     let mut owners = cx.model.struct_bases(def.id);
     owners.push(def.id);
@@ -342,7 +345,8 @@ fn owned_members<'c>(cx: &'c Cx<'_>, def: &Def) -> impl Iterator<Item = (Use, &'
     })
 }
 
-/// Returns one arm for each case. A case is identified by the number of its first label in the type code.
+/// Returns the expressions that write and read a union, with an arm for each case. The number of a case is
+/// the index of its first label in the type code.
 fn union_parts(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> (TokenStream, TokenStream) {
     let (bits, of_bits) = label_casts(cx, depth, body.discriminator);
     let (mut writes, mut blanks, mut reads) = (Vec::new(), Vec::new(), Vec::new());
@@ -376,7 +380,7 @@ fn union_parts(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> (TokenStre
         }
     }
     if body.implicit_default.is_some() {
-        let other = &cx.paths.names[def.id].other;
+        let other = &cx.paths.names[def.id].other_variant;
         writes.push(quote! {
             Self::#other(__zorb_l) => __zorb_w.union(#bits, ::core::option::Option::None, &false),
         });
@@ -393,8 +397,8 @@ fn union_parts(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> (TokenStre
     (quote!(match self { #(#writes)* }), read)
 }
 
-/// Returns the expressions for the bits of the discriminator `__zorb_l`, and for the discriminator of the
-/// label that was read.
+/// Returns two expressions: the bits of the discriminator `__zorb_l`, and the discriminator with the label
+/// that was read.
 fn label_casts(cx: &Cx<'_>, depth: usize, ty: TypeId) -> (TokenStream, TokenStream) {
     let v1 = &cx.v1;
     let wide = quote!(::core::primitive::i64);
@@ -422,8 +426,8 @@ fn label_casts(cx: &Cx<'_>, depth: usize, ty: TypeId) -> (TokenStream, TokenStre
     }
 }
 
-/// Emits `Adaptive`.
-fn uses_of(cx: &Cx<'_>, def: &Def, path: &TokenStream) -> Option<TokenStream> {
+/// Emits the implementation of `Adaptive` for an adaptive type.
+fn adaptive_impl(cx: &Cx<'_>, def: &Def, path: &TokenStream) -> Option<TokenStream> {
     let Some(Mode::Adaptive(uses)) = cx.hybrid.mode(def.id) else { return None };
     let v1 = &cx.v1;
     let (scoped, uses) = (cx.model.scoped_name(def.id), Literal::u32_unsuffixed(uses));
@@ -437,9 +441,14 @@ fn uses_of(cx: &Cx<'_>, def: &Def, path: &TokenStream) -> Option<TokenStream> {
     })
 }
 
-/// Emits `CdrEncode` and `CdrDecode` that use the interpreter, for adaptive types only until they are
-/// compiled; nothing for types that only calls need.
-fn interpreted_cdr(cx: &Cx<'_>, def: &Def, path: &TokenStream, least: &TokenStream) -> Option<TokenStream> {
+/// Emits implementations of `CdrEncode` and `CdrDecode` that use the interpreter. Those of an adaptive type
+/// use it until the type is compiled. A type that only calls interpret has none.
+fn interpreted_cdr(
+    cx: &Cx<'_>,
+    def: &Def,
+    path: &TokenStream,
+    min_size: &TokenStream,
+) -> Option<TokenStream> {
     let v1 = &cx.v1;
     let mode = cx.hybrid.mode(def.id)?;
     let compiled = |call: TokenStream| {
@@ -477,7 +486,7 @@ fn interpreted_cdr(cx: &Cx<'_>, def: &Def, path: &TokenStream, least: &TokenStre
         }
 
         impl #v1::CdrDecode for #path {
-            const MIN_SIZE: ::core::primitive::usize = #least;
+            const MIN_SIZE: ::core::primitive::usize = #min_size;
 
             fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> #this {
                 #decode

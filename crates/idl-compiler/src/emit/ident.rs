@@ -1,4 +1,4 @@
-//! Conversion of IDL names to Rust identifiers: heck's conversions, keywords, spans.
+//! Conversion of IDL names to Rust identifiers.
 
 use heck::{ToShoutySnakeCase, ToSnakeCase, ToUpperCamelCase};
 use proc_macro2::{Ident, Span};
@@ -48,8 +48,8 @@ impl RustName {
         &self.0
     }
 
-    /// Returns an identifier, raw if the name is a keyword of any edition. It is located at `span`, but
-    /// resolved at the macro's call site, so that lints of the user's crate ignore it.
+    /// Returns an identifier with the location `span`, raw if the name is a keyword of any edition. The
+    /// identifier is resolved at the macro's call site, so that lints of the user's crate ignore it.
     pub(crate) fn at(&self, span: Span) -> Ident {
         let span = span.resolved_at(Span::call_site());
         if is_keyword(&self.0) { Ident::new_raw(&self.0, span) } else { Ident::new(&self.0, span) }
@@ -75,9 +75,9 @@ impl std::fmt::Display for RustName {
 
 /// Returns whether `name` can be an identifier, raw or not, as `rename` requires.
 pub(crate) fn is_identifier(name: &str) -> bool {
-    let mut octets = name.bytes();
-    let first = octets.next().is_some_and(|c| c.is_ascii_alphabetic() || c == b'_');
-    first && name != "_" && octets.all(|c| c.is_ascii_alphanumeric() || c == b'_')
+    let mut bytes = name.bytes();
+    let first = bytes.next().is_some_and(|c| c.is_ascii_alphabetic() || c == b'_');
+    first && name != "_" && bytes.all(|c| c.is_ascii_alphanumeric() || c == b'_')
 }
 
 /// Keywords of the editions 2015 to 2024, strict and reserved, that can be raw identifiers.

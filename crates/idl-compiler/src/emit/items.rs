@@ -17,7 +17,7 @@ use crate::work;
 
 impl Cx<'_> {
     /// Returns the public names that a definition adds to its scope, including hidden modules.
-    pub(super) fn exported(&self, id: DefId) -> Vec<Ident> {
+    pub(super) fn exported_names(&self, id: DefId) -> Vec<Ident> {
         let names = &self.paths.names[id];
         let def = self.model.def(id);
         let at = self.model.rust_span(def.span);
@@ -26,16 +26,18 @@ impl Cx<'_> {
             DefKind::Operation(_) | DefKind::Attribute(_) => return exported,
             DefKind::Interface(_) => {
                 exported.extend([names.item.at(at), names.reference.at(at), names.servant.at(at)]);
-                exported.extend(self.mapping.is_abstract(id).then(|| names.ops.at(at)));
+                exported.extend(self.mapping.is_abstract(id).then(|| names.operations_trait.at(at)));
                 exported.extend(self.has_handler(id).then(|| names.handler.at(at)));
-                exported.push(self.paths.hidden(id).ident());
+                exported.push(self.paths.hidden_name(id).ident());
             }
             DefKind::Typedef(_) => {
-                exported.extend([names.type_code.ident(), self.paths.alias_desc(id).ident()]);
+                exported.extend([names.type_code.ident(), self.paths.alias_constant(id).ident()]);
                 match alias_of_interface(self.model, id) {
                     Some(interface) => {
                         exported.extend([names.item.at(at), names.reference.at(at), names.servant.at(at)]);
-                        exported.extend(self.mapping.is_abstract(interface).then(|| names.ops.at(at)));
+                        exported.extend(
+                            self.mapping.is_abstract(interface).then(|| names.operations_trait.at(at)),
+                        );
                         if self.has_module(interface) {
                             exported.push(names.module.at(at));
                         }
@@ -47,9 +49,9 @@ impl Cx<'_> {
             DefKind::Value(value) => {
                 exported.push(names.item.at(at));
                 if self.has_operations(id) {
-                    exported.extend([names.ops.at(at), self.paths.hidden(id).ident()]);
+                    exported.extend([names.operations_trait.at(at), self.paths.hidden_name(id).ident()]);
                 }
-                exported.extend((!value.factories.is_empty()).then(|| names.init.at(at)));
+                exported.extend((!value.factories.is_empty()).then(|| names.factory_trait.at(at)));
             }
             DefKind::Module(_) => return vec![names.module.at(at)],
             _ => exported.push(names.item.at(at)),
@@ -62,27 +64,25 @@ impl Cx<'_> {
 
     /// Returns whether the definition's module has any content.
     fn has_module(&self, id: DefId) -> bool {
-        self.modules.of(id, || self.find_module(id))
+        self.modules.get_or_compute(id, || self.compute_has_module(id))
     }
 
-    fn find_module(&self, id: DefId) -> bool {
+    fn compute_has_module(&self, id: DefId) -> bool {
+        // Operations and attributes are not items, but the types of their errors and results are.
+        let has_items = || {
+            let is_item = |id: &DefId| {
+                !matches!(self.model.def(*id).kind, DefKind::Operation(_) | DefKind::Attribute(_))
+            };
+            self.model.children(id).iter().any(is_item)
+                || self.methods[&id].iter().any(|method| method.error.is_some() || method.reply.is_some())
+        };
         match &self.model.def(id).kind {
             DefKind::Module(_) => true,
             DefKind::Interface(interface) => {
-                let is_item = |id: &DefId| {
-                    !matches!(self.model.def(*id).kind, DefKind::Operation(_) | DefKind::Attribute(_))
-                };
-                interface.members.iter().any(is_item)
-                    || self.methods[&id].iter().any(|method| method.error.is_some() || method.reply.is_some())
-                    || interface.bases.iter().any(|base| self.has_module(*base))
+                has_items() || interface.bases.iter().any(|base| self.has_module(*base))
             }
             DefKind::Value(value) => {
-                let is_item = |id: &DefId| {
-                    !matches!(self.model.def(*id).kind, DefKind::Operation(_) | DefKind::Attribute(_))
-                };
-                value.members.iter().any(is_item)
-                    || self.methods[&id].iter().any(|method| method.error.is_some() || method.reply.is_some())
-                    || value.factories.iter().any(|factory| !factory.raises.is_empty())
+                has_items() || value.factories.iter().any(|factory| !factory.raises.is_empty())
             }
             DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) => {
                 !self.model.children(id).is_empty()
@@ -91,7 +91,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns the documentation of an item: the IDL's comment, or a default.
+    /// Returns the documentation of an item: the comment in the IDL, or a default text.
     pub(super) fn item_docs(&self, def: &Def, kind: &str) -> TokenStream {
         let scoped = self.model.scoped_name(def.id);
         if let (DefKind::Module(_), true) = (&def.kind, !def.docs.is_empty()) {
@@ -102,7 +102,7 @@ impl Cx<'_> {
 }
 
 /// Emits the whole output.
-pub(super) fn whole(cx: &Cx<'_>) -> TokenStream {
+pub(super) fn output(cx: &Cx<'_>) -> TokenStream {
     let roots: Vec<DefId> =
         cx.model.roots().iter().copied().filter(|id| cx.paths.external.emitted(*id)).collect();
     if roots.is_empty() {
@@ -111,7 +111,7 @@ pub(super) fn whole(cx: &Cx<'_>) -> TokenStream {
     let is_module = |id: &DefId| matches!(cx.model.def(*id).kind, DefKind::Module(_));
     if cx.options.uses.is_none()
         && roots.iter().all(is_module)
-        && let Some(modules) = cx.paths.direct(&roots, |root| items(cx, 0, &[root]))
+        && let Some(modules) = cx.paths.emit_direct(&roots, |root| items(cx, 0, &[root]))
     {
         return modules;
     }
@@ -119,7 +119,7 @@ pub(super) fn whole(cx: &Cx<'_>) -> TokenStream {
     let items = items(cx, 0, &roots);
     let uses = hybrid::all_uses(cx);
     let used = uses.as_ref().and(cx.options.uses.as_ref()).map(|name| format_ident!("{name}"));
-    let names = roots.iter().flat_map(|id| cx.exported(*id));
+    let names = roots.iter().flat_map(|id| cx.exported_names(*id));
     let (private, public): (Vec<Ident>, Vec<Ident>) =
         names.partition(|name| name.to_string().to_lowercase().starts_with("__zorb_"));
     let private = (!private.is_empty()).then(|| {
@@ -141,14 +141,14 @@ pub(super) fn whole(cx: &Cx<'_>) -> TokenStream {
     }
 }
 
-/// Returns a name for the hidden module that differs from those of other IDL in the same Rust scope.
-/// Their file-level names must be different anyway, so the name is a hash of these.
+/// Returns a name for the hidden module that differs from those of other IDL in the same Rust scope. The
+/// file-level names of all this IDL must be different anyway, so the name is a hash of these names.
 fn hidden_name(cx: &Cx<'_>, roots: &[DefId]) -> Ident {
     // FNV-1a gives the same names on every host and in every version of Rust.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for id in roots {
-        for octet in cx.model.def(*id).name.bytes().chain([0]) {
-            hash = (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
+        for byte in cx.model.def(*id).name.bytes().chain([0]) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
     format_ident!("__zorb_idl_{hash:016x}")
@@ -165,7 +165,7 @@ fn definition(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let item = match &def.kind {
         DefKind::Module(_) => return module(cx, depth, def),
         DefKind::Interface(body) => return interface(cx, depth, def, body.flavour),
-        // Emitted with their interface.
+        // Operations and attributes are emitted with their interface.
         DefKind::Operation(_) | DefKind::Attribute(_) => return TokenStream::new(),
         DefKind::Struct(_) | DefKind::Exception(_) => structs::structure(cx, depth, def),
         DefKind::Union(body) => unions::union(cx, depth, def, body),
@@ -234,20 +234,20 @@ fn interface(cx: &Cx<'_>, depth: usize, def: &Def, flavour: Flavour) -> TokenStr
         inside.push(errors::error_enum(cx, depth + 1, method));
         inside.push(errors::reply_struct(cx, depth + 1, method));
     }
-    inside.push(inherited(cx, depth + 1, def));
+    inside.push(inherited_names(cx, depth + 1, def));
     let scope = scope_module(cx, def, inside);
     quote!(#reference #typed #described #inherent #client_trait #client_impls #servant #operations #handlers #scope #hidden)
 }
 
-/// Re-exports the names of the bases' modules, because IDL scoping makes them names of this interface as
-/// well.
-fn inherited(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+/// Re-exports the names of the bases' modules, because the scope rules of IDL make them names of this
+/// interface as well.
+fn inherited_names(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let bases = cx.model.all_bases(def.id);
-    let all: Vec<(DefId, Ident)> = bases.iter().flat_map(|base| inside(cx, *base)).collect();
+    let all: Vec<(DefId, Ident)> = bases.iter().flat_map(|base| module_names(cx, *base)).collect();
     if all.is_empty() {
         return TokenStream::new();
     }
-    let own: HashSet<Ident> = inside(cx, def.id).into_iter().map(|(_, name)| name).collect();
+    let own: HashSet<Ident> = module_names(cx, def.id).into_iter().map(|(_, name)| name).collect();
     let mut counts: HashMap<&Ident, usize> = HashMap::new();
     all.iter().for_each(|(_, name)| *counts.entry(name).or_default() += 1);
     let uses = all.iter().filter_map(|(id, name)| {
@@ -263,10 +263,10 @@ fn inherited(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
 }
 
 /// Returns every public name in an interface's module, with the definition it comes from.
-fn inside(cx: &Cx<'_>, interface: DefId) -> Vec<(DefId, Ident)> {
+fn module_names(cx: &Cx<'_>, interface: DefId) -> Vec<(DefId, Ident)> {
     let children = cx.model.children(interface).iter();
     let mut names: Vec<(DefId, Ident)> =
-        children.flat_map(|id| cx.exported(*id).into_iter().map(|name| (*id, name))).collect();
+        children.flat_map(|id| cx.exported_names(*id).into_iter().map(|name| (*id, name))).collect();
     for method in &cx.methods[&interface] {
         let derived = method.error.iter().chain(&method.reply);
         names.extend(derived.map(|name| (method.def, name.ident())));
@@ -289,7 +289,7 @@ fn typedef(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
             (&of.servant, names.servant.at(span)),
         ];
         if cx.mapping.is_abstract(interface) {
-            pairs.push((&of.ops, names.ops.at(span)));
+            pairs.push((&of.operations_trait, names.operations_trait.at(span)));
         }
         if cx.has_module(interface) {
             pairs.push((&of.module, names.module.at(span)));

@@ -1,9 +1,8 @@
 //! Local interfaces, whose objects are called without an ORB and never leave the process; native types.
 //!
-//! A local interface has the traits of any other. Its reference is a counted pointer to the object-safe form
-//! of the servant trait, which calls within a process use in any case. An inherited interface is part of its
-//! traits. However, its reference does not convert to that of a base that is not local, because those can be
-//! sent.
+//! A local interface has the same traits as any other, with the operations of its bases. The reference is an
+//! `Arc` of the object-safe form of the servant trait. It does not convert to the reference of a base that is
+//! not local, because such references can be sent.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -152,7 +151,7 @@ pub(super) fn local_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStre
 /// servant. `depth` is that of the module's inside.
 pub(super) fn hidden_local_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
     let v1 = &cx.v1;
-    let name = cx.paths.hidden(def.id);
+    let name = cx.paths.hidden_name(def.id);
     let servant = cx.paths.servant(depth, def.id);
     let methods = lineage.iter().flat_map(|owner| &cx.methods[owner]);
     let calls = methods.map(|method| local_call(cx, depth, def, method));
@@ -202,7 +201,7 @@ fn local_call(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStr
     let checks = client::bound_checks(cx, method);
     let named = client::named_properties(cx, method);
     let local = cx.paths.local_path(depth, def, method.owner);
-    let arguments = client::local_arguments(cx, method);
+    let arguments = client::local_arguments(method);
     let name = &method.name;
     quote! {
         pub async fn #function(__zorb_target: &dyn Local, #(#parameters),*) -> #output {

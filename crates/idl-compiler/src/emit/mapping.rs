@@ -1,11 +1,11 @@
-//! The Rust form of IDL types: what a type maps to, without the Rust itself.
+//! Decisions about the Rust form of IDL types. The other modules emit the Rust for them.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 use super::Options;
 use super::passing::{Form, Passing};
-use super::types::{ArrayForm, MAX_INLINE, SeqForm, Use, matches_name};
+use super::types::{ArrayForm, MAX_INLINE_BYTES, SeqForm, Use, matches_name};
 use crate::model::{
     Annotations, Bounds, ConstValue, Def, DefId, DefKind, Flavour, Member, Model, Primitive, Type, TypeId,
     ZeroCopyLayout,
@@ -16,41 +16,41 @@ use crate::work;
 pub(super) struct Mapping<'a> {
     model: &'a Model,
     options: &'a Options,
-    facts: Facts,
+    caches: Caches,
 }
 
-/// Cached facts about definitions. A struct may contain another one twice, which may contain a third one
-/// twice: without the cache, the work would double with each level.
+/// Cached properties of definitions. A struct may contain another one twice, which may contain a third one
+/// twice. Without the caches, the work would double with each level.
 #[derive(Default)]
-struct Facts {
-    /// The size by which an array of it is measured.
+struct Caches {
+    /// The size that [`Mapping::measured_size`] returns.
     sizes: Cache<u64>,
-    /// Whether its Rust type has a fixed layout.
+    /// Whether the Rust type has a fixed layout.
     fixed: Cache<bool>,
-    /// Whether its Rust type has a default.
+    /// Whether the Rust type has a default.
     defaults: Cache<bool>,
 }
 
-/// The cached answers to one question, by definition.
+/// The cached values of one property, by definition.
 #[derive(Default)]
 pub(super) struct Cache<T>(RefCell<HashMap<DefId, T>>);
 
 impl<T: Copy> Cache<T> {
-    /// Returns the answer, which is computed once.
-    pub(super) fn of(&self, id: DefId, compute: impl FnOnce() -> T) -> T {
+    /// Returns the value for a definition, which is computed once.
+    pub(super) fn get_or_compute(&self, id: DefId, compute: impl FnOnce() -> T) -> T {
         work::step();
-        let known = self.0.borrow().get(&id).copied();
-        known.unwrap_or_else(|| {
-            let answer = compute();
-            self.0.borrow_mut().insert(id, answer);
-            answer
+        let cached = self.0.borrow().get(&id).copied();
+        cached.unwrap_or_else(|| {
+            let value = compute();
+            self.0.borrow_mut().insert(id, value);
+            value
         })
     }
 }
 
 impl<'a> Mapping<'a> {
     pub(super) fn new(model: &'a Model, options: &'a Options) -> Self {
-        Mapping { model, options, facts: Facts::default() }
+        Mapping { model, options, caches: Caches::default() }
     }
 
     /// Returns whether the definition is an abstract interface.
@@ -68,8 +68,8 @@ impl<'a> Mapping<'a> {
         self.model.interface(id).is_some_and(|interface| interface.flavour == Flavour::Local)
     }
 
-    /// Returns the traits that a struct, exception or union has by default.
-    pub(super) fn derived(&self, id: DefId) -> &'static [&'static str] {
+    /// Returns the traits that a struct, exception or union implements by default.
+    pub(super) fn default_derives(&self, id: DefId) -> &'static [&'static str] {
         match (self.model.is_hashable_def(id), self.def_has_default(id)) {
             (true, true) => &["Clone", "Debug", "PartialEq", "Default", "Eq", "Hash"],
             (true, false) => &["Clone", "Debug", "PartialEq", "Eq", "Hash"],
@@ -103,7 +103,7 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Returns whether the type is native: it has no encoding.
+    /// Returns whether the type is native. Native types have no encoding.
     pub(super) fn is_native(&self, u: Use) -> bool {
         match self.model.stripped(u.ty) {
             Type::Named(def) => matches!(self.model.def(*def).kind, DefKind::Native),
@@ -111,8 +111,8 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Returns whether a client's method converts this parameter in its first line.
-    pub(super) fn converts(&self, u: Use, inout: bool) -> bool {
+    /// Returns whether the client's method takes any type that converts to the type of this parameter.
+    pub(super) fn is_converted_by_client(&self, u: Use, inout: bool) -> bool {
         let Passing { form, bound } = self.passing(u);
         match form {
             Form::WStr => !inout,
@@ -122,15 +122,16 @@ impl<'a> Mapping<'a> {
     }
 
     /// Returns the use of a type for an item with these annotations and this scoped name.
-    pub(super) fn place(&self, ty: TypeId, annotations: &Annotations, scoped: &str) -> Use {
+    pub(super) fn use_of(&self, ty: TypeId, annotations: &Annotations, scoped: &str) -> Use {
         let listed = self.options.non_nil.iter().any(|pattern| matches_name(pattern, scoped));
         let bounds = self.model.bounds(annotations, ty);
-        let range =
-            bounds.and_then(|Bounds { min, max }| Some((self.bound(ty, &min)?, self.bound(ty, &max)?)));
+        let range = bounds.and_then(|Bounds { min, max }| {
+            Some((self.bound_as_integer(ty, &min)?, self.bound_as_integer(ty, &max)?))
+        });
         Use { range, ..Use::of(ty, listed || annotations.has("non_nil")) }
     }
 
-    /// Returns the form of a sequence of this element.
+    /// Returns the form of a sequence with elements of this type.
     pub(super) fn seq_form(&self, element: TypeId) -> SeqForm {
         match self.model.stripped(element) {
             _ if self.model.ranged_typedef(element).is_some() => SeqForm::Vec,
@@ -148,9 +149,9 @@ impl<'a> Mapping<'a> {
         matches!(def.kind, DefKind::Struct(_)) && def.annotations.has("zero_copy")
     }
 
-    /// Returns the layout of a plain struct whose elements can be viewed in the receive buffer, because its
-    /// memory layout is that of CDR.
-    pub(super) fn viewed(&self, id: DefId) -> Option<ZeroCopyLayout> {
+    /// Returns the layout of a struct without `@zero_copy` whose memory layout is that of CDR, so that
+    /// sequences of it can be viewed in the receive buffer.
+    pub(super) fn view_layout(&self, id: DefId) -> Option<ZeroCopyLayout> {
         let DefKind::Struct(_) = &self.model.def(id).kind else { return None };
         let fixed = self.model.all_struct_members(id).iter().all(|member| self.is_fixed_member(member));
         if fixed && !self.is_zero_copy(id) { self.model.equal_layout(id) } else { None }
@@ -159,7 +160,7 @@ impl<'a> Mapping<'a> {
     /// Returns the form of the array that this type resolves to.
     pub(super) fn array_form(&self, ty: TypeId) -> ArrayForm {
         let Type::Array { element, dims } = self.model.stripped(ty) else { return ArrayForm::Inline };
-        if self.inline_size(*element, dims) <= MAX_INLINE {
+        if self.inline_size(*element, dims) <= MAX_INLINE_BYTES {
             return ArrayForm::Inline;
         }
         match self.seq_form(*element) {
@@ -170,37 +171,41 @@ impl<'a> Mapping<'a> {
 
     /// Returns the total size of all elements.
     fn inline_size(&self, element: TypeId, dims: &[u32]) -> u64 {
-        dims.iter().fold(self.size(element), |size, dim| size.saturating_mul(u64::from(*dim)))
+        dims.iter().fold(self.measured_size(element), |size, dim| size.saturating_mul(u64::from(*dim)))
     }
 
-    /// Returns the size by which arrays are measured. It is the same on every target, and independent of the
-    /// codec. Basic types count their bytes in CDR. Strings, sequences, references and large arrays count 24,
-    /// and a union its largest member plus 8.
-    fn size(&self, ty: TypeId) -> u64 {
-        const HANDLE: u64 = 24;
+    /// Returns the size of a type that decides whether an array of it is stored inline. It is the same on
+    /// every target, and independent of the codec. The size of a basic type is its size in CDR. The size of
+    /// strings, sequences, references and large arrays is 24, and that of a union is the size of its largest
+    /// member plus 8.
+    fn measured_size(&self, ty: TypeId) -> u64 {
+        const HANDLE_SIZE: u64 = 24;
         match self.model.stripped(ty) {
             Type::Primitive(primitive) => primitive.size() as u64,
-            Type::String(_) | Type::WString(_) | Type::Sequence { .. } | Type::Object => HANDLE,
-            Type::Any | Type::TypeCode | Type::ValueBase | Type::Map { .. } => HANDLE,
+            Type::String(_) | Type::WString(_) | Type::Sequence { .. } | Type::Object => HANDLE_SIZE,
+            Type::Any | Type::TypeCode | Type::ValueBase | Type::Map { .. } => HANDLE_SIZE,
             Type::Fixed { .. } => 16,
             // The size of the elements is computed once. Otherwise nested arrays would double the work with
             // each level.
             Type::Array { element, dims } => match self.inline_size(*element, dims) {
-                size if size <= MAX_INLINE => size,
-                _ => HANDLE,
+                size if size <= MAX_INLINE_BYTES => size,
+                _ => HANDLE_SIZE,
             },
-            Type::Named(def) => self.facts.sizes.of(*def, || {
+            Type::Named(def) => self.caches.sizes.get_or_compute(*def, || {
                 if self.is_zero_copy(*def) {
-                    return self.model.zero_copy_layout(*def).map_or(HANDLE, |layout| layout.size as u64);
+                    return self
+                        .model
+                        .zero_copy_layout(*def)
+                        .map_or(HANDLE_SIZE, |layout| layout.size as u64);
                 }
                 // Lazy, because values may contain themselves.
-                let sizes = || self.model.member_types(*def).into_iter().map(|ty| self.size(ty));
+                let sizes = || self.model.member_types(*def).into_iter().map(|ty| self.measured_size(ty));
                 match &self.model.def(*def).kind {
                     DefKind::Enum(_) => 4,
                     DefKind::Struct(_) => sizes().fold(0, u64::saturating_add),
                     DefKind::Union(_) => sizes().max().unwrap_or(0).saturating_add(8),
-                    DefKind::Bitset(_) | DefKind::Bitmask(_) => self.model.bits(*def).size() as u64,
-                    _ => HANDLE,
+                    DefKind::Bitset(_) | DefKind::Bitmask(_) => self.model.holder_type(*def).size() as u64,
+                    _ => HANDLE_SIZE,
                 }
             }),
         }
@@ -217,7 +222,7 @@ impl<'a> Mapping<'a> {
             Type::Named(def) => match &self.model.def(*def).kind {
                 DefKind::Enum(_) => true,
                 DefKind::Struct(_) if self.is_zero_copy(*def) => true,
-                DefKind::Struct(_) => self.facts.fixed.of(*def, || {
+                DefKind::Struct(_) => self.caches.fixed.get_or_compute(*def, || {
                     let members = self.model.all_struct_members(*def);
                     !members.is_empty() && members.iter().all(|member| self.is_fixed_member(member))
                 }),
@@ -248,10 +253,10 @@ impl<'a> Mapping<'a> {
 
     /// Returns whether the struct, exception or union has a default.
     pub(super) fn def_has_default(&self, id: DefId) -> bool {
-        self.facts.defaults.of(id, || self.find_def_default(id))
+        self.caches.defaults.get_or_compute(id, || self.compute_def_default(id))
     }
 
-    fn find_def_default(&self, id: DefId) -> bool {
+    fn compute_def_default(&self, id: DefId) -> bool {
         match &self.model.def(id).kind {
             DefKind::Struct(s) | DefKind::Exception(s) => {
                 s.members.iter().all(|member| self.has_default(self.member(id, member)))
@@ -265,8 +270,8 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Resolves all typedefs, and returns whether references in the type are never nil. For a sequence or
-    /// array, a typedef determines this for the elements. For a reference itself, its use determines it.
+    /// Resolves all typedefs. Returns the type, and whether references in it are never nil. For a reference,
+    /// its use determines this. For the elements of a sequence or array, the typedef does.
     pub(super) fn strip(&self, u: Use) -> (TypeId, bool) {
         let (mut ty, mut non_nil) = (u.ty, u.non_nil);
         if self.model.is_reference(ty) {
@@ -284,7 +289,7 @@ impl<'a> Mapping<'a> {
     pub(super) fn alias(&self, id: DefId) -> Use {
         let def = self.model.def(id);
         let ty = self.model.typedef(id).map_or(TypeId(0), |alias| alias.ty);
-        self.place(ty, &def.annotations, &self.model.scoped_name(id))
+        self.use_of(ty, &def.annotations, &self.model.scoped_name(id))
     }
 
     /// Returns the type of a member.
@@ -292,13 +297,13 @@ impl<'a> Mapping<'a> {
         let scoped = format!("{}::{}", self.model.scoped_name(id), member.name);
         Use {
             optional: member.annotations.is_optional(),
-            ..self.place(member.ty, &member.annotations, &scoped)
+            ..self.use_of(member.ty, &member.annotations, &scoped)
         }
     }
 
     /// Returns a bound of a number of this type as an integer: the number itself, the digits of a decimal
     /// number, or the bits of a floating-point number.
-    fn bound(&self, ty: TypeId, value: &ConstValue) -> Option<i128> {
+    fn bound_as_integer(&self, ty: TypeId, value: &ConstValue) -> Option<i128> {
         match (value, self.model.stripped(ty)) {
             (ConstValue::Integer(value), _) => Some(*value),
             (ConstValue::Float(value), Type::Primitive(Primitive::Float)) => {
@@ -309,16 +314,17 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Returns whether the Rust type is a value, a type that can hold one, or a sequence of these.
-    pub(super) fn is_part(&self, ty: TypeId) -> bool {
+    /// Returns whether the Rust type is a handle to a value, or an unbounded sequence of such handles.
+    pub(super) fn holds_values(&self, ty: TypeId) -> bool {
         match self.model.stripped(ty) {
-            Type::Sequence { element, bound: None } => self.holds_value(*element),
-            _ => self.holds_value(ty),
+            Type::Sequence { element, bound: None } => self.is_value_handle(*element),
+            _ => self.is_value_handle(ty),
         }
     }
 
-    /// Returns whether the Rust type is a handle to a value, or to a type that can hold one.
-    fn holds_value(&self, ty: TypeId) -> bool {
+    /// Returns whether the Rust type is a handle to a value, or to an abstract interface, which can hold a
+    /// value.
+    fn is_value_handle(&self, ty: TypeId) -> bool {
         let is_abstract = match self.model.stripped(ty) {
             Type::Named(def) => self.is_abstract(*def),
             _ => false,
@@ -326,9 +332,9 @@ impl<'a> Mapping<'a> {
         is_abstract || self.model.is_value(ty)
     }
 
-    /// Returns the type of the content of a box.
-    pub(super) fn boxed(&self, def: &Def, ty: TypeId) -> Use {
-        self.place(ty, &def.annotations, &self.model.scoped_name(def.id))
+    /// Returns the type of the content of a value box.
+    pub(super) fn box_content(&self, def: &Def, ty: TypeId) -> Use {
+        self.use_of(ty, &def.annotations, &self.model.scoped_name(def.id))
     }
 
     /// Returns all value types that a value type inherits from.

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
 use super::Cx;
-use super::docs::{doc, doc_and};
+use super::docs::doc_and;
 use super::ident::RustName;
 use super::names::{FactoryNames, MAX_TUPLE};
 use super::passing::{Form, Side};
@@ -14,32 +14,32 @@ use crate::work;
 
 /// One method: an operation, or the get or set operation of an attribute.
 pub(super) struct Method {
-    /// The interface or value type that declares it.
+    /// The interface or value type that declares the method.
     pub(super) owner: DefId,
-    /// The operation or attribute; for a factory its owner.
+    /// The operation or attribute; for a factory the value type.
     pub(super) def: DefId,
     /// The operation name in requests.
-    pub(super) wire: String,
-    /// Rust name.
+    pub(super) wire_name: String,
+    /// The Rust name.
     pub(super) name: RustName,
-    /// The location of its declaration.
+    /// The location of the declaration.
     pub(super) span: Span,
     pub(super) oneway: bool,
     pub(super) params: Vec<Parameter>,
     pub(super) results: Vec<ResultValue>,
     /// `@stream`: the result is sent while it is produced.
-    pub(super) flows: bool,
-    /// Patterns of the properties that are sent after the arguments, if there are any.
+    pub(super) streams_result: bool,
+    /// The patterns of the context properties that are sent after the arguments.
     pub(super) context: Vec<String>,
-    /// Exceptions in order.
+    /// The exceptions in order.
     pub(super) raises: Vec<DefId>,
     /// Any other user exception can be raised as well.
     pub(super) raises_any: bool,
-    /// Name of the error type in the owner's module, if there are exceptions.
+    /// The name of the error type in the owner's module, if there are exceptions.
     pub(super) error: Option<RustName>,
-    /// Name of the result struct in the owner's module, if the results are too many for a tuple.
+    /// The name of the result struct in the owner's module, if the results are too many for a tuple.
     pub(super) reply: Option<RustName>,
-    /// Comment of the IDL.
+    /// The comment in the IDL.
     docs: Docs,
     /// The declaration in IDL.
     pub(super) idl: String,
@@ -48,26 +48,26 @@ pub(super) struct Method {
 /// A parameter.
 pub(super) struct Parameter {
     pub(super) name: RustName,
-    /// Its name in the IDL.
-    pub(super) idl: String,
+    /// The name in the IDL.
+    pub(super) idl_name: String,
     pub(super) span: Span,
     pub(super) ty: Use,
     pub(super) direction: Direction,
-    /// `@stream`: its bytes are received incrementally.
-    pub(super) stream: bool,
+    /// `@stream`: the bytes are received incrementally.
+    pub(super) is_stream: bool,
 }
 
 /// A result value.
 pub(super) struct ResultValue {
-    /// The field of the result struct.
+    /// The name of the field in the result struct.
     pub(super) name: RustName,
     pub(super) ty: Use,
-    /// Its description, for documentation.
-    pub(super) what: String,
+    /// The documentation of the field.
+    pub(super) description: String,
 }
 
 impl Parameter {
-    /// Returns whether the client sends it.
+    /// Returns whether the client sends the parameter.
     pub(super) fn is_sent(&self) -> bool {
         self.direction != Direction::Out
     }
@@ -82,17 +82,17 @@ impl Parameter {
 }
 
 impl Method {
-    /// Returns the identifier, located at its declaration.
+    /// Returns the name as an identifier with the location of the declaration.
     pub(super) fn ident(&self) -> Ident {
         self.name.at(self.span)
     }
 
-    /// Returns the name of the call function, which the methods of the reference types use.
+    /// Returns the name of the call function, which methods of the reference types call.
     pub(super) fn call_name(&self) -> RustName {
         RustName::verbatim(&format!("call_{}", self.name))
     }
 
-    /// Returns the name of the function that calls the object or value that a handle holds.
+    /// Returns the name of the function that calls the object or value in a handle to an abstract interface.
     pub(super) fn either_name(&self) -> RustName {
         RustName::verbatim(&format!("either_{}", self.name))
     }
@@ -112,8 +112,8 @@ impl Method {
     }
 
     /// Returns the `@stream` result.
-    pub(super) fn flowing(&self) -> Option<&ResultValue> {
-        self.results.first().filter(|_| self.flows)
+    pub(super) fn streamed_result(&self) -> Option<&ResultValue> {
+        self.results.first().filter(|_| self.streams_result)
     }
 
     /// Returns the names of the parameters of a trait's method, in order.
@@ -121,14 +121,9 @@ impl Method {
         self.sent().map(|param| param.name.clone()).chain(self.context_name()).collect()
     }
 
-    /// Returns the documentation: the IDL's comment, and the declaration.
+    /// Returns the documentation: the comment and the declaration in the IDL.
     pub(super) fn docs(&self) -> TokenStream {
-        doc_and(&self.docs, &format!("Operation `{}`.", self.wire), &format!("IDL: `{}`", self.idl))
-    }
-
-    /// Returns short documentation for a type that belongs to the method.
-    pub(super) fn docs_of(&self, default: &str) -> TokenStream {
-        doc(&Docs::default(), default)
+        doc_and(&self.docs, &format!("Operation `{}`.", self.wire_name), &format!("IDL: `{}`", self.idl))
     }
 }
 
@@ -143,7 +138,7 @@ impl Cx<'_> {
             .sent()
             .map(|param| {
                 let name = param.ident();
-                let ty = if param.stream {
+                let ty = if param.is_stream {
                     self.stream_type(depth, param.ty, side)
                 } else if param.is_inout() {
                     self.inout_type(depth, param.ty, side)
@@ -156,25 +151,25 @@ impl Cx<'_> {
             .collect()
     }
 
-    /// Returns the lifetime of a client's wide text, which its method is generic over: `'w,`, or nothing.
+    /// Returns the lifetime parameter `'w,` of a client's method that takes wide strings.
     pub(super) fn wide_lifetime(&self, method: &Method) -> Option<TokenStream> {
         let is_wide =
             |param: &Parameter| !param.is_inout() && self.mapping.passing(param.ty).form == Form::WStr;
         method.sent().any(is_wide).then(|| quote!('w,))
     }
 
-    /// Returns the generics of a client's method, if there are any.
+    /// Returns the generic parameters of a client's method, if there are any.
     pub(super) fn wide_generics(&self, method: &Method) -> Option<TokenStream> {
         self.wide_lifetime(method).map(|wide| quote!(<#wide>))
     }
 
-    /// Returns the type of the results in a client: none, one, a tuple or a struct; a stream for a `@stream`
-    /// result.
+    /// Returns the type of a client's results: `()`, the type of the only result, a tuple or a struct; a
+    /// stream for a `@stream` result.
     pub(super) fn result_type(&self, depth: usize, method: &Method) -> TokenStream {
         if let Some(reply) = &method.reply {
             return self.paths.path(depth, method.def, reply);
         }
-        if let Some(result) = method.flowing() {
+        if let Some(result) = method.streamed_result() {
             return self.result_stream(depth, result.ty).stream;
         }
         let types: Vec<_> = method.results.iter().map(|result| self.ty(depth, result.ty)).collect();
@@ -188,7 +183,7 @@ impl Cx<'_> {
     pub(super) fn error_type(&self, depth: usize, method: &Method) -> TokenStream {
         let v1 = &self.v1;
         match &method.error {
-            Some(error) => self.paths.type_of(depth, method, error),
+            Some(error) => self.paths.method_type(depth, method, error),
             None => quote!(#v1::SystemException),
         }
     }
@@ -200,9 +195,9 @@ impl Cx<'_> {
     }
 
     /// Returns the result type of a servant's method. It differs from [`output`](Self::output) for a
-    /// `@stream` result, which is the source of the stream.
-    pub(super) fn given(&self, depth: usize, method: &Method) -> TokenStream {
-        match method.flowing() {
+    /// `@stream` result: the servant returns the source of the stream.
+    pub(super) fn servant_output(&self, depth: usize, method: &Method) -> TokenStream {
+        match method.streamed_result() {
             Some(result) => {
                 let source = self.result_stream(depth, result.ty).source;
                 let error = self.error_type(depth, method);
@@ -213,7 +208,7 @@ impl Cx<'_> {
     }
 
     /// Returns the return type of an asynchronous method of a servant.
-    pub(super) fn served(&self, output: &TokenStream) -> TokenStream {
+    pub(super) fn servant_future(&self, output: &TokenStream) -> TokenStream {
         let v1 = &self.v1;
         quote!(impl #v1::ServantFuture<Output = #output> + ::core::marker::Send)
     }
@@ -236,19 +231,19 @@ fn methods_of(cx: &Cx<'_>, owner: DefId, def: &Def) -> Vec<Method> {
         DefKind::Operation(body) => vec![operation(cx, owner, def, body)],
         DefKind::Attribute(attribute) => {
             let names = &cx.paths.names[def.id];
-            let ty = cx.mapping.place(attribute.ty, &def.annotations, &cx.model.scoped_name(def.id));
+            let ty = cx.mapping.use_of(attribute.ty, &def.annotations, &cx.model.scoped_name(def.id));
             let readonly = if attribute.readonly { "readonly " } else { "" };
             let idl = format!("{readonly}attribute {} {}", cx.model.describe(attribute.ty), def.name);
-            let method = |wire, name: &RustName, raises: &[DefId], error: &RustName| Method {
+            let method = |wire_name, name: &RustName, raises: &[DefId], error: &RustName| Method {
                 owner,
                 def: def.id,
-                wire,
+                wire_name,
                 name: name.clone(),
                 span: cx.model.rust_span(def.span),
                 oneway: false,
                 params: Vec::new(),
                 results: Vec::new(),
-                flows: false,
+                streams_result: false,
                 context: Vec::new(),
                 raises: raises.to_vec(),
                 raises_any: false,
@@ -259,7 +254,8 @@ fn methods_of(cx: &Cx<'_>, owner: DefId, def: &Def) -> Vec<Method> {
             };
             let mut get =
                 method(format!("_get_{}", def.name), &names.item, &attribute.get_raises, &names.error);
-            get.results = vec![ResultValue { name: RustName::verbatim("result"), ty, what: String::new() }];
+            get.results =
+                vec![ResultValue { name: RustName::verbatim("result"), ty, description: String::new() }];
             if attribute.readonly {
                 return vec![get];
             }
@@ -267,11 +263,11 @@ fn methods_of(cx: &Cx<'_>, owner: DefId, def: &Def) -> Vec<Method> {
                 method(format!("_set_{}", def.name), &names.setter, &attribute.set_raises, &names.set_error);
             set.params = vec![Parameter {
                 name: RustName::verbatim("value"),
-                idl: "value".to_owned(),
+                idl_name: "value".to_owned(),
                 span: set.span,
                 ty,
                 direction: Direction::In,
-                stream: false,
+                is_stream: false,
             }];
             vec![get, set]
         }
@@ -285,11 +281,11 @@ fn operation(cx: &Cx<'_>, owner: DefId, def: &Def, operation: &Operation) -> Met
     let params: Vec<Parameter> = (operation.params.iter().zip(&names.members))
         .map(|(param, name)| Parameter {
             name: name.clone(),
-            idl: param.name.clone(),
+            idl_name: param.name.clone(),
             span: cx.model.rust_span(param.span),
-            ty: cx.mapping.place(param.ty, &param.annotations, &format!("{scoped}::{}", param.name)),
+            ty: cx.mapping.use_of(param.ty, &param.annotations, &format!("{scoped}::{}", param.name)),
             direction: param.direction,
-            stream: param.annotations.get("stream").is_some(),
+            is_stream: param.annotations.get("stream").is_some(),
         })
         .collect();
     let mut results = Vec::new();
@@ -298,19 +294,19 @@ fn operation(cx: &Cx<'_>, owner: DefId, def: &Def, operation: &Operation) -> Met
         while params.iter().any(|param| param.name == name && param.direction != Direction::In) {
             name = name.underscored();
         }
-        let ty = cx.mapping.place(ty, &def.annotations, &scoped);
-        results.push(ResultValue { name, ty, what: "The value returned.".to_owned() });
+        let ty = cx.mapping.use_of(ty, &def.annotations, &scoped);
+        results.push(ResultValue { name, ty, description: "The value returned.".to_owned() });
     }
     for (param, idl) in
         params.iter().zip(&operation.params).filter(|(param, _)| param.direction != Direction::In)
     {
-        let what = format!("Parameter `{}`.", idl.name);
-        results.push(ResultValue { name: param.name.clone(), ty: param.ty, what });
+        let description = format!("Parameter `{}`.", idl.name);
+        results.push(ResultValue { name: param.name.clone(), ty: param.ty, description });
     }
     Method {
         owner,
         def: def.id,
-        wire: def.name.clone(),
+        wire_name: def.name.clone(),
         name: names.item.clone(),
         span: cx.model.rust_span(def.span),
         oneway: operation.oneway,
@@ -320,7 +316,7 @@ fn operation(cx: &Cx<'_>, owner: DefId, def: &Def, operation: &Operation) -> Met
         reply: (results.len() > MAX_TUPLE).then(|| names.reply.clone()),
         params,
         results,
-        flows: def.annotations.get("stream").is_some(),
+        streams_result: def.annotations.get("stream").is_some(),
         context: operation.context.clone(),
         docs: def.docs.clone(),
         idl: idl_of(cx, def, operation),
@@ -332,16 +328,16 @@ pub(super) fn factory(cx: &Cx<'_>, owner: &Def, factory: &Factory, names: &Facto
     let scoped = format!("{}::{}", cx.model.scoped_name(owner.id), factory.name);
     let params = (factory.params.iter().zip(&names.params)).map(|(param, name)| Parameter {
         name: name.clone(),
-        idl: param.name.clone(),
+        idl_name: param.name.clone(),
         span: cx.model.rust_span(param.span),
-        ty: cx.mapping.place(param.ty, &param.annotations, &format!("{scoped}::{}", param.name)),
+        ty: cx.mapping.use_of(param.ty, &param.annotations, &format!("{scoped}::{}", param.name)),
         direction: param.direction,
-        stream: false,
+        is_stream: false,
     });
     Method {
         owner: owner.id,
         def: owner.id,
-        wire: factory.name.clone(),
+        wire_name: factory.name.clone(),
         name: names.item.clone(),
         span: cx.model.rust_span(factory.span),
         oneway: false,
@@ -351,7 +347,7 @@ pub(super) fn factory(cx: &Cx<'_>, owner: &Def, factory: &Factory, names: &Facto
         reply: None,
         params: params.collect(),
         results: Vec::new(),
-        flows: false,
+        streams_result: false,
         context: Vec::new(),
         docs: factory.docs.clone(),
         idl: format!("factory {}{}", factory.name, idl_of_params(cx, &factory.params, &factory.raises)),

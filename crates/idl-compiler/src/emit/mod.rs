@@ -6,8 +6,8 @@
 //! begins with `__zorb_`, which no IDL name can. No name of the prelude is used, so the IDL may call its
 //! types `Option` or `Result`.
 //!
-//! Parts: `ident` and `names` (names of items), `types`, `passing` and `typed` (their types), then one file
-//! for each kind of item.
+//! The modules `ident` and `names` determine the names of items, and `mapping`, `types`, `passing` and
+//! `typed` their types. Most of the others emit one kind of item each.
 
 mod abstracts;
 mod ami;
@@ -79,7 +79,7 @@ pub struct Emitted {
 pub fn emit(model: &Model, options: &Options) -> Result<Emitted, Diagnostics> {
     let mut cx = context(model, options)?;
     let warnings = Diagnostics::new(std::mem::take(&mut cx.warnings), Rc::clone(&model.sources));
-    Ok(Emitted { tokens: items::whole(&cx), warnings })
+    Ok(Emitted { tokens: items::output(&cx), warnings })
 }
 
 /// Computes and checks the data that the emitter needs about a model.
@@ -88,7 +88,7 @@ fn context<'a>(model: &'a Model, options: &'a Options) -> Result<Cx<'a>, Diagnos
     let external = External::new(model, options);
     let mut warnings = Vec::new();
     let names = Names::new(model, options, &external, &mut problems, &mut warnings);
-    structs::refuse_large(model, &mut problems);
+    structs::report_large(model, &mut problems);
     external.check(model, &mut problems);
     if !problems.is_empty() {
         return Err(Diagnostics::new(problems, Rc::clone(&model.sources)));
@@ -99,7 +99,7 @@ fn context<'a>(model: &'a Model, options: &'a Options) -> Result<Cx<'a>, Diagnos
         model.defs().iter().filter(|def| matches!(def.kind, DefKind::Interface(_) | DefKind::Value(_)));
     cx.methods = called.map(|def| (def.id, method::methods(&cx, def.id))).collect();
     cx.hybrid = Hybrid::new(&cx, &mut problems);
-    value::refuse_without_default(&cx, &mut problems);
+    value::report_without_default(&cx, &mut problems);
     if !problems.is_empty() {
         return Err(Diagnostics::new(problems, Rc::clone(&model.sources)));
     }

@@ -1,8 +1,9 @@
-//! Every Rust name of the output, determined before anything is emitted.
+//! The Rust names of the output, which are determined before anything is emitted.
 //!
-//! Names in the IDL have priority. If two are the same in Rust, the later one in the IDL gets a trailing
-//! underscore, with a warning, unless it was chosen by `rename` or `@rust_name`. Derived names (`AccountRef`,
-//! `WithdrawError`, the module of an interface) are changed if they clash with names in the IDL.
+//! Names in the IDL have priority. If two of them are the same in Rust, the later one in the IDL gets a
+//! trailing underscore, with a warning, unless the user chose it with `rename` or `@rust_name`. Derived names
+//! (`AccountRef`, `WithdrawError`, the module of an interface) are changed if they clash with names in the
+//! IDL.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -17,55 +18,55 @@ use crate::model::{
 use crate::source::Span;
 use crate::work;
 
-/// Rust names of one definition. Names that do not apply are empty or `None`.
+/// The Rust names of one definition. Names that do not apply to it are empty.
 #[derive(Clone, Debug)]
 pub(super) struct DefNames {
-    /// Modules, from the hidden root, that contain the definition's items.
+    /// The path of the module that contains the definition's items, from the root of the output.
     pub(super) scope: Rc<[RustName]>,
     /// The item itself: type, trait, constant, method, or the module of an IDL module.
     pub(super) item: RustName,
-    /// The module of the definitions inside.
+    /// The module of the definitions inside this one.
     pub(super) module: RustName,
     /// For an interface: the reference type.
     pub(super) reference: RustName,
     /// For an interface: the servant trait.
     pub(super) servant: RustName,
-    /// For an interface: the trait that receives its replies.
+    /// For an interface: the trait of the handlers that receive its replies.
     pub(super) handler: RustName,
     /// For a value type or abstract interface: the trait of the operations of values.
-    pub(super) ops: RustName,
+    pub(super) operations_trait: RustName,
     /// For a value type: the trait of its factories.
-    pub(super) init: RustName,
-    /// For a value type: the field of its base.
-    pub(super) base: RustName,
-    /// For a value type: its factories in order.
+    pub(super) factory_trait: RustName,
+    /// For a value type: the field with the state of the base.
+    pub(super) base_field: RustName,
+    /// For a value type: the names of the factories in order.
     pub(super) factories: Vec<FactoryNames>,
-    /// For an operation or attribute: the error type, if it raises anything.
+    /// For an operation or attribute: the error type, if it raises exceptions.
     pub(super) error: RustName,
     /// For an attribute: the error type of its set operation.
     pub(super) set_error: RustName,
-    /// For an operation: the struct of its results.
+    /// For an operation: the result struct.
     pub(super) reply: RustName,
     /// For a typedef: the function that returns its type code.
     pub(super) type_code: RustName,
     /// For an attribute: the method that sets it.
     pub(super) setter: RustName,
-    /// Members, enumerators, cases or parameters in order.
+    /// The members, enumerators, cases or parameters in order.
     pub(super) members: Vec<RustName>,
     /// For a union: the variant of the implicit default.
-    pub(super) other: RustName,
+    pub(super) other_variant: RustName,
 }
 
-/// Rust names of a factory.
+/// The Rust names of a factory.
 #[derive(Clone, Debug)]
 pub(super) struct FactoryNames {
     pub(super) item: RustName,
-    /// The error type, if it raises anything.
+    /// The error type, if the factory raises exceptions.
     pub(super) error: RustName,
     pub(super) params: Vec<RustName>,
 }
 
-/// All names, by definition.
+/// The names of all definitions.
 #[derive(Debug)]
 pub(super) struct Names(Vec<DefNames>);
 
@@ -81,8 +82,8 @@ impl std::ops::Index<DefId> for Names {
 pub(super) const MAX_TUPLE: usize = 3;
 
 impl Names {
-    /// Determines all names. Clashes of chosen names are added to `problems`, other changed names to
-    /// `warnings`.
+    /// Determines all names. Adds clashes of names that the user chose to `problems`, and other names that
+    /// were changed to `warnings`.
     pub(super) fn new(
         model: &Model,
         options: &Options,
@@ -97,9 +98,9 @@ impl Names {
             reference: RustName::verbatim(""),
             servant: RustName::verbatim(""),
             handler: RustName::verbatim(""),
-            ops: RustName::verbatim(""),
-            init: RustName::verbatim(""),
-            base: RustName::verbatim(""),
+            operations_trait: RustName::verbatim(""),
+            factory_trait: RustName::verbatim(""),
+            base_field: RustName::verbatim(""),
             factories: Vec::new(),
             error: RustName::verbatim(""),
             set_error: RustName::verbatim(""),
@@ -107,32 +108,32 @@ impl Names {
             type_code: RustName::verbatim(""),
             setter: RustName::verbatim(""),
             members: Vec::new(),
-            other: RustName::verbatim(""),
+            other_variant: RustName::verbatim(""),
         };
         let names = vec![blank; model.defs().len()];
         let mut namer = Namer { model, options, external, problems, warnings, names, chosen: HashSet::new() };
         // Definitions are in source order, so base structs come before the structs derived from them.
-        model.defs().iter().for_each(|def| namer.members(def));
-        let _ = namer.scope(model.roots(), &Rc::from([]));
+        model.defs().iter().for_each(|def| namer.name_members(def));
+        let _ = namer.name_scope(model.roots(), &Rc::from([]));
         let called = |def: &&Def| matches!(def.kind, DefKind::Interface(_) | DefKind::Value(_));
-        model.defs().iter().filter(called).for_each(|def| namer.methods(def));
+        model.defs().iter().filter(called).for_each(|def| namer.separate_methods(def));
         Names(namer.names)
     }
 }
 
-/// The relevant Rust namespaces. A unit struct is in both.
+/// A Rust namespace. The name of a unit struct is in both.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Space {
+enum Namespace {
     Types,
     Values,
 }
 
-/// Names taken in one Rust scope, with the location and IDL name of their owner; `None` for derived names.
+/// The names in one Rust scope, with the location and name of the IDL item; `None` for derived names.
 #[derive(Default)]
-struct Taken {
-    names: HashMap<(Space, RustName), Option<(Span, String)>>,
-    /// Changed names are not reported, because the Rust is emitted in another place.
-    quiet: bool,
+struct UsedNames {
+    names: HashMap<(Namespace, RustName), Option<(Span, String)>>,
+    /// Changed names are not reported, because the Rust of the scope is not part of the output.
+    is_silent: bool,
 }
 
 struct Namer<'a> {
@@ -150,11 +151,11 @@ struct Namer<'a> {
 struct Chosen(RustName, bool);
 
 impl Namer<'_> {
-    /// Names the definitions of one IDL scope, which is one Rust module.
-    fn scope(&mut self, ids: &[DefId], path: &Rc<[RustName]>) -> Taken {
+    /// Determines the names of the definitions in one IDL scope, which is one Rust module.
+    fn name_scope(&mut self, ids: &[DefId], path: &Rc<[RustName]>) -> UsedNames {
         let model = self.model;
         // External definitions are in another module, and their clashes are reported there.
-        let mut taken = [Taken { quiet: true, ..Taken::default() }, Taken::default()];
+        let mut taken = [UsedNames { is_silent: true, ..UsedNames::default() }, UsedNames::default()];
         for &id in ids {
             let def = model.def(id);
             let taken = &mut taken[usize::from(self.external.emitted(id))];
@@ -177,7 +178,7 @@ impl Namer<'_> {
             names.item = item;
         }
         for &id in ids {
-            self.derived(model.def(id), &mut taken[usize::from(self.external.emitted(id))]);
+            self.derive_names(model.def(id), &mut taken[usize::from(self.external.emitted(id))]);
         }
         for &id in ids {
             let children = model.children(id);
@@ -185,44 +186,44 @@ impl Namer<'_> {
             if !children.is_empty() || factories {
                 let inner: Rc<[RustName]> =
                     path.iter().cloned().chain([self.names[id.index()].module.clone()]).collect();
-                let mut taken = self.scope(children, &inner);
-                self.factories(model.def(id), &mut taken);
+                let mut taken = self.name_scope(children, &inner);
+                self.name_factories(model.def(id), &mut taken);
             }
         }
         let [_, written] = taken;
         written
     }
 
-    /// Names the factories of a value type, whose error types are in its module.
-    fn factories(&mut self, def: &Def, taken: &mut Taken) {
+    /// Determines the names of a value type's factories and of their error types.
+    fn name_factories(&mut self, def: &Def, taken: &mut UsedNames) {
         let Some(value) = self.model.value(def.id) else { return };
         let scoped = self.model.scoped_name(def.id);
-        let quiet = !self.external.emitted(def.id);
-        let mut methods = Taken { quiet, ..Taken::default() };
+        let is_silent = !self.external.emitted(def.id);
+        let mut methods = UsedNames { is_silent, ..UsedNames::default() };
         let mut all = Vec::with_capacity(value.factories.len());
         for factory in &value.factories {
             let full = format!("{scoped}::{}", factory.name);
             let item = self.rename(&full, &factory.name, Case::Snake, &factory.annotations);
-            let item = self.claim(&mut methods, &[Space::Values], item, factory.span, &full);
+            let item = self.claim(&mut methods, &[Namespace::Values], item, factory.span, &full);
             let camel = RustName::convert(item.as_str().trim_end_matches('_'), Case::Camel);
             let error = match factory.raises.is_empty() {
                 true => RustName::verbatim(""),
                 false => taken.derive(&format!("{camel}Error"), Some(&format!("{camel}Raises"))),
             };
-            let mut names = Taken { quiet, ..Taken::default() };
+            let mut names = UsedNames { is_silent, ..UsedNames::default() };
             let mut params = Vec::with_capacity(factory.params.len());
             for param in &factory.params {
                 let full = format!("{full}::{}", param.name);
                 let name = self.rename(&full, &param.name, Case::Snake, &param.annotations);
-                params.push(self.claim(&mut names, &[Space::Values], name, param.span, &full));
+                params.push(self.claim(&mut names, &[Namespace::Values], name, param.span, &full));
             }
             all.push(FactoryNames { item, error, params });
         }
         self.names[def.id.index()].factories = all;
     }
 
-    /// Derives names from a definition's own name, such that they do not clash with existing ones.
-    fn derived(&mut self, def: &Def, taken: &mut Taken) {
+    /// Derives further names from the Rust name of a definition, such that they do not clash with others.
+    fn derive_names(&mut self, def: &Def, taken: &mut UsedNames) {
         let stem = self.names[def.id.index()].item.as_str().trim_end_matches('_').to_owned();
         let names = &mut self.names[def.id.index()];
         match &def.kind {
@@ -231,25 +232,25 @@ impl Namer<'_> {
                 names.reference = taken.derive(&format!("{stem}Ref"), None);
                 names.servant = taken.derive(&format!("{stem}Servant"), None);
                 if is_abstract(self.model, def.id) {
-                    names.ops = taken.derive(&format!("{stem}Ops"), None);
+                    names.operations_trait = taken.derive(&format!("{stem}Ops"), None);
                 }
                 names.module = taken.derive(RustName::convert(&stem, Case::Snake).as_str(), None);
-                if self.options.handles(self.model, def.id) {
+                if self.options.has_handlers(self.model, def.id) {
                     names.handler = taken.derive(&format!("Ami{stem}Handler"), None);
                 }
             }
             DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) => {
                 names.module = taken.derive(RustName::convert(&stem, Case::Snake).as_str(), None);
             }
-            // An alias of an interface has the same kinds of names, for re-export.
+            // The items of an interface are re-exported under the names of its alias.
             DefKind::Typedef(_) => {
                 let function = format!("{}_type_code", RustName::convert(&stem, Case::Snake).as_str());
-                names.type_code = taken.derive_in(Space::Values, &function, None);
+                names.type_code = taken.derive_in(Namespace::Values, &function, None);
                 if let Some(interface) = alias_of_interface(self.model, def.id) {
                     names.reference = taken.derive(&format!("{stem}Ref"), None);
                     names.servant = taken.derive(&format!("{stem}Servant"), None);
                     if is_abstract(self.model, interface) {
-                        names.ops = taken.derive(&format!("{stem}Ops"), None);
+                        names.operations_trait = taken.derive(&format!("{stem}Ops"), None);
                     }
                     names.module = taken.derive(RustName::convert(&stem, Case::Snake).as_str(), None);
                 }
@@ -276,16 +277,16 @@ impl Namer<'_> {
                 names.setter = RustName::verbatim(&format!("set_{stem}"));
             }
             DefKind::Value(value) => {
-                names.ops = taken.derive(&format!("{stem}Ops"), None);
+                names.operations_trait = taken.derive(&format!("{stem}Ops"), None);
                 if !value.factories.is_empty() {
-                    names.init = taken.derive(&format!("{stem}Factory"), None);
+                    names.factory_trait = taken.derive(&format!("{stem}Factory"), None);
                 }
                 names.module = taken.derive(RustName::convert(&stem, Case::Snake).as_str(), None);
                 let mut base = RustName::verbatim("base");
                 while names.members.contains(&base) {
                     base = base.underscored();
                 }
-                names.base = base;
+                names.base_field = base;
             }
             DefKind::Enum(_)
             | DefKind::Const(_)
@@ -296,8 +297,8 @@ impl Namer<'_> {
         }
     }
 
-    /// Names the members, enumerators, cases or parameters of a definition.
-    fn members(&mut self, def: &Def) {
+    /// Determines the names of the members, enumerators, cases or parameters of a definition.
+    fn name_members(&mut self, def: &Def) {
         struct Part<'a>(&'a str, &'a Annotations, Span);
         let (case, parts): (Case, Vec<Part<'_>>) = match &def.kind {
             DefKind::Struct(s) | DefKind::Exception(s) => {
@@ -328,24 +329,24 @@ impl Namer<'_> {
             _ => return,
         };
         let scope = self.model.scoped_name(def.id);
-        let mut taken = Taken { quiet: !self.external.emitted(def.id), ..Taken::default() };
+        let mut taken = UsedNames { is_silent: !self.external.emitted(def.id), ..UsedNames::default() };
         for base in self.model.struct_bases(def.id) {
             let base_scope = self.model.scoped_name(base);
             let members = self.model.structure(base).map_or(&[][..], |body| &body.members);
             let named = self.names[base.index()].members.clone();
             for (member, rust) in members.iter().zip(named) {
                 let full = format!("{base_scope}::{}", member.name);
-                self.claim(&mut taken, &[Space::Values], Chosen(rust, true), member.span, &full);
+                self.claim(&mut taken, &[Namespace::Values], Chosen(rust, true), member.span, &full);
             }
         }
         let mut members = Vec::with_capacity(parts.len());
         for Part(name, annotations, span) in parts {
             let full = format!("{scope}::{name}");
             let rust = self.rename(&full, name, case, annotations);
-            members.push(self.claim(&mut taken, &[Space::Values], rust, span, &full));
+            members.push(self.claim(&mut taken, &[Namespace::Values], rust, span, &full));
         }
         if let DefKind::Bitset(_) = def.kind {
-            self.accessors(def, &mut members);
+            self.separate_accessors(def, &mut members);
         }
         let names = &mut self.names[def.id.index()];
         names.members = members;
@@ -354,22 +355,23 @@ impl Namer<'_> {
             while names.members.contains(&other) {
                 other = other.underscored();
             }
-            names.other = other;
+            names.other_variant = other;
         }
     }
 
-    /// Ensures that no field of a bitset has the name of a method for another field.
-    fn accessors(&mut self, def: &Def, members: &mut [RustName]) {
+    /// Changes names of a bitset's fields such that no two fields have a method of the same name.
+    fn separate_accessors(&mut self, def: &Def, members: &mut [RustName]) {
         let Some(body) = self.model.bitset(def.id) else { return };
         let mut taken: HashSet<String> = ["bits", "from_bits"].map(str::to_owned).into();
-        let brought = |name: &RustName| [name.to_string(), format!("with_{name}"), format!("set_{name}")];
+        let accessor_names =
+            |name: &RustName| [name.to_string(), format!("with_{name}"), format!("set_{name}")];
         let named = body.fields.iter().filter(|field| field.name.is_some());
         for (field, name) in named.zip(members) {
             let before = name.clone();
-            while brought(name).iter().any(|method| taken.contains(method)) {
+            while accessor_names(name).iter().any(|method| taken.contains(method)) {
                 *name = name.underscored();
             }
-            taken.extend(brought(name));
+            taken.extend(accessor_names(name));
             if *name != before && self.external.emitted(def.id) {
                 let scoped = format!(
                     "{}::{}",
@@ -386,8 +388,9 @@ impl Namer<'_> {
         }
     }
 
-    /// Makes the names of the methods of a reference or value distinct, including inherited ones.
-    fn methods(&mut self, interface: &Def) {
+    /// Changes names of methods such that all methods of a reference or value are distinct, including
+    /// inherited ones.
+    fn separate_methods(&mut self, interface: &Def) {
         let mut taken: HashMap<RustName, (&Def, String)> = HashMap::new();
         for def in self.model.all_members(interface.id) {
             let scoped = self.model.scoped_name(def.id);
@@ -400,7 +403,7 @@ impl Namer<'_> {
                 let names = &mut self.names[def.id.index()];
                 let name = if is_setter { &mut names.setter } else { &mut names.item };
                 let before = name.clone();
-                // Names of external definitions are fixed.
+                // The names of external definitions cannot be changed.
                 let is_ours = self.external.emitted(def.id) || !self.external.emitted(interface.id);
                 if is_ours && taken.contains_key(&before) && !self.chosen.contains(&def.id) {
                     while taken.contains_key(name) {
@@ -411,26 +414,26 @@ impl Namer<'_> {
                 let clash = taken.get(&before).cloned();
                 taken.entry(name.clone()).or_insert((def, what.clone()));
                 let Some((earlier, earlier_what)) = clash else { continue };
-                // Clashes are reported where the interface's own Rust is emitted.
+                // For an external interface, clashes are reported where its Rust is emitted.
                 if !self.external.emitted(interface.id) {
                     continue;
                 }
-                let (place, help) = (def.span, rename_help(&scoped));
+                let (span, help) = (def.span, rename_help(&scoped));
                 if name == before {
                     let message = format!("{earlier_what} and {what} both become the Rust method `{name}`");
-                    let error = Diagnostic::error("rust-name-clash", place, message);
+                    let error = Diagnostic::error("rust-name-clash", span, message);
                     self.problems.push(error.and(earlier.span, "the other one").help(help));
                 } else {
                     let message =
                         format!("{what} is the Rust method `{name}`, since {earlier_what} is `{before}`");
-                    let warning = Diagnostic::warning("rust-name-clash", place, message);
+                    let warning = Diagnostic::warning("rust-name-clash", span, message);
                     self.warnings.push(warning.and(earlier.span, "the other one").help(help));
                 }
             }
         }
     }
 
-    /// Returns the Rust name of an IDL name: the one chosen by the user, or else the converted one.
+    /// Returns the Rust name of an IDL item: the name that the user chose, or else the converted name.
     fn rename(&mut self, scoped: &str, idl: &str, case: Case, annotations: &Annotations) -> Chosen {
         if let Some((_, name)) =
             self.options.rename.iter().find(|(idl, _)| idl.trim_start_matches("::") == scoped)
@@ -452,18 +455,18 @@ impl Namer<'_> {
         converted
     }
 
-    /// Reserves a name from the IDL. If it is taken, underscores are appended.
+    /// Adds the name of an IDL item to a scope. If the name is already used, appends underscores.
     fn claim(
         &mut self,
-        taken: &mut Taken,
-        spaces: &[Space],
+        taken: &mut UsedNames,
+        spaces: &[Namespace],
         Chosen(name, chosen): Chosen,
         span: Span,
         scoped: &str,
     ) -> RustName {
         let (mut free, mut clash) = (name.clone(), None);
         work::step();
-        while let Some(earlier) = spaces.iter().find_map(|space| taken.claimed(*space, &free, span)) {
+        while let Some(earlier) = spaces.iter().find_map(|space| taken.conflicting(*space, &free, span)) {
             clash.get_or_insert_with(|| earlier.clone());
             if chosen {
                 break;
@@ -474,7 +477,7 @@ impl Namer<'_> {
         for space in spaces {
             taken.names.entry((*space, free.clone())).or_insert_with(|| Some((span, scoped.to_owned())));
         }
-        if let Some((earlier, other)) = clash.filter(|_| !taken.quiet) {
+        if let Some((earlier, other)) = clash.filter(|_| !taken.is_silent) {
             let found = match chosen {
                 true => {
                     let message = format!("`{other}` and `{scoped}` both become `{name}` in Rust");
@@ -492,16 +495,17 @@ impl Namer<'_> {
     }
 }
 
-impl Taken {
-    /// Reserves a derived type or module name: `name` if it is free, else `second`, else with underscores.
-    fn derive(&mut self, name: &str, second: Option<&str>) -> RustName {
-        self.derive_in(Space::Types, name, second)
+impl UsedNames {
+    /// Adds a derived name of a type or module: `name`, or `fallback` if `name` is used, with underscores
+    /// appended if both are.
+    fn derive(&mut self, name: &str, fallback: Option<&str>) -> RustName {
+        self.derive_in(Namespace::Types, name, fallback)
     }
 
-    fn derive_in(&mut self, space: Space, name: &str, second: Option<&str>) -> RustName {
+    fn derive_in(&mut self, space: Namespace, name: &str, fallback: Option<&str>) -> RustName {
         let mut name = RustName::verbatim(name);
-        if let (Some(second), true) = (second, self.has(space, &name)) {
-            name = RustName::verbatim(second);
+        if let (Some(fallback), true) = (fallback, self.has(space, &name)) {
+            name = RustName::verbatim(fallback);
         }
         while self.has(space, &name) {
             name = name.underscored();
@@ -510,27 +514,27 @@ impl Taken {
         name
     }
 
-    /// Returns the item at another location in the IDL that has this name.
-    fn claimed(&self, space: Space, name: &RustName, span: Span) -> Option<&(Span, String)> {
+    /// Returns the location and name of another IDL item that has this Rust name.
+    fn conflicting(&self, space: Namespace, name: &RustName, span: Span) -> Option<&(Span, String)> {
         self.names.get(&(space, name.clone()))?.as_ref().filter(|(earlier, _)| *earlier != span)
     }
 
-    fn has(&self, space: Space, name: &RustName) -> bool {
+    fn has(&self, space: Namespace, name: &RustName) -> bool {
         self.names.contains_key(&(space, name.clone()))
     }
 }
 
-/// Returns the namespaces of a definition's item.
-fn spaces(def: &Def) -> &'static [Space] {
+/// Returns the namespaces that contain the item of a definition.
+fn spaces(def: &Def) -> &'static [Namespace] {
     match &def.kind {
         DefKind::Operation(_) | DefKind::Attribute(_) => &[],
-        DefKind::Const(_) => &[Space::Values],
+        DefKind::Const(_) => &[Namespace::Values],
         DefKind::Struct(s) | DefKind::Exception(s) if s.members.is_empty() && s.base.is_none() => {
-            &[Space::Types, Space::Values]
+            &[Namespace::Types, Namespace::Values]
         }
-        DefKind::Value(v) if v.state.is_empty() => &[Space::Types, Space::Values],
-        DefKind::ValueBox(_) => &[Space::Types, Space::Values],
-        _ => &[Space::Types],
+        DefKind::Value(v) if v.state.is_empty() => &[Namespace::Types, Namespace::Values],
+        DefKind::ValueBox(_) => &[Namespace::Types, Namespace::Values],
+        _ => &[Namespace::Types],
     }
 }
 
@@ -538,7 +542,7 @@ fn is_abstract(model: &Model, id: DefId) -> bool {
     model.interface(id).is_some_and(|interface| interface.flavour == Flavour::Abstract)
 }
 
-/// Returns the interface that a typedef is an alias of.
+/// Returns the interface of which a typedef is an alias.
 pub(super) fn alias_of_interface(model: &Model, id: DefId) -> Option<DefId> {
     let alias = model.typedef(id)?;
     match model.stripped(alias.ty) {
@@ -547,8 +551,9 @@ pub(super) fn alias_of_interface(model: &Model, id: DefId) -> Option<DefId> {
     }
 }
 
-/// Returns every scoped name that can be renamed: definitions, members, enumerators, cases, parameters.
-pub(super) fn renamable(model: &Model) -> HashSet<String> {
+/// Returns the scoped names of all items that can be renamed: definitions, members, enumerators, cases and
+/// parameters.
+pub(super) fn renamable_names(model: &Model) -> HashSet<String> {
     let mut known = HashSet::new();
     for def in model.defs() {
         let scoped = model.scoped_name(def.id);

@@ -23,9 +23,9 @@ pub struct Options {
     pub rename: Vec<(String, String)>,
     /// References that are never nil: patterns of members, parameters, operations, attributes and typedefs.
     pub non_nil: Vec<String>,
-    /// Locations of the Rust of included definitions: scoped name of a module or definition (`::` for all),
-    /// and its Rust path. These definitions are not emitted, regardless of [`Options::include_policy`]. The
-    /// last part of a definition's path is its Rust name.
+    /// Locations of the Rust of included definitions: the scoped name of a module or definition (`::` for
+    /// all), and its Rust path. These definitions are not emitted, regardless of
+    /// [`Options::include_policy`]. The last segment of the path of a definition is its Rust name.
     pub external: Vec<(String, TokenStream)>,
     /// The treatment of other included definitions.
     pub include_policy: IncludePolicy,
@@ -34,15 +34,15 @@ pub struct Options {
     /// derived again.
     pub derive: Vec<(String, TokenStream)>,
     /// Methods that servants need not implement: patterns of interfaces, operations and attributes (`*` for
-    /// all). Their default is to raise `NO_IMPLEMENT` (completion No), so that a new operation breaks no
-    /// server.
+    /// all). By default they raise `NO_IMPLEMENT` (completion No), so that servers still compile after an
+    /// operation was added.
     pub default_bodies: Vec<String>,
-    /// Interfaces whose references get `sendc_` methods, and a trait for the handlers of the replies:
+    /// Interfaces whose references get `sendc_` methods, and for which a trait of reply handlers is emitted:
     /// patterns of interfaces (`*` for all).
     pub ami: Vec<String>,
-    /// Types and calls that the interpreter marshals instead of their own code, as with `@interpretive`:
-    /// patterns of structs, exceptions, unions, enums, and of interfaces for the values in their calls (`*`
-    /// for all). Types that cannot be interpreted are ignored.
+    /// Types that the interpreter marshals, as with `@interpretive`: patterns of structs, exceptions, unions
+    /// and enums (`*` for all). A pattern of an interface applies to the types of the parameters and results
+    /// in its calls. Types that cannot be interpreted are ignored.
     pub interpretive: Vec<String>,
     /// Types that are interpreted for a number of uses and then compiled, as with `@adaptive`: patterns, and
     /// numbers of uses, at least 1.
@@ -86,25 +86,25 @@ pub enum OptionProblem {
     UnknownName(usize),
     /// The Rust name of the entry at this index is not an identifier.
     NotAnIdentifier(usize),
-    /// The entry of [`Options::external`] at this index covers no included definition.
-    NothingExternal(usize),
-    /// The pattern of the entry of [`Options::derive`] at this index covers no struct, exception, union, enum
-    /// or state of a value.
-    NothingDerives(usize),
-    /// The entry of [`Options::default_bodies`] at this index covers no operation or attribute.
-    NoBodies(usize),
-    /// The pattern of the entry of [`Options::ami`] at this index covers no interface that can have handlers.
-    NoHandler(usize),
-    /// The pattern of the entry of [`Options::interpretive`] at this index covers no struct, exception,
-    /// union, enum or interface.
-    NothingInterpreted(usize),
-    /// The pattern of the entry of [`Options::adaptive`] at this index covers no struct, exception, union or
+    /// The entry of [`Options::external`] at this index names no included definition.
+    UnmatchedExternal(usize),
+    /// The pattern of the entry of [`Options::derive`] at this index matches no struct, exception, union,
+    /// enum or state of a value.
+    UnmatchedDerive(usize),
+    /// The pattern of [`Options::default_bodies`] at this index matches no operation or attribute.
+    UnmatchedDefaultBody(usize),
+    /// The pattern of [`Options::ami`] at this index matches no interface that can have handlers.
+    UnmatchedAmi(usize),
+    /// The pattern of [`Options::interpretive`] at this index matches no struct, exception, union, enum or
+    /// interface.
+    UnmatchedInterpretive(usize),
+    /// The pattern of the entry of [`Options::adaptive`] at this index matches no struct, exception, union or
     /// enum.
-    NothingAdapts(usize),
+    UnmatchedAdaptive(usize),
     /// The number of the entry of [`Options::adaptive`] at this index is 0.
-    NoUses(usize),
+    ZeroUses(usize),
     /// [`Options::uses`] is not an identifier.
-    UsesName,
+    InvalidUsesName,
     /// [`Options::runtime`] starts with `self` or `super`, which have another meaning in each module of the
     /// output.
     RelativeRuntime,
@@ -113,7 +113,7 @@ pub enum OptionProblem {
 impl Options {
     /// Returns the invalid options for this model, in the order of the entries.
     pub fn check(&self, model: &Model) -> Vec<OptionProblem> {
-        let known = names::renamable(model);
+        let known = names::renamable_names(model);
         let check = |(index, (idl, rust)): (usize, &(String, String))| {
             if !known.contains(idl.trim_start_matches("::")) {
                 return Some(OptionProblem::UnknownName(index));
@@ -121,35 +121,35 @@ impl Options {
             (!ident::is_identifier(rust)).then_some(OptionProblem::NotAnIdentifier(index))
         };
         let external = (0..self.external.len()).filter_map(|index| external::problem(model, self, index));
-        // `*` may cover nothing.
-        let covered = |pattern: &str, is_one: fn(&DefKind) -> bool| {
-            let mut defs = model.defs().iter().filter(|def| is_one(&def.kind));
+        // `*` is valid even if it matches nothing.
+        let matches_any = |pattern: &str, has_kind: fn(&DefKind) -> bool| {
+            let mut defs = model.defs().iter().filter(|def| has_kind(&def.kind));
             pattern == "*" || defs.any(|def| covers(model, pattern, def.id))
         };
         let derive = self.derive.iter().enumerate().filter_map(|(index, (pattern, _))| {
-            (!covered(pattern, derives)).then_some(OptionProblem::NothingDerives(index))
+            (!matches_any(pattern, derives)).then_some(OptionProblem::UnmatchedDerive(index))
         });
         let bodies = self.default_bodies.iter().enumerate().filter_map(|(index, pattern)| {
             let has_body = |kind: &DefKind| matches!(kind, DefKind::Operation(_) | DefKind::Attribute(_));
-            (!covered(pattern, has_body)).then_some(OptionProblem::NoBodies(index))
+            (!matches_any(pattern, has_body)).then_some(OptionProblem::UnmatchedDefaultBody(index))
         });
         let ami = self.ami.iter().enumerate().filter_map(|(index, pattern)| {
             let is_plain = |kind: &DefKind| {
                 matches!(kind, DefKind::Interface(interface) if interface.flavour == Flavour::Plain)
             };
-            (!covered(pattern, is_plain)).then_some(OptionProblem::NoHandler(index))
+            (!matches_any(pattern, is_plain)).then_some(OptionProblem::UnmatchedAmi(index))
         });
         let interpretive = self.interpretive.iter().enumerate().filter_map(|(index, pattern)| {
-            let is_one = |kind: &DefKind| is_type(kind) || matches!(kind, DefKind::Interface(_));
-            (!covered(pattern, is_one)).then_some(OptionProblem::NothingInterpreted(index))
+            let has_kind = |kind: &DefKind| is_type(kind) || matches!(kind, DefKind::Interface(_));
+            (!matches_any(pattern, has_kind)).then_some(OptionProblem::UnmatchedInterpretive(index))
         });
         let adaptive = self.adaptive.iter().enumerate().filter_map(|(index, (pattern, uses))| match uses {
-            0 => Some(OptionProblem::NoUses(index)),
-            _ => (!covered(pattern, is_type)).then_some(OptionProblem::NothingAdapts(index)),
+            0 => Some(OptionProblem::ZeroUses(index)),
+            _ => (!matches_any(pattern, is_type)).then_some(OptionProblem::UnmatchedAdaptive(index)),
         });
-        let named = self.uses.as_ref().filter(|name| !ident::is_identifier(name));
-        let hybrid = interpretive.chain(adaptive).chain(named.map(|_| OptionProblem::UsesName));
-        let relative = starts_with(&self.runtime).then_some(OptionProblem::RelativeRuntime);
+        let invalid_name = self.uses.as_ref().filter(|name| !ident::is_identifier(name));
+        let hybrid = interpretive.chain(adaptive).chain(invalid_name.map(|_| OptionProblem::InvalidUsesName));
+        let relative = is_relative(&self.runtime).then_some(OptionProblem::RelativeRuntime);
         let renamed = self.rename.iter().enumerate().filter_map(check);
         renamed.chain(external).chain(derive).chain(bodies).chain(ami).chain(hybrid).chain(relative).collect()
     }
@@ -157,7 +157,7 @@ impl Options {
 
 impl Options {
     /// Returns whether replies of the interface can be delivered to handlers.
-    pub(super) fn handles(&self, model: &Model, id: DefId) -> bool {
+    pub(super) fn has_handlers(&self, model: &Model, id: DefId) -> bool {
         self.ami.iter().any(|pattern| matches_name(pattern, &model.scoped_name(id)))
     }
 }
@@ -181,14 +181,14 @@ fn covers(model: &Model, pattern: &str, id: DefId) -> bool {
 }
 
 /// Returns whether a path starts with `self` or `super`.
-fn starts_with(path: &TokenStream) -> bool {
+fn is_relative(path: &TokenStream) -> bool {
     matches!(path.clone().into_iter().next(), Some(TokenTree::Ident(word)) if word == "self" || word == "super")
 }
 
-/// Returns a path of the user as seen from `up` modules below the user's module. Paths that start with `self`
-/// or `super` are relative to the user's module.
-pub(super) fn placed(path: &TokenStream, up: usize) -> TokenStream {
-    if up == 0 || !starts_with(path) {
+/// Returns a path of the user for code that is `up` modules below the user's module. Paths that start with
+/// `self` or `super` are relative to the user's module.
+pub(super) fn relative_path(path: &TokenStream, up: usize) -> TokenStream {
+    if up == 0 || !is_relative(path) {
         return path.clone();
     }
     let supers = std::iter::repeat_n(quote!(super), up);
@@ -201,9 +201,9 @@ pub(super) fn placed(path: &TokenStream, up: usize) -> TokenStream {
     quote!(#(#supers)::* :: #path)
 }
 
-/// Derive macros of the standard library, with the modules of their traits. Full paths are needed because IDL
-/// may use the names.
-const KNOWN: &[(&str, &str)] = &[
+/// Derive macros of the standard library, with the modules of their traits. Their full paths are emitted,
+/// because the IDL may use the same names.
+const STANDARD_DERIVES: &[(&str, &str)] = &[
     ("Clone", "clone"),
     ("Copy", "marker"),
     ("Debug", "fmt"),
@@ -216,32 +216,33 @@ const KNOWN: &[(&str, &str)] = &[
 ];
 
 impl Cx<'_> {
-    /// Returns the derives that the user requested for a type, except for those that it `has` already.
-    pub(super) fn derives(&self, depth: usize, def: &Def, has: &[&str]) -> TokenStream {
+    /// Returns the `#[derive]` that the user requested for a type, without the traits that the type
+    /// implements by default.
+    pub(super) fn derives(&self, depth: usize, def: &Def, default: &[&str]) -> TokenStream {
         let scoped = self.model.scoped_name(def.id);
         let mut seen = Vec::new();
         let mut paths = Vec::new();
         for (_, path) in self.options.derive.iter().filter(|(pattern, _)| matches_name(pattern, &scoped)) {
             let text = path.to_string().replace(' ', "");
-            let known = KNOWN.iter().find(|(name, module)| {
+            let standard = STANDARD_DERIVES.iter().find(|(name, module)| {
                 let text = text.trim_start_matches("::");
                 text == *name
                     || ["core", "std"].iter().any(|root| text == format!("{root}::{module}::{name}"))
             });
-            let key = known.map_or(text.clone(), |(name, _)| (*name).to_owned());
-            if has.contains(&key.as_str()) || seen.contains(&key) {
+            let key = standard.map_or(text.clone(), |(name, _)| (*name).to_owned());
+            if default.contains(&key.as_str()) || seen.contains(&key) {
                 continue;
             }
             seen.push(key);
             let span =
                 path.clone().into_iter().next().map_or(proc_macro2::Span::call_site(), |tree| tree.span());
-            paths.push(match known {
+            paths.push(match standard {
                 Some((name, module)) => {
                     let (name, module) =
                         (proc_macro2::Ident::new(name, span), proc_macro2::Ident::new(module, span));
                     quote!(::core::#module::#name)
                 }
-                None => placed(path, self.paths.up(depth)),
+                None => relative_path(path, self.paths.up(depth)),
             });
         }
         if paths.is_empty() { TokenStream::new() } else { quote!(#[derive(#(#paths),*)]) }

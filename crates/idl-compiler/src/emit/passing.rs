@@ -1,5 +1,5 @@
-//! The passing of parameters in Rust: the types that a client method and a servant take, and the encoding of
-//! each.
+//! The passing of parameters in Rust: the parameter types of clients and servants, and the encoding of
+//! arguments.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -15,7 +15,7 @@ pub(super) enum Form {
     Value,
     /// `&str`.
     Str,
-    /// `WStr`, which borrows.
+    /// `WStr`, which is a reference to text.
     WStr,
     /// `Bytes` or `Seq<T>` by value.
     Shared,
@@ -25,7 +25,7 @@ pub(super) enum Form {
     Reference,
     /// `&T`.
     Borrow,
-    /// `&[T; N]` out of a box.
+    /// `&[T; N]`, a reference to the content of a box.
     Boxed,
 }
 
@@ -33,7 +33,7 @@ pub(super) enum Form {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Passing {
     pub(super) form: Form,
-    /// Bound of a string or sequence, checked before it is sent.
+    /// The bound of a string or sequence, which is checked before the argument is sent.
     pub(super) bound: Option<u32>,
 }
 
@@ -45,16 +45,16 @@ pub(super) struct ResultStream {
     pub(super) stream: TokenStream,
 }
 
-/// The kind of method that a signature belongs to.
+/// The kind of method to which a signature belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// A method of the reference. It takes everything that converts.
+    /// A method of the reference. It takes everything that converts to the parameter's type.
     Client,
-    /// The call function that the client's method uses.
+    /// The call function, which the methods of the reference call.
     Call,
     /// A method of the servant.
     Servant,
-    /// The boxed form between the two: borrows for one named lifetime.
+    /// A method of the object-safe local trait, whose future is boxed. All its borrows have one lifetime.
     Local,
 }
 
@@ -146,8 +146,8 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns an expression of type `Result` that is an error if an `in` parameter is too long. `idl` is its
-    /// name in messages.
+    /// Returns an expression of type `Result` that is an error if an `in` parameter is too long. `idl` is the
+    /// name of the parameter in messages.
     pub(super) fn bound_check(&self, u: Use, name: &TokenStream, idl: &str) -> Option<TokenStream> {
         let v1 = &self.v1;
         let Passing { form, bound } = self.mapping.passing(u);
@@ -184,8 +184,8 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns the type that an argument is decoded as.
-    pub(super) fn decoded(&self, depth: usize, owner: DefId, u: Use, inout: bool) -> TokenStream {
+    /// Returns the type of the decoder's result for an argument.
+    pub(super) fn decoded_type(&self, depth: usize, owner: DefId, u: Use, inout: bool) -> TokenStream {
         let v1 = &self.v1;
         let Passing { form, bound } = self.mapping.passing(u);
         let (stripped, non_nil) = self.mapping.strip(u);
@@ -198,7 +198,7 @@ impl Cx<'_> {
             && !inout
             && let Type::Sequence { element, .. } = self.model.ty(stripped)
             && let Type::Named(def) = self.model.stripped(*element)
-            && self.mapping.viewed(*def).is_some()
+            && self.mapping.view_layout(*def).is_some()
             && self.hybrid.mode(*def).is_none()
             && !self.hybrid.calls(owner)
         {
@@ -218,8 +218,7 @@ impl Cx<'_> {
             Form::Shared => quote!(#name),
             // The value may be wrapped in `Bounded`.
             Form::WStr => quote!(#name.as_wstr()),
-            // The dereferences lead through `Bounded` or `String` to `str`, or through `Bounded` or `Vec` to
-            // a slice.
+            // `Bounded` dereferences to `String` and then to `str`, or to `Vec` and then to a slice.
             Form::Str | Form::Slice if bound.is_some() => quote!(&**#name),
             Form::Str | Form::Slice | Form::Boxed => quote!(&*#name),
             Form::Borrow => quote!(&#name),
@@ -227,6 +226,7 @@ impl Cx<'_> {
     }
 }
 
+/// Returns the type of a parameter for which a client's method takes anything that converts to `ty`.
 fn into(ty: TokenStream, side: Side) -> TokenStream {
     match side {
         Side::Client => quote!(impl ::core::convert::Into<#ty> + ::core::marker::Send),

@@ -1,9 +1,9 @@
-//! Paths from any module of the output to any of its definitions.
+//! Paths from any module of the output to any definition.
 //!
-//! By default, everything is in one hidden module. A path can then lead from one file-level definition to
-//! another even if the macro is in a function, whose items have no path. A file-level module that names
-//! nothing outside of itself does not need this. It is emitted directly, so that messages of rustc say
-//! `bank::Account`, as users do.
+//! By default, everything is in one hidden module. Relative paths between file-level definitions then work
+//! even if the macro is used in a function, whose items have no path. A file-level module that names nothing
+//! outside of itself does not need the hidden module. It is emitted directly, so that messages of rustc
+//! contain the paths that users write, such as `bank::Account`.
 
 use std::cell::Cell;
 
@@ -22,18 +22,25 @@ pub(super) struct Paths<'a> {
     model: &'a Model,
     pub(super) names: Names,
     pub(super) external: External,
-    /// The path of the module with the output, for code that is emitted outside of it.
-    pub(super) outside: Option<TokenStream>,
-    /// The file-level module that is being emitted, if it is not inside a hidden module.
-    direct: Cell<Option<DefId>>,
-    /// An item in a file-level module names an item outside of the module.
-    left_root: Cell<bool>,
+    /// The path of the module with the output, for code that is not part of the output.
+    pub(super) output_module: Option<TokenStream>,
+    /// The file-level module that is being emitted without a hidden module.
+    direct_root: Cell<Option<DefId>>,
+    /// An item in the directly emitted module names an item outside of that module.
+    names_outside_root: Cell<bool>,
 }
 
 impl<'a> Paths<'a> {
     /// Returns the paths from inside a hidden module of the output.
     pub(super) fn new(model: &'a Model, names: Names, external: External) -> Self {
-        Paths { model, names, external, outside: None, direct: Cell::new(None), left_root: Cell::new(false) }
+        Paths {
+            model,
+            names,
+            external,
+            output_module: None,
+            direct_root: Cell::new(None),
+            names_outside_root: Cell::new(false),
+        }
     }
 
     pub(super) fn handler_path(&self, depth: usize, id: DefId) -> TokenStream {
@@ -41,7 +48,7 @@ impl<'a> Paths<'a> {
     }
 
     /// Returns the path of a type that belongs to a method.
-    pub(super) fn type_of(&self, depth: usize, method: &Method, name: &RustName) -> TokenStream {
+    pub(super) fn method_type(&self, depth: usize, method: &Method, name: &RustName) -> TokenStream {
         if method.def != method.owner {
             return self.path(depth, method.def, name);
         }
@@ -51,14 +58,14 @@ impl<'a> Paths<'a> {
         quote!(#scope::#module::#name)
     }
 
-    /// Returns the interface's module for items that only generated code uses.
-    pub(super) fn hidden(&self, interface: DefId) -> RustName {
+    /// Returns the name of an interface's hidden module, whose items only generated code uses.
+    pub(super) fn hidden_name(&self, interface: DefId) -> RustName {
         RustName::verbatim(&format!("__zorb_{}", self.names[interface].module))
     }
 
-    /// Returns the path of a name in that module.
+    /// Returns the path of an interface's hidden module.
     pub(super) fn hidden_path(&self, depth: usize, interface: DefId) -> TokenStream {
-        self.path(depth, interface, &self.hidden(interface))
+        self.path(depth, interface, &self.hidden_name(interface))
     }
 
     /// Returns the path of the module that contains a definition's items.
@@ -67,15 +74,15 @@ impl<'a> Paths<'a> {
             return path;
         }
         let scope = &self.names[id].scope;
-        if let Some(at) = &self.outside {
+        if let Some(at) = &self.output_module {
             let scope = scope.iter();
             return quote!(#at #(::#scope)*);
         }
-        // Inside a file-level module, relative paths cannot lead out of it.
-        let is_direct = match self.direct.get() {
+        // Relative paths cannot lead out of a file-level module that is emitted directly.
+        let is_direct = match self.direct_root.get() {
             Some(root) if self.file_level(id) == root && id != root => true,
             Some(_) => {
-                self.left_root.set(true);
+                self.names_outside_root.set(true);
                 false
             }
             None => false,
@@ -85,19 +92,19 @@ impl<'a> Paths<'a> {
         quote!(#root #(::#scope)*)
     }
 
-    /// Returns the number of modules of the output that enclose a location `depth` levels below its root.
+    /// Returns the number of modules of the output that enclose code at this depth.
     pub(super) fn up(&self, depth: usize) -> usize {
-        match (&self.outside, self.direct.get()) {
+        match (&self.output_module, self.direct_root.get()) {
             (Some(_), _) => 0,
             (None, Some(_)) => depth,
             (None, None) => depth + 1,
         }
     }
 
-    /// Returns the file-level definition that a definition is, or is part of.
+    /// Returns the file-level definition that contains a definition or is the same.
     fn file_level(&self, id: DefId) -> DefId {
-        let around = std::iter::successors(Some(id), |id| self.model.def(*id).parent);
-        around.last().unwrap_or(id)
+        let scopes = std::iter::successors(Some(id), |id| self.model.def(*id).parent);
+        scopes.last().unwrap_or(id)
     }
 
     /// Returns the path of an interface's servant trait.
@@ -105,17 +112,17 @@ impl<'a> Paths<'a> {
         self.path(depth, id, &self.names[id].servant)
     }
 
-    /// Returns the path of the local trait of `of` from inside the hidden module of `def`.
-    pub(super) fn local_path(&self, depth: usize, def: &Def, of: DefId) -> TokenStream {
-        if of == def.id {
+    /// Returns the path of the local trait of `interface` for code in the hidden module of `def`.
+    pub(super) fn local_path(&self, depth: usize, def: &Def, interface: DefId) -> TokenStream {
+        if interface == def.id {
             return quote!(Local);
         }
-        let hidden = self.hidden_path(depth, of);
+        let hidden = self.hidden_path(depth, interface);
         quote!(#hidden::Local)
     }
 
     /// Returns the name of the constant that describes a typedef.
-    pub(super) fn alias_desc(&self, id: DefId) -> RustName {
+    pub(super) fn alias_constant(&self, id: DefId) -> RustName {
         let function = self.names[id].type_code.as_str().to_uppercase();
         RustName::verbatim(&format!("__ZORB_{function}"))
     }
@@ -132,35 +139,35 @@ impl<'a> Paths<'a> {
         self.path(depth, id, &self.names[id].item)
     }
 
-    /// Returns the path of an interface's reference type, or of an alias of it.
+    /// Returns the path of the reference type of an interface or of an alias of an interface.
     pub(super) fn reference(&self, depth: usize, id: DefId) -> TokenStream {
         self.path(depth, id, &self.names[id].reference)
     }
 
     /// Returns the path of a trait of operations.
     pub(super) fn operations_path(&self, depth: usize, id: DefId) -> TokenStream {
-        self.path(depth, id, &self.names[id].ops)
+        self.path(depth, id, &self.names[id].operations_trait)
     }
 
-    /// Emits file-level modules that are not in a hidden module; `None` if one names anything outside of
-    /// itself.
-    pub(super) fn direct(
+    /// Emits file-level modules without a hidden module. Returns `None` if one of them names anything outside
+    /// of itself.
+    pub(super) fn emit_direct(
         &self,
         roots: &[DefId],
         emit: impl Fn(DefId) -> Vec<TokenStream>,
     ) -> Option<TokenStream> {
-        self.left_root.set(false);
+        self.names_outside_root.set(false);
         let mut modules = TokenStream::new();
         for root in roots {
-            self.direct.set(Some(*root));
+            self.direct_root.set(Some(*root));
             modules.extend(emit(*root));
         }
-        self.direct.set(None);
-        (!self.left_root.get()).then_some(modules)
+        self.direct_root.set(None);
+        (!self.names_outside_root.get()).then_some(modules)
     }
 }
 
-/// Returns the path to the module this many levels up.
+/// Returns the path of the module that is this many levels up.
 fn up(levels: usize) -> TokenStream {
     if levels == 0 {
         return quote!(self);

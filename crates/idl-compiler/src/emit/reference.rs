@@ -89,8 +89,8 @@ pub(super) fn reference_type(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStrea
     }
 }
 
-/// Emits `Into` each base, `ObjectRef`, and the optional forms that parameters take, by value and by
-/// reference.
+/// Emits the conversions to each base, to `ObjectRef`, and to the `Option` of these types, which parameters
+/// take. Each conversion exists for values and for references.
 fn conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let v1 = &cx.v1;
     let path = cx.paths.reference(depth, def.id);

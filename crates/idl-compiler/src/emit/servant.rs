@@ -1,4 +1,4 @@
-//! The server's side of an interface: the servant trait, and the skeleton that calls it.
+//! The server side of an interface: the servant trait, and the skeleton that calls servants.
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -9,8 +9,8 @@ use super::passing::Side;
 use super::{Cx, client, errors};
 use crate::model::{Def, DefId};
 
-/// Number of operations that one future serves, if there are more than twice as many.
-const GROUP: usize = 32;
+/// The number of operations that one future handles. With up to twice as many, there is only one future.
+const GROUP_SIZE: usize = 32;
 
 /// The declaration of a method of a servant trait.
 pub(super) struct Signature {
@@ -23,10 +23,10 @@ pub(super) struct Signature {
 /// Returns the signature of a method of a servant trait, without its name.
 pub(super) fn servant_signature(cx: &Cx<'_>, depth: usize, method: &Method) -> Signature {
     let parameters = cx.parameters(depth, method, Side::Servant);
-    Signature { parameters, output: cx.given(depth, method) }
+    Signature { parameters, output: cx.servant_output(depth, method) }
 }
 
-/// Emits the trait that servants implement, and its forwarding through `Arc`.
+/// Emits the trait that servants implement, and its implementation for `Arc`.
 pub(super) fn servant_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let v1 = &cx.v1;
     let names = &cx.paths.names[def.id];
@@ -42,7 +42,7 @@ pub(super) fn servant_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream
     let signatures = methods.iter().map(|method| {
         let (docs, name) = (method.docs(), method.ident());
         let Signature { parameters, output } = servant_signature(cx, depth, method);
-        let future = cx.served(&output);
+        let future = cx.servant_future(&output);
         // The whole signature has the span of the name, because rustc shows it for missing and wrong
         // methods.
         let body = match cx.has_default_body(method) {
@@ -54,7 +54,7 @@ pub(super) fn servant_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream
     let forwards = methods.iter().map(|method| {
         let name = &method.name;
         let Signature { parameters, output } = servant_signature(cx, depth, method);
-        let future = cx.served(&output);
+        let future = cx.servant_future(&output);
         let arguments = method.arguments();
         quote! {
             fn #name(&self, #(#parameters),*) -> #future {
@@ -63,7 +63,7 @@ pub(super) fn servant_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream
         }
     });
     let skeleton = quote!(::std::sync::Arc::new(#hidden::Skeleton { servant: __zorb_servant }));
-    let serves = match cx.mapping.is_local(def.id) {
+    let constructor = match cx.mapping.is_local(def.id) {
         // An object of an abstract interface is always an object of a derived interface.
         false if cx.mapping.is_abstract(def.id) => TokenStream::new(),
         false => quote! {
@@ -93,11 +93,12 @@ pub(super) fn servant_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream
             #(#forwards)*
         }
 
-        #serves
+        #constructor
     }
 }
 
-/// Emits the message of rustc for a type that is used as a servant but does not implement the trait.
+/// Emits the attribute with the message of rustc for a type that is used as a servant but does not implement
+/// the trait.
 fn missing_servant(cx: &Cx<'_>, def: &Def) -> TokenStream {
     let scoped = cx.model.scoped_name(def.id);
     let names = &cx.paths.names[def.id];
@@ -115,7 +116,7 @@ fn missing_servant(cx: &Cx<'_>, def: &Def) -> TokenStream {
 fn default_body(cx: &Cx<'_>, method: &Method) -> TokenStream {
     let v1 = &cx.v1;
     let arguments = method.arguments();
-    let why = format!("this servant does not implement `{}`", method.wire);
+    let why = format!("this servant does not implement `{}`", method.wire_name);
     let minor = match cx.mapping.is_local(method.owner) {
         true => quote!(#v1::MinorCode::omg(8)),
         false => quote!(#v1::MinorCode::NONE),
@@ -135,11 +136,11 @@ fn default_body(cx: &Cx<'_>, method: &Method) -> TokenStream {
     }
 }
 
-/// Emits the interface's hidden module: calls, local calls, skeleton. `depth` is that of the module's
-/// inside.
+/// Emits the interface's hidden module: call functions, the local trait and the skeleton. `depth` is the
+/// nesting depth of code in this module.
 pub(super) fn hidden_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
     let v1 = &cx.v1;
-    let name = cx.paths.hidden(def.id);
+    let name = cx.paths.hidden_name(def.id);
     let servant = cx.paths.servant(depth, def.id);
     let calls = cx.methods[&def.id].iter().enumerate();
     let calls = calls.map(|(n, method)| client::call_function(cx, depth, n, method));
@@ -149,8 +150,8 @@ pub(super) fn hidden_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[Def
     let ids = lineage.iter().rev().map(|id| &cx.model.def(*id).repository_id);
     let locals = lineage.iter().map(|id| cx.paths.local_path(depth, def, *id));
     let dispatch = dispatch(cx, depth, def, lineage);
-    let streamed = streamed(cx, lineage);
-    let operations = numbered(cx, lineage);
+    let streamed = streamed_method(cx, lineage);
+    let operations = operations_method(cx, lineage);
     quote! {
         #[doc(hidden)]
         pub mod #name {
@@ -202,11 +203,11 @@ pub(super) fn hidden_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[Def
 }
 
 /// Emits the list of operations with a `@stream` parameter, including inherited ones.
-fn streamed(cx: &Cx<'_>, lineage: &[DefId]) -> TokenStream {
+fn streamed_method(cx: &Cx<'_>, lineage: &[DefId]) -> TokenStream {
     let methods = lineage.iter().flat_map(|owner| &cx.methods[owner]);
     let names: Vec<_> = methods
-        .filter(|method| method.params.iter().any(|param| param.stream))
-        .map(|method| &method.wire)
+        .filter(|method| method.params.iter().any(|param| param.is_stream))
+        .map(|method| &method.wire_name)
         .collect();
     if names.is_empty() {
         return TokenStream::new();
@@ -218,8 +219,9 @@ fn streamed(cx: &Cx<'_>, lineage: &[DefId]) -> TokenStream {
     }
 }
 
-/// Emits the operations by their numbers, and the number of operations of each interface.
-fn numbered(cx: &Cx<'_>, lineage: &[DefId]) -> Option<TokenStream> {
+/// Emits the method that returns the operations by their numbers, and the number of operations of each
+/// interface.
+fn operations_method(cx: &Cx<'_>, lineage: &[DefId]) -> Option<TokenStream> {
     let v1 = &cx.v1;
     let counts: Vec<usize> = lineage.iter().map(|owner| cx.methods[owner].len()).collect();
     let any = counts.iter().any(|count| *count > 0);
@@ -233,7 +235,7 @@ fn numbered(cx: &Cx<'_>, lineage: &[DefId]) -> Option<TokenStream> {
     })
 }
 
-/// Emits the object-safe form of the servant trait, which calls within a process use.
+/// Emits the object-safe form of the servant trait, for calls within a process.
 pub(super) fn local_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let v1 = &cx.v1;
     let supers = client::super_traits(cx, def, |base| cx.paths.local_path(depth, def, base));
@@ -253,7 +255,7 @@ fn local_signature(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
     let v1 = &cx.v1;
     let name = &method.name;
     let parameters = cx.parameters(depth, method, Side::Local);
-    let output = cx.given(depth, method);
+    let output = cx.servant_output(depth, method);
     quote!(fn #name<'l>(&'l self, #(#parameters),*) -> #v1::LocalFuture<'l, #output>)
 }
 
@@ -275,16 +277,16 @@ pub(super) fn local_impls(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId
     quote!(#(#impls)*)
 }
 
-/// Emits the future that serves one request: one `match` over all operations, including inherited ones.
-/// If there are many, each `GROUP` of them has its own future, because rustc's work on a future grows
-/// with the square of its arms.
+/// Emits the function whose future handles one request: a `match` over all operations, including inherited
+/// ones. Many operations are divided into groups of `GROUP_SIZE`, each with its own future, because rustc's
+/// work on a future grows with the square of the number of arms.
 fn dispatch(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
     let v1 = &cx.v1;
     let bound = cx.paths.servant(depth, def.id);
     let methods: Vec<&Method> = lineage.iter().flat_map(|owner| &cx.methods[owner]).collect();
     // The request is mutable only if arguments are decoded.
-    let head = |name: Ident, served: &[&Method], servant: TokenStream, more: TokenStream| {
-        let decodes = served.iter().any(|method| !method.arguments().is_empty());
+    let signature = |name: Ident, covered: &[&Method], servant: TokenStream, more: TokenStream| {
+        let decodes = covered.iter().any(|method| !method.arguments().is_empty());
         let mutable = decodes.then(|| quote!(mut));
         quote! {
             async fn #name<S: #bound>(
@@ -294,11 +296,11 @@ fn dispatch(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStr
             ) -> #v1::Outcome
         }
     };
-    let is_grouped = methods.len() > 2 * GROUP;
-    let served = if is_grouped { &[] } else { methods.as_slice() };
-    // The future owns the skeleton. Another future around it would move it once more.
+    let is_grouped = methods.len() > 2 * GROUP_SIZE;
+    let covered = if is_grouped { &[] } else { methods.as_slice() };
+    // The future owns the skeleton. With another future around this one, the skeleton would be moved twice.
     let skeleton = quote!(__zorb_skeleton: ::std::sync::Arc<Skeleton<S>>);
-    let dispatch = head(format_ident!("dispatch"), served, skeleton, TokenStream::new());
+    let dispatch = signature(format_ident!("dispatch"), covered, skeleton, TokenStream::new());
     if methods.is_empty() {
         return quote! {
             #dispatch {
@@ -309,27 +311,32 @@ fn dispatch(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStr
     }
     let count = Literal::usize_unsuffixed(methods.len());
     let slots = Literal::usize_unsuffixed((2 * methods.len()).next_power_of_two());
-    let wires = methods.iter().map(|method| &method.wire);
-    let arms: Vec<_> = methods.iter().map(|method| serve(cx, depth, method)).collect();
+    let wires = methods.iter().map(|method| &method.wire_name);
+    let arms: Vec<_> = methods.iter().map(|method| handle_operation(cx, depth, method)).collect();
     let numbers: Vec<_> = (0..methods.len()).map(Literal::usize_unsuffixed).collect();
     let find = quote!(__zorb_request.find(&OPERATIONS));
     let (matched, groups) = if !is_grouped {
         (quote!(#(::core::option::Option::Some(#numbers) => { #arms })*), TokenStream::new())
     } else {
         let names: Vec<_> =
-            (0..methods.len().div_ceil(GROUP)).map(|group| format_ident!("dispatch_{group}")).collect();
-        let heads = names.iter().zip(methods.chunks(GROUP)).map(|(name, served)| {
-            head(name.clone(), served, quote!(__zorb_servant: &S), quote!(__zorb_n: ::core::primitive::usize))
+            (0..methods.len().div_ceil(GROUP_SIZE)).map(|group| format_ident!("dispatch_{group}")).collect();
+        let signatures = names.iter().zip(methods.chunks(GROUP_SIZE)).map(|(name, covered)| {
+            signature(
+                name.clone(),
+                covered,
+                quote!(__zorb_servant: &S),
+                quote!(__zorb_n: ::core::primitive::usize),
+            )
         });
-        let arms = numbers.chunks(GROUP).zip(arms.chunks(GROUP)).map(|(numbers, arms)| {
+        let arms = numbers.chunks(GROUP_SIZE).zip(arms.chunks(GROUP_SIZE)).map(|(numbers, arms)| {
             quote!(match __zorb_n {
                 #(#numbers => { #arms })*
                 _ => __zorb_request.other_operation(IDS),
             })
         });
-        let groups = quote!(#(#heads { #arms })*);
+        let groups = quote!(#(#signatures { #arms })*);
         // A division selects the group. Ranges would be compared one by one.
-        let (size, indices) = (Literal::usize_unsuffixed(GROUP), numbers.iter().take(names.len()));
+        let (size, indices) = (Literal::usize_unsuffixed(GROUP_SIZE), numbers.iter().take(names.len()));
         let matched = quote! {
             ::core::option::Option::Some(__zorb_n) => match __zorb_n / #size {
                 #(#indices => #names(__zorb_servant, __zorb_request, __zorb_n).await,)*
@@ -353,15 +360,15 @@ fn dispatch(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStr
     }
 }
 
-/// Emits the code that serves one operation: decode, call, encode.
-fn serve(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
+/// Emits the code that handles a request for one operation: decode, call, encode.
+fn handle_operation(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
     let v1 = &cx.v1;
     let servant = cx.paths.servant(depth, method.owner);
     let name = &method.name;
     let decode = decode_arguments(cx, depth, method);
     let arguments = method.sent().map(|param| {
         let name = &param.name;
-        if param.stream {
+        if param.is_stream {
             quote!(__zorb_stream)
         } else if param.is_inout() {
             quote!(#name)
@@ -370,7 +377,7 @@ fn serve(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
         }
     });
     let arguments = arguments.chain(method.context_name().map(|context| quote!(&#context)));
-    let reply = match method.flows {
+    let reply = match method.streams_result {
         false => {
             let (values, encode) = encode_results(cx, depth, method);
             quote!(::core::result::Result::Ok(#values) => __zorb_request.reply(#encode),)
@@ -411,26 +418,26 @@ fn serve(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
     }
 }
 
-/// Emits the code that decodes the arguments into variables of their names.
+/// Emits the code that decodes the arguments into variables with the names of the parameters.
 fn decode_arguments(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
     let v1 = &cx.v1;
     let names = method.arguments();
     if names.is_empty() {
         return TokenStream::new();
     }
-    let whole = |ty: TokenStream| quote!(<#ty as #v1::CdrDecode>::decode(__zorb_d));
-    let values = method.sent().map(|param| match param.stream {
+    let decode_as = |ty: TokenStream| quote!(<#ty as #v1::CdrDecode>::decode(__zorb_d));
+    let values = method.sent().map(|param| match param.is_stream {
         true => match cx.streamed_element(depth, param.ty) {
-            Some(item) => whole(quote!(#v1::SeqStart<#item>)),
-            None => whole(quote!(#v1::StreamStart)),
+            Some(item) => decode_as(quote!(#v1::SeqStart<#item>)),
+            None => decode_as(quote!(#v1::StreamStart)),
         },
         false => {
-            let ty = cx.decoded(depth, method.owner, param.ty, param.is_inout());
+            let ty = cx.decoded_type(depth, method.owner, param.ty, param.is_inout());
             cx.decode_value(depth, method.owner, param.ty, &ty)
         }
     });
-    let values = values.chain(method.context_name().map(|_| whole(quote!(#v1::Context))));
-    let streams = method.sent().filter(|param| param.stream).map(|param| {
+    let values = values.chain(method.context_name().map(|_| decode_as(quote!(#v1::Context))));
+    let streams = method.sent().filter(|param| param.is_stream).map(|param| {
         let name = &param.name;
         match cx.streamed_element(depth, param.ty) {
             Some(_) => quote!(seq_stream(#name)),
@@ -453,7 +460,7 @@ fn decode_arguments(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
     }
 }
 
-/// Returns the pattern of the results, and the closure that encodes them.
+/// Returns the pattern that binds the results, and the closure that encodes them.
 fn encode_results(cx: &Cx<'_>, depth: usize, method: &Method) -> (TokenStream, TokenStream) {
     let v1 = &cx.v1;
     let variables: Vec<_> = (0..method.results.len()).map(|index| format_ident!("__zorb_r{index}")).collect();

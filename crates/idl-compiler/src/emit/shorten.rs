@@ -3,8 +3,8 @@
 use proc_macro2::{Spacing, TokenStream, TokenTree};
 use quote::{TokenStreamExt, quote};
 
-/// Paths that every Rust module can name by their last part, or by a shorter path.
-const KNOWN: &[(&str, &str)] = &[
+/// Paths for which there is a shorter one in every Rust module.
+const SHORT_PATHS: &[(&str, &str)] = &[
     ("::core::result::Result", "Result"),
     ("::core::option::Option", "Option"),
     ("::std::string::String", "String"),
@@ -91,21 +91,21 @@ impl Shortener {
     /// Returns a shorter path with the same meaning.
     fn short(&self, segments: &[String]) -> Option<String> {
         let whole = segments.join("::");
-        let free = |name: &str| !self.taken.iter().any(|taken| taken == name);
+        let is_free = |name: &str| !self.taken.iter().any(|taken| taken == name);
         if let Some(primitive) = whole.strip_prefix("::core::primitive::") {
-            return free(primitive).then(|| primitive.to_owned());
+            return is_free(primitive).then(|| primitive.to_owned());
         }
-        if let Some((_, short)) = KNOWN.iter().find(|(long, _)| *long == whole) {
+        if let Some((_, short)) = SHORT_PATHS.iter().find(|(long, _)| *long == whole) {
             let first = short.split("::").next().unwrap_or_default();
-            return free(first).then(|| (*short).to_owned());
+            return is_free(first).then(|| (*short).to_owned());
         }
         if let Some(name) = whole.strip_prefix(&format!("{}::", self.runtime)) {
             let first = name.split("::").next().unwrap_or_default();
-            if PRELUDE.contains(&first) && free(first) {
+            if PRELUDE.contains(&first) && is_free(first) {
                 return Some(name.to_owned());
             }
             let bare = whole.strip_prefix("::")?;
-            return free(bare.split("::").next().unwrap_or_default()).then(|| bare.to_owned());
+            return is_free(bare.split("::").next().unwrap_or_default()).then(|| bare.to_owned());
         }
         let inside = whole.strip_prefix("self::")?;
         let first = inside.split("::").next().unwrap_or_default();
@@ -158,13 +158,13 @@ mod tests {
     }
 
     #[test]
-    fn known_paths_become_short() {
+    fn paths_are_replaced_by_shorter_ones() {
         let long = "(a: &::core::primitive::str) -> ::core::result::Result<::core::option::Option<::zorb::Value<self::m::V>>, ::zorb::Ranged<::core::primitive::i32, 1, 2>>";
         assert_eq!(short(long, &[]), "(a:&str)->Result<Option<Value<m::V>>,zorb::Ranged<i32,1,2>>");
     }
 
     #[test]
-    fn taken_names_stay_long() {
+    fn paths_are_not_shortened_to_used_names() {
         assert_eq!(
             short("::core::option::Option<::zorb::Any>", &["Option", "Any"]),
             "::core::option::Option<zorb::Any>"
@@ -173,13 +173,13 @@ mod tests {
     }
 
     #[test]
-    fn other_paths_are_left_alone() {
+    fn other_paths_are_not_changed() {
         assert_eq!(short("<S as crate::a::B>::c(x::y, 1)", &[]), "<Sascrate::a::B>::c(x::y,1)");
         assert_eq!(short("impl ::other::A for B {}", &[]), "impl::other::AforB{}");
     }
 
     #[test]
-    fn words_before_paths_are_no_part_of_them() {
+    fn keywords_before_paths_are_not_part_of_them() {
         assert_eq!(short("use ::zorb::prelude::*;", &[]), "usezorb::prelude::*;");
         assert_eq!(short("impl self::m::A for B {}", &[]), "implm::AforB{}");
         assert_eq!(short("::zorb::SystemException::new()", &[]), "SystemException::new()");

@@ -1,6 +1,6 @@
 //! Initial servants: an implementation of each servant trait, in which every method raises `NO_IMPLEMENT`.
 //!
-//! Signatures are those of the traits: [`servant::servant_signature`] creates both.
+//! The signatures are those of the traits: [`servant::servant_signature`] creates both.
 
 use std::collections::HashMap;
 
@@ -36,16 +36,16 @@ pub fn skeleton(model: &Model, options: &Options, skeleton: &Skeleton) -> Result
     let mut cx = context(model, options)?;
     // Code for users must not name a private module.
     cx.v1 = options.runtime.clone();
-    cx.paths.outside = Some(skeleton.module.clone().unwrap_or_else(|| quote!(self)));
+    cx.paths.output_module = Some(skeleton.module.clone().unwrap_or_else(|| quote!(self)));
     Ok(servants(&cx, skeleton))
 }
 
 /// The names of an interface's servant and reference type in a skeleton.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServantNames {
-    /// The interface: its scoped name.
+    /// The scoped name of the interface.
     pub interface: String,
-    /// Its repository id.
+    /// The repository id of the interface.
     pub repository_id: String,
     /// The path of the reference type, from the module that [`Skeleton::module`] names
     /// (`idl::bank::AccountRef`).
@@ -66,7 +66,7 @@ pub fn servant_names(
     skeleton: &Skeleton,
 ) -> Result<Vec<ServantNames>, Diagnostics> {
     let mut cx = context(model, options)?;
-    cx.paths.outside = Some(skeleton.module.clone().unwrap_or_else(|| quote!(self)));
+    cx.paths.output_module = Some(skeleton.module.clone().unwrap_or_else(|| quote!(self)));
     let interfaces = served_interfaces(model, &skeleton.interfaces);
     let names = type_names(&cx, &interfaces);
     let names = interfaces.iter().zip(names).map(|(def, servant)| ServantNames {
@@ -81,11 +81,11 @@ pub fn servant_names(
 
 /// Returns the interfaces of a model that can have servants and that match the patterns, in order.
 pub fn served_interfaces<'m>(model: &'m Model, patterns: &[String]) -> Vec<&'m Def> {
-    let wanted = |def: &&Def| match patterns {
+    let is_selected = |def: &&Def| match patterns {
         [] => !model.is_included(def.id) && !model.sources().is_predeclared(def.span),
         patterns => patterns.iter().any(|pattern| matches_name(pattern, &model.scoped_name(def.id))),
     };
-    model.defs().iter().filter(|def| is_served(def)).filter(wanted).collect()
+    model.defs().iter().filter(|def| is_served(def)).filter(is_selected).collect()
 }
 
 /// Returns whether objects of exactly this interface can exist.
@@ -118,16 +118,20 @@ fn servants(cx: &Cx<'_>, skeleton: &Skeleton) -> TokenStream {
     let code = if interfaces.is_empty() { TokenStream::new() } else { code };
     // In the module of the IDL's Rust, the names of the IDL have priority.
     let taken = match skeleton.module {
-        None => {
-            cx.model.roots().iter().flat_map(|id| cx.exported(*id)).map(|name| name.to_string()).collect()
-        }
+        None => cx
+            .model
+            .roots()
+            .iter()
+            .flat_map(|id| cx.exported_names(*id))
+            .map(|name| name.to_string())
+            .collect(),
         Some(_) => Vec::new(),
     };
     Shortener::new(&cx.options.runtime, taken).shorten(code)
 }
 
-/// Returns the names of the servants' types, all different: the interface's name and `Impl`, prefixed
-/// with names of modules if two interfaces have the same name.
+/// Returns distinct names of the servants' types: the name of the interface and `Impl`. If two interfaces
+/// have the same name, the names of their modules precede it.
 fn type_names(cx: &Cx<'_>, interfaces: &[&Def]) -> Vec<Ident> {
     let camel = |name: &str| RustName::convert(name, Case::Camel).as_str().trim_end_matches('_').to_owned();
     let name = |def: &Def, whole: bool| {

@@ -1,4 +1,5 @@
-//! Definitions of the compiler's standard files: the locations of their Rust, and those without Rust.
+//! Definitions of the compiler's standard files. The Rust of some is in the runtime crate, and others have no
+//! Rust.
 
 use std::collections::HashSet;
 
@@ -6,32 +7,32 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
 use super::Options;
-use super::external::{cover, used};
+use super::external::{find_entry, used_definitions};
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefKind, Flavour, Model};
 use crate::standard::{StandardFile, has_rust};
 
-/// Sets the location of definitions from included standard files to the runtime crate, unless an entry
-/// specifies another one. Returns the definitions without Rust, which are not emitted.
-pub(super) fn settle(
+/// Sets the locations of definitions from included standard files to the runtime crate, except those that an
+/// entry specifies. Returns the definitions without Rust, which are not emitted.
+pub(super) fn locate_standard(
     model: &Model,
     options: &Options,
-    places: &mut [Option<(TokenStream, usize)>],
+    locations: &mut [Option<(TokenStream, usize)>],
     emitted: &mut [bool],
 ) -> HashSet<DefId> {
     let mut internal = HashSet::new();
     if !model.sources().has_standard() {
         return internal;
     }
-    // Modules are emitted if anything in them is. Native types are specified by entries only.
-    let has_place = |id: DefId| !matches!(model.def(id).kind, DefKind::Module(_) | DefKind::Native);
+    // A module is emitted if anything in it is. Only entries specify native types.
+    let has_location = |id: DefId| !matches!(model.def(id).kind, DefKind::Module(_) | DefKind::Native);
     let standard: Vec<(DefId, &StandardFile)> = model
         .defs()
         .iter()
-        .filter(|def| has_place(def.id) && cover(model, options, def.id).is_none())
+        .filter(|def| has_location(def.id) && find_entry(model, options, def.id).is_none())
         .filter_map(|def| Some((def.id, file_of(model, def.id)?)))
         .collect();
-    // Definitions that depend on one without Rust have none either.
+    // A definition that uses another one without Rust has no Rust either.
     loop {
         let before = internal.len();
         for (id, file) in &standard {
@@ -50,22 +51,23 @@ pub(super) fn settle(
             emitted[index] = false;
         } else if let (true, Some(module)) = (model.is_included(*id), file.rust) {
             let module = Ident::new(module, Span::call_site());
-            places[index] = Some((quote!(#runtime::#module), 1));
+            locations[index] = Some((quote!(#runtime::#module), 1));
             emitted[index] = false;
         }
     }
     internal
 }
 
-/// Returns the standard file of a definition, if the definition is in the file's module. A file that is
-/// included inside a scope declares other definitions.
+/// Returns the standard file of a definition, if the definition is in the file's module. A standard file that
+/// is included inside a scope of the user declares other definitions.
 fn file_of(model: &Model, id: DefId) -> Option<&'static StandardFile> {
     let file = model.sources().standard(model.def(id).span)?;
     let outermost = std::iter::successors(Some(id), |id| model.def(*id).parent).last()?;
     (model.def(outermost).name == file.module && outermost != id).then_some(file)
 }
 
-/// Returns whether a definition has no Rust, according to the current knowledge about others.
+/// Returns whether a definition has no Rust. `internal` contains the other definitions that are known to have
+/// none.
 fn is_internal(model: &Model, id: DefId, file: &StandardFile, internal: &HashSet<DefId>) -> bool {
     let def = model.def(id);
     let itself = match &def.kind {
@@ -79,18 +81,19 @@ fn is_internal(model: &Model, id: DefId, file: &StandardFile, internal: &HashSet
     itself
         || model.is_included(id) && file.rust.is_none()
         || def.parent.is_some_and(|parent| internal.contains(&parent))
-        || used(model, id).iter().any(is_missing)
+        || used_definitions(model, id).iter().any(is_missing)
 }
 
-/// Returns the definitions without Rust that a definition uses. If one of them is a typedef, the definitions
-/// that it resolves to are not included.
-pub(super) fn misused(model: &Model, internal: &HashSet<DefId>, user: DefId) -> Vec<DefId> {
+/// Returns the definitions without Rust that a definition uses. If one of them is a typedef, the result does
+/// not include the definitions that the typedef uses.
+pub(super) fn used_internal(model: &Model, internal: &HashSet<DefId>, user: DefId) -> Vec<DefId> {
     if internal.is_empty() {
         return Vec::new();
     }
-    let found: Vec<DefId> = used(model, user).into_iter().filter(|id| internal.contains(id)).collect();
+    let found: Vec<DefId> =
+        used_definitions(model, user).into_iter().filter(|id| internal.contains(id)).collect();
     let aliases = found.iter().filter(|id| model.typedef(**id).is_some());
-    let inside: HashSet<DefId> = aliases.flat_map(|id| used(model, *id)).collect();
+    let inside: HashSet<DefId> = aliases.flat_map(|id| used_definitions(model, *id)).collect();
     found.into_iter().filter(|id| !inside.contains(id)).collect()
 }
 

@@ -11,9 +11,9 @@ use crate::diagnostic::Diagnostic;
 use crate::model::{Def, DefKind, Model, ZeroCopyLayout};
 
 /// Maximum size of a `@zero_copy` struct in bytes.
-const MAX_ZERO_COPY: usize = 64 * 1024;
+const MAX_ZERO_COPY_BYTES: usize = 64 * 1024;
 
-/// A member, with the parts that are emitted several times.
+/// A field of the Rust struct.
 struct Field {
     name: TokenStream,
     ty: TokenStream,
@@ -34,7 +34,7 @@ pub(super) fn structure(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     if let Some(layout) = &layout {
         fields = with_padding(cx, def, fields, layout);
     }
-    let viewed = cx.mapping.viewed(def.id);
+    let viewed = cx.mapping.view_layout(def.id);
     let declaration = struct_declaration(cx, depth, def, &fields, zero_copy, viewed.is_some());
     let default = struct_default(cx, depth, def, &fields);
     let members = cx.model.all_struct_members(def.id);
@@ -46,15 +46,15 @@ pub(super) fn structure(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
         Some(traits) => Some(struct_cdr(cx, depth, def, &fields, &traits)),
         None => None,
     };
-    let least = if fixed { fixed_least(cx) } else { struct_least(cx, &fields) };
-    let hybrid = hybrid::hybrid(cx, depth, def, &least);
+    let min_size = if fixed { fixed_min_size(cx) } else { struct_min_size(cx, &fields) };
+    let hybrid = hybrid::hybrid(cx, depth, def, &min_size);
     let element = layout.map(|layout| element(cx, depth, def, &fields, layout.size));
     let exception = matches!(def.kind, DefKind::Exception(_)).then(|| exception(cx, depth, def));
-    let bases = to_bases(cx, depth, def);
+    let bases = base_conversions(cx, depth, def);
     quote!(#declaration #default #cdr #hybrid #element #exception #bases)
 }
 
-/// Returns the members, those of base structs first.
+/// Returns the fields. Those of base structs come first.
 fn fields(cx: &Cx<'_>, depth: usize, def: &Def) -> Vec<Field> {
     let mut owners = cx.model.struct_bases(def.id);
     owners.push(def.id);
@@ -68,9 +68,9 @@ fn fields(cx: &Cx<'_>, depth: usize, def: &Def) -> Vec<Field> {
             let has_default = cx.mapping.has_default(u);
             fields.push(Field {
                 name: quote!(#name),
-                ty: if zero_copy { cx.in_place(depth, u) } else { cx.ty(depth, u) },
+                ty: if zero_copy { cx.inline_type(depth, u) } else { cx.ty(depth, u) },
                 default: match has_default {
-                    true if zero_copy && !member.annotations.has("default") => cx.default_in_place(u),
+                    true if zero_copy && !member.annotations.has("default") => cx.inline_default(u),
                     true => cx.member_default(depth, u, member),
                     false => TokenStream::new(),
                 },
@@ -84,14 +84,14 @@ fn fields(cx: &Cx<'_>, depth: usize, def: &Def) -> Vec<Field> {
 }
 
 /// Emits the conversions of a derived struct to each of its bases.
-fn to_bases(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+fn base_conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let path = cx.paths.item(depth, def.id);
     let mut members = Vec::new();
     let to_base = cx.model.struct_bases(def.id).into_iter().map(|base| {
         let of = cx.paths.item(depth, base);
         members.extend(cx.paths.names[base].members.iter());
         if cx.mapping.is_zero_copy(base) != cx.mapping.is_zero_copy(def.id) {
-            // The types of large arrays differ between the two.
+            // The types of large arrays differ between a `@zero_copy` struct and another one.
             return TokenStream::new();
         }
         let layout = cx.model.zero_copy_layout(base).ok().filter(|_| cx.mapping.is_zero_copy(base));
@@ -120,22 +120,22 @@ fn with_padding(cx: &Cx<'_>, def: &Def, fields: Vec<Field>, layout: &ZeroCopyLay
     let mut names =
         (0..).map(|n| RustName::verbatim(&format!("_pad{n}"))).filter(|name| !taken.contains(&name));
     let mut all = Vec::with_capacity(2 * fields.len());
-    for (field, place) in fields.into_iter().zip(&layout.fields) {
-        if place.padding > 0
+    for (field, field_layout) in fields.into_iter().zip(&layout.fields) {
+        if field_layout.padding > 0
             && let Some(name) = names.next()
         {
-            let octets = Literal::usize_unsuffixed(place.padding);
+            let bytes = Literal::usize_unsuffixed(field_layout.padding);
             let text = format!(" Padding before `{}`.", field.name);
             all.push(Field {
                 name: quote!(#name),
-                ty: quote!(#v1::Pad<#octets>),
+                ty: quote!(#v1::Pad<#bytes>),
                 default: quote!(::core::default::Default::default()),
                 docs: quote!(#[doc = #text]),
                 optional: false,
                 offset: None,
             });
         }
-        all.push(Field { offset: Some(place.offset), ..field });
+        all.push(Field { offset: Some(field_layout.offset), ..field });
     }
     all
 }
@@ -154,7 +154,7 @@ fn struct_declaration(
     let docs = cx.item_docs(def, kind);
     let hash =
         cx.model.is_hashable_def(def.id).then(|| quote!(#[derive(::core::cmp::Eq, ::core::hash::Hash)]));
-    let derives = cx.derives(depth, def, cx.mapping.derived(def.id));
+    let derives = cx.derives(depth, def, cx.mapping.default_derives(def.id));
     let memory = (zero_copy || viewed).then(|| {
         let path = format!("{}::zerocopy", v1.to_string().replace(' ', ""));
         let sent = zero_copy.then(|| quote!(#[derive(#v1::zerocopy::IntoBytes)]));
@@ -194,7 +194,7 @@ fn struct_default(cx: &Cx<'_>, depth: usize, def: &Def, fields: &[Field]) -> Tok
     }
 }
 
-/// Emits the encoding member by member.
+/// Emits the implementation that encodes and decodes member by member.
 fn struct_cdr(cx: &Cx<'_>, depth: usize, def: &Def, fields: &[Field], traits: &Traits) -> TokenStream {
     let v1 = &cx.v1;
     let Traits { encode: encodes, decode: decodes } = traits;
@@ -203,7 +203,7 @@ fn struct_cdr(cx: &Cx<'_>, depth: usize, def: &Def, fields: &[Field], traits: &T
         true => quote!(#v1::encode_optional(&self.#name, __zorb_e)?;),
         false => quote!(#v1::CdrEncode::encode(&self.#name, __zorb_e)?;),
     });
-    let least = struct_least(cx, fields);
+    let min_size = struct_min_size(cx, fields);
     let decode = fields.iter().map(|Field { name, ty, optional, .. }| match optional {
         true => quote!(#name: #v1::decode_optional(__zorb_d)?,),
         false => quote!(#name: <#ty as #v1::CdrDecode>::decode(__zorb_d)?,),
@@ -220,7 +220,7 @@ fn struct_cdr(cx: &Cx<'_>, depth: usize, def: &Def, fields: &[Field], traits: &T
         }
 
         impl #decodes for #path {
-            const MIN_SIZE: ::core::primitive::usize = #least;
+            const MIN_SIZE: ::core::primitive::usize = #min_size;
 
             fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> ::core::result::Result<Self, #v1::DecodeError> {
                 #unused_decoder
@@ -230,8 +230,8 @@ fn struct_cdr(cx: &Cx<'_>, depth: usize, def: &Def, fields: &[Field], traits: &T
     }
 }
 
-/// Returns the minimum number of bytes, as a sum over the members.
-fn struct_least(cx: &Cx<'_>, fields: &[Field]) -> TokenStream {
+/// Returns the minimum number of bytes of an encoded struct: the sum over the members.
+fn struct_min_size(cx: &Cx<'_>, fields: &[Field]) -> TokenStream {
     let v1 = &cx.v1;
     let sizes = fields.iter().map(|Field { ty, optional, .. }| match optional {
         true => quote!(#v1::OPTIONAL_MIN_SIZE),
@@ -240,13 +240,14 @@ fn struct_least(cx: &Cx<'_>, fields: &[Field]) -> TokenStream {
     quote!(0 #(+ #sizes)*)
 }
 
-/// Returns the minimum number of bytes of a type that has `FixedLayout`.
-pub(super) fn fixed_least(cx: &Cx<'_>) -> TokenStream {
+/// Returns the minimum number of bytes of an encoded value whose type implements `FixedLayout`.
+pub(super) fn fixed_min_size(cx: &Cx<'_>) -> TokenStream {
     let v1 = &cx.v1;
     quote!(<Self as #v1::FixedLayout>::LAYOUT.min_size())
 }
 
-/// Emits the encoding in one pass, by a layout known at compile time.
+/// Emits the implementation that encodes and decodes all members together, by a layout that is known at
+/// compile time.
 fn fixed_struct(
     cx: &Cx<'_>,
     depth: usize,
@@ -258,11 +259,11 @@ fn fixed_struct(
     let path = cx.paths.item(depth, def.id);
     let names: Vec<_> = fields.iter().map(|field| &field.name).collect();
     let types: Vec<_> = fields.iter().map(|field| &field.ty).collect();
-    let memory = cx.mapping.is_zero_copy(def.id).then(|| memory_octets(cx));
-    // True if the target aligns numbers as CDR does.
+    let memory = cx.mapping.is_zero_copy(def.id).then(|| memory_methods(cx));
+    // The constant is true on targets that align numbers as CDR does.
     let viewed = viewed.map(|layout| {
         let size = Literal::usize_unsuffixed(layout.size);
-        let offsets = layout.fields.iter().map(|place| Literal::usize_unsuffixed(place.offset));
+        let offsets = layout.fields.iter().map(|field| Literal::usize_unsuffixed(field.offset));
         quote! {
             const VIEWED: ::core::primitive::bool = ::core::mem::size_of::<Self>() == #size
                 #(&& ::core::mem::offset_of!(Self, #names) == #offsets)*;
@@ -293,11 +294,11 @@ fn fixed_struct(
     }
 }
 
-/// Emits `CdrEncode` and `CdrDecode`, or the equivalent traits, of a type that has `FixedLayout`.
+/// Emits `CdrEncode` and `CdrDecode`, or the equivalent traits, for a type that implements `FixedLayout`.
 pub(super) fn cdr_by_layout(cx: &Cx<'_>, path: &TokenStream, traits: &Traits) -> TokenStream {
     let v1 = &cx.v1;
     let Traits { encode: encodes, decode: decodes } = traits;
-    let least = fixed_least(cx);
+    let min_size = fixed_min_size(cx);
     let decoded = |ty: TokenStream| quote!(::core::result::Result<#ty, #v1::DecodeError>);
     let (one, many, array) =
         (decoded(quote!(Self)), decoded(quote!(::std::vec::Vec<Self>)), decoded(quote!([Self; N])));
@@ -320,7 +321,7 @@ pub(super) fn cdr_by_layout(cx: &Cx<'_>, path: &TokenStream, traits: &Traits) ->
         }
 
         impl #decodes for #path {
-            const MIN_SIZE: ::core::primitive::usize = #least;
+            const MIN_SIZE: ::core::primitive::usize = #min_size;
 
             #[inline]
             fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> #one {
@@ -340,9 +341,9 @@ pub(super) fn cdr_by_layout(cx: &Cx<'_>, path: &TokenStream, traits: &Traits) ->
     }
 }
 
-/// Emits the part of `impl FixedLayout` for a struct whose memory is its encoding, so that whole runs are
-/// copied.
-fn memory_octets(cx: &Cx<'_>) -> TokenStream {
+/// Emits the methods of `FixedLayout` for a struct whose memory is its encoding. With them, all elements of a
+/// sequence are copied at once.
+fn memory_methods(cx: &Cx<'_>) -> TokenStream {
     let v1 = &cx.v1;
     quote! {
         #[inline(always)]
@@ -414,8 +415,8 @@ fn exception(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     }
 }
 
-/// Emits the display of an exception as a sentence: the IDL name, and each member with its value
-/// (`Bank::Broke: missing 3.5, owner "ann"`).
+/// Emits the display of an exception: its IDL name, and the name and value of each member (`Bank::Broke:
+/// missing 3.5, owner "ann"`).
 fn exception_display(cx: &Cx<'_>, def: &Def) -> TokenStream {
     let v1 = &cx.v1;
     let name = cx.model.scoped_name(def.id);
@@ -439,17 +440,18 @@ fn exception_display(cx: &Cx<'_>, def: &Def) -> TokenStream {
     }
 }
 
-/// Rejects large `@zero_copy` structs, because outside of sequences their values are passed on the stack.
-pub(super) fn refuse_large(model: &Model, problems: &mut Vec<Diagnostic>) {
+/// Reports `@zero_copy` structs that are too large. Outside of sequences, their values are passed on the
+/// stack.
+pub(super) fn report_large(model: &Model, problems: &mut Vec<Diagnostic>) {
     for def in model.defs() {
         let Some(annotation) = def.annotations.get("zero_copy") else { continue };
         let Ok(layout) = model.zero_copy_layout(def.id) else { continue };
-        if layout.size > MAX_ZERO_COPY {
+        if layout.size > MAX_ZERO_COPY_BYTES {
             let message = "a `@zero_copy` struct of more than 64 KiB is not supported";
             problems.push(
                 Diagnostic::error("unsupported", annotation.span, message)
-                    .and(def.span, format!("{} octets", layout.size))
-                    .help("give large arrays a place beside the struct, where they are shared as well"),
+                    .and(def.span, format!("{} bytes", layout.size))
+                    .help("remove `@zero_copy`, or move large arrays out of the struct"),
             );
         }
     }

@@ -1,8 +1,8 @@
-//! Run-time descriptions of types: `Typed` for all definitions that are types in Rust, and a constant and a
-//! function for each typedef.
+//! Run-time descriptions of types: implementations of `Typed` for all definitions that are types in Rust, and
+//! a constant and a function for each typedef.
 //!
-//! Descriptions come from the IDL, not from the Rust types, which do not distinguish typedefs. Named types
-//! are referred to by their constant, so every description is flat.
+//! Descriptions come from the IDL, not from the Rust types, which do not distinguish typedefs. A description
+//! refers to other named types by their constants.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -18,7 +18,7 @@ impl Cx<'_> {
     pub(super) fn desc(&self, depth: usize, ty: TypeId) -> TokenStream {
         let v1 = &self.v1;
         match self.model.ty(ty) {
-            Type::Primitive(primitive) => described_basic(self, *primitive),
+            Type::Primitive(primitive) => basic_desc(self, *primitive),
             Type::String(None) => quote!(#v1::TypeDesc::STRING),
             Type::String(Some(bound)) => quote!(&#v1::TypeDesc::String { bound: #bound }),
             Type::WString(None) => quote!(#v1::TypeDesc::WSTRING),
@@ -48,11 +48,11 @@ impl Cx<'_> {
                 quote!(&#v1::TypeDesc::Map { key: #key, value: #value, bound: #bound })
             }
             Type::Named(def) if self.model.typedef(*def).is_some() => {
-                self.paths.path(depth, *def, &self.paths.alias_desc(*def))
+                self.paths.path(depth, *def, &self.paths.alias_constant(*def))
             }
-            // The Rust type of a native one belongs to the user, and has no description.
+            // The Rust type of a native type is a type of the user, which has no description.
             Type::Named(def) if matches!(self.model.def(*def).kind, DefKind::Native) => {
-                defined(self, self.model.def(*def), &quote!(Opaque(#v1::TcKind::Native)))
+                definition_desc(self, self.model.def(*def), &quote!(Opaque(#v1::TcKind::Native)))
             }
             Type::Named(def) => {
                 let path = match self.model.interface(*def) {
@@ -77,10 +77,10 @@ pub(super) fn typed(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
         DefKind::Interface(_) => cx.paths.reference(depth, def.id),
         _ => cx.paths.item(depth, def.id),
     };
-    let defined = defined(cx, def, &shape);
+    let desc = definition_desc(cx, def, &shape);
     quote! {
         impl #v1::Typed for #path {
-            const DESC: &'static #v1::TypeDesc = #defined;
+            const DESC: &'static #v1::TypeDesc = #desc;
         }
     }
 }
@@ -89,14 +89,14 @@ fn typed_alias(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let v1 = &cx.v1;
     let Some(alias) = cx.model.typedef(def.id) else { return TokenStream::new() };
     let desc = cx.desc(depth, alias.ty);
-    let defined = defined(cx, def, &quote!(Alias(#desc)));
-    let constant = cx.paths.alias_desc(def.id);
+    let desc = definition_desc(cx, def, &quote!(Alias(#desc)));
+    let constant = cx.paths.alias_constant(def.id);
     let function = &cx.paths.names[def.id].type_code;
     let text = format!("The type code of `{}` (`{}`).", cx.model.scoped_name(def.id), def.repository_id);
     let docs = doc(&Docs::default(), &text);
     quote! {
         #[doc(hidden)]
-        pub const #constant: &#v1::TypeDesc = #defined;
+        pub const #constant: &#v1::TypeDesc = #desc;
 
         #docs
         pub fn #function() -> #v1::TypeCode {
@@ -106,7 +106,7 @@ fn typed_alias(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
 }
 
 /// Returns the description of a definition with this shape.
-fn defined(cx: &Cx<'_>, def: &Def, shape: &TokenStream) -> TokenStream {
+fn definition_desc(cx: &Cx<'_>, def: &Def, shape: &TokenStream) -> TokenStream {
     let v1 = &cx.v1;
     let (id, name) = (&def.repository_id, &def.name);
     quote! {
@@ -126,11 +126,11 @@ fn shape(cx: &Cx<'_>, depth: usize, def: &Def) -> Option<TokenStream> {
             quote!(Opaque(#kind))
         }
         DefKind::Struct(_) => {
-            let members = described(cx, depth, &cx.model.all_struct_members(def.id));
+            let members = members_desc(cx, depth, &cx.model.all_struct_members(def.id));
             quote!(Struct(#members))
         }
         DefKind::Exception(_) => {
-            let members = described(cx, depth, &cx.model.all_struct_members(def.id));
+            let members = members_desc(cx, depth, &cx.model.all_struct_members(def.id));
             quote!(Except(#members))
         }
         DefKind::Enum(body) => {
@@ -144,22 +144,22 @@ fn shape(cx: &Cx<'_>, depth: usize, def: &Def) -> Option<TokenStream> {
             quote!(ValueBox(#content))
         }
         DefKind::Native => quote!(Opaque(#v1::TcKind::Native)),
-        // Type codes have no such kinds. They are described as aliases of their integer, under their
-        // name.
+        // There is no kind of type code for bitsets and bitmasks. They are described as aliases of their
+        // integer.
         DefKind::Bitset(_) | DefKind::Bitmask(_) => {
-            let integer = described_basic(cx, cx.model.bits(def.id));
+            let integer = basic_desc(cx, cx.model.holder_type(def.id));
             quote!(Alias(#integer))
         }
         _ => return None,
     })
 }
 
-fn described_basic(cx: &Cx<'_>, primitive: Primitive) -> TokenStream {
+fn basic_desc(cx: &Cx<'_>, primitive: Primitive) -> TokenStream {
     let (v1, constant) = (&cx.v1, basic(primitive));
     quote!(#v1::TypeDesc::#constant)
 }
 
-fn described(cx: &Cx<'_>, depth: usize, members: &[&Member]) -> TokenStream {
+fn members_desc(cx: &Cx<'_>, depth: usize, members: &[&Member]) -> TokenStream {
     let v1 = &cx.v1;
     let member = |member: &&Member| {
         let (name, desc) = (&member.name, cx.desc(depth, member.ty));
@@ -224,7 +224,7 @@ fn value_shape(cx: &Cx<'_>, depth: usize, def: &Def, body: &Value) -> TokenStrea
     }
 }
 
-/// Returns the constant that describes a basic type. Those of eight bits have the same kind.
+/// Returns the constant that describes a basic type. All integers of eight bits have the same kind.
 fn basic(primitive: Primitive) -> TokenStream {
     match primitive {
         Primitive::Boolean => quote!(BOOLEAN),
@@ -248,7 +248,7 @@ pub(super) fn label_bits(value: &ConstValue) -> TokenStream {
     let bits = match value {
         ConstValue::Integer(value) => *value as i64,
         ConstValue::Bool(value) => i64::from(*value),
-        ConstValue::Char(octet) => i64::from(*octet),
+        ConstValue::Char(byte) => i64::from(*byte),
         ConstValue::WChar(unit) => i64::from(*unit),
         ConstValue::Enum { ordinal, .. } => i64::from(*ordinal),
         // Values of other types cannot be discriminators.
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn values_say_their_base_state_and_modifier() {
+    fn descriptions_of_values_contain_base_state_and_modifier() {
         let idl = "abstract valuetype A { };\n\
             valuetype B : A { public short m; };\n\
             valuetype D : truncatable B, A { private B next; public long n; };\n\
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_elsewhere_is_named() {
+    fn external_types_are_named_by_their_paths() {
         let options = Options {
             external: vec![("::B".to_owned(), quote!(crate::b))],
             include_policy: IncludePolicy::Extern,

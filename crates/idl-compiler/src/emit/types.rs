@@ -9,13 +9,13 @@ use crate::model::{ConstValue, Member, Primitive, Type, TypeId};
 use crate::work;
 
 /// Maximum size in bytes of an array that is stored inline.
-pub(super) const MAX_INLINE: u64 = 4096;
+pub(super) const MAX_INLINE_BYTES: u64 = 4096;
 
-/// A use of a type, with the properties of references at this location.
+/// A type of a member, parameter, result or element, with the properties that its use determines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Use {
     pub(super) ty: TypeId,
-    /// References here are never nil.
+    /// The references in it are never nil.
     pub(super) non_nil: bool,
     /// The member is optional.
     pub(super) optional: bool,
@@ -42,7 +42,7 @@ pub(super) enum SeqForm {
     Bytes,
     /// `Seq<T>`, for elements whose memory is their encoding.
     Seq,
-    /// `Vec<T>`, for all others.
+    /// `Vec<T>`, for all other elements.
     Vec,
 }
 
@@ -155,23 +155,23 @@ impl Cx<'_> {
     }
 
     /// Returns the type of a member of a `@zero_copy` struct, in which arrays of any size are inline.
-    pub(super) fn in_place(&self, depth: usize, u: Use) -> TokenStream {
+    pub(super) fn inline_type(&self, depth: usize, u: Use) -> TokenStream {
         let (stripped, non_nil) = self.mapping.strip(u);
         match self.model.ty(stripped) {
             Type::Array { element, dims } => {
-                let element = self.in_place(depth, Use::of(*element, non_nil));
+                let element = self.inline_type(depth, Use::of(*element, non_nil));
                 nested(element, dims)
             }
             _ => self.ty(depth, u),
         }
     }
 
-    /// Returns an expression for the default value of a type from [`in_place`](Self::in_place).
-    pub(super) fn default_in_place(&self, u: Use) -> TokenStream {
+    /// Returns an expression for the default value of a type from [`inline_type`](Self::inline_type).
+    pub(super) fn inline_default(&self, u: Use) -> TokenStream {
         let (stripped, non_nil) = self.mapping.strip(u);
         match self.model.ty(stripped) {
             Type::Array { element, dims } => {
-                let element = self.default_in_place(Use::of(*element, non_nil));
+                let element = self.inline_default(Use::of(*element, non_nil));
                 dims.iter().fold(element, |item, _| quote!(::core::array::from_fn(|_| #item)))
             }
             _ => self.default(u),
@@ -277,8 +277,8 @@ impl Cx<'_> {
         match value {
             ConstValue::Bool(value) => quote!(#value),
             ConstValue::Integer(value) => integer(*value),
-            // Bits, because in decimal constants of the user's IDL, clippy would report approximations of pi
-            // and excessive precision.
+            // The constant is emitted as bits, because clippy would report approximations of pi and excessive
+            // precision in decimal numbers.
             ConstValue::Float(value) => {
                 let bits = Literal::u64_unsuffixed(value.to_bits());
                 quote!(::core::primitive::f64::from_bits(#bits))
@@ -287,16 +287,16 @@ impl Cx<'_> {
                 let bits = Literal::u128_unsuffixed(*bits);
                 quote!(#v1::LongDouble::from_bits(#bits))
             }
-            ConstValue::Char(octet) => {
-                let octet = Literal::u8_unsuffixed(*octet);
-                quote!(#v1::Char(#octet))
+            ConstValue::Char(byte) => {
+                let byte = Literal::u8_unsuffixed(*byte);
+                quote!(#v1::Char(#byte))
             }
             ConstValue::WChar(unit) => {
                 let unit = Literal::u16_unsuffixed(*unit);
                 quote!(#v1::WChar(#unit))
             }
             ConstValue::String(text) | ConstValue::WString(text) => quote!(#text),
-            // A constant of type `fixed` itself, which has the scale of the value.
+            // A constant of type `fixed` without digits and scale has the scale of the value.
             ConstValue::Fixed { unscaled, .. } => fixed(v1, *unscaled),
             ConstValue::Enum { def, ordinal } => {
                 let item = self.paths.item(depth, *def);

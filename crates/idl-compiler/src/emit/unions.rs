@@ -9,13 +9,13 @@ use super::types::Use;
 use super::{Cx, hybrid};
 use crate::model::{Case, ConstValue, Def, TypeId, Union};
 
-/// The content of a union's variant.
+/// The content of the variant for a case.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
-    /// `V(T)`: one label, so the variant determines the discriminator.
-    One,
-    /// `V(Disc, T)`: several labels or `default`.
-    Many,
+    /// `V(T)`: the case has one label, so the variant determines the discriminator.
+    Value,
+    /// `V(Disc, T)`: the case has several labels or `default`.
+    DiscriminatorAndValue,
 }
 
 /// The arms of one variant in the three `match` expressions.
@@ -31,7 +31,7 @@ pub(super) fn union(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> Token
     let default = union_default(cx, depth, def, body);
     let discriminator = union_discriminator(cx, depth, def, body);
     let cdr = cx.own_code(def.id).map(|traits| union_cdr(cx, depth, def, body, &traits));
-    let hybrid = hybrid::hybrid(cx, depth, def, &union_least(cx, depth, body));
+    let hybrid = hybrid::hybrid(cx, depth, def, &union_min_size(cx, depth, body));
     quote!(#declaration #default #discriminator #cdr #hybrid)
 }
 
@@ -45,22 +45,23 @@ fn union_declaration(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> Toke
     let docs = cx.item_docs(def, "union");
     let hash =
         cx.model.is_hashable_def(def.id).then(|| quote!(#[derive(::core::cmp::Eq, ::core::hash::Hash)]));
-    let derives = cx.derives(depth, def, cx.mapping.derived(def.id));
+    let derives = cx.derives(depth, def, cx.mapping.default_derives(def.id));
     let disc = discriminator(cx, depth, body.discriminator);
     let variants = body.cases.iter().zip(&names.members).map(|(case, name)| {
         let name = name.at(cx.model.rust_span(case.member.span));
         let ty = cx.ty(depth, cx.mapping.member(def.id, &case.member));
         let labels = labels(cx, case);
-        let what = format!("Case `{}`: IDL `{}`.", case.member.name, cx.model.describe(case.member.ty));
+        let description =
+            format!("Case `{}`: IDL `{}`.", case.member.name, cx.model.describe(case.member.ty));
         let labels = format!("Selected by {labels}.");
-        let docs = doc_and(&case.member.docs, &what, &labels);
+        let docs = doc_and(&case.member.docs, &description, &labels);
         match shape(case) {
-            Shape::One => quote!(#docs #name(#ty),),
-            Shape::Many => quote!(#docs #name(#disc, #ty),),
+            Shape::Value => quote!(#docs #name(#ty),),
+            Shape::DiscriminatorAndValue => quote!(#docs #name(#disc, #ty),),
         }
     });
     let other = body.implicit_default.as_ref().map(|_| {
-        let other = &names.other;
+        let other = &names.other_variant;
         quote! {
             #[doc = " No member: the discriminator is none of the labels."]
             #other(#disc),
@@ -91,7 +92,7 @@ fn labels(cx: &Cx<'_>, case: &Case) -> String {
     labels.join(", ")
 }
 
-/// Emits the default: the first case with its first label.
+/// Emits the implementation of `Default`: the first case with its first label.
 fn union_default(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> TokenStream {
     let (Some(case), Some(name)) = (body.cases.first(), cx.paths.names[def.id].members.first()) else {
         return TokenStream::new();
@@ -103,7 +104,7 @@ fn union_default(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> TokenStr
     let value = cx.default(cx.mapping.member(def.id, &case.member));
     let label = case.labels.first().map(|label| &label.value).or(body.default_value.as_ref());
     let variant = match (shape(case), label) {
-        (Shape::Many, Some(label)) => {
+        (Shape::DiscriminatorAndValue, Some(label)) => {
             let label = cx.value(depth, label);
             quote!(Self::#name(#label, #value))
         }
@@ -118,8 +119,8 @@ fn union_default(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> TokenStr
     }
 }
 
-/// Returns the minimum number of bytes: that of the discriminator.
-fn union_least(cx: &Cx<'_>, depth: usize, body: &Union) -> TokenStream {
+/// Returns the minimum number of bytes of an encoded union: the number of the discriminator.
+fn union_min_size(cx: &Cx<'_>, depth: usize, body: &Union) -> TokenStream {
     let (v1, disc) = (&cx.v1, discriminator(cx, depth, body.discriminator));
     quote!(<#disc as #v1::CdrDecode>::MIN_SIZE)
 }
@@ -151,7 +152,7 @@ fn union_cdr(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union, traits: &Traits
     let Traits { encode: encodes, decode: decodes } = traits;
     let path = cx.paths.item(depth, def.id);
     let disc = discriminator(cx, depth, body.discriminator);
-    let least = union_least(cx, depth, body);
+    let min_size = union_min_size(cx, depth, body);
     let arms = arms(cx, depth, def, body);
     let encode = arms.iter().map(|arms| &arms.encode);
     let decode = arms.iter().map(|arms| &arms.decode);
@@ -163,7 +164,7 @@ fn union_cdr(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union, traits: &Traits
         }
 
         impl #decodes for #path {
-            const MIN_SIZE: ::core::primitive::usize = #least;
+            const MIN_SIZE: ::core::primitive::usize = #min_size;
 
             fn decode(__zorb_d: &mut #v1::Decoder<'_>) -> ::core::result::Result<Self, #v1::DecodeError> {
                 let __zorb_disc = <#disc as #v1::CdrDecode>::decode(__zorb_d)?;
@@ -181,7 +182,7 @@ fn case_arms(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union, index: usize) -
     let ty = cx.ty(depth, cx.mapping.member(def.id, &case.member));
     let value = quote!(<#ty as #v1::CdrDecode>::decode(__zorb_d)?);
     let own = labels_pattern(cx, depth, [case]);
-    if let (Shape::One, Some(label)) = (shape(case), case.labels.first()) {
+    if let (Shape::Value, Some(label)) = (shape(case), case.labels.first()) {
         let label = cx.value(depth, &label.value);
         return Arms {
             encode: quote! {
@@ -197,9 +198,12 @@ fn case_arms(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union, index: usize) -
     let (check, pattern) = if case.is_default {
         let others = body.cases.iter().enumerate().filter(|(other, _)| *other != index);
         let others = labels_pattern(cx, depth, others.map(|(_, case)| case));
-        (others.map(|others| refuse(cx, quote!(::core::matches!(*__zorb_disc, #others)))), quote!(_))
+        (
+            others.map(|others| discriminator_check(cx, quote!(::core::matches!(*__zorb_disc, #others)))),
+            quote!(_),
+        )
     } else {
-        (Some(refuse(cx, quote!(!::core::matches!(*__zorb_disc, #own)))), quote!(#own))
+        (Some(discriminator_check(cx, quote!(!::core::matches!(*__zorb_disc, #own)))), quote!(#own))
     };
     Arms {
         encode: quote! {
@@ -218,10 +222,10 @@ fn case_arms(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union, index: usize) -
 fn other_arms(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> Option<Arms> {
     body.implicit_default.as_ref()?;
     let v1 = &cx.v1;
-    let other = &cx.paths.names[def.id].other;
+    let other = &cx.paths.names[def.id].other_variant;
     let disc = discriminator(cx, depth, body.discriminator);
     let labels = labels_pattern(cx, depth, &body.cases);
-    let check = labels.map(|labels| refuse(cx, quote!(::core::matches!(*__zorb_disc, #labels))));
+    let check = labels.map(|labels| discriminator_check(cx, quote!(::core::matches!(*__zorb_disc, #labels))));
     Some(Arms {
         encode: quote! {
             Self::#other(__zorb_disc) => {
@@ -234,8 +238,8 @@ fn other_arms(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> Option<Arms
     })
 }
 
-/// Emits an encoding error if the variant does not have the discriminator.
-fn refuse(cx: &Cx<'_>, condition: TokenStream) -> TokenStream {
+/// Emits the check of the discriminator in a variant. If `condition` is true, the variant cannot be encoded.
+fn discriminator_check(cx: &Cx<'_>, condition: TokenStream) -> TokenStream {
     let v1 = &cx.v1;
     quote! {
         if #condition {
@@ -246,7 +250,7 @@ fn refuse(cx: &Cx<'_>, condition: TokenStream) -> TokenStream {
     }
 }
 
-/// Returns a pattern of all labels of these cases; `None` if there are none.
+/// Returns a pattern of all labels of these cases; `None` if they have no labels.
 fn labels_pattern<'m>(
     cx: &Cx<'_>,
     depth: usize,
@@ -264,9 +268,9 @@ fn labels_pattern<'m>(
     let (first, rest) = labels.split_first()?;
     match first {
         ConstValue::Char(_) => {
-            let octets =
+            let bytes =
                 characters(|label| if let ConstValue::Char(c) = label { Some((*c).into()) } else { None })?;
-            Some(quote!(#v1::Char(#(#octets)|*)))
+            Some(quote!(#v1::Char(#(#bytes)|*)))
         }
         ConstValue::WChar(_) => {
             let units = characters(|label| if let ConstValue::WChar(c) = label { Some(*c) } else { None })?;
@@ -279,7 +283,7 @@ fn labels_pattern<'m>(
     }
 }
 
-/// Returns the shape of a case, which determines whether the discriminator is stored with the value.
+/// Returns the shape of the variant for a case.
 fn shape(case: &Case) -> Shape {
-    if case.is_default || case.labels.len() > 1 { Shape::Many } else { Shape::One }
+    if case.is_default || case.labels.len() > 1 { Shape::DiscriminatorAndValue } else { Shape::Value }
 }

@@ -1,4 +1,4 @@
-//! Value types: the state as a struct, and the implementations for its marshalling.
+//! Value types: structs with the state of values, and the implementations that marshal them.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -10,15 +10,15 @@ use super::{Cx, abstracts, docs, value_ops};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Def, DefId, DefKind, Docs, Member, Model, TypeId, Value, ValueModifier, Visibility};
 
-/// Traits that every state has by default.
+/// Traits that every state implements by default.
 const DERIVED: &[&str] = &["Clone", "Debug", "PartialEq", "Default"];
 
 /// A field of a state.
 pub(super) struct Field {
     name: TokenStream,
     ty: TokenStream,
-    /// A value, or a sequence of values, which is a separate part of the state.
-    is_part: bool,
+    /// The field is a value or a sequence of values, and therefore a separate part of the state.
+    is_separate_part: bool,
 }
 
 /// Emits a value type with all its implementations, in a module `depth` levels below the hidden root.
@@ -61,7 +61,7 @@ fn state(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value) -> TokenStream {
     let item = names.item.at(cx.model.rust_span(def.span));
     let docs = cx.item_docs(def, "value type");
     let inherited = base.map(|base| {
-        let (field, ty) = (&names.base, cx.paths.item(depth, base));
+        let (field, ty) = (&names.base_field, cx.paths.item(depth, base));
         let docs = doc(&Docs::default(), &format!("State of the base `{}`.", cx.model.scoped_name(base)));
         quote!(#docs pub #field: #ty,)
     });
@@ -77,17 +77,17 @@ fn state(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value) -> TokenStream {
         let (docs, Field { name, ty, .. }) = (docs::member_docs(cx, visibility, member), field);
         quote!(#docs pub #name: #ty,)
     });
-    let wanted = cx.derives(depth, def, DERIVED);
+    let more_derives = cx.derives(depth, def, DERIVED);
     let derives = quote! {
         #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
-        #wanted
+        #more_derives
     };
     let declaration = match base.is_none() && fields.is_empty() {
         true => quote!(#docs #derives pub struct #item;),
         false => quote!(#docs #derives pub struct #item { #inherited #(#members)* }),
     };
     let of_base = base.map(|_| {
-        let field = &names.base;
+        let field = &names.base_field;
         quote!(#field: ::core::default::Default::default(),)
     });
     let defaults = fields.iter().zip(&value.state).map(|(Field { name, .. }, state)| {
@@ -114,7 +114,7 @@ fn state(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value) -> TokenStream {
 fn state_field(cx: &Cx<'_>, depth: usize, owner: DefId, member: &Member, name: &RustName) -> Field {
     let name = name.at(cx.model.rust_span(member.span));
     let ty = cx.ty(depth, cx.mapping.member(owner, member));
-    Field { name: quote!(#name), ty, is_part: cx.mapping.is_part(member.ty) }
+    Field { name: quote!(#name), ty, is_separate_part: cx.mapping.holds_values(member.ty) }
 }
 
 /// Emits a value box: a value whose state is a single item.
@@ -122,17 +122,17 @@ pub(super) fn value_box(cx: &Cx<'_>, depth: usize, def: &Def, ty: TypeId) -> Tok
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let path = cx.paths.item(depth, def.id);
     let docs = cx.item_docs(def, "value box");
-    let u = cx.mapping.boxed(def, ty);
+    let u = cx.mapping.box_content(def, ty);
     let content = cx.ty(depth, u);
     let default = cx.default(u);
     let inside = doc(&Docs::default(), &format!("What is in the box: IDL `{}`.", cx.model.describe(ty)));
-    let field = Field { name: quote!(0), ty: content.clone(), is_part: cx.mapping.is_part(ty) };
+    let field = Field { name: quote!(0), ty: content.clone(), is_separate_part: cx.mapping.holds_values(ty) };
     let implementation = value_implementation(cx, depth, def, None, &[field]);
-    let wanted = cx.derives(depth, def, DERIVED);
+    let more_derives = cx.derives(depth, def, DERIVED);
     quote! {
         #docs
         #[derive(::core::clone::Clone, ::core::fmt::Debug, ::core::cmp::PartialEq)]
-        #wanted
+        #more_derives
         pub struct #item(#inside pub #content);
 
         impl ::core::default::Default for #path {
@@ -151,7 +151,7 @@ pub(super) fn value_box(cx: &Cx<'_>, depth: usize, def: &Def, ty: TypeId) -> Tok
     }
 }
 
-/// Emits the implementation of a state for the codec.
+/// Emits the implementation of `ValueType`, which the codec uses.
 fn value_implementation(
     cx: &Cx<'_>,
     depth: usize,
@@ -234,8 +234,8 @@ fn value_implementation(
     }
 }
 
-/// Returns the number of parts of a state, and the code that writes and reads each part. The parts of the
-/// base come first. Then each value is a part, and the members between values form one part each.
+/// Returns the number of parts of a state, the code that writes a part, and the code that reads one. The
+/// parts of the base come first. Then each value is a part, and all members between two values are one part.
 fn parts(
     cx: &Cx<'_>,
     depth: usize,
@@ -247,8 +247,8 @@ fn parts(
     let mut parts: Vec<&[Field]> = Vec::new();
     let mut rest = fields;
     while let Some(first) = rest.first() {
-        let plain = rest.iter().take_while(|field| !field.is_part).count();
-        let (part, more) = rest.split_at(if first.is_part { 1 } else { plain });
+        let plain = rest.iter().take_while(|field| !field.is_separate_part).count();
+        let (part, more) = rest.split_at(if first.is_separate_part { 1 } else { plain });
         parts.push(part);
         rest = more;
     }
@@ -257,9 +257,9 @@ fn parts(
         let base = cx.paths.item(depth, base);
         quote!(<#base as #v1::ValueType>::PARTS)
     });
-    let field = &cx.paths.names[def.id].base;
-    // Parts of the base have the lowest numbers.
-    let whole = |of_base_part: fn(&TokenStream, &RustName) -> TokenStream, arms: Vec<TokenStream>| {
+    let field = &cx.paths.names[def.id].base_field;
+    // The parts of the base have the lowest numbers.
+    let with_base = |of_base_part: fn(&TokenStream, &RustName) -> TokenStream, arms: Vec<TokenStream>| {
         let part = match &of_base {
             Some(of_base) => quote!(__zorb_part - #of_base),
             None => quote!(__zorb_part),
@@ -282,7 +282,7 @@ fn parts(
         }
     };
     let encode = parts.iter().map(|part| match part {
-        [Field { name, is_part: true, .. }] => {
+        [Field { name, is_separate_part: true, .. }] => {
             quote!(#v1::ValuePart::encode_part(&self.#name, __zorb_e, __zorb_at))
         }
         fields => {
@@ -294,7 +294,7 @@ fn parts(
         }
     });
     let decode = parts.iter().map(|part| match part {
-        [Field { name, is_part: true, .. }] => {
+        [Field { name, is_separate_part: true, .. }] => {
             quote!(#v1::ValuePart::decode_part(&mut self.#name, __zorb_d, __zorb_at))
         }
         fields => {
@@ -306,11 +306,11 @@ fn parts(
             }
         }
     });
-    let encode = whole(
+    let encode = with_base(
         |v1, field| quote!(#v1::ValueType::encode_part(&self.#field, __zorb_part, __zorb_e, __zorb_at)),
         encode.collect(),
     );
-    let decode = whole(
+    let decode = with_base(
         |v1, field| quote!(#v1::ValueType::decode_part(&mut self.#field, __zorb_part, __zorb_d, __zorb_at)),
         decode.collect(),
     );
@@ -321,12 +321,12 @@ fn parts(
     (count, encode, decode)
 }
 
-/// Emits the casts from a state to its bases and operations.
+/// Emits the casts from a state to the states of its bases and to its traits of operations.
 fn casts(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let mut state = Vec::new();
     let (mut at, mut fields) = (def.id, Vec::new());
     while let Some(base) = cx.model.concrete_base(at) {
-        fields.push(&cx.paths.names[at].base);
+        fields.push(&cx.paths.names[at].base_field);
         let path = cx.paths.item(depth, base);
         state.push(quote! {
             __zorb_to.offer::<#path>(|__zorb_v| {
@@ -343,7 +343,7 @@ fn casts(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
             },
         );
     let supported = cx.mapping.abstract_bases(def.id).into_iter().map(|base| {
-        let path = cx.supporters(depth, base);
+        let path = cx.values_type(depth, base);
         quote!(__zorb_to.offer::<#path>(|_| ::core::option::Option::Some(&#path));)
     });
     let operations = value_ops::offers(cx, depth, def);
@@ -356,44 +356,49 @@ fn casts(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     }
 }
 
-/// Emits the conversions of handles to a value type into handles to its bases.
+/// Emits the conversions of handles to a value type to handles to its bases.
 fn extends(cx: &Cx<'_>, depth: usize, id: DefId) -> TokenStream {
     let v1 = &cx.v1;
     let path = cx.paths.item(depth, id);
     let bases = cx.mapping.value_bases(id).into_iter().map(|base| cx.paths.item(depth, base));
-    let bases = bases.chain(cx.mapping.abstract_bases(id).into_iter().map(|base| cx.supporters(depth, base)));
+    let bases =
+        bases.chain(cx.mapping.abstract_bases(id).into_iter().map(|base| cx.values_type(depth, base)));
     quote!(#(impl #v1::Extends<#bases> for #path {})*)
 }
 
-/// Reports state without a default, because the state is created before it is decoded.
-pub(super) fn refuse_without_default(cx: &Cx<'_>, problems: &mut Vec<Diagnostic>) {
-    let mut refuse = |u: Use, span, what: &str| {
+/// Reports members of values whose type has no default. A value is created with default members before it is
+/// decoded.
+pub(super) fn report_without_default(cx: &Cx<'_>, problems: &mut Vec<Diagnostic>) {
+    let mut check = |u: Use, span, description: &str| {
         if cx.mapping.has_default(u) {
             return;
         }
-        let message = format!("{what} holds a reference that is never nil");
+        let message = format!("{description} holds a reference that is never nil");
         let error = Diagnostic::error("unsupported", span, message);
-        problems
-            .push(error.note("a state is made before it is read, with references that are nil until then"));
+        problems.push(error.note("while a value is decoded, its references are nil until they are decoded"));
     };
     for def in cx.model.defs().iter().filter(|def| cx.paths.external.emitted(def.id)) {
         match &def.kind {
             DefKind::Value(value) => {
                 for state in &value.state {
-                    let what = format!("state member `{}`", state.member.name);
-                    refuse(cx.mapping.member(def.id, &state.member), state.member.span, &what);
+                    let description = format!("state member `{}`", state.member.name);
+                    check(cx.mapping.member(def.id, &state.member), state.member.span, &description);
                 }
             }
             DefKind::ValueBox(content) => {
-                refuse(cx.mapping.boxed(def, content.ty), def.span, &format!("value box `{}`", def.name));
+                check(
+                    cx.mapping.box_content(def, content.ty),
+                    def.span,
+                    &format!("value box `{}`", def.name),
+                );
             }
             _ => {}
         }
     }
 }
 
-/// Returns the ids of the bases to which a value can be truncated for receivers that do not know its type,
-/// nearest first.
+/// Returns the repository ids of the bases to which a value can be truncated, nearest first. Receivers
+/// truncate a value whose type they do not know.
 fn truncatable(model: &Model, id: DefId) -> Vec<String> {
     let truncated = |id: &DefId| {
         model.value(*id).filter(|value| value.truncatable)?;

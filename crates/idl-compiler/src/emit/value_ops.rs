@@ -22,8 +22,8 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns the direct bases and supported interfaces whose traits of operations are supertraits of its
-    /// own.
+    /// Returns the direct bases and supported interfaces whose traits of operations are supertraits of this
+    /// definition's trait.
     fn operation_bases(&self, id: DefId) -> impl Iterator<Item = DefId> {
         self.model.direct_bases(id).filter(|base| self.has_operations(*base))
     }
@@ -34,10 +34,10 @@ pub(super) fn operations(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     if !cx.has_operations(def.id) {
         return TokenStream::new();
     }
-    let item = cx.paths.names[def.id].ops.at(cx.model.rust_span(def.span));
-    let (what, scoped) = (def.kind.what(), cx.model.scoped_name(def.id));
+    let item = cx.paths.names[def.id].operations_trait.at(cx.model.rust_span(def.span));
+    let (kind, scoped) = (def.kind.description(), cx.model.scoped_name(def.id));
     let docs = doc_after(
-        &format!("Operations of {what} `{scoped}`: what the author of a state implements."),
+        &format!("Operations of {kind} `{scoped}`: what the author of a state implements."),
         &def.docs,
     );
     let supers = cx.operation_bases(def.id).map(|base| cx.paths.operations_path(depth, base));
@@ -60,10 +60,10 @@ pub(super) fn operations(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
         }
     };
     if cx.mapping.is_abstract(def.id) {
-        // Its own hidden module has the probe.
+        // The probe is in the hidden module of the abstract interface.
         return declaration;
     }
-    let (hidden, probe) = (cx.paths.hidden(def.id), probe(cx, def.id));
+    let (hidden, probe) = (cx.paths.hidden_name(def.id), probe(cx, def.id));
     quote! {
         #declaration
 
@@ -74,13 +74,14 @@ pub(super) fn operations(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     }
 }
 
-/// Emits the probe that determines whether a type implements the operations, in a module beside their
-/// trait.
+/// Emits the probe that determines whether a type implements the operations. It is in a submodule of the
+/// module with their trait.
 pub(super) fn probe(cx: &Cx<'_>, id: DefId) -> TokenStream {
     let v1 = &cx.v1;
-    let item = &cx.paths.names[id].ops;
-    // Of two methods of one name, rustc selects the one that needs fewer borrows, if its bounds are met.
-    // Therefore the probe detects whether the author of a state implements the trait.
+    let item = &cx.paths.names[id].operations_trait;
+    // Of two methods with the same name, rustc selects the one that needs fewer borrows, if the bounds are
+    // met. Therefore the first `offer` is called if the author of a state implements the trait, and else the
+    // second one.
     quote! {
         #[derive(::core::fmt::Debug)]
         pub struct Probe<S>(pub ::core::marker::PhantomData<S>);
@@ -109,7 +110,7 @@ pub(super) fn probe(cx: &Cx<'_>, id: DefId) -> TokenStream {
 /// Returns the body of an operation that the author of a state need not implement.
 fn default_operation(cx: &Cx<'_>, method: &Method) -> TokenStream {
     let arguments = method.arguments();
-    let missing = no_operation(cx, method);
+    let missing = not_implemented(cx, method);
     quote! {
         {
             let _ = (#(#arguments,)*);
@@ -118,10 +119,10 @@ fn default_operation(cx: &Cx<'_>, method: &Method) -> TokenStream {
     }
 }
 
-/// Returns the result of an operation that the author of a value has not implemented.
-pub(super) fn no_operation(cx: &Cx<'_>, method: &Method) -> TokenStream {
+/// Returns the result of an operation that the author of a state does not implement.
+pub(super) fn not_implemented(cx: &Cx<'_>, method: &Method) -> TokenStream {
     let v1 = &cx.v1;
-    let why = format!("this value does not implement `{}`", method.wire);
+    let why = format!("this value does not implement `{}`", method.wire_name);
     quote! {
         ::core::result::Result::Err(::core::convert::From::from(
             #v1::SystemException::new(
@@ -156,7 +157,7 @@ pub(super) fn factory_trait(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value)
     if value.factories.is_empty() {
         return TokenStream::new();
     }
-    let item = cx.paths.names[def.id].init.at(cx.model.rust_span(def.span));
+    let item = cx.paths.names[def.id].factory_trait.at(cx.model.rust_span(def.span));
     let scoped = cx.model.scoped_name(def.id);
     let docs = doc_after(
         &format!("Factories of value type `{scoped}`: what the author of its state implements."),
