@@ -1,7 +1,6 @@
 //! The compiler's messages. Each says what is wrong, where it is, and how to fix it.
 //!
-//! `annotate-snippets` renders them. It is the renderer of rustc itself, maintained by the same team, has the
-//! same licence as this crate, and depends only on terminal styling.
+//! The crate `annotate-snippets` renders them. It is also the renderer of rustc.
 
 use std::rc::Rc;
 
@@ -23,17 +22,17 @@ pub enum Severity {
     Warning,
 }
 
-/// One finding.
+/// An error or a warning about an IDL text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The severity.
     pub severity: Severity,
-    /// The [`Kind`] of finding, in kebab case, for machines (`not-found`, `redefinition`).
+    /// The [`Kind`] of the finding, for programs: `not-found`, `redefinition`.
     pub code: &'static str,
     /// What is wrong, in one line.
     pub message: String,
-    /// The locations. The first is that of the finding itself, the others are related, e.g. an earlier
-    /// definition.
+    /// The locations. The first is that of the finding itself. The others are related, for example that of
+    /// an earlier definition.
     pub labels: Vec<Label>,
     /// Facts that explain the message.
     pub notes: Vec<String>,
@@ -46,7 +45,7 @@ pub struct Diagnostic {
 pub struct Label {
     /// The location.
     pub span: Span,
-    /// Text at the location, possibly empty.
+    /// The text that is shown at the location, possibly empty.
     pub text: String,
 }
 
@@ -60,7 +59,7 @@ impl Diagnostic {
     }
 
     /// Creates an error that has no location in a text.
-    pub(crate) fn without_place(code: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn without_location(code: &'static str, message: impl Into<String>) -> Self {
         Diagnostic { labels: Vec::new(), ..Diagnostic::error(code, Span::START, message) }
     }
 
@@ -108,10 +107,10 @@ pub struct Diagnostics {
     sources: Rc<Sources>,
 }
 
-/// Maximum number of errors that are kept, and of warnings. Further ones are only counted: a broken text of a
-/// megabyte must not produce a megabyte of messages. The limits are separate, so that many warnings hide no
-/// error.
-const MAX_KEPT: usize = 200;
+/// Maximum number of errors of one compilation, and also of warnings. Further ones are only counted: a broken
+/// text of a megabyte must not produce a megabyte of messages. The limits are separate, so that many warnings
+/// hide no error.
+const MAX_PER_SEVERITY: usize = 200;
 
 impl Diagnostics {
     /// Sorts the findings by location.
@@ -172,8 +171,8 @@ pub(crate) struct Collector {
     items: Vec<Diagnostic>,
     errors: usize,
     /// Number of errors in `items`.
-    kept_errors: usize,
-    /// Number of errors that were not kept.
+    collected_errors: usize,
+    /// Number of errors beyond the limit, which are not in `items`.
     dropped_errors: usize,
 }
 
@@ -181,13 +180,14 @@ impl Collector {
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
         let is_error = diagnostic.severity == Severity::Error;
         self.errors += usize::from(is_error);
-        let kept = if is_error { self.kept_errors } else { self.items.len() - self.kept_errors };
+        let collected =
+            if is_error { self.collected_errors } else { self.items.len() - self.collected_errors };
         if self.items.contains(&diagnostic) {
             return;
         }
-        if kept < MAX_KEPT {
+        if collected < MAX_PER_SEVERITY {
             self.items.push(diagnostic);
-            self.kept_errors += usize::from(is_error);
+            self.collected_errors += usize::from(is_error);
         } else {
             self.dropped_errors += usize::from(is_error);
         }
@@ -200,24 +200,25 @@ impl Collector {
         }
     }
 
-    /// Takes over the findings of another collector.
+    /// Moves the findings of another collector into this one.
     pub(crate) fn absorb(&mut self, other: Collector) {
-        self.errors += other.errors.saturating_sub(other.kept_errors);
+        self.errors += other.errors.saturating_sub(other.collected_errors);
         self.dropped_errors += other.dropped_errors;
         other.items.into_iter().for_each(|item| self.push(item));
     }
 
-    /// Returns whether no further error will be kept.
+    /// Returns whether further errors are only counted.
     pub(crate) fn is_full(&self) -> bool {
-        self.kept_errors >= MAX_KEPT
+        self.collected_errors >= MAX_PER_SEVERITY
     }
 
+    /// Returns the number of errors, including repeated and dropped ones.
     pub(crate) fn errors(&self) -> usize {
         self.errors
     }
 
-    /// Returns the findings: `Ok` if all are warnings, `Err` if there is at least one error. If errors were
-    /// dropped, the last item gives their number.
+    /// Returns the findings: `Ok` if all are warnings, `Err` if there is at least one error. If the limit
+    /// dropped errors, the last item gives their number.
     pub(crate) fn finish(self, sources: Rc<Sources>) -> Result<Diagnostics, Diagnostics> {
         let mut all = Diagnostics::new(self.items, sources);
         if self.errors == 0 {
@@ -225,7 +226,7 @@ impl Collector {
         }
         if self.dropped_errors > 0 {
             let message = format!("and {} errors more, which are not shown", self.dropped_errors);
-            all.items.push(Diagnostic::without_place("more-errors", message));
+            all.items.push(Diagnostic::without_location("more-errors", message));
         }
         Err(all)
     }
@@ -236,21 +237,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_warnings_hide_no_error() {
+    fn errors_are_collected_up_to_the_limit_after_many_warnings() {
         let mut out = Collector::default();
-        for n in 0..3 * MAX_KEPT {
+        for n in 0..3 * MAX_PER_SEVERITY {
             out.push(Diagnostic::warning("not-found", Span::START, n.to_string()));
         }
-        for n in 0..2 * MAX_KEPT {
+        for n in 0..2 * MAX_PER_SEVERITY {
             out.push(Diagnostic::error("not-found", Span::START, n.to_string()));
         }
         let mut all = Collector::default();
         all.absorb(out);
-        assert_eq!(all.errors(), 2 * MAX_KEPT);
+        assert_eq!(all.errors(), 2 * MAX_PER_SEVERITY);
         let found = all.finish(Rc::default()).unwrap_err();
         let errors = found.iter().filter(|item| item.severity == Severity::Error).count();
         // The last error gives the number of those that were dropped.
-        assert_eq!((errors, found.len()), (MAX_KEPT + 1, 2 * MAX_KEPT + 1));
+        assert_eq!((errors, found.len()), (MAX_PER_SEVERITY + 1, 2 * MAX_PER_SEVERITY + 1));
         let last = found.iter().last().map(|last| last.message.as_str());
         assert_eq!(last, Some("and 200 errors more, which are not shown"));
     }

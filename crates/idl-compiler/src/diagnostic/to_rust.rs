@@ -5,7 +5,7 @@ use quote::quote;
 
 use super::{Diagnostic, Diagnostics, Severity};
 
-/// Warnings about IDL that other IDL compilers may reject and this one accepts.
+/// Warnings about IDL that this compiler accepts, but other IDL compilers may reject.
 const PORTABILITY: &[&str] = &["use-then-define", "enclosing-scope-name", "keyword-collision"];
 
 impl Diagnostics {
@@ -13,7 +13,7 @@ impl Diagnostics {
     /// not included: see [`Diagnostics::to_warnings`].
     pub fn to_syn_error(&self) -> Option<syn::Error> {
         let errors = self.items.iter().filter(|item| item.severity == Severity::Error);
-        errors.map(|item| self.one_error(item)).reduce(|mut all, error| {
+        errors.map(|item| self.syn_error(item)).reduce(|mut all, error| {
             all.combine(error);
             all
         })
@@ -26,26 +26,27 @@ impl Diagnostics {
 
     /// Returns the warnings as Rust items that make rustc print them, each at its token.
     ///
-    /// On stable Rust, macros can report errors, but no warnings of their own. A use of a deprecated item is
-    /// a warning with a text and a location. Editors show it, `#[allow(deprecated)]` around the macro
-    /// silences it, and `-D warnings` turns it into an error. (Output that a macro prints appears only on the
-    /// terminal of the first build.)
+    /// On stable Rust, macros cannot report warnings of their own. The use of a deprecated item is a warning
+    /// with a text and a location. Editors show it, `#[allow(deprecated)]` around the macro hides it, and
+    /// `-D warnings` turns it into an error.
     ///
-    /// Set `portable` if the IDL is a file, which other IDL compilers may read. Otherwise warnings about
-    /// portability are left out.
+    /// `portable` includes warnings about IDL that other IDL compilers may reject. It is intended for IDL in
+    /// files, because those compilers do not read IDL in Rust.
     pub fn to_warnings(&self, portable: bool) -> TokenStream {
         let shown = |item: &&Diagnostic| {
             item.severity == Severity::Warning && (portable || !PORTABILITY.contains(&item.code))
         };
-        self.items.iter().filter(shown).map(|item| self.one_warning(item)).collect()
+        self.items.iter().filter(shown).map(|item| self.warning_item(item)).collect()
     }
 
-    fn one_warning(&self, item: &Diagnostic) -> TokenStream {
+    fn warning_item(&self, item: &Diagnostic) -> TokenStream {
         let (message, span) = match item.span() {
             None => (item.message.clone(), proc_macro2::Span::call_site()),
-            Some(span) if self.is_exact(span) => (self.plain(item), self.sources.rust_spans(span).0),
-            // On separate lines, because rustc does not indent.
-            Some(span) => (format!("\n{}\n", self.render_one(item)), self.sources.rust_spans(span).0),
+            Some(span) if self.has_exact_rust_span(span) => {
+                (self.plain(item), self.sources.rust_spans(span).0)
+            }
+            // On separate lines, because rustc does not indent the excerpt.
+            Some(span) => (format!("\n{}\n", self.render_for_rustc(item)), self.sources.rust_spans(span).0),
         };
         // The name is part of rustc's message: "use of deprecated constant `_::IDL_WARNING`: ...".
         let used = Ident::new("IDL_WARNING", span);
@@ -58,23 +59,24 @@ impl Diagnostics {
         }
     }
 
-    /// Returns whether rustc shows the location itself, because it is one of Rust tokens. A token from a
-    /// macro expansion needs the rendered text, which shows the macro as well.
-    fn is_exact(&self, span: crate::source::Span) -> bool {
-        self.sources.exact_subspan(span) && span.expansion == 0
+    /// Returns whether rustc shows exactly this location. A token from an expansion of an IDL macro needs the
+    /// rendered text, which shows the macro as well.
+    fn has_exact_rust_span(&self, span: crate::source::Span) -> bool {
+        self.sources.has_rust_span(span) && span.expansion == 0
     }
 
-    fn one_error(&self, item: &Diagnostic) -> syn::Error {
+    fn syn_error(&self, item: &Diagnostic) -> syn::Error {
         let Some(span) = item.span() else {
             return syn::Error::new(proc_macro2::Span::call_site(), &item.message);
         };
         let (first, last) = self.sources.rust_spans(span);
         let (first, last) = (Ident::new("a", first), Ident::new("a", last));
-        let message = if self.is_exact(span) { self.plain(item) } else { self.render_one(item) };
+        let message =
+            if self.has_exact_rust_span(span) { self.plain(item) } else { self.render_for_rustc(item) };
         syn::Error::new_spanned(quote!(#first #last), message)
     }
 
-    /// Returns the message, notes and helps as lines. Other locations are given by file, line and column.
+    /// Returns the message, notes and helps as lines. Related locations are given by file, line and column.
     fn plain(&self, item: &Diagnostic) -> String {
         let mut text = item.message.clone();
         for (index, label) in item.labels.iter().enumerate().filter(|(_, label)| !label.text.is_empty()) {

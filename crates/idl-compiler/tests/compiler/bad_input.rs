@@ -10,7 +10,7 @@ use idl_compiler::{Compiler, Diagnostics, Memory, Severity, Source};
 fn answer(compiler: &Compiler, text: &[u8]) -> (Option<Diagnostics>, AllocationInfo) {
     let mut errors = None;
     let cost = measure(|| {
-        errors = compiler.compile(Source::octets("bad.idl", text.to_vec())).err();
+        errors = compiler.compile(Source::from_bytes("bad.idl", text.to_vec())).err();
         if let Some(errors) = &errors {
             std::hint::black_box(errors.render(false).len());
         }
@@ -306,5 +306,5 @@ fn errors_beyond_those_that_are_shown_are_counted() {
     let errors = idl_compiler::compile(Source::text("many.idl", text)).expect_err("errors");
     assert_eq!(errors.len(), 201);
     let last = errors.iter().last().expect("the last");
-    insta::assert_snapshot!("many_errors", errors.rendered(last, false));
+    insta::assert_snapshot!("many_errors", errors.render_one(last, false));
 }

@@ -388,8 +388,8 @@ fn several_declarators_share_what_stands_before_them() {
 #[test]
 fn latin_1_octets_are_understood() {
     let idl = b"const string S = \"caf\xe9\"; const char C = '\xe9'; // \xff".to_vec();
-    let model =
-        compile(Source::octets("latin.idl", idl)).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+    let model = compile(Source::from_bytes("latin.idl", idl))
+        .unwrap_or_else(|errors| panic!("{}", errors.render(false)));
     assert_eq!(value(&model, "S"), ConstValue::String("café".to_owned()));
     assert_eq!(value(&model, "C"), ConstValue::Char(0xe9));
 }

@@ -292,7 +292,7 @@ proptest! {
 
     #[test]
     fn any_octets_are_answered(octets in prop::collection::vec(any::<u8>(), 0..200)) {
-        let _ = compile(Source::octets("octets.idl", octets)).map_err(|errors| errors.render(true));
+        let _ = compile(Source::from_bytes("octets.idl", octets)).map_err(|errors| errors.render(true));
     }
 
     #[test]

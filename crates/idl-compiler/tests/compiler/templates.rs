@@ -274,9 +274,9 @@ fn instances_of_instances_are_bounded() {
         text + &format!("module M{levels}<long> All;")
     };
     assert_eq!(model(&doubling(6)).defs().len(), 127 + 64);
-    let before = Work::so_far();
+    let before = Work::of_current_thread();
     assert_eq!(codes(&doubling(40)), ["too-large"]);
-    let work = Work::so_far().since(before);
+    let work = Work::of_current_thread().since(before);
     assert!(work.tokens < 3 << 20 && work.steps < 30 * work.tokens, "{work:?}");
     let chain = |levels: usize| {
         let mut text = "module M0<typename T> { typedef T A; };".to_owned();
@@ -307,9 +307,9 @@ fn template_that_finds_another_one_at_an_instance_ends() {
 fn steps_grow_as_instances_do() {
     let steps = |instances: usize| {
         let text: String = (0..instances).map(|n| format!("module Lists<long, 5> I{n};")).collect();
-        let before = Work::so_far();
+        let before = Work::of_current_thread();
         drop(emit(&model(&(LISTS.to_owned() + &text)), &Options::default()).unwrap());
-        Work::so_far().since(before).steps
+        Work::of_current_thread().since(before).steps
     };
     let (few, many) = (steps(10), steps(40));
     assert!(many * 10 < few * 44, "{few}, {many}");

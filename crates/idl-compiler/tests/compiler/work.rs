@@ -11,10 +11,10 @@ const MOST: u64 = 30;
 
 /// The work of checking a text and writing its Rust.
 fn work(text: &str) -> Work {
-    let before = Work::so_far();
+    let before = Work::of_current_thread();
     let model = compile(Source::text("work.idl", text)).unwrap_or_else(|errors| panic!("{errors}"));
     drop(emit(&model, &Options::default()).unwrap_or_else(|errors| panic!("{errors}")));
-    Work::so_far().since(before)
+    Work::of_current_thread().since(before)
 }
 
 #[test]
@@ -43,11 +43,11 @@ fn no_text_is_dear() {
                 continue;
             }
             let text = std::fs::read(&path).unwrap();
-            let before = Work::so_far();
-            if let Ok(model) = compile(Source::octets("work.idl", text)) {
+            let before = Work::of_current_thread();
+            if let Ok(model) = compile(Source::from_bytes("work.idl", text)) {
                 drop(emit(&model, &Options::default()));
             }
-            let work = Work::so_far().since(before);
+            let work = Work::of_current_thread().since(before);
             if work.steps > MOST * (work.tokens + work.inherited) {
                 wrong.push(format!("{}: {work:?}", path.display()));
             }

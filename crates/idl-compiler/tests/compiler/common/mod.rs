@@ -107,7 +107,7 @@ impl Dump<'_> {
             DefKind::Native => {}
             DefKind::Bitset(bitset) => {
                 let base = bitset.base.map(|base| self.model.scoped_name(base));
-                self.line(format!("base: {base:?}, in {}", self.model.bits(id).idl_name()));
+                self.line(format!("base: {base:?}, in {}", self.model.holder_type(id).idl_name()));
                 for field in &bitset.fields {
                     self.docs(&field.docs);
                     self.annotations(&field.annotations);
@@ -115,7 +115,11 @@ impl Dump<'_> {
                 }
             }
             DefKind::Bitmask(bitmask) => {
-                self.line(format!("bound: {}, in {}", bitmask.bit_bound, self.model.bits(id).idl_name()));
+                self.line(format!(
+                    "bound: {}, in {}",
+                    bitmask.bit_bound,
+                    self.model.holder_type(id).idl_name()
+                ));
                 for flag in &bitmask.flags {
                     self.docs(&flag.docs);
                     self.annotations(&flag.annotations);
