@@ -6,48 +6,51 @@ use quote::ToTokens;
 use syn::parse::{ParseStream, Parser};
 use syn::{Ident, LitStr, Token};
 
-/// A call of the macro.
+/// The arguments of a macro call.
 pub(crate) struct Input {
     pub(crate) idl: Idl,
     pub(crate) options: Options,
-    /// For each entry of `rename`, the spans of the two names.
-    pub(crate) rename_spans: Vec<(Span, Span)>,
-    /// For each entry of `extern`, the span of the IDL name.
-    pub(crate) extern_spans: Vec<Span>,
-    /// For each entry of `derive`, the span of the IDL name, or of the option.
-    pub(crate) derive_spans: Vec<Span>,
-    /// For each entry of `default_bodies`, the span of the IDL name, or of the option.
-    pub(crate) bodies_spans: Vec<Span>,
-    /// For each entry of `ami`, the span of the IDL name, or of the option.
-    pub(crate) ami_spans: Vec<Span>,
-    /// For each entry of `interpretive`, the span of the IDL name, or of the option.
-    pub(crate) interpretive_spans: Vec<Span>,
-    /// For each entry of `adaptive`, the span of the IDL name, or of the option.
-    pub(crate) adaptive_spans: Vec<Span>,
-    /// The span of the name in `uses`.
-    pub(crate) uses_span: Option<Span>,
-    /// The span of the path in `crate`.
-    pub(crate) crate_span: Option<Span>,
+    pub(crate) spans: Spans,
     /// The search path of `#include`.
     pub(crate) include: Vec<String>,
     /// Macro definitions, in the form of `-D`.
     pub(crate) define: Vec<String>,
-    /// Suppresses warnings of the IDL.
+    /// Warnings of the IDL are suppressed.
     pub(crate) no_warnings: bool,
 }
 
-/// The location of the IDL.
+/// The spans of options, for error messages.
+#[derive(Default)]
+pub(crate) struct Spans {
+    /// For each entry of `rename`, the spans of the IDL name and of the Rust name.
+    pub(crate) rename: Vec<(Span, Span)>,
+    /// For each entry of `extern`, the span of the IDL name.
+    pub(crate) external: Vec<Span>,
+    /// For each entry of `derive`, the span of the IDL name, or of the option if it has no names. The same
+    /// applies to the following four.
+    pub(crate) derive: Vec<Span>,
+    pub(crate) default_bodies: Vec<Span>,
+    pub(crate) ami: Vec<Span>,
+    pub(crate) interpretive: Vec<Span>,
+    pub(crate) adaptive: Vec<Span>,
+    /// The span of the name in `uses`.
+    pub(crate) uses: Option<Span>,
+    /// The span of the path in `crate`.
+    pub(crate) runtime: Option<Span>,
+}
+
+/// The IDL, or where to find it.
 pub(crate) enum Idl {
     /// Tokens in the macro call.
     Tokens(TokenStream),
     /// A string in the macro call.
     Text(Literal),
-    /// Files: the literals and the paths in them.
+    /// Files: the string literals, and their values, which are paths.
     Files(Vec<(Literal, String)>),
 }
 
 impl Input {
-    /// Parses the arguments, and determines the form of the IDL.
+    /// Parses the arguments of the macro.
     ///
     /// # Errors
     /// Unknown, repeated, malformed or unsupported options, all together.
@@ -78,7 +81,7 @@ impl Input {
                 }
                 reader.finish(Some(idl), TokenStream::new())
             }
-            (Some(TokenTree::Ident(first)), Some(second)) if is_option_mark(&first, &second) => {
+            (Some(TokenTree::Ident(first)), Some(second)) if is_option_start(&first, &second) => {
                 let mut reader = Reader::default();
                 let mut rest = TokenStream::new();
                 let parse = |input: ParseStream<'_>| {
@@ -104,16 +107,16 @@ fn without_invisible(tokens: TokenStream) -> TokenStream {
     if !has_invisible(&tokens) {
         return tokens;
     }
-    let shown = |tree| match tree {
+    let without = |tree| match tree {
         TokenTree::Group(group) if group.delimiter() == Delimiter::None => without_invisible(group.stream()),
         TokenTree::Group(group) if has_invisible(&group.stream()) => {
-            let mut shown = Group::new(group.delimiter(), without_invisible(group.stream()));
-            shown.set_span(group.span());
-            TokenTree::Group(shown).into()
+            let mut visible = Group::new(group.delimiter(), without_invisible(group.stream()));
+            visible.set_span(group.span());
+            TokenTree::Group(visible).into()
         }
         other => other.into(),
     };
-    tokens.into_iter().flat_map::<TokenStream, _>(shown).collect()
+    tokens.into_iter().flat_map::<TokenStream, _>(without).collect()
 }
 
 fn has_invisible(tokens: &TokenStream) -> bool {
@@ -127,22 +130,16 @@ fn has_invisible(tokens: &TokenStream) -> bool {
 #[derive(Default)]
 struct Reader {
     options: Options,
-    rename_spans: Vec<(Span, Span)>,
-    extern_spans: Vec<Span>,
-    derive_spans: Vec<Span>,
-    bodies_spans: Vec<Span>,
-    ami_spans: Vec<Span>,
-    interpretive_spans: Vec<Span>,
-    adaptive_spans: Vec<Span>,
-    uses_span: Option<Span>,
-    crate_span: Option<Span>,
+    spans: Spans,
     include: Vec<String>,
     define: Vec<String>,
     no_warnings: bool,
-    /// The name of the first option that only applies to preprocessed input.
-    preprocessed: Option<Ident>,
+    /// The name of the first option for the preprocessor.
+    preprocessor_option: Option<Ident>,
     files: Vec<(Literal, String)>,
+    /// The names of all options so far.
     seen: Vec<String>,
+    /// All errors so far.
     error: Option<syn::Error>,
 }
 
@@ -185,7 +182,7 @@ impl Reader {
                 let values: Vec<LitStr> = in_brackets(input)?;
                 let list = if text == "include" { &mut self.include } else { &mut self.define };
                 list.extend(values.iter().map(LitStr::value));
-                self.preprocessed.get_or_insert(name);
+                self.preprocessor_option.get_or_insert(name);
             }
             "extern" => {
                 for (idl, path) in in_parentheses(input, |input| {
@@ -193,7 +190,7 @@ impl Reader {
                     input.parse::<Token![=]>()?;
                     Ok((idl, syn::Path::parse_mod_style(input)?))
                 })? {
-                    self.extern_spans.push(idl.span());
+                    self.spans.external.push(idl.span());
                     self.options.external.push((idl.value(), path.into_token_stream()));
                 }
             }
@@ -204,7 +201,7 @@ impl Reader {
             "crate" => {
                 input.parse::<Token![=]>()?;
                 let path = syn::Path::parse_mod_style(input)?;
-                self.crate_span = path.segments.first().map(|first| first.ident.span());
+                self.spans.runtime = path.segments.first().map(|first| first.ident.span());
                 self.options.runtime = path.into_token_stream();
             }
             "rename" => {
@@ -213,7 +210,7 @@ impl Reader {
                     input.parse::<Token![=]>()?;
                     Ok((idl, input.parse::<LitStr>()?))
                 })? {
-                    self.rename_spans.push((idl.span(), rust.span()));
+                    self.spans.rename.push((idl.span(), rust.span()));
                     self.options.rename.push((idl.value(), rust.value()));
                 }
             }
@@ -222,17 +219,17 @@ impl Reader {
                 self.options.non_nil.extend(patterns.iter().map(LitStr::value));
             }
             "derive" => {
-                for (pattern, path) in in_parentheses(input, derived)? {
-                    self.derive_spans.push(pattern.as_ref().map_or(name.span(), LitStr::span));
+                for (pattern, path) in in_parentheses(input, derive_entry)? {
+                    self.spans.derive.push(pattern.as_ref().map_or(name.span(), LitStr::span));
                     let pattern = pattern.map_or("*".to_owned(), |pattern| pattern.value());
                     self.options.derive.push((pattern, path.into_token_stream()));
                 }
             }
             "default_bodies" | "ami" | "interpretive" => {
                 let (spans, patterns) = match text.as_str() {
-                    "default_bodies" => (&mut self.bodies_spans, &mut self.options.default_bodies),
-                    "ami" => (&mut self.ami_spans, &mut self.options.ami),
-                    _ => (&mut self.interpretive_spans, &mut self.options.interpretive),
+                    "default_bodies" => (&mut self.spans.default_bodies, &mut self.options.default_bodies),
+                    "ami" => (&mut self.spans.ami, &mut self.options.ami),
+                    _ => (&mut self.spans.interpretive, &mut self.options.interpretive),
                 };
                 for (span, pattern) in patterns_or_all(input, &name)? {
                     spans.push(span);
@@ -242,11 +239,11 @@ impl Reader {
             "adaptive" => {
                 let (patterns, uses) = adaptive(input)?;
                 if patterns.is_empty() {
-                    self.adaptive_spans.push(name.span());
+                    self.spans.adaptive.push(name.span());
                     self.options.adaptive.push(("*".to_owned(), uses));
                 }
                 for pattern in patterns {
-                    self.adaptive_spans.push(pattern.span());
+                    self.spans.adaptive.push(pattern.span());
                     self.options.adaptive.push((pattern.value(), uses));
                 }
             }
@@ -254,7 +251,7 @@ impl Reader {
             "uses" => {
                 input.parse::<Token![=]>()?;
                 let function: LitStr = input.parse()?;
-                self.uses_span = Some(function.span());
+                self.spans.uses = Some(function.span());
                 self.options.uses = Some(function.value());
             }
             _ => {
@@ -289,7 +286,7 @@ impl Reader {
                 Idl::Tokens(TokenStream::new())
             }
         };
-        if let (Idl::Tokens(_), Some(name), None) = (&idl, &self.preprocessed, &self.error) {
+        if let (Idl::Tokens(_), Some(name), None) = (&idl, &self.preprocessor_option, &self.error) {
             let message = format!(
                 "`{name}` has no meaning for IDL among Rust tokens, which is not preprocessed; put the IDL into a string or a file"
             );
@@ -300,15 +297,7 @@ impl Reader {
             None => Ok(Input {
                 idl,
                 options: self.options,
-                rename_spans: self.rename_spans,
-                extern_spans: self.extern_spans,
-                derive_spans: self.derive_spans,
-                bodies_spans: self.bodies_spans,
-                ami_spans: self.ami_spans,
-                interpretive_spans: self.interpretive_spans,
-                adaptive_spans: self.adaptive_spans,
-                uses_span: self.uses_span,
-                crate_span: self.crate_span,
+                spans: self.spans,
                 include: self.include,
                 define: self.define,
                 no_warnings: self.no_warnings,
@@ -328,7 +317,7 @@ fn include_policy(input: ParseStream<'_>) -> syn::Result<IncludePolicy> {
 }
 
 /// Parses `"pattern" = path`, or a path that applies to all types.
-fn derived(input: ParseStream<'_>) -> syn::Result<(Option<LitStr>, syn::Path)> {
+fn derive_entry(input: ParseStream<'_>) -> syn::Result<(Option<LitStr>, syn::Path)> {
     let pattern: Option<LitStr> = if input.peek(LitStr) { Some(input.parse()?) } else { None };
     if pattern.is_some() {
         input.parse::<Token![=]>()?;
@@ -399,14 +388,14 @@ fn is_string(literal: &Literal) -> bool {
     matches!(syn::Lit::new(literal.clone()), syn::Lit::Str(_))
 }
 
-/// Returns whether the token after a string means that the string belongs to inline IDL, where it is then
-/// reported. Such a token cannot follow an argument.
+/// Returns whether the first argument, which is a string, belongs to IDL among Rust tokens. The second token
+/// decides this: only `,` can follow a string argument. The compiler then reports the string.
 fn is_idl(second: Option<&TokenTree>) -> bool {
     !matches!(second, None | Some(TokenTree::Punct(_)))
 }
 
-/// Returns whether the second token can follow the name of an option. It never follows the first word of IDL.
-fn is_option_mark(first: &Ident, second: &TokenTree) -> bool {
+/// Returns whether these two first tokens are the start of an option, and not of IDL.
+fn is_option_start(first: &Ident, second: &TokenTree) -> bool {
     match second {
         // Options without a value.
         TokenTree::Punct(punct) if punct.as_char() == ';' => {

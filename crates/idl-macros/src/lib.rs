@@ -1,4 +1,4 @@
-//! The `idl!` macro of the zorb ORB: a thin layer over [`idl_compiler`]. Use it as `zorb::idl!`.
+//! The `idl!` macro of the zorb ORB, which calls the [`idl_compiler`]. Use it as `zorb::idl!`.
 
 mod input;
 
@@ -60,7 +60,7 @@ pub fn idl(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     expand(input.into()).unwrap_or_else(|errors| errors).into()
 }
 
-/// Returns the output, or the errors as tokens.
+/// Expands the macro. Errors are tokens too: calls of `compile_error!`.
 fn expand(tokens: TokenStream) -> Result<TokenStream, TokenStream> {
     let input = Input::parse(tokens).map_err(|error| error.to_compile_error())?;
     let base = std::env::var_os("CARGO_MANIFEST_DIR").map(std::path::PathBuf::from).unwrap_or_default();
@@ -118,70 +118,67 @@ fn rebuild(model: &Model) -> TokenStream {
     quote!(#(const _: &[::core::primitive::u8] = ::core::include_bytes!(#paths);)*)
 }
 
+/// Returns the error about an invalid option, located at its name or value.
 fn option_error(input: &Input, problem: OptionProblem) -> TokenStream {
-    let entry = |index: usize| input.options.rename.get(index).cloned().unwrap_or_default();
-    let (index, text) = match problem {
-        OptionProblem::UnknownName(index) => {
-            (index, format!("`{}` names nothing in this IDL that has a Rust name", entry(index).0))
+    let (options, spans) = (&input.options, &input.spans);
+    let rename = |index: usize| options.rename.get(index).cloned().unwrap_or_default();
+    let (span, text) = match problem {
+        OptionProblem::UnknownName(index) => (
+            spans.rename.get(index).map(|(idl, _)| *idl),
+            format!("`{}` names nothing in this IDL that has a Rust name", rename(index).0),
+        ),
+        OptionProblem::NotAnIdentifier(index) => (
+            spans.rename.get(index).map(|(_, rust)| *rust),
+            format!("`{}` is not an identifier", rename(index).1),
+        ),
+        OptionProblem::UnmatchedExternal(index) => {
+            let name = options.external.get(index).map_or("", |(name, _)| name);
+            (spans.external.get(index).copied(), format!("no included file defines `{name}`"))
         }
-        OptionProblem::NotAnIdentifier(index) => {
-            (index, format!("`{}` is not an identifier", entry(index).1))
+        OptionProblem::UnmatchedDerive(index) => {
+            let name = options.derive.get(index).map_or("", |(name, _)| name);
+            (spans.derive.get(index).copied(), format!("`{name}` names no struct, exception, union or enum"))
         }
-        OptionProblem::NothingExternal(index) => {
-            let name = input.options.external.get(index).map_or("", |(name, _)| name);
-            let span = input.extern_spans.get(index).copied().unwrap_or(proc_macro2::Span::call_site());
-            return error_at(span, &format!("no included file defines `{name}`"));
+        OptionProblem::UnmatchedDefaultBody(index) => {
+            let name = options.default_bodies.get(index).map_or("", String::as_str);
+            (
+                spans.default_bodies.get(index).copied(),
+                format!("`{name}` names no interface, operation or attribute"),
+            )
         }
-        OptionProblem::NothingDerives(index) => {
-            let name = input.options.derive.get(index).map_or("", |(name, _)| name);
-            let span = input.derive_spans.get(index).copied().unwrap_or(proc_macro2::Span::call_site());
-            return error_at(span, &format!("`{name}` names no struct, exception, union or enum"));
+        OptionProblem::UnmatchedAmi(index) => {
+            let name = options.ami.get(index).map_or("", String::as_str);
+            (
+                spans.ami.get(index).copied(),
+                format!("`{name}` names no interface whose objects can be elsewhere"),
+            )
         }
-        OptionProblem::NoBodies(index) => {
-            let name = input.options.default_bodies.get(index).map_or("", String::as_str);
-            let span = input.bodies_spans.get(index).copied().unwrap_or(proc_macro2::Span::call_site());
-            return error_at(span, &format!("`{name}` names no interface, operation or attribute"));
+        OptionProblem::UnmatchedInterpretive(index) => {
+            let name = options.interpretive.get(index).map_or("", String::as_str);
+            (
+                spans.interpretive.get(index).copied(),
+                format!("`{name}` names no struct, exception, union, enum or interface"),
+            )
         }
-        OptionProblem::NoHandler(index) => {
-            let name = input.options.ami.get(index).map_or("", String::as_str);
-            let span = input.ami_spans.get(index).copied().unwrap_or(proc_macro2::Span::call_site());
-            return error_at(span, &format!("`{name}` names no interface whose objects can be elsewhere"));
+        OptionProblem::UnmatchedAdaptive(index) => {
+            let name = options.adaptive.get(index).map_or("", |(name, _)| name);
+            (
+                spans.adaptive.get(index).copied(),
+                format!("`{name}` names no struct, exception, union or enum"),
+            )
         }
-        OptionProblem::NothingInterpreted(index) => {
-            let name = input.options.interpretive.get(index).map_or("", String::as_str);
-            let span = spot(&input.interpretive_spans, index);
-            return error_at(span, &format!("`{name}` names no struct, exception, union, enum or interface"));
+        OptionProblem::ZeroUses(index) => {
+            (spans.adaptive.get(index).copied(), "`uses` is a number from 1 on".to_owned())
         }
-        OptionProblem::NothingAdapts(index) => {
-            let name = input.options.adaptive.get(index).map_or("", |(name, _)| name);
-            let span = spot(&input.adaptive_spans, index);
-            return error_at(span, &format!("`{name}` names no struct, exception, union or enum"));
-        }
-        OptionProblem::NoUses(index) => {
-            return error_at(spot(&input.adaptive_spans, index), "`uses` is a number from 1 on");
-        }
-        OptionProblem::UsesName => {
-            let name = input.options.uses.as_deref().unwrap_or_default();
-            let span = input.uses_span.unwrap_or(proc_macro2::Span::call_site());
-            return error_at(span, &format!("`{name}` is not an identifier"));
+        OptionProblem::InvalidUsesName => {
+            let name = options.uses.as_deref().unwrap_or_default();
+            (spans.uses, format!("`{name}` is not an identifier"))
         }
         OptionProblem::RelativeRuntime => {
-            let span = input.crate_span.unwrap_or(proc_macro2::Span::call_site());
-            return error_at(span, "the path of the crate starts with `::` or `crate`");
+            (spans.runtime, "the path of the crate starts with `::` or `crate`".to_owned())
         }
     };
-    let spans = input.rename_spans.get(index).copied();
-    let span = match (problem, spans) {
-        (OptionProblem::UnknownName(_), Some((idl, _))) => idl,
-        (OptionProblem::NotAnIdentifier(_), Some((_, rust))) => rust,
-        _ => proc_macro2::Span::call_site(),
-    };
-    error_at(span, &text)
-}
-
-/// Returns the span of an entry.
-fn spot(spans: &[proc_macro2::Span], index: usize) -> proc_macro2::Span {
-    spans.get(index).copied().unwrap_or(proc_macro2::Span::call_site())
+    error_at(span.unwrap_or(proc_macro2::Span::call_site()), &text)
 }
 
 fn error_at(span: proc_macro2::Span, text: &str) -> TokenStream {
