@@ -13,7 +13,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|data: &[u8]| small_stack::run(1024, || fuzz(data)));
 
 fn fuzz(data: &[u8]) {
-    compile(Source::octets("fuzz.idl", data.to_vec()));
+    compile(Source::from_bytes("fuzz.idl", data.to_vec()));
     if let Ok(text) = std::str::from_utf8(data)
         && let Ok(tokens) = text.parse()
     {
@@ -26,7 +26,7 @@ const STEPS: u64 = 100;
 
 fn compile(source: Source) {
     for strict in [false, true] {
-        let before = Work::so_far();
+        let before = Work::of_current_thread();
         match Compiler::default().strict_names(strict).compile(source.clone()) {
             Err(errors) => assert!(!errors.render(false).is_empty(), "an error has a text"),
             Ok(model) => match emit(&model, &Options::default()) {
@@ -39,7 +39,7 @@ fn compile(source: Source) {
                 }
             },
         }
-        let work = Work::so_far().since(before);
+        let work = Work::of_current_thread().since(before);
         assert!(work.steps <= STEPS * (work.tokens + work.inherited), "{work:?}");
     }
 }

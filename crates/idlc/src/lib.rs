@@ -197,7 +197,7 @@ fn compile_silently(input: &Input, files: &[PathBuf]) -> Result<Result<Model, Di
             if bytes.len() as u64 > limit {
                 return Err(Failure::Io("standard input is larger than 64 MiB".to_owned()));
             }
-            compiler.compile(Source::octets("<stdin>", bytes))
+            compiler.compile(Source::from_bytes("<stdin>", bytes))
         }
         files if files.iter().any(|file| is_standard_input(file)) => {
             return Err(Failure::Options(vec!["`-` cannot be combined with other files".to_owned()]));
@@ -260,34 +260,34 @@ fn problem_message(options: &Options, problem: OptionProblem) -> String {
         OptionProblem::NotAnIdentifier(index) => {
             format!("--rename: `{}` is not an identifier", rename(index).1)
         }
-        OptionProblem::NothingExternal(index) => {
+        OptionProblem::UnmatchedExternal(index) => {
             let idl = options.external.get(index).map_or("", |(idl, _)| idl);
             format!("--extern: no included file defines `{idl}`")
         }
-        OptionProblem::NothingDerives(index) => {
+        OptionProblem::UnmatchedDerive(index) => {
             let idl = options.derive.get(index).map_or("", |(idl, _)| idl);
             format!("--derive: `{idl}` is not the name of a struct, exception, union or enum")
         }
-        OptionProblem::NoBodies(index) => {
+        OptionProblem::UnmatchedDefaultBody(index) => {
             let idl = options.default_bodies.get(index).map_or("", String::as_str);
             format!("--default-bodies: `{idl}` is not the name of an interface, operation or attribute")
         }
-        OptionProblem::NoHandler(index) => {
+        OptionProblem::UnmatchedAmi(index) => {
             let idl = options.ami.get(index).map_or("", String::as_str);
             format!("--ami: `{idl}` is not the name of an interface for remote objects")
         }
-        OptionProblem::NothingInterpreted(index) => {
+        OptionProblem::UnmatchedInterpretive(index) => {
             let idl = options.interpretive.get(index).map_or("", String::as_str);
             format!(
                 "--interpretive: `{idl}` is not the name of a struct, exception, union, enum or interface"
             )
         }
-        OptionProblem::NothingAdapts(index) => {
+        OptionProblem::UnmatchedAdaptive(index) => {
             let idl = options.adaptive.get(index).map_or("", |(idl, _)| idl);
             format!("--adaptive: `{idl}` is not the name of a struct, exception, union or enum")
         }
-        OptionProblem::NoUses(_) => "--adaptive: the number of uses must be at least 1".to_owned(),
-        OptionProblem::UsesName => {
+        OptionProblem::ZeroUses(_) => "--adaptive: the number of uses must be at least 1".to_owned(),
+        OptionProblem::InvalidUsesName => {
             format!("--uses: `{}` is not an identifier", options.uses.as_deref().unwrap_or_default())
         }
         OptionProblem::RelativeRuntime => {
@@ -299,7 +299,7 @@ fn problem_message(options: &Options, problem: OptionProblem) -> String {
 /// Writes to a file or to standard output. It is not an error if standard output is closed.
 fn write(path: Option<&Path>, text: &str) -> Result<(), Failure> {
     match path {
-        Some(path) => idl_compiler::write_whole(path, text)
+        Some(path) => idl_compiler::write_atomically(path, text)
             .map_err(|error| Failure::Io(format!("cannot write {}: {error}", path.display()))),
         None => match io::stdout().lock().write_all(text.as_bytes()) {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

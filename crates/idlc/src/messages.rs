@@ -104,7 +104,7 @@ fn diagnostic_json(diagnostics: &Diagnostics, diagnostic: &Diagnostic) -> Value 
         "spans": spans,
         "notes": diagnostic.notes,
         "helps": diagnostic.helps,
-        "rendered": diagnostics.rendered(diagnostic, false),
+        "rendered": diagnostics.render_one(diagnostic, false),
     })
 }
 

@@ -333,34 +333,34 @@ fn problem_message(options: &Options, problem: OptionProblem) -> String {
         OptionProblem::NotAnIdentifier(index) => {
             format!("`rename`: `{}` is not an identifier", name(&options.rename, index).1)
         }
-        OptionProblem::NothingExternal(index) => {
+        OptionProblem::UnmatchedExternal(index) => {
             let idl = options.external.get(index).map_or("", |(idl, _)| idl);
             format!("`external`: no included file defines `{idl}`")
         }
-        OptionProblem::NothingDerives(index) => {
+        OptionProblem::UnmatchedDerive(index) => {
             let idl = options.derive.get(index).map_or("", |(idl, _)| idl);
             format!("`derive_for`: `{idl}` is not the name of a struct, exception, union or enum")
         }
-        OptionProblem::NoBodies(index) => {
+        OptionProblem::UnmatchedDefaultBody(index) => {
             let idl = options.default_bodies.get(index).map_or("", String::as_str);
             format!("`default_bodies_of`: `{idl}` is not the name of an interface, operation or attribute")
         }
-        OptionProblem::NoHandler(index) => {
+        OptionProblem::UnmatchedAmi(index) => {
             let idl = options.ami.get(index).map_or("", String::as_str);
             format!("`ami_of`: `{idl}` is not the name of an interface for remote objects")
         }
-        OptionProblem::NothingInterpreted(index) => {
+        OptionProblem::UnmatchedInterpretive(index) => {
             let idl = options.interpretive.get(index).map_or("", String::as_str);
             format!(
                 "`interpretive_of`: `{idl}` is not the name of a struct, exception, union, enum or interface"
             )
         }
-        OptionProblem::NothingAdapts(index) => {
+        OptionProblem::UnmatchedAdaptive(index) => {
             let idl = options.adaptive.get(index).map_or("", |(idl, _)| idl);
             format!("`adaptive_of`: `{idl}` is not the name of a struct, exception, union or enum")
         }
-        OptionProblem::NoUses(_) => "`adaptive_of`: the number of uses must be at least 1".to_owned(),
-        OptionProblem::UsesName => {
+        OptionProblem::ZeroUses(_) => "`adaptive_of`: the number of uses must be at least 1".to_owned(),
+        OptionProblem::InvalidUsesName => {
             format!("`uses`: `{}` is not an identifier", options.uses.as_deref().unwrap_or_default())
         }
         OptionProblem::RelativeRuntime => {
@@ -374,5 +374,5 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
     if std::fs::read(path).is_ok_and(|content| content == text.as_bytes()) {
         return Ok(());
     }
-    idl_compiler::write_whole(path, text)
+    idl_compiler::write_atomically(path, text)
 }

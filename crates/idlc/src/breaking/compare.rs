@@ -97,7 +97,7 @@ impl<'m> Comparison<'m> {
             self.add(&rules::RENAMED, name, ChangedDef::Both(def, other), format!("`{name}` is `{now}` now"));
             return self.compare_contents(def, other, name);
         }
-        let kind = def.kind.what();
+        let kind = def.kind.description();
         let rule = match def.kind {
             DefKind::Typedef(_) | DefKind::Native => &rules::TYPEDEF_REMOVED,
             DefKind::Const(_) => &rules::CONSTANT_REMOVED,
@@ -446,7 +446,7 @@ impl<'m> Comparison<'m> {
 
 /// Returns the kind of a definition, with an article.
 fn with_article(def: &Def) -> String {
-    let kind = def.kind.what();
+    let kind = def.kind.description();
     let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
     format!("{article} {kind}")
 }

@@ -168,7 +168,7 @@ impl<'m> Types<'m> {
                 self.set.define_alias(at, repository_id, name, original)
             }
             DefKind::Bitset(_) | DefKind::Bitmask(_) => {
-                let integer = self.set.add(&basic(model.bits(id)));
+                let integer = self.set.add(&basic(model.holder_type(id)));
                 self.set.define_alias(at, repository_id, name, integer)
             }
             DefKind::ValueBox(body) => {
