@@ -90,7 +90,7 @@ async fn texts_that_omninames_does_not_write_are_refused_at_their_line() {
         ("create 4e616d6553657276696365\nbind IOR:00 a  sth IOR:00", 2, "nobject or ncontext"),
         ("create 4e616d6553657276696365\nbind IOR:00 a  nobject nonsense", 2, "IOR"),
         ("create 4e616d6553657276696365\nunbind IOR:00 a", 2, "a context, an id and a kind"),
-        ("create 4e616d6553657276696365\ndestroy me", 2, "its IOR"),
+        ("create 4e616d6553657276696365\ndestroy me", 2, "the IOR of a context"),
     ];
     for (text, at, part) in cases {
         let error = import_omninames(&store, text.as_bytes()).await.unwrap_err();
