@@ -111,7 +111,7 @@ fn standard_input_is_a_file() {
     assert_eq!(bad.code, 1);
     assert!(bad.err.contains("--> <stdin>:1:9"), "{}", bad.err);
     let both = idlc(folder.path(), &["rust", "-", "bank.idl"], BANK);
-    assert_eq!((both.code, both.err.as_str()), (2, "error: `-` stands alone: standard input is one text\n"));
+    assert_eq!((both.code, both.err.as_str()), (2, "error: `-` cannot be combined with other files\n"));
 }
 
 #[test]
