@@ -99,9 +99,9 @@ fn types_derive_more_and_servants_need_less() {
     assert_eq!(message(config.clone().derive("a b")), "`a b` is not a Rust path");
     assert_eq!(
         message(config.clone().derive_for("C", "Eq").default_bodies_of("A").runtime("self::orb")),
-        "`derive_for`: `C` names no struct, exception, union or enum\n\
-         `default_bodies_of`: `A` names no interface, operation or attribute\n\
-         `runtime`: the path of the crate starts with `::` or `crate`"
+        "`derive_for`: `C` is not the name of a struct, exception, union or enum\n\
+         `default_bodies_of`: `A` is not the name of an interface, operation or attribute\n\
+         `runtime`: the path of the crate must start with `::` or `crate`"
     );
     let hybrid = config.clone().interpretive().adaptive_of("B", 7).uses("all").generate().unwrap().rust;
     let hybrid: String = hybrid.split_whitespace().collect();
@@ -110,9 +110,9 @@ fn types_derive_more_and_servants_need_less() {
     }
     assert_eq!(
         message(config.clone().interpretive_of("C").adaptive_of("I", 1).adaptive_of("B", 0).uses("b c")),
-        "`interpretive_of`: `C` names no struct, exception, union, enum or interface\n\
-         `adaptive_of`: `I` names no struct, exception, union or enum\n\
-         `adaptive_of`: the number of uses is 1 or more\n\
+        "`interpretive_of`: `C` is not the name of a struct, exception, union, enum or interface\n\
+         `adaptive_of`: `I` is not the name of a struct, exception, union or enum\n\
+         `adaptive_of`: the number of uses must be at least 1\n\
          `uses`: `b c` is not an identifier"
     );
 }
