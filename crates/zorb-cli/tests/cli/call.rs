@@ -89,7 +89,7 @@ fn an_object_of_a_derived_interface_is_called_as_what_the_idl_has() {
     let stored = Stored::start();
     let called = stored.call(&stored.ior("B"), &["owner"]);
     assert_eq!((called.code, called.json()), (0, json!({ "$result": "" })), "{}", called.err);
-    assert!(called.err.contains("the IDL has no IDL:Warehouse/Cellar_2:1.0"), "{}", called.err);
+    assert!(called.err.contains("IDL:Warehouse/Cellar_2:1.0, is not in the IDL"), "{}", called.err);
     assert!(called.err.contains("Warehouse::Cellar.owner"), "{}", called.err);
     let spelled = stored.call(&stored.ior("B"), &["Warehouse::Cellar.owner"]);
     assert_eq!((spelled.code, &*spelled.err), (0, ""), "an interface that is named needs no remark");
@@ -126,16 +126,19 @@ fn interfaces_are_named_in_each_spelling() {
 fn arguments_that_do_not_fit_are_met_with_what_would() {
     let stored = Stored::start();
     for (arguments, said) in [
-        (r#"{"items": [], "unit": "TON"}"#, "unit: `TON` is no enumerator; there are PIECE, KILO, METRE"),
+        (
+            r#"{"items": [], "unit": "TON"}"#,
+            "unit: `TON` is not an enumerator; the enumerators are PIECE, KILO, METRE",
+        ),
         (
             r#"{"items": [{"count": 1}], "unit": "KILO"}"#,
-            "items[0]: members are missing: `name` (string), `unit` (Warehouse::Unit)",
+            "items[0]: missing members: `name` (string), `unit` (Warehouse::Unit)",
         ),
         (
             r#"{"items": [{"nome": ""}], "unit": "KILO"}"#,
-            "there is no member `nome`; there are `name`, `count`",
+            "there is no member `nome`; the members are `name`, `count`",
         ),
-        ("{}", "members are missing: `items` (Warehouse::Items), `unit` (Warehouse::Unit)"),
+        ("{}", "missing members: `items` (Warehouse::Items), `unit` (Warehouse::Unit)"),
     ] {
         let wrong = stored.call(stored.url("A"), &["put", arguments]);
         assert!(wrong.code == 3 && wrong.err.contains(said), "{arguments}: {}", wrong.err);

@@ -143,7 +143,7 @@ fn a_list_without_an_end_stops_at_its_bound_and_says_how_to_go_on() {
     beside(Wrong::Endless, "", |root, service| {
         let listed = names(root, &["list", "--most", "2500"]);
         assert_eq!((listed.code, listed.out.lines().count()), (1, 2500), "{}", listed.err);
-        assert!(listed.err.contains("more than 2500 bindings: --most 25000 lists more"), "{}", listed.err);
+        assert!(listed.err.contains("more than 2500 bindings; --most 25000 lists more"), "{}", listed.err);
         assert_eq!(service.destroyed.load(Ordering::Relaxed), 1, "its iterator is given up");
         let json = names(root, &["list", "--most", "2500", "--json"]);
         assert_eq!((json.code, json.json().as_array().unwrap().len()), (1, 2500));
@@ -169,7 +169,7 @@ fn a_list_without_an_end_stops_when_its_time_is_over() {
             assert_eq!(stopped.code, 1, "{verb}: {}", stopped.err);
             let said = if verb == "list" { &stopped.err } else { &stopped.out };
             assert!(
-                said.contains("the list was not complete within 300ms: --within 3s waits longer"),
+                said.contains("the list was not complete within 300ms; --within 3s waits longer"),
                 "{verb}: {said}"
             );
         }
@@ -183,7 +183,7 @@ fn an_iterator_without_bindings_is_not_asked_for_ever() {
             let stopped = names(root, &[verb, "--within", "1000s"]);
             assert_eq!(stopped.code, 1, "{verb}");
             let said = format!("{}{}", stopped.out, stopped.err);
-            assert!(said.contains("100 times that there is more, without a binding"), "{verb}: {said}");
+            assert!(said.contains("returned 100 empty pages in sequence"), "{verb}: {said}");
         }
         assert!(service.made.load(Ordering::Relaxed) <= 200 * 1000);
     });
@@ -223,7 +223,11 @@ fn contexts_that_are_made_up_end_at_the_bound() {
         assert!(json["missing"].as_str().unwrap().contains("--most 2000"), "{json}");
         assert_eq!(json["bindings"][0]["name"], "c0");
         let shallow = names(root, &["tree", "--depth", "2"]);
-        assert!(shallow.code == 1 && shallow.out.contains("2 levels are told (--depth)"), "{}", shallow.out);
+        assert!(
+            shallow.code == 1 && shallow.out.contains("only 2 levels are listed (--depth)"),
+            "{}",
+            shallow.out
+        );
         assert_eq!(shallow.out.lines().filter(|line| line.trim().starts_with('c')).count(), 12);
     });
 }

@@ -58,7 +58,7 @@ fn names_in_etcd_are_served_by_several() {
         }
         std::thread::sleep(Duration::from_millis(100));
     };
-    assert!(status.out.contains("read from memory"), "{}", status.out);
+    assert!(status.out.contains("may be outdated"), "{}", status.out);
     assert_eq!(names(&one, &["resolve", "bank/mine"]).code, 0);
     let refused = names(&one, &["bind", "other", url]);
     assert!(refused.code == 1 && refused.err.contains("TRANSIENT"), "{}", refused.err);

@@ -90,17 +90,20 @@ fn messages_say_the_fault_first_and_once() {
     let said = |args: &[&str]| zorb(args, "").err;
     let in_use = said(&["names", "serve", "--memory", "--listen", &url]);
     assert!(in_use.starts_with("zorb: cannot listen on"), "{in_use}");
-    assert!(in_use.contains("; another naming service may be there"), "{in_use}");
+    assert!(in_use.contains("; another naming service may use the port"), "{in_use}");
     assert_eq!(in_use.matches("in use").count(), 1, "{in_use}");
     let no_reference = said(&["ior", "dump", "nonsense"]);
     assert!(
-        no_reference.starts_with("zorb: there is no file \"nonsense\"; an object is named"),
+        no_reference.starts_with("zorb: the file \"nonsense\" does not exist; expected IOR:"),
         "{no_reference}"
     );
-    assert!(no_reference.contains("; an object is named by IOR:"), "{no_reference}");
+    assert!(no_reference.contains("; expected IOR:, corbaloc:"), "{no_reference}");
     let no_target = said(&["sniff", "--listen", "127.0.0.1:0", "--to", "nonsense"]);
-    assert!(no_target.starts_with("zorb: there is no file \"nonsense\"; an object is named"), "{no_target}");
-    assert!(no_target.trim_end().ends_with("; --to takes HOST:PORT, or an object"), "{no_target}");
+    assert!(
+        no_target.starts_with("zorb: the file \"nonsense\" does not exist; expected IOR:"),
+        "{no_target}"
+    );
+    assert!(no_target.trim_end().ends_with("; --to requires HOST:PORT or an object"), "{no_target}");
     let no_service = said(&["names", "list"]);
     assert!(!no_service.starts_with("zorb: no naming service: --service"), "{no_service}");
 }

@@ -137,7 +137,7 @@ fn calls_through_a_proxy_are_told_recorded_and_replayed() {
         let blind = zorb(&["sniff", "--replay", &record, "--to", other.url(0)], "");
         assert!(blind.code == 1 && blind.out.contains("the bytes differ"), "{}", blind.out);
         let gone = zorb(&["sniff", "--replay", &record, "--to", "127.0.0.1:1"], "");
-        assert!(gone.code == 3 && gone.err.contains("no connection to 127.0.0.1:1"), "{}", gone.err);
+        assert!(gone.code == 3 && gone.err.contains("cannot connect to 127.0.0.1:1"), "{}", gone.err);
     });
 }
 

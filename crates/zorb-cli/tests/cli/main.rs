@@ -228,7 +228,7 @@ fn what_is_no_reference_is_refused_with_the_place() {
     for (text, why) in [
         ("IOR:0g", "hexadecimal digit expected, found 'g'"),
         ("IOR:00", "object reference"),
-        ("nonsense", "there is no file \"nonsense\""),
+        ("nonsense", "the file \"nonsense\" does not exist"),
         ("iiop:x", "unknown scheme"),
         ("corbaloc:iiop:[::1/x", "character"),
     ] {

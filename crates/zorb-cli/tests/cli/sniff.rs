@@ -152,7 +152,7 @@ fn every_version_in_both_orders_and_in_fragments() {
     0.001300  0  10.0.0.2:2809 > 10.0.0.1:40000  reply Bank::Account.deposit #7 {"$result":1.5,"note":"thanks"}  100 us
     0.001400  0  10.0.0.1:40000 > 10.0.0.2:2809  Bank::Account.deposit #8 {"amount":0.5,"coins":[1,2,3,4]}
     0.001500  0  10.0.0.2:2809 > 10.0.0.1:40000  reply Bank::Account.deposit #8 {"$result":1.5,"note":"thanks"}  100 us
-    0.001700  1  10.0.0.2:2809 > 10.0.0.1:40001  reply of what #1 0x0000000000000040070000007468616e6b7300  (its request was not seen)
+    0.001700  1  10.0.0.2:2809 > 10.0.0.1:40001  reply (unknown operation) #1 0x0000000000000040070000007468616e6b7300  (the request was not captured)
     0.001800  1  10.0.0.1:40001 > 10.0.0.2:2809  Bank::Account.deposit #2 {"amount":2.0,"coins":[]}
     0.001900  1  10.0.0.2:2809 > 10.0.0.1:40001  reply Bank::Account.deposit #2 {"$result":3.0,"note":"thanks"}  100 us
     "#);
@@ -244,14 +244,14 @@ fn exceptions_forwards_contexts_and_the_rest_are_told() {
     0.000800  0  10.0.0.1:40000 > 10.0.0.2:2809  Bank::Account._get_limit #5
     0.000900  0  10.0.0.2:2809 > 10.0.0.1:40000  reply Bank::Account._get_limit #5 location_forward {"$forward":<IDL:Bank/Account:1.0 at 10.0.0.3:99>}  100 us
     0.001000  0  10.0.0.1:40000 > 10.0.0.2:2809  Bank::Account._get_limit #6
-    0.001100  0  10.0.0.2:2809 > 10.0.0.1:40000  reply Bank::Account._get_limit #6 needs_addressing_mode  100 us  (the server wants the target as Reference)
+    0.001100  0  10.0.0.2:2809 > 10.0.0.1:40000  reply Bank::Account._get_limit #6 needs_addressing_mode  100 us  (the server requires the addressing mode Reference)
     0.001200  0  10.0.0.1:40000 > 10.0.0.2:2809  Bank::Account._get_limit #7
-    0.001300  0  10.0.0.2:2809 > 10.0.0.1:40000  reply Bank::Account._get_limit #7 0x01  100 us  (it does not fit the IDL: $result: data ends inside a value (at octet 24))
+    0.001300  0  10.0.0.2:2809 > 10.0.0.1:40000  reply Bank::Account._get_limit #7 0x01  100 us  (the body does not fit the IDL: $result: data ends inside a value (at octet 24))
     0.001400  0  10.0.0.1:40000 > 10.0.0.2:2809  nobody_knows #8
     0.001500  0  10.0.0.2:2809 > 10.0.0.1:40000  reply nobody_knows #8 0x04030201  100 us
     0.001600  0  10.0.0.1:40000 > 10.0.0.2:2809  \x1b[2Jbell\x07 #9
     0.001700  0  10.0.0.2:2809 > 10.0.0.1:40000  reply \x1b[2Jbell\x07 #9  100 us
-    0.001800  0  10.0.0.1:40000 > 10.0.0.2:2809  _is_a #10  (it does not fit the IDL: logical_type_id: data ends inside a value (at octet 56))
+    0.001800  0  10.0.0.1:40000 > 10.0.0.2:2809  _is_a #10  (the body does not fit the IDL: logical_type_id: data ends inside a value (at octet 56))
     0.001900  0  10.0.0.2:2809 > 10.0.0.1:40000  reply _is_a #10 {"$result":true}  100 us
     0.002000  0  10.0.0.1:40000 > 10.0.0.2:2809  Bank::Account.poke #90 oneway {"what":"x"}
     0.002100  0  10.0.0.1:40000 > 10.0.0.2:2809  locate_request #91 Account

@@ -111,11 +111,11 @@ fn what_no_interface_has_is_an_error_of_the_options() {
     for (args, why) in [
         (
             &["--interface", "Rich::Nothing"][..],
-            "no interface of which there can be objects is named `Rich::Nothing`",
+            "there is no interface for remote objects with the name `Rich::Nothing`",
         ),
         (
             &["--interface", "Rich::Shown"],
-            "no interface of which there can be objects is named `Rich::Shown`",
+            "there is no interface for remote objects with the name `Rich::Shown`",
         ),
         (&["--module", "a b"], "`a b` is not a Rust path"),
     ] {
