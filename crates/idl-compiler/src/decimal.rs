@@ -56,7 +56,7 @@ impl Decimal {
 
     /// Returns the digits and the scale of the smallest `fixed` type that holds the number, and the unscaled
     /// value in this type. Fractional digits after the 31st are truncated.
-    pub(crate) fn to_fixed(self) -> (u8, u8, i128) {
+    pub(crate) fn into_fixed(self) -> (u8, u8, i128) {
         let number = self.integer_digits_and_truncated(MAX_DIGITS).1;
         let digits = number.digits.len().max(number.scale).max(1);
         // 31 digits fit in 127 bits.
@@ -259,14 +259,14 @@ mod tests {
             ("-0", "0", (1, 0, 0)),
         ] {
             assert_eq!(number(text).to_string(), shown);
-            assert_eq!(number(text).to_fixed(), fitted, "{text}");
+            assert_eq!(number(text).into_fixed(), fitted, "{text}");
         }
         let nines = "9".repeat(31);
-        assert_eq!(Decimal::parse(&nines).map(|n| n.to_fixed()), Some((31, 0, 10_i128.pow(31) - 1)));
+        assert_eq!(Decimal::parse(&nines).map(|n| n.into_fixed()), Some((31, 0, 10_i128.pow(31) - 1)));
         assert_eq!(Decimal::parse(&format!("{nines}9")), None);
         assert_eq!(Decimal::parse(&format!("0.{}1", "0".repeat(31))), None);
         assert_eq!(
-            Decimal::parse(&format!("0.{}1", "0".repeat(30))).map(|n| n.to_fixed()),
+            Decimal::parse(&format!("0.{}1", "0".repeat(30))).map(|n| n.into_fixed()),
             Some((31, 31, 1))
         );
     }
@@ -306,10 +306,10 @@ mod tests {
         assert_decimal(number(&"9".repeat(31)).plus(number("0.9")), &"9".repeat(31));
         // A `fixed` type has at most 31 fractional digits, but intermediate results may have more.
         let third = number("1").divided_by(number("300"));
-        assert_eq!(third.map(|n| n.to_fixed()), Some((31, 31, 10_i128.pow(29) / 3)));
+        assert_eq!(third.map(|n| n.into_fixed()), Some((31, 31, 10_i128.pow(29) / 3)));
         let tiny = number("0.0000000000000001");
         assert_decimal(tiny.clone().times(tiny.clone()), &format!("0.{}1", "0".repeat(31)));
-        assert_eq!(tiny.clone().times(tiny).map(|n| n.to_fixed()), Some((1, 0, 0)));
+        assert_eq!(tiny.clone().times(tiny).map(|n| n.into_fixed()), Some((1, 0, 0)));
     }
 
     #[test]

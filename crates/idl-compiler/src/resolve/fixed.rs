@@ -154,6 +154,6 @@ fn not_for_fixed<T>(symbols: &mut Symbols<'_>, operator: &str, expr: &Expr) -> O
 
 /// Returns the smallest type that holds the number, and the number as a value of this type.
 fn smallest_fixed(number: Decimal) -> (Type, ConstValue) {
-    let (digits, scale, unscaled) = number.to_fixed();
+    let (digits, scale, unscaled) = number.into_fixed();
     (Type::Fixed { digits, scale }, ConstValue::Fixed { unscaled, scale })
 }
