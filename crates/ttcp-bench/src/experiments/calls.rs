@@ -10,10 +10,10 @@ use std::process::{Command, Stdio};
 use clap::ValueEnum;
 use serde_json::Value;
 
-use super::driver::ClientOutput;
 use super::integrity::PASS;
+use super::plan::ClientOutput;
+use super::plan::{Figures, Step, line_figure};
 use super::store::{Cell, Data};
-use super::{Figures, Step, line_figure};
 use crate::figures::{Column, Section, Table, format_bytes, format_figure, published_rows};
 use crate::harness::Peer;
 use crate::literature::Published;

@@ -1,8 +1,8 @@
 //! The participants of experiments: sockets, zorb in several configurations, and other middleware that is
 //! built.
 
-use super::CommonArgs;
 use crate::external_peers;
+use crate::harness::CommonArgs;
 use crate::harness::placement::HOST;
 use crate::harness::{BuiltIn, Peer};
 use crate::work::Element;

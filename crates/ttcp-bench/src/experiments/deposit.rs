@@ -5,14 +5,17 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::contenders::Contender;
-use super::driver::ClientOutput;
+use super::driver;
+use super::integrity;
+use super::plan::ClientOutput;
+use super::plan::{Experiment, Figures, Plan, Step, line_figure};
 use super::store::{Cell, Data, Outcome, Sample};
-use super::{CommonArgs, Experiment, Figures, Plan, Step, integrity, line_figure};
 use crate::external_peers::ZERO_COPY;
 use crate::figures::{
     Axis, Chart, Column, Scale, Section, Series, Table, format_bytes, format_figure, published_table,
 };
 use crate::harness::BuiltIn;
+use crate::harness::CommonArgs;
 use crate::harness::processor::ProcessorTime;
 use crate::statistics::median;
 use crate::work::{parse_bytes, parse_size};
@@ -57,7 +60,7 @@ impl DepositArgs {
     /// # Errors
     /// The experiment cannot start, or its results cannot be written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
-        super::run(&self.common, built_in, |contenders| plan(self, contenders))
+        driver::run_one(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
     /// Returns the arguments for the whole experiment.
@@ -87,7 +90,7 @@ pub(crate) fn plan(args: &DepositArgs, contenders: &[Contender]) -> Plan {
             steps.push(Step::new(&cell, peer, flood(size, total), figures));
         }
     }
-    Plan { name: NAME, links: Vec::new(), rounds: 7, checks, steps }
+    Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 7, checks, steps }
 }
 
 /// Returns the client's arguments for a flood.

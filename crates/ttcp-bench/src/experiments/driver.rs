@@ -8,8 +8,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use serde_json::{Value, json};
 
+use super::contenders::{Contender, contenders};
+use super::integrity;
+use super::plan::{ClientOutput, LINK, Plan, Step};
 use super::store::{Cell, Outcome, Sample, Store};
-use super::{CommonArgs, EXPERIMENTS, LINK, Plan, Step, integrity};
 use crate::figures::{Document, Table, markdown};
 use crate::harness::EXIT_INTERRUPTED;
 use crate::harness::children::Children;
@@ -20,13 +22,16 @@ use crate::harness::peers::{ClientRun, Failure, Site};
 use crate::harness::placement::Placement;
 use crate::harness::processor::ProcessorTime;
 use crate::harness::progress::Progress;
+use crate::harness::{BuiltIn, CommonArgs};
 
-/// The output of a client.
-pub(crate) struct ClientOutput<'s> {
-    /// The printed line.
-    pub(crate) line: &'s Value,
-    /// The directory of the placeholder `{dir}`.
-    pub(crate) dir: &'s Path,
+/// Runs one experiment and prints its section.
+pub(crate) fn run_one(
+    common: &CommonArgs,
+    built_in: &[BuiltIn],
+    plan: impl FnOnce(&[Contender]) -> Plan,
+) -> anyhow::Result<ExitCode> {
+    let contenders = contenders(common, built_in)?;
+    run(common, &[plan(&contenders)])
 }
 
 /// Performs the measurements of the plans that are not yet in the directory, and prints the sections.
@@ -84,7 +89,7 @@ fn measurement_counts(common: &CommonArgs, plans: &[Plan]) -> Table {
         for (sum, count) in sum.iter_mut().zip(counts) {
             *sum += count;
         }
-        rows.push(row(plan.name, counts, rounds(common, plan).to_string()));
+        rows.push(row(plan.experiment.name, counts, rounds(common, plan).to_string()));
     }
     if plans.len() > 1 {
         rows.push(row("all", sum, String::new()));
@@ -105,7 +110,7 @@ enum RunEnd {
 /// Returns a directory that no other run uses.
 fn new_directory(plans: &[Plan]) -> PathBuf {
     let name = match plans {
-        [plan] => plan.name,
+        [plan] => plan.experiment.name,
         _ => "all",
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
@@ -119,7 +124,7 @@ fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Re
     children.watch_signals().context("cannot handle signals")?;
     let dir = tempfile::Builder::new().prefix("ttcp-").tempdir().context("cannot create a directory")?;
     let is_missing = |store: &Store, plan: &Plan, step: &Step, round| {
-        !store.has(plan.name, &step.cell, &step.peer.name, round)
+        !store.has(plan.experiment.name, &step.cell, &step.peer.name, round)
     };
     let missing_count = |plan: &Plan| {
         let store = &*store;
@@ -141,7 +146,7 @@ fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Re
         for peer in integrity::peers_without_check(plan) {
             eprintln!(
                 "ttcp: {}: contents of {peer} are not checked: its server command has no {{check}}",
-                plan.name
+                plan.experiment.name
             );
         }
         let checks = plan.checks.iter().map(|step| (0, step));
@@ -155,8 +160,10 @@ fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Re
             }
             let (peer, cell) = (&step.peer.name, step.cell.name());
             let title = match number < plan.checks.len() {
-                true => format!("{} {peer} {cell}", plan.name),
-                false => format!("{} round {}/{} {peer} {cell}", plan.name, round + 1, rounds(plan)),
+                true => format!("{} {peer} {cell}", plan.experiment.name),
+                false => {
+                    format!("{} round {}/{} {peer} {cell}", plan.experiment.name, round + 1, rounds(plan))
+                }
             };
             progress.begin(&title);
             let failed_check =
@@ -180,7 +187,7 @@ fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Re
             {
                 failed_checks.push((&step.cell, peer, integrity::refusal(failure)));
             }
-            let (experiment, cell, peer) = (plan.name.to_owned(), step.cell.clone(), peer.clone());
+            let (experiment, cell, peer) = (plan.experiment.name.to_owned(), step.cell.clone(), peer.clone());
             store.add(Sample { experiment, cell, peer, round, run: 0, outcome })?;
         }
     }
@@ -252,19 +259,15 @@ fn format_outcome(outcome: &Outcome) -> String {
 /// Prints the sections of the plans as Markdown without charts.
 fn print_sections(plans: &[Plan], store: &Store) -> anyhow::Result<()> {
     let data = store.data();
-    let is_measured = |name: &str| {
-        plans.iter().any(|plan| plan.name == name)
-            && data.samples_of(name).any(|s| matches!(s.outcome, Outcome::Figures { .. }))
-    };
-    let sections =
-        EXPERIMENTS.iter().filter(|kind| is_measured(kind.name)).map(|kind| (kind.section)(data)).map(
-            |mut section| {
-                section.blocks.retain(|block| block.drawing().is_none());
-                section
-            },
-        );
+    let is_measured =
+        |name: &str| data.samples_of(name).any(|s| matches!(s.outcome, Outcome::Figures { .. }));
+    let experiments = plans.iter().map(|plan| plan.experiment).filter(|kind| is_measured(kind.name));
+    let sections = experiments.map(|kind| (kind.section)(data)).map(|mut section| {
+        section.blocks.retain(|block| block.drawing().is_none());
+        section
+    });
     let document = Document {
-        title: plans.iter().map(|plan| plan.name).collect::<Vec<_>>().join(", "),
+        title: plans.iter().map(|plan| plan.experiment.name).collect::<Vec<_>>().join(", "),
         summary: data.environments.last().map(Environment::summary).into_iter().collect(),
         caveats: Vec::new(),
         sections: sections.collect(),

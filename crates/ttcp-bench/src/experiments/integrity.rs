@@ -4,9 +4,9 @@
 //! A server that only counts bytes would not notice wrong contents. Comparing takes time. Therefore the
 //! measured floods do not compare contents, but the same programs are checked immediately before.
 
-use super::driver::ClientOutput;
+use super::plan::ClientOutput;
+use super::plan::{Figures, Plan, Step, line_figure};
 use super::store::{Cell, Data};
-use super::{Figures, Plan, Step, line_figure};
 use crate::harness::Peer;
 
 /// The setting of cells that are measured before the rounds.
@@ -93,11 +93,14 @@ fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiments::plan::Experiment;
     use crate::experiments::store::{Outcome, Sample};
 
     fn octet_cell() -> Cell {
         Cell::default().with("type", "octet")
     }
+
+    const EXPERIMENT: Experiment = Experiment { name: "t", published_ids: &[], section: |_| unreachable!() };
 
     fn step(peer: &str, cell: Cell) -> Step {
         let peer = format!("{peer}=server {{check}}::client").parse().unwrap();
@@ -121,7 +124,7 @@ mod tests {
     fn peers_without_checks_are_listed() {
         let steps = vec![step("a", octet_cell()), step("b", octet_cell()), step("b", Cell::default())];
         let checks = vec![step("a", octet_cell().with(PASS, INTEGRITY))];
-        let plan = Plan { name: "t", links: Vec::new(), rounds: 1, checks, steps };
+        let plan = Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 1, checks, steps };
         assert_eq!(peers_without_check(&plan), ["b"]);
         assert!(
             peers_without_check(&Plan { checks: Vec::new(), ..plan }).is_empty(),

@@ -7,11 +7,13 @@ use clap::Args;
 use hdrhistogram::Histogram;
 
 use super::contenders::Contender;
-use super::driver::ClientOutput;
+use super::driver;
+use super::plan::ClientOutput;
+use super::plan::{Experiment, Figures, Plan, Step, line_figure};
 use super::store::{Cell, Data};
-use super::{CommonArgs, Experiment, Figures, Plan, Step, line_figure};
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, format_figure};
 use crate::harness::BuiltIn;
+use crate::harness::CommonArgs;
 use crate::literature::Published;
 use crate::statistics::{Summary, median};
 use crate::work::Element;
@@ -52,7 +54,7 @@ impl LatencyArgs {
     /// # Errors
     /// The experiment cannot start, or its results cannot be written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
-        super::run(&self.common, built_in, |contenders| plan(self, contenders))
+        driver::run_one(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
     /// Returns the arguments for the whole experiment.
@@ -93,7 +95,7 @@ pub(crate) fn plan(args: &LatencyArgs, contenders: &[Contender]) -> Plan {
             }
         }
     }
-    Plan { name: NAME, checks: Vec::new(), links: Vec::new(), rounds: 5, steps }
+    Plan { experiment: &EXPERIMENT, checks: Vec::new(), links: Vec::new(), rounds: 5, steps }
 }
 
 /// Computes the figures from the times of all calls, or from the client's line if it did not write the times.

@@ -13,6 +13,7 @@ mod driver;
 mod integrity;
 mod ladder;
 mod latency;
+mod plan;
 pub mod report;
 mod scale;
 mod series;
@@ -20,15 +21,9 @@ mod store;
 mod throughput;
 mod whitebox;
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use serde_json::Value;
-
-use crate::figures::Section;
-use crate::harness::links::Link;
-use crate::harness::peers::{Failure, Site};
-use crate::harness::{BuiltIn, CommonArgs, Peer};
+use crate::harness::{BuiltIn, CommonArgs};
 
 pub use demultiplexing::DemultiplexingArgs;
 pub use deposit::DepositArgs;
@@ -40,21 +35,7 @@ pub use throughput::ThroughputArgs;
 pub use whitebox::WhiteboxArgs;
 
 use contenders::Contender;
-use store::{Cell, Data, Outcome};
-
-/// The setting of a cell with the name of the link between client and server. Cells without it use the
-/// loopback device.
-pub(crate) const LINK: &str = "link";
-
-/// A kind of experiment.
-pub(crate) struct Experiment {
-    /// The name of the subcommand, also used in samples.
-    pub(crate) name: &'static str,
-    /// The published results that the experiment reproduces: ids of [`literature`](crate::literature).
-    pub(crate) published_ids: &'static [&'static str],
-    /// Builds the section of the report. The data has at least one sample of the experiment.
-    pub(crate) section: fn(&Data) -> Section,
-}
+use plan::{Experiment, Plan};
 
 /// All experiments, in the order of the report.
 pub(crate) const EXPERIMENTS: &[Experiment] = &[
@@ -67,58 +48,6 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     deposit::EXPERIMENT,
     ladder::EXPERIMENT,
 ];
-
-/// A measurement of a cell with a peer, performed once in each round.
-pub(crate) struct Step {
-    pub(crate) cell: Cell,
-    pub(crate) peer: Peer,
-    /// Additional arguments of the server.
-    pub(crate) server: Vec<String>,
-    /// The client's arguments.
-    pub(crate) client: Vec<String>,
-    /// Computes the figures from the client's output.
-    pub(crate) figures: FigureFn,
-    /// Performs the measurement: [`Step::run_once`] if one run of server and client yields all figures.
-    pub(crate) perform: fn(&Step, &mut Site<'_>) -> Result<Outcome, Failure>,
-}
-
-impl Step {
-    /// Returns a measurement by one run of server and client.
-    fn new(cell: &Cell, peer: &Peer, client: Vec<String>, figures: FigureFn) -> Step {
-        let (cell, peer) = (cell.clone(), peer.clone());
-        Step { cell, peer, server: Vec::new(), client, figures, perform: Step::run_once }
-    }
-}
-
-/// Computes the figures of a measurement.
-pub(crate) type FigureFn = fn(&driver::ClientOutput<'_>) -> Result<Figures, String>;
-
-/// Figures by their names, which end in their units.
-pub(crate) type Figures = BTreeMap<String, f64>;
-
-/// An experiment that is ready to run.
-pub(crate) struct Plan {
-    pub(crate) name: &'static str,
-    /// Default number of rounds.
-    pub(crate) rounds: u32,
-    /// The links of the cells that have the setting [`LINK`].
-    pub(crate) links: Vec<Link>,
-    /// Steps that are performed once before the rounds: see [`integrity::check`] and
-    /// [`calls::counting_step`].
-    pub(crate) checks: Vec<Step>,
-    /// The measurements of a round. Those of one cell are adjacent.
-    pub(crate) steps: Vec<Step>,
-}
-
-/// Runs one experiment and prints its section.
-fn run(
-    common: &CommonArgs,
-    built_in: &[BuiltIn],
-    plan: impl FnOnce(&[Contender]) -> Plan,
-) -> anyhow::Result<ExitCode> {
-    let contenders = contenders::contenders(common, built_in)?;
-    driver::run(common, &[plan(&contenders)])
-}
 
 /// Runs all experiments, for `ttcp run --all`.
 ///
@@ -141,12 +70,6 @@ fn plans(common: &CommonArgs, contenders: &[Contender]) -> anyhow::Result<[Plan;
         deposit::plan(&DepositArgs::of(common.clone()), contenders),
         ladder::plan(&LadderArgs::of(common.clone()), contenders),
     ])
-}
-
-/// Returns a figure of the client's line.
-fn line_figure(line: &Value, name: &str) -> Result<f64, String> {
-    let figure = line.get(name).and_then(Value::as_f64).ok_or_else(|| format!("it has no {name}"))?;
-    if figure.is_finite() && figure > 0.0 { Ok(figure) } else { Err(format!("{name} is {figure}")) }
 }
 
 #[cfg(test)]
@@ -184,17 +107,19 @@ mod tests {
         });
         for quick in [&["x", "--quick"][..], &["x"]] {
             let plans = plans(&Line::parse_from(quick).common, &all).unwrap();
-            assert!(plans.iter().map(|plan| plan.name).eq(EXPERIMENTS.iter().map(|kind| kind.name)));
+            assert!(
+                plans.iter().map(|plan| plan.experiment.name).eq(EXPERIMENTS.iter().map(|kind| kind.name))
+            );
             for plan in plans {
                 let steps = || plan.checks.iter().chain(&plan.steps);
                 for contender in &all {
                     let name = contender.peer.name.as_str();
-                    let is_its = |step: &Step| match (plan.name, name) {
+                    let is_its = |step: &plan::Step| match (plan.experiment.name, name) {
                         // Zorb is the last step of the ladder.
                         ("ladder", "zorb") => step.peer.name == crate::ladder::Step::Compiled.title(),
                         _ => step.peer.name.split('-').next() == Some(name),
                     };
-                    assert!(steps().any(is_its), "{}: no cell of {name}", plan.name);
+                    assert!(steps().any(is_its), "{}: no cell of {name}", plan.experiment.name);
                 }
             }
         }

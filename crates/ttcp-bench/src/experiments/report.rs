@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 
+use super::EXPERIMENTS;
+use super::plan::Experiment;
 use super::store::{Data, Outcome};
-use super::{EXPERIMENTS, Experiment};
 use crate::figures::{Document, Section, markdown, page};
 use crate::harness::environment::Environment;
 use crate::literature::Published;

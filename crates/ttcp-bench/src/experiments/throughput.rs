@@ -6,14 +6,17 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::contenders::Contender;
-use super::driver::ClientOutput;
+use super::driver;
+use super::plan::ClientOutput;
+use super::plan::{Experiment, Figures, LINK, Plan, Step, line_figure};
 use super::store::{Cell, Data, Outcome, Sample};
-use super::{CommonArgs, Experiment, Figures, LINK, Plan, Step, calls, integrity, line_figure};
+use super::{calls, integrity};
 use crate::external_peers;
 use crate::figures::{
     Axis, Chart, Column, Scale, Section, Series, Table, format_bytes, format_figure, published_rows,
 };
 use crate::harness::BuiltIn;
+use crate::harness::CommonArgs;
 use crate::harness::links::{self, Link};
 use crate::harness::processor::ProcessorTime;
 use crate::literature::Published;
@@ -98,7 +101,7 @@ impl ThroughputArgs {
     /// # Errors
     /// The experiment cannot start, or its results cannot be written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
-        super::run(&self.common, built_in, |contenders| plan(self, contenders))
+        driver::run_one(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
     /// Returns the arguments for the whole experiment.
@@ -195,7 +198,7 @@ pub(crate) fn plan(args: &ThroughputArgs, contenders: &[Contender]) -> Plan {
     }
     let mut checks = check_steps(contenders, types, sizes, quick);
     checks.extend(counting_steps(contenders, types, quick));
-    Plan { name: NAME, links, rounds: 10, checks, steps }
+    Plan { experiment: &EXPERIMENT, links, rounds: 10, checks, steps }
 }
 
 /// Returns the cell of a measurement. Cells of the loopback device have no link setting.

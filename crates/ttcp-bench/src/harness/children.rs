@@ -31,7 +31,6 @@ pub(crate) struct Children {
 }
 
 /// An event, with the number of the process.
-
 enum Event {
     Line(u64, String),
     Closed(u64),

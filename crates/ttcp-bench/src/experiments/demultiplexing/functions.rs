@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::super::plan::{Figures, Step};
 use super::super::store::{Cell, Data, Outcome};
-use super::super::{Figures, Step};
 use super::{CALLS_PER_ITERATION, NAME, StrategyPeer};
 use crate::figures::{Column, Section, Table, format_figure};
 use crate::harness::peers::{Failure, Site};

@@ -9,9 +9,11 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use super::contenders::Contender;
-use super::driver::ClientOutput;
+use super::driver;
+use super::plan::ClientOutput;
+use super::plan::{Experiment, Figures, Plan, Step, line_figure};
 use super::store::Cell;
-use super::{CommonArgs, Experiment, Figures, Plan, Step, line_figure};
+use crate::harness::CommonArgs;
 use crate::harness::{BuiltIn, Peer};
 use crate::work::{CALLS_PER_ITERATION, OPERATIONS, parse_operations};
 use crate::zorb_peer::HAS_THOUSAND;
@@ -129,7 +131,7 @@ impl DemultiplexingArgs {
     /// # Errors
     /// The experiment cannot start, or its results cannot be written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
-        super::run(&self.common, built_in, |contenders| plan(self, contenders))
+        driver::run_one(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
     /// Returns the arguments for the whole experiment.
@@ -169,7 +171,7 @@ pub(crate) fn plan(args: &DemultiplexingArgs, contenders: &[Contender]) -> Plan 
     }
     // The counts of instructions hardly differ between rounds, so one round is enough.
     Plan {
-        name: NAME,
+        experiment: &EXPERIMENT,
         links: Vec::new(),
         rounds: 5,
         checks: functions::steps(&peers, operations, quick),

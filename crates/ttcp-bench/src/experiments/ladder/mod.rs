@@ -9,9 +9,11 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use super::contenders::Contender;
-use super::driver::ClientOutput;
+use super::driver;
+use super::plan::ClientOutput;
+use super::plan::{Experiment, Figures, Plan, Step, line_figure};
 use super::store::Cell;
-use super::{CommonArgs, Experiment, Figures, Plan, Step, line_figure};
+use crate::harness::CommonArgs;
 use crate::harness::{BuiltIn, Peer};
 use crate::ladder;
 use crate::ladder::case::{Case, Kind as Element, Order};
@@ -68,7 +70,7 @@ impl LadderArgs {
     /// # Errors
     /// The experiment cannot start, or its results cannot be written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
-        super::run(&self.common, built_in, |contenders| plan(self, contenders))
+        driver::run_one(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
     /// Returns the arguments for the whole experiment.
@@ -122,7 +124,7 @@ pub(crate) fn plan(args: &LadderArgs, contenders: &[Contender]) -> Plan {
             }
         }
     }
-    Plan { name: NAME, links: Vec::new(), rounds: 7, checks: Vec::new(), steps }
+    Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 7, checks: Vec::new(), steps }
 }
 
 fn cell(element: &str, side: &str, order: &str) -> Cell {

@@ -9,9 +9,11 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use super::contenders::Contender;
-use super::driver::ClientOutput;
+use super::driver;
+use super::plan::ClientOutput;
+use super::plan::{Experiment, FigureFn, Figures, Plan, Step, line_figure};
 use super::store::Cell;
-use super::{CommonArgs, Experiment, FigureFn, Figures, Plan, Step, line_figure};
+use crate::harness::CommonArgs;
 use crate::harness::{BuiltIn, Peer};
 use crate::system;
 
@@ -141,7 +143,7 @@ impl ScaleArgs {
     /// # Errors
     /// The experiment cannot start, or its results cannot be written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
-        super::run(&self.common, built_in, |contenders| plan(self, contenders))
+        driver::run_one(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
     /// Returns the arguments for the whole experiment.
@@ -190,7 +192,7 @@ pub(crate) fn plan(args: &ScaleArgs, contenders: &[Contender]) -> Plan {
         }
     }
     // The measurements themselves compare contents.
-    Plan { name: NAME, links: Vec::new(), rounds: 3, checks: Vec::new(), steps }
+    Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 3, checks: Vec::new(), steps }
 }
 
 /// Returns the participants and the options of their servers.

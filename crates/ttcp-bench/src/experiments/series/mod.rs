@@ -12,9 +12,11 @@ use clap::Args;
 use serde_json::Value;
 
 use super::contenders::Contender;
-use super::driver::ClientOutput;
+use super::driver;
+use super::plan::ClientOutput;
+use super::plan::{Figures, Plan, Step, line_figure};
 use super::store::Cell;
-use super::{CommonArgs, Figures, Plan, Step, line_figure};
+use crate::harness::CommonArgs;
 use crate::harness::{BuiltIn, Peer};
 use crate::literature::Published;
 use crate::priority::{NICE_STEP, PrioritiseArgs, Priority, REAL_TIME_PRIORITIES};
@@ -23,7 +25,7 @@ use crate::work::{CallMode, MAX_MESSAGES, MessageKind};
 
 const NAME: &str = "series";
 
-pub(crate) const EXPERIMENT: super::Experiment = super::Experiment {
+pub(crate) const EXPERIMENT: super::plan::Experiment = super::plan::Experiment {
     name: NAME,
     published_ids: &[
         "rtorb00.f1",
@@ -103,7 +105,7 @@ impl SeriesArgs {
             self.common.timeout
         );
         let contenders = super::contenders::contenders(&self.common, built_in)?;
-        super::driver::run(&self.common, &[plan(self, &contenders)?])
+        driver::run(&self.common, &[plan(self, &contenders)?])
     }
 
     /// Returns the arguments for the whole experiment, with short frames.
@@ -197,7 +199,7 @@ pub(crate) fn plan(args: &SeriesArgs, contenders: &[Contender]) -> anyhow::Resul
         }
     }
     // No checks: each series compares contents itself.
-    Ok(Plan { name: NAME, links: Vec::new(), rounds: 1, checks: Vec::new(), steps })
+    Ok(Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 1, checks: Vec::new(), steps })
 }
 
 /// Returns the peer with a higher priority of the client than of the server. With `load`, a process occupies

@@ -7,9 +7,9 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::line_figure;
+use super::super::plan::line_figure;
+use super::super::plan::{Figures, Step};
 use super::super::store::Outcome;
-use super::super::{Figures, Step};
 use super::{Profilers, Side};
 use crate::harness::peers::{ClientRun, Failure, Site};
 use crate::profiler::Profile;

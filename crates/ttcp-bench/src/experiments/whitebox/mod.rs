@@ -10,9 +10,12 @@ use std::sync::OnceLock;
 use clap::Args;
 
 use super::contenders::Contender;
+use super::driver;
+use super::integrity;
+use super::plan::{Experiment, Figures, Plan, Step};
 use super::store::Cell;
-use super::{CommonArgs, Experiment, Figures, Plan, Step, integrity};
 use crate::harness::BuiltIn;
+use crate::harness::CommonArgs;
 use crate::profiler::callgrind::Callgrind;
 use crate::profiler::perf::Perf;
 use crate::work::{Element, parse_bytes, parse_size};
@@ -73,7 +76,7 @@ impl WhiteboxArgs {
     /// # Errors
     /// The experiment cannot start, or its results cannot be written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
-        super::run(&self.common, built_in, |contenders| plan(self, contenders))
+        driver::run_one(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
     /// Returns the arguments for the whole experiment.
@@ -174,7 +177,7 @@ pub(crate) fn plan(args: &WhiteboxArgs, contenders: &[Contender]) -> Plan {
             }
         }
     }
-    Plan { name: NAME, links: Vec::new(), rounds: 1, checks, steps }
+    Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 1, checks, steps }
 }
 
 /// Returns the client's arguments for a flood. For callgrind, the total is added later.
