@@ -2,7 +2,7 @@
 
 use orb_runtime::dynamic::DynamicException;
 use orb_runtime::private::{OrbError, because_of, unknown_user_exception};
-use orb_runtime::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use orb_runtime::{SystemException, SystemExceptionKind};
 
 use crate::cos_naming::NamingError;
 
@@ -36,7 +36,7 @@ fn not_done(
     kind: SystemExceptionKind,
     error: impl std::error::Error + Send + Sync + 'static,
 ) -> SystemException {
-    because_of(SystemException::new(kind, MinorCode::NONE, CompletionStatus::No), error)
+    because_of(SystemException::from(kind), error)
 }
 
 impl<E> OrbError<E> for NamingError {}

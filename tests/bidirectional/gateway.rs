@@ -86,8 +86,7 @@ impl StoreServant for Store {
         Ok(self.0.pushed.load(Ordering::SeqCst))
     }
     async fn fail(&self) -> Result<(), SystemException> {
-        let kind = SystemExceptionKind::NoResources;
-        Err(SystemException::new(kind, MinorCode::omg(2), CompletionStatus::Yes))
+        Err(SystemException::no_resources().with_minor(MinorCode::omg(2)).completed(CompletionStatus::Yes))
     }
     async fn moved(&self) -> Result<(), SystemException> {
         if let Some(to) = self.0.elsewhere.lock().unwrap().take() {

@@ -8,7 +8,7 @@ use test_support::transport;
 use tokio::time::Instant;
 use zorb::prelude::*;
 use zorb::testing::{Pair, pair};
-use zorb::{CompletionStatus, MinorCode, fan_out, minor};
+use zorb::{CompletionStatus, fan_out, minor};
 
 zorb::idl! {
     module Kinds {
@@ -66,7 +66,7 @@ impl MeterServant for Meter {
     }
 
     async fn fail(&self) -> Result<i32, SystemException> {
-        Err(SystemException::new(SystemExceptionKind::NoMemory, MinorCode::NONE, CompletionStatus::No))
+        Err(SystemException::no_memory())
     }
 
     async fn reset(&self) -> Result<(), SystemException> {

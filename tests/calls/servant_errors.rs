@@ -63,9 +63,8 @@ impl CounterServant for Counter {
     async fn refuse(&self, why: u32) -> Result<(), operations::RefuseError> {
         Err(match why {
             0 => SystemExceptionKind::NoPermission.into(),
-            1 => SystemException::bad_param(minor::BAD_PARAM_OBJECT_ID).into(),
-            _ => SystemException::new(SystemExceptionKind::Internal, MinorCode::NONE, CompletionStatus::Yes)
-                .into(),
+            1 => SystemException::bad_param().with_minor(minor::BAD_PARAM_OBJECT_ID).into(),
+            _ => SystemException::internal().completed(CompletionStatus::Yes).into(),
         })
     }
 

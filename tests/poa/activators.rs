@@ -54,8 +54,7 @@ impl AdapterActivator for Maker {
             "no" => return Ok(false),
             "lies" => return Ok(true),
             "raises" => {
-                let kind = SystemExceptionKind::NoMemory;
-                return Err(SystemException::new(kind, zorb::MinorCode::NONE, CompletionStatus::No));
+                return Err(SystemException::no_memory());
             }
             "panics" => panic!("an activator panics"),
             _ => {}

@@ -120,10 +120,7 @@ impl Manager {
 
     fn servant(&self, id: &ObjectId) -> Result<Servant, Refusal> {
         match id.to_text().unwrap() {
-            "no" => {
-                let kind = SystemExceptionKind::NoPermission;
-                Err(SystemException::new(kind, zorb::MinorCode::NONE, CompletionStatus::No).into())
-            }
+            "no" => Err(SystemException::no_permission().into()),
             "elsewhere" => Err(ForwardRequest::to(self.elsewhere.as_ref().unwrap()).into()),
             "panic" => panic!("a servant manager panics"),
             id if id.starts_with("shared") => Ok(self.shared.lock().unwrap().clone().unwrap()),
@@ -169,11 +166,7 @@ impl ServantLocator for Manager {
     ) -> Result<(), SystemException> {
         self.story.tell(format!("behind {operation} of {id}: {cookie}"));
         match id.to_text().unwrap() {
-            "after" => Err(SystemException::new(
-                SystemExceptionKind::PersistStore,
-                zorb::MinorCode::NONE,
-                CompletionStatus::Yes,
-            )),
+            "after" => Err(SystemException::persist_store().completed(CompletionStatus::Yes)),
             _ => Ok(()),
         }
     }

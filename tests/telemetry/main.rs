@@ -36,12 +36,7 @@ impl shop::TillServant for Till {
         tracing::info_span!("in the servant").in_scope(|| {});
         match (&self.behind, cents) {
             (_, 0) => Err(shop::SoldOut { left: 0 }.into()),
-            (_, 1) => Err(SystemException::new(
-                SystemExceptionKind::NoResources,
-                zorb::MinorCode::NONE,
-                CompletionStatus::No,
-            )
-            .into()),
+            (_, 1) => Err(SystemException::no_resources().into()),
             (_, 2) => panic!("it was told to"),
             (Some(behind), cents) => behind.pay(cents).await,
             (None, cents) => Ok(cents),

@@ -202,11 +202,12 @@ mod tests {
     use std::io;
 
     use super::*;
-    use crate::errors::unexecuted;
     use std::error::Error as _;
 
     fn call_error() -> SystemException {
-        SystemException::transient(minor::TRANSIENT_NO_USABLE_PROFILE).because("connection refused by h:1")
+        SystemException::transient()
+            .with_minor(minor::TRANSIENT_NO_USABLE_PROFILE)
+            .with_reason("connection refused by h:1")
     }
 
     #[test]
@@ -229,7 +230,7 @@ mod tests {
             (BuildError::NoRuntime.into(), Initialize, MinorCode::NONE),
         ];
         for (raised, kind, minor) in cases {
-            assert_eq!(raised, unexecuted(kind, minor), "{raised}");
+            assert_eq!(raised, SystemException::from(kind).with_minor(minor), "{raised}");
             assert!(raised.source().is_some(), "{raised}");
         }
     }
@@ -246,7 +247,7 @@ mod tests {
             assert_eq!(raised.to_string().matches("connection refused by h:1").count(), 1, "{raised}");
         }
         let wrong = NarrowError::WrongInterface { wanted, found: "IDL:Y:1.0".into() };
-        assert_eq!(SystemException::from(wrong), SystemException::bad_param(MinorCode::NONE));
+        assert_eq!(SystemException::from(wrong), SystemException::bad_param());
     }
 
     #[test]

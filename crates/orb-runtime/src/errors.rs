@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{MinorCode, SystemException, SystemExceptionKind, minor};
 
 /// An error of the ORB that converts to the error type `E` of an operation, as a system exception. Generated
 /// code has `impl<X: OrbError<E>> From<X> for E` for each error enum `E`, so that `?` converts it in one
@@ -18,18 +18,13 @@ use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, System
 )]
 pub trait OrbError<E>: Into<SystemException> {}
 
-/// Returns a COMPLETED_NO exception.
-pub(crate) const fn unexecuted(kind: SystemExceptionKind, minor: MinorCode) -> SystemException {
-    SystemException::new(kind, minor, CompletionStatus::No)
-}
-
 /// Returns a COMPLETED_NO exception with the error as its source.
 pub(crate) fn not_done(
     kind: SystemExceptionKind,
     minor: MinorCode,
     error: impl Error + Send + Sync + 'static,
 ) -> SystemException {
-    because_of(unexecuted(kind, minor), error)
+    because_of(SystemException::from(kind).with_minor(minor), error)
 }
 
 /// Adds the error as the source of the exception. An error whose text includes its own source is added as
@@ -39,18 +34,20 @@ pub(crate) fn not_done(
 pub fn because_of(exception: SystemException, error: impl Error + Send + Sync + 'static) -> SystemException {
     let text = error.to_string();
     let says_all = error.source().is_some_and(|source| text.contains(&source.to_string()));
-    if says_all { exception.because(text) } else { exception.with_source(error) }
+    if says_all { exception.with_reason(text) } else { exception.with_source(error) }
 }
 
 /// Returns the exception of a call after the shutdown.
 pub(crate) fn closed() -> SystemException {
-    SystemException::bad_inv_order(minor::BAD_INV_ORDER_SHUTDOWN).because("the ORB has shut down")
+    SystemException::bad_inv_order()
+        .with_minor(minor::BAD_INV_ORDER_SHUTDOWN)
+        .with_reason("the ORB has shut down")
 }
 
 /// Returns the exception of a call without a runtime.
 pub(crate) fn no_runtime() -> SystemException {
-    unexecuted(SystemExceptionKind::Initialize, MinorCode::NONE)
-        .because("calls need a tokio runtime; from a plain thread use zorb::blocking::wait")
+    SystemException::initialize()
+        .with_reason("calls need a tokio runtime; from a plain thread use zorb::blocking::wait")
 }
 
 /// Formats a duration for people.

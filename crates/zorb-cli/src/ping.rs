@@ -8,7 +8,7 @@ use serde::Serialize;
 use tokio::time::sleep;
 use zorb::dynamic::{DynamicException, Request};
 use zorb::prelude::*;
-use zorb::{CompletionStatus, MinorCode, SystemExceptionKind, Typed};
+use zorb::{CompletionStatus, Typed};
 
 use crate::call::repository_id;
 use crate::client::{Client, block_on};
@@ -193,8 +193,7 @@ async fn is_a(object: &ObjectRef, type_id: &str) -> Result<bool, SystemException
         Err(DynamicException::System(error)) => Err(error),
         // The operation declares no user exceptions.
         Err(other) => {
-            Err(SystemException::new(SystemExceptionKind::Unknown, MinorCode::NONE, CompletionStatus::Yes)
-                .because(other.to_string()))
+            Err(SystemException::unknown().completed(CompletionStatus::Yes).with_reason(other.to_string()))
         }
     }
 }

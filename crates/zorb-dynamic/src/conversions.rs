@@ -2,7 +2,7 @@
 
 use orb_runtime::dynamic::DynamicException;
 use orb_runtime::private::{OrbError, because_of};
-use orb_runtime::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use orb_runtime::{SystemException, SystemExceptionKind};
 
 use crate::idl::IdlError;
 use crate::ifr::{FetchError, ServeError};
@@ -43,7 +43,7 @@ fn not_done(
     kind: SystemExceptionKind,
     error: impl std::error::Error + Send + Sync + 'static,
 ) -> SystemException {
-    because_of(SystemException::new(kind, MinorCode::NONE, CompletionStatus::No), error)
+    because_of(SystemException::from(kind), error)
 }
 
 macro_rules! orb_errors {

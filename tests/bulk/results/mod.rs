@@ -176,14 +176,7 @@ impl ShelfServant for Shelf {
         let alive = Alive::new(&self.alive);
         let end: Option<Box<dyn std::error::Error + Send + Sync>> = match how {
             "error" => Some(io::Error::other("the shelf fell").into()),
-            "exception" => Some(
-                SystemException::new(
-                    SystemExceptionKind::PersistStore,
-                    zorb::MinorCode::NONE,
-                    CompletionStatus::No,
-                )
-                .into(),
-            ),
+            "exception" => Some(SystemException::persist_store().into()),
             _ => None,
         };
         let panics = how == "panic";

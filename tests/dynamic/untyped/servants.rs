@@ -26,12 +26,7 @@ impl DynServant for Wrong {
             "divide" if request.get::<f64>("b")? == 4.0 => Err(Other {}.into()),
             "divide" => Err(DynamicException::User(Any::new(5_i32)?)),
             "sorted" => panic!("a servant's mistake"),
-            "_get_level" => Err(SystemException::new(
-                SystemExceptionKind::NoResources,
-                MinorCode::omg(1),
-                CompletionStatus::No,
-            )
-            .into()),
+            "_get_level" => Err(SystemException::no_resources().with_minor(MinorCode::omg(1)).into()),
             "_get_title" => {
                 let current = zorb::request();
                 let target: ObjectRef = current.target();

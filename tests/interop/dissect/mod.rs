@@ -61,12 +61,10 @@ impl DeskServant for Servant {
     async fn guarded(&self, code: i32) -> Result<i32, desk::GuardedError> {
         match code {
             ..0 => Err(Refused { why: "negative".to_owned(), code }.into()),
-            0 => Err(SystemException::new(
-                SystemExceptionKind::NoPermission,
-                zorb::MinorCode::omg(1),
-                CompletionStatus::Yes,
-            )
-            .into()),
+            0 => Err(SystemException::no_permission()
+                .with_minor(zorb::MinorCode::omg(1))
+                .completed(CompletionStatus::Yes)
+                .into()),
             _ => Ok(code),
         }
     }

@@ -60,8 +60,7 @@ struct Tower(std::sync::Arc<Mutex<Option<BellRef>>>);
 
 /// Returns the object, which must not be nil.
 fn there(target: Option<BellRef>) -> Result<BellRef, SystemException> {
-    let nil =
-        SystemException::new(SystemExceptionKind::BadParam, zorb::MinorCode::NONE, CompletionStatus::No);
+    let nil = SystemException::bad_param();
     target.ok_or(nil)
 }
 

@@ -97,11 +97,7 @@ async fn a_forward_to_nowhere_is_inv_objref() {
 async fn where_the_other_place_fails_the_first_one_is_asked_again() {
     let there = Fake::new(|asked| match asked.before {
         0 => Answer::value(1_i32),
-        _ => Answer::raise(SystemException::new(
-            SystemExceptionKind::ObjectNotExist,
-            zorb::MinorCode::NONE,
-            CompletionStatus::No,
-        )),
+        _ => Answer::raise(SystemException::object_not_exist()),
     })
     .await;
     let mut nobody = there.profile();
@@ -124,14 +120,7 @@ async fn where_the_other_place_fails_the_first_one_is_asked_again() {
 // clause: giop.forward.falls_back
 #[tokio::test]
 async fn what_the_place_of_a_new_forward_raises_is_raised() {
-    let there = Fake::new(|_| {
-        Answer::raise(SystemException::new(
-            SystemExceptionKind::ObjectNotExist,
-            zorb::MinorCode::NONE,
-            CompletionStatus::No,
-        ))
-    })
-    .await;
+    let there = Fake::new(|_| Answer::raise(SystemException::object_not_exist())).await;
     let to = there.ior();
     let here = Fake::new(move |_| Answer::forward(&to)).await;
     let (_orb, desk) = client(&here.ior()).await;
@@ -256,11 +245,7 @@ async fn every_locate_status_is_understood() {
     let (_orb, desk) = client(&unknown.ior()).await;
     assert!(!desk.locate().await.unwrap());
     let raises = Fake::new(|_| {
-        let exception = SystemException::new(
-            SystemExceptionKind::NoPermission,
-            minor::TRANSIENT_DISCARDED,
-            CompletionStatus::No,
-        );
+        let exception = SystemException::no_permission().with_minor(minor::TRANSIENT_DISCARDED);
         Answer::Locate(LocateStatus::SystemException, Box::new(move |e| exception.encode(e).unwrap()))
     })
     .await;

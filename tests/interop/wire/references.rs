@@ -94,11 +94,7 @@ async fn what_the_type_id_does_not_say_is_asked() {
 async fn servers_of_old_are_asked_by_the_old_name() {
     let server = Fake::new(|asked| match asked.operation().as_str() {
         "_not_existent" => Answer::value(true),
-        _ => Answer::raise(SystemException::new(
-            SystemExceptionKind::BadOperation,
-            zorb::MinorCode::NONE,
-            CompletionStatus::No,
-        )),
+        _ => Answer::raise(SystemException::bad_operation()),
     })
     .await;
     let orb = client().await;

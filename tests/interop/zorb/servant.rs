@@ -77,9 +77,7 @@ impl FaultsServant for PeerServer {
         let id = format!("IDL:omg.org/CORBA/{kind}:1.0");
         Err(match SystemExceptionKind::from_repository_id(&id) {
             Some(kind) => SystemException::new(kind, MinorCode(minor_code), completed),
-            None => {
-                SystemException::new(SystemExceptionKind::BadParam, MinorCode::NONE, CompletionStatus::No)
-            }
+            None => SystemException::bad_param(),
         })
     }
 

@@ -91,8 +91,7 @@ impl ScalarsServant for PeerServer {
 
     async fn divide(&self, a: i32, b: i32) -> Result<(i32, i32), SystemException> {
         if b == 0 {
-            let none = zorb::MinorCode::NONE;
-            return Err(SystemException::new(SystemExceptionKind::BadParam, none, CompletionStatus::No));
+            return Err(SystemException::bad_param());
         }
         Ok((a.wrapping_div(b), a.wrapping_rem(b)))
     }

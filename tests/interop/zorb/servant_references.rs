@@ -193,5 +193,5 @@ impl ReferencesServant for PeerServer {
 }
 
 fn nil() -> SystemException {
-    SystemException::new(SystemExceptionKind::InvObjref, zorb::MinorCode::NONE, CompletionStatus::No)
+    SystemException::inv_objref()
 }

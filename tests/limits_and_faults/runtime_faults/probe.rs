@@ -121,12 +121,7 @@ impl ProbeServant for Probe {
     async fn guarded(&self, value: i32) -> Result<i32, GuardedError> {
         match value {
             ..0 => Err(Refused { why: value, text: "negative".to_owned() }.into()),
-            0 => Err(SystemException::new(
-                SystemExceptionKind::NoResources,
-                zorb::MinorCode::omg(1),
-                CompletionStatus::No,
-            )
-            .into()),
+            0 => Err(SystemException::no_resources().with_minor(zorb::MinorCode::omg(1)).into()),
             _ => Ok(value * 2),
         }
     }

@@ -66,7 +66,7 @@ impl VaultServant for Vault {
         Ok(self.pushed.load(Ordering::Relaxed))
     }
     async fn fail(&self) -> Result<(), SystemException> {
-        Err(SystemException::new(SystemExceptionKind::NoResources, MinorCode::NONE, CompletionStatus::Yes))
+        Err(SystemException::no_resources().completed(CompletionStatus::Yes))
     }
 }
 

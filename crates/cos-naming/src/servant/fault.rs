@@ -53,7 +53,7 @@ impl Fault {
 
 #[cold]
 pub(crate) fn system(kind: SystemExceptionKind, text: &'static str) -> SystemException {
-    SystemException::new(kind, MinorCode::NONE, CompletionStatus::No).because(text)
+    SystemException::from(kind).with_reason(text)
 }
 
 impl From<SystemException> for Fault {
@@ -104,8 +104,9 @@ macro_rules! errors {
 
 #[cold]
 fn unexpected(fault: &Fault) -> SystemException {
-    SystemException::new(SystemExceptionKind::Internal, MinorCode::NONE, CompletionStatus::Maybe)
-        .because(format!("the operation does not declare {fault:?}"))
+    SystemException::internal()
+        .completed(CompletionStatus::Maybe)
+        .with_reason(format!("the operation does not declare {fault:?}"))
 }
 
 errors! {

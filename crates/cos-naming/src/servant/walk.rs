@@ -6,7 +6,7 @@ use std::time::Duration;
 use zorb::cos_naming::naming_context::{AlreadyBound, InvalidName, NotEmpty, NotFoundReason};
 use zorb::cos_naming::{NameComponent, NamingContextRef};
 use zorb::wire::ContextId as ServiceContextId;
-use zorb::{CompletionStatus, ObjectRef, Reference, SystemException, SystemExceptionKind};
+use zorb::{ObjectRef, Reference, SystemException, SystemExceptionKind};
 
 use super::fault::{Fault, system};
 use super::service::Service;
@@ -280,11 +280,7 @@ fn encode_reference(object: Option<&ObjectRef>) -> zorb::Bytes {
 /// Returns the failure for a stored reference that cannot be decoded although its checksum is correct.
 #[cold]
 pub(super) fn unreadable_reference() -> Fault {
-    let kind = SystemExceptionKind::PersistStore;
-    let none = zorb::MinorCode::NONE;
-    SystemException::new(kind, none, CompletionStatus::No)
-        .because("the stored reference cannot be decoded")
-        .into()
+    SystemException::persist_store().with_reason("the stored reference cannot be decoded").into()
 }
 
 fn stored_strategy(strategy: zorb_naming::Strategy) -> Strategy {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use self::received::Received;
 use crate::cdr::{CdrDecode, CdrEncode, CharSet, Context, DecodeLimits, Decoder, Encoder};
-use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use crate::exception::{CompletionStatus, SystemException};
 use crate::program::Labels;
 use crate::typecode::{Node, TcKind, TypeCode, TypeCodeError, TypeDesc, Typed};
 use crate::value::{Made, ValueBase, ValueForm, custom, formal, has_base_with_id, pass, write};
@@ -504,8 +504,7 @@ impl From<AnyError> for SystemException {
             AnyError::Encode(error) => error.system(completed),
             AnyError::Decode(error) => error.system(completed),
             AnyError::TypeMismatch { .. } => {
-                SystemException::new(SystemExceptionKind::BadOperation, MinorCode::NONE, completed)
-                    .with_source(error)
+                SystemException::bad_operation().completed(completed).with_source(error)
             }
         }
     }

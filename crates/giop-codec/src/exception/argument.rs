@@ -21,5 +21,5 @@ pub fn check_argument<S: BoundedContent + ?Sized>(
 #[cold]
 fn too_long(argument: &str, length: usize, unit: &str, bound: usize) -> SystemException {
     let reason = format!("argument `{argument}`: {length} {unit}, bound {bound}");
-    EncodeError::from(EncodeErrorKind::BoundExceeded).system(CompletionStatus::No).because(reason)
+    EncodeError::from(EncodeErrorKind::BoundExceeded).system(CompletionStatus::No).with_reason(reason)
 }

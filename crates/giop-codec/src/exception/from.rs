@@ -46,59 +46,6 @@ fn caused(
     SystemException::new(kind, minor, CompletionStatus::No).with_source(error)
 }
 
-/// Defines constructors with short names for the exceptions that servants raise most.
-macro_rules! short {
-    ($($name:ident($($minor:ident)?) $kind:ident $doc:literal;)+) => {
-        /// Constructors for the exceptions that servants raise most: COMPLETED_NO, without a cause.
-        ///
-        /// [`because`](SystemException::because) adds a reason. [`completed`](SystemException::completed)
-        /// changes the completion status, for a servant that has already had an effect.
-        ///
-        /// ```
-        /// use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, minor};
-        ///
-        /// let refused = SystemException::bad_param(minor::BAD_PARAM_OBJECT_ID)
-        ///     .because("accounts are numbered from 1");
-        /// assert_eq!(
-        ///     refused.to_string(),
-        ///     "BAD_PARAM (OMG minor 14: invalid object id), COMPLETED_NO: accounts are numbered from 1"
-        /// );
-        /// let full = SystemException::no_memory().completed(CompletionStatus::Maybe);
-        /// assert_eq!((full.minor, full.completed), (MinorCode::NONE, CompletionStatus::Maybe));
-        /// ```
-        impl SystemException {
-            $(
-                #[doc = $doc]
-                pub const fn $name($($minor: MinorCode)?) -> Self {
-                    let _minor = MinorCode::NONE;
-                    $(let _minor = $minor;)?
-                    Self::new(SystemExceptionKind::$kind, _minor, CompletionStatus::No)
-                }
-            )+
-        }
-    };
-}
-
-short! {
-    bad_inv_order(minor) BadInvOrder "`BAD_INV_ORDER`: the operation may not be called now.";
-    bad_operation() BadOperation "`BAD_OPERATION`: the object has no such operation.";
-    bad_param(minor) BadParam "`BAD_PARAM`: an argument is not what it should be.";
-    data_conversion() DataConversion "`DATA_CONVERSION`: a character or number has no representation.";
-    imp_limit() ImpLimit "`IMP_LIMIT`: more than a limit of the server allows.";
-    internal() Internal "`INTERNAL`: the server is in a state that should not be.";
-    inv_objref() InvObjref "`INV_OBJREF`: a reference is nil, or of another interface.";
-    no_implement() NoImplement "`NO_IMPLEMENT`: the operation is not implemented.";
-    no_memory() NoMemory "`NO_MEMORY`: memory ran out.";
-    no_permission() NoPermission "`NO_PERMISSION`: the caller may not do this.";
-    no_resources() NoResources "`NO_RESOURCES`: something that is needed ran out.";
-    obj_adapter() ObjAdapter "`OBJ_ADAPTER`: objects and adapters are not set up as the operation needs it.";
-    object_not_exist() ObjectNotExist
-        "`OBJECT_NOT_EXIST`: the object that is called is gone for good. Clients forget its reference.";
-    persist_store() PersistStore "`PERSIST_STORE`: a file or database failed.";
-    timeout() Timeout "`TIMEOUT`: a deadline passed.";
-    transient(minor) Transient "`TRANSIENT`: not now; the client, or its ORB, may try again.";
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,32 +76,6 @@ mod tests {
     fn kind_alone_is_an_exception_without_minor_code_that_did_nothing() {
         for &kind in SystemExceptionKind::ALL {
             assert_eq!(raised(kind), (kind, MinorCode::NONE, CompletionStatus::No));
-        }
-    }
-
-    #[test]
-    fn short_constructors_make_the_kind_that_they_name() {
-        let transient = SystemException::transient(minor::TRANSIENT_DISCARDED);
-        assert_eq!(transient.minor, minor::TRANSIENT_DISCARDED);
-        for (made, name) in [
-            (SystemException::bad_inv_order(MinorCode::NONE), "BAD_INV_ORDER"),
-            (SystemException::bad_operation(), "BAD_OPERATION"),
-            (SystemException::bad_param(MinorCode::NONE), "BAD_PARAM"),
-            (SystemException::data_conversion(), "DATA_CONVERSION"),
-            (SystemException::imp_limit(), "IMP_LIMIT"),
-            (SystemException::internal(), "INTERNAL"),
-            (SystemException::inv_objref(), "INV_OBJREF"),
-            (SystemException::no_implement(), "NO_IMPLEMENT"),
-            (SystemException::no_memory(), "NO_MEMORY"),
-            (SystemException::no_permission(), "NO_PERMISSION"),
-            (SystemException::no_resources(), "NO_RESOURCES"),
-            (SystemException::obj_adapter(), "OBJ_ADAPTER"),
-            (SystemException::object_not_exist(), "OBJECT_NOT_EXIST"),
-            (SystemException::persist_store(), "PERSIST_STORE"),
-            (SystemException::timeout(), "TIMEOUT"),
-            (transient.clone(), "TRANSIENT"),
-        ] {
-            assert_eq!((made.kind.name(), made.completed), (name, CompletionStatus::No));
         }
     }
 }

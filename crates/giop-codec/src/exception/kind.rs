@@ -2,12 +2,15 @@
 
 use std::fmt;
 
+use super::{MinorCode, SystemException};
+
 /// Text before the exception's name in a standard repository id.
 const ID_PREFIX: &str = "IDL:omg.org/CORBA/";
 
-/// Defines the enum and its tables from one list, so that name, repository id and variant cannot drift apart.
+/// Defines the enum, its tables and the constructors of [`SystemException`] from one list, so that name,
+/// repository id, variant and constructor cannot drift apart.
 macro_rules! kinds {
-    ($($variant:ident $name:literal $doc:literal;)+) => {
+    ($($variant:ident $constructor:ident $name:literal $doc:literal;)+) => {
         /// The kind of a standard system exception: one of the forty of the CORBA core specification.
         ///
         /// Source clause: "Standard Exceptions / Standard Exception Definitions".
@@ -38,50 +41,83 @@ macro_rules! kinds {
                 match name { $($name => Some(Self::$variant),)+ _ => None }
             }
         }
+
+        /// A constructor for each kind: COMPLETED_NO, without a minor code and cause.
+        ///
+        /// [`with_minor`](SystemException::with_minor) sets the minor code,
+        /// [`with_reason`](SystemException::with_reason) the cause, and
+        /// [`completed`](SystemException::completed) the completion status, for a servant that has already
+        /// had an effect.
+        ///
+        /// ```
+        /// use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, minor};
+        ///
+        /// let refused = SystemException::bad_param()
+        ///     .with_minor(minor::BAD_PARAM_OBJECT_ID)
+        ///     .with_reason("accounts are numbered from 1");
+        /// assert_eq!(
+        ///     refused.to_string(),
+        ///     "BAD_PARAM (OMG minor 14: invalid object id), COMPLETED_NO: accounts are numbered from 1"
+        /// );
+        /// let full = SystemException::no_memory().completed(CompletionStatus::Maybe);
+        /// assert_eq!((full.minor, full.completed), (MinorCode::NONE, CompletionStatus::Maybe));
+        /// ```
+        impl SystemException {
+            $(
+                #[doc = concat!("Creates `", $name, "`: ", $doc, ".")]
+                pub const fn $constructor() -> Self {
+                    Self::new(SystemExceptionKind::$variant, MinorCode::NONE, CompletionStatus::No)
+                }
+            )+
+        }
+
+        #[cfg(test)]
+        const CONSTRUCTORS: &[(&str, SystemException)] =
+            &[$((stringify!($constructor), SystemException::$constructor()),)+];
     };
 }
 
 kinds! {
-    Unknown "UNKNOWN" "the server raised something the client cannot know";
-    BadParam "BAD_PARAM" "an illegal parameter value";
-    NoMemory "NO_MEMORY" "memory ran out";
-    ImpLimit "IMP_LIMIT" "a limit of the implementation was exceeded";
-    CommFailure "COMM_FAILURE" "the connection was lost while a request was under way";
-    InvObjref "INV_OBJREF" "a nil or malformed object reference";
-    NoPermission "NO_PERMISSION" "the caller may not do this";
-    Internal "INTERNAL" "an error of the ORB itself";
-    Marshal "MARSHAL" "octets that do not decode";
-    Initialize "INITIALIZE" "the ORB or a component could not start";
-    NoImplement "NO_IMPLEMENT" "the operation exists, its implementation does not";
-    BadTypecode "BAD_TYPECODE" "an illegal TypeCode";
-    BadOperation "BAD_OPERATION" "the object has no such operation";
-    NoResources "NO_RESOURCES" "a resource other than memory ran out";
-    NoResponse "NO_RESPONSE" "the reply of a deferred request is not there yet";
-    PersistStore "PERSIST_STORE" "a persistent store failed";
-    BadInvOrder "BAD_INV_ORDER" "operations were called in the wrong order";
-    Transient "TRANSIENT" "the request could not be delivered now; a retry may work";
-    FreeMem "FREE_MEM" "memory could not be freed";
-    InvIdent "INV_IDENT" "an identifier with illegal syntax";
-    InvFlag "INV_FLAG" "an illegal flag";
-    IntfRepos "INTF_REPOS" "the interface repository failed";
-    BadContext "BAD_CONTEXT" "a context object could not be processed";
-    ObjAdapter "OBJ_ADAPTER" "the object adapter failed";
-    DataConversion "DATA_CONVERSION" "a character or number has no representation";
-    ObjectNotExist "OBJECT_NOT_EXIST" "the object is gone for good";
-    TransactionRequired "TRANSACTION_REQUIRED" "the operation needs a transaction";
-    TransactionRolledback "TRANSACTION_ROLLEDBACK" "the transaction was rolled back";
-    InvalidTransaction "INVALID_TRANSACTION" "the transaction context is not valid";
-    InvPolicy "INV_POLICY" "policies contradict each other";
-    CodesetIncompatible "CODESET_INCOMPATIBLE" "client and server share no code set";
-    Rebind "REBIND" "a new binding is needed and the policy forbids it";
-    Timeout "TIMEOUT" "a deadline passed";
-    TransactionUnavailable "TRANSACTION_UNAVAILABLE" "the transaction service cannot be reached";
-    TransactionMode "TRANSACTION_MODE" "the transaction policy and the request's mode disagree";
-    BadQos "BAD_QOS" "a quality of service that cannot be had";
-    InvalidActivity "INVALID_ACTIVITY" "the activity context is not valid here";
-    ActivityCompleted "ACTIVITY_COMPLETED" "the activity has ended already";
-    ActivityRequired "ACTIVITY_REQUIRED" "the operation needs an activity";
-    ThreadCancelled "THREAD_CANCELLED" "the thread of the request was cancelled";
+    Unknown unknown "UNKNOWN" "the server raised an exception that the client does not know";
+    BadParam bad_param "BAD_PARAM" "an argument is invalid";
+    NoMemory no_memory "NO_MEMORY" "memory ran out";
+    ImpLimit imp_limit "IMP_LIMIT" "a limit of the implementation was exceeded";
+    CommFailure comm_failure "COMM_FAILURE" "the connection was lost while a request was in flight";
+    InvObjref inv_objref "INV_OBJREF" "an object reference is nil, malformed, or of another interface";
+    NoPermission no_permission "NO_PERMISSION" "the caller may not do this";
+    Internal internal "INTERNAL" "an internal error of the ORB or the server";
+    Marshal marshal "MARSHAL" "bytes do not decode, or a value has no encoding";
+    Initialize initialize "INITIALIZE" "the ORB or a component could not start";
+    NoImplement no_implement "NO_IMPLEMENT" "the operation exists, but is not implemented";
+    BadTypecode bad_typecode "BAD_TYPECODE" "a type code is invalid";
+    BadOperation bad_operation "BAD_OPERATION" "the object has no such operation";
+    NoResources no_resources "NO_RESOURCES" "a resource other than memory ran out";
+    NoResponse no_response "NO_RESPONSE" "the reply of a deferred request has not arrived yet";
+    PersistStore persist_store "PERSIST_STORE" "a persistent store failed";
+    BadInvOrder bad_inv_order "BAD_INV_ORDER" "operations were called in the wrong order";
+    Transient transient "TRANSIENT" "the request cannot be delivered or served now; a retry may succeed";
+    FreeMem free_mem "FREE_MEM" "memory could not be freed";
+    InvIdent inv_ident "INV_IDENT" "an identifier has invalid syntax";
+    InvFlag inv_flag "INV_FLAG" "a flag is invalid";
+    IntfRepos intf_repos "INTF_REPOS" "the interface repository failed";
+    BadContext bad_context "BAD_CONTEXT" "a context object could not be processed";
+    ObjAdapter obj_adapter "OBJ_ADAPTER" "the object adapter failed, or is not configured for the operation";
+    DataConversion data_conversion "DATA_CONVERSION" "a character or number has no representation";
+    ObjectNotExist object_not_exist "OBJECT_NOT_EXIST" "the object is gone for good, and clients discard its reference";
+    TransactionRequired transaction_required "TRANSACTION_REQUIRED" "the operation needs a transaction";
+    TransactionRolledback transaction_rolledback "TRANSACTION_ROLLEDBACK" "the transaction was rolled back";
+    InvalidTransaction invalid_transaction "INVALID_TRANSACTION" "the transaction context is invalid";
+    InvPolicy inv_policy "INV_POLICY" "policies contradict each other";
+    CodesetIncompatible codeset_incompatible "CODESET_INCOMPATIBLE" "client and server share no code set";
+    Rebind rebind "REBIND" "a new binding is needed and the policy forbids it";
+    Timeout timeout "TIMEOUT" "a deadline passed";
+    TransactionUnavailable transaction_unavailable "TRANSACTION_UNAVAILABLE" "the transaction service cannot be reached";
+    TransactionMode transaction_mode "TRANSACTION_MODE" "the transaction policy and the request's mode disagree";
+    BadQos bad_qos "BAD_QOS" "the requested quality of service is not available";
+    InvalidActivity invalid_activity "INVALID_ACTIVITY" "the activity context is invalid here";
+    ActivityCompleted activity_completed "ACTIVITY_COMPLETED" "the activity has ended already";
+    ActivityRequired activity_required "ACTIVITY_REQUIRED" "the operation needs an activity";
+    ThreadCancelled thread_cancelled "THREAD_CANCELLED" "the thread of the request was cancelled";
 }
 
 impl SystemExceptionKind {
@@ -148,5 +184,19 @@ impl CompletionStatus {
 impl fmt::Display for CompletionStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_constructors_make_the_kind_that_they_name() {
+        assert_eq!(CONSTRUCTORS.len(), SystemExceptionKind::ALL.len());
+        for (name, made) in CONSTRUCTORS {
+            assert_eq!(made.kind.name().to_lowercase(), *name);
+            assert_eq!((made.minor, made.completed), (MinorCode::NONE, CompletionStatus::No));
+        }
     }
 }

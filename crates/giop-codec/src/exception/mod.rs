@@ -29,11 +29,11 @@ use crate::printable::{OneLine, Printable};
 /// Source clause: "Standard Exceptions" and "GIOP Message Formats / Reply Body".
 ///
 /// ```
-/// use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+/// use giop_codec::exception::{SystemException, minor};
 ///
-/// let kind = SystemExceptionKind::Transient;
-/// let e = SystemException::new(kind, minor::TRANSIENT_NO_USABLE_PROFILE, CompletionStatus::No)
-///     .because("connection refused by 127.0.0.1:2809");
+/// let e = SystemException::transient()
+///     .with_minor(minor::TRANSIENT_NO_USABLE_PROFILE)
+///     .with_reason("connection refused by 127.0.0.1:2809");
 /// assert_eq!(
 ///     e.to_string(),
 ///     "TRANSIENT (OMG minor 2: no usable profile), COMPLETED_NO: connection refused by 127.0.0.1:2809"
@@ -67,14 +67,21 @@ impl SystemException {
     /// Sets a text as the cause: addresses, limits, names of options.
     #[must_use]
     #[cold]
-    pub fn because(mut self, text: impl Into<Cow<'static, str>>) -> Self {
+    pub fn with_reason(mut self, text: impl Into<Cow<'static, str>>) -> Self {
         self.source = Some(Arc::new(Reason(text.into())));
+        self
+    }
+
+    /// Sets the minor code.
+    #[must_use]
+    pub const fn with_minor(mut self, minor: MinorCode) -> Self {
+        self.minor = minor;
         self
     }
 
     /// Sets the completion status.
     #[must_use]
-    pub fn completed(mut self, completed: CompletionStatus) -> Self {
+    pub const fn completed(mut self, completed: CompletionStatus) -> Self {
         self.completed = completed;
         self
     }
@@ -150,12 +157,14 @@ impl CdrDecode for SystemException {
         let known = CompletionStatus::from_wire(status);
         let completed = known.unwrap_or(CompletionStatus::Maybe);
         let Some(kind) = SystemExceptionKind::from_repository_id(id) else {
-            return Ok(Self::new(SystemExceptionKind::Unknown, minor::UNKNOWN_SYSTEM_EXCEPTION, completed)
-                .because(format!("the peer raised {:?}, {minor}", Printable::new(id))));
+            return Ok(Self::unknown()
+                .with_minor(minor::UNKNOWN_SYSTEM_EXCEPTION)
+                .completed(completed)
+                .with_reason(format!("the peer raised {:?}, {minor}", Printable::new(id))));
         };
         let exception = Self::new(kind, minor, completed);
         Ok(if known.is_none() {
-            exception.because(format!("completion status {status} on the wire"))
+            exception.with_reason(format!("completion status {status} on the wire"))
         } else {
             exception
         })
@@ -241,12 +250,8 @@ mod tests {
     #[test]
     fn display_chains_causes_once_and_on_one_line() {
         let io = std::io::Error::other("refused\nby peer");
-        let inner =
-            SystemException::new(SystemExceptionKind::Transient, MinorCode::NONE, CompletionStatus::No)
-                .with_source(io);
-        let outer =
-            SystemException::new(SystemExceptionKind::Unknown, MinorCode::NONE, CompletionStatus::Maybe)
-                .with_source(inner);
+        let inner = SystemException::transient().with_source(io);
+        let outer = SystemException::unknown().completed(CompletionStatus::Maybe).with_source(inner);
         assert_eq!(outer.to_string(), "UNKNOWN, COMPLETED_MAYBE: TRANSIENT, COMPLETED_NO: refused\\nby peer");
         let cause = outer.source().and_then(|e| e.downcast_ref::<SystemException>()).map(|e| e.kind);
         assert_eq!(cause, Some(SystemExceptionKind::Transient));
@@ -254,11 +259,7 @@ mod tests {
 
     #[test]
     fn display_escapes_and_shortens_causes() {
-        let of = |text: String| {
-            SystemException::new(SystemExceptionKind::Unknown, MinorCode::NONE, CompletionStatus::No)
-                .because(text)
-                .to_string()
-        };
+        let of = |text: String| SystemException::unknown().with_reason(text).to_string();
         assert_eq!(of("\u{1b}]0;x\u{7}\u{202e}".into()), r"UNKNOWN, COMPLETED_NO: \x1b]0;x\x07\u{202e}");
         assert!(of("x".repeat(200_000)).ends_with("x… and 195,904 more bytes"));
     }
@@ -320,9 +321,8 @@ mod tests {
 
     #[test]
     fn equality_ignores_the_cause() {
-        let plain =
-            SystemException::new(SystemExceptionKind::Marshal, MinorCode::NONE, CompletionStatus::Yes);
-        assert_eq!(plain, plain.clone().because("a reason"));
+        let plain = SystemException::marshal().completed(CompletionStatus::Yes);
+        assert_eq!(plain, plain.clone().with_reason("a reason"));
         assert_ne!(plain, plain.clone().completed(CompletionStatus::No));
     }
 }

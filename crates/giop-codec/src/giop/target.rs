@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::MAX_OBJECT_KEY;
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
-use crate::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use crate::exception::{SystemException, minor};
 use crate::ior::{IiopProfile, Ior, ObjectKey, TaggedProfile};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
@@ -197,11 +197,6 @@ impl Error for TargetError {}
 impl From<TargetError> for SystemException {
     #[cold]
     fn from(error: TargetError) -> Self {
-        Self::new(
-            SystemExceptionKind::ObjectNotExist,
-            minor::OBJECT_NOT_EXIST_NO_OBJECT,
-            CompletionStatus::No,
-        )
-        .with_source(error)
+        Self::object_not_exist().with_minor(minor::OBJECT_NOT_EXIST_NO_OBJECT).with_source(error)
     }
 }

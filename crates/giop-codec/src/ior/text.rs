@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::encapsulation::{encapsulation, open_encapsulation};
 use super::{Ior, TaggedProfile};
 use crate::cdr::{CdrDecode, CdrEncode};
-use crate::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use crate::exception::{SystemException, minor};
 use crate::{DecodeError, DecodeErrorKind};
 
 const PREFIX: &str = "IOR:";
@@ -123,8 +123,7 @@ impl ParseIorError {
 impl From<ParseIorError> for SystemException {
     #[cold]
     fn from(error: ParseIorError) -> Self {
-        Self::new(SystemExceptionKind::BadParam, minor::BAD_PARAM_URL_SCHEME_SPECIFIC, CompletionStatus::No)
-            .with_source(error)
+        Self::bad_param().with_minor(minor::BAD_PARAM_URL_SCHEME_SPECIFIC).with_source(error)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use crate::exception::{SystemException, SystemExceptionKind};
 
 macro_rules! kinds {
     ($($variant:ident = $number:literal, $omg:literal, $idl:literal;)*) => {
@@ -176,13 +176,14 @@ impl From<TypeCodeError> for SystemException {
             TypeCodeError::BadKind => SystemExceptionKind::BadOperation,
             TypeCodeError::Bounds => SystemExceptionKind::BadParam,
         };
-        Self::new(kind, MinorCode::NONE, CompletionStatus::No).with_source(error)
+        Self::from(kind).with_source(error)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exception::CompletionStatus;
 
     #[test]
     fn error_of_a_query_becomes_a_system_exception() {

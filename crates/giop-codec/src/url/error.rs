@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use crate::Printable;
-use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use crate::exception::{MinorCode, SystemException, minor};
 use crate::ior::{MAX_PROFILES, ParseIorError};
 
 /// Error of parsing an object URL, with the position of the first invalid character.
@@ -68,7 +68,7 @@ impl From<ParseIorError> for UrlError {
 impl From<UrlError> for SystemException {
     #[cold]
     fn from(error: UrlError) -> Self {
-        Self::new(SystemExceptionKind::BadParam, error.minor(), CompletionStatus::No).with_source(error)
+        Self::bad_param().with_minor(error.minor()).with_source(error)
     }
 }
 

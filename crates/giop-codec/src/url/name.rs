@@ -13,7 +13,7 @@ use nom::sequence::preceded;
 
 use super::escape::write_escaped;
 use super::fault::{Parsed, apply, expect, fault};
-use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use crate::exception::SystemException;
 
 /// A name in the string form of `CosNaming`: at least one component.
 ///
@@ -183,7 +183,7 @@ impl Error for NameTextError {}
 impl From<NameTextError> for SystemException {
     #[cold]
     fn from(error: NameTextError) -> Self {
-        Self::new(SystemExceptionKind::BadParam, MinorCode::NONE, CompletionStatus::No).with_source(error)
+        Self::bad_param().with_source(error)
     }
 }
 

@@ -6,7 +6,7 @@ use giop_codec::cdr::{CharSet, CodeSets, DecodeLimits, Decoder, WChar, WCharSet,
 use giop_codec::code_set::{
     CodeSetComponent, CodeSetComponentInfo, CodeSetContext, CodeSetId, Negotiated, negotiate,
 };
-use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{CompletionStatus, SystemException, minor};
 use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 use proptest::prelude::*;
 
@@ -124,9 +124,9 @@ fn without_component_or_in_giop_1_0_there_is_latin_1_and_no_wide_text() {
 #[test]
 fn nothing_in_common_is_codeset_incompatible_1() {
     let raised = |completed| {
-        let (kind, minor) =
-            (SystemExceptionKind::CodesetIncompatible, minor::CODESET_INCOMPATIBLE_NEGOTIATION);
-        SystemException::new(kind, minor, completed)
+        SystemException::codeset_incompatible()
+            .with_minor(minor::CODESET_INCOMPATIBLE_NEGOTIATION)
+            .completed(completed)
     };
     let zorb = CodeSetComponentInfo::zorb();
     // An unknown set, no set, and a client whose only set is not within Unicode.
@@ -259,11 +259,7 @@ fn what_a_set_does_not_have_is_a_data_conversion() {
         ],
         &[(0x10020, "6180"), (0x1000b, "db"), (0x1000b, "61fc")],
     );
-    let error = SystemException::new(
-        SystemExceptionKind::DataConversion,
-        minor::DATA_CONVERSION_CHARACTER,
-        CompletionStatus::No,
-    );
+    let error = SystemException::data_conversion().with_minor(minor::DATA_CONVERSION_CHARACTER);
     assert_eq!(
         giop_codec::EncodeError::from(EncodeErrorKind::CharNotInCodeSet).system(CompletionStatus::No),
         error

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use giop_codec::cdr::{CdrDecode, Decoder, Encoder};
 use giop_codec::code_set::{CodeSetContext, CodeSetId};
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException};
 use giop_codec::giop::{
     ContextId, LocateReplyHeader, LocateRequestHeader, LocateStatus, Message, MessageHeader, ReplyHeader,
     ReplyMessage, ReplyStatus, RequestHeader, RequestId, RequestMessage, RequestTemplate, ResponseFlags,
@@ -186,7 +186,7 @@ fn user_exception_starts_with_its_repository_id() {
 fn system_exception_matches() {
     let capture = octets(SYSTEM_EXCEPTION);
     let expected =
-        SystemException::new(SystemExceptionKind::NoPermission, MinorCode::omg(1), CompletionStatus::Yes);
+        SystemException::no_permission().with_minor(MinorCode::omg(1)).completed(CompletionStatus::Yes);
     decode(&capture, |message, d| {
         assert_eq!(message, reply(14, ReplyStatus::SystemException));
         assert_eq!(SystemException::decode(d).unwrap(), expected);

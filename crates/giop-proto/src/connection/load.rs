@@ -1,7 +1,7 @@
 //! The number of requests that may be in flight. A connection takes its share of an endpoint's budget and
 //! returns it.
 
-use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{SystemException, minor};
 use giop_codec::giop::{MessageHeader, MessageType};
 
 use super::{Connection, Output, RequestBudget};
@@ -93,7 +93,7 @@ impl RequestBudget {
             let text = "too much is queued for the peer: raise it by `Limits::max_backlog`";
             (Limit::Backlog, minor::TRANSIENT_DISCARDED, text)
         };
-        let exception = SystemException::new(SystemExceptionKind::Transient, minor, CompletionStatus::No);
-        (limit, exception.because(text))
+        let exception = SystemException::transient().with_minor(minor);
+        (limit, exception.with_reason(text))
     }
 }

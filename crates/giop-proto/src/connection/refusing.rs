@@ -1,7 +1,7 @@
 //! Requests that are refused by an exception, or dropped, instead of being handed out.
 
 use giop_codec::Version;
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{MessageHeader, MessageType, RequestId, ResponseFlags};
 
 use super::Connection;
@@ -93,9 +93,7 @@ impl Refusal<'_> {
         if let Some((id, response)) = early_id(&self.header, octets) {
             let limit = self.connection.limits.max_message_size;
             self.connection.stats.limits.hit(Limit::MessageSize);
-            let exception =
-                SystemException::new(SystemExceptionKind::ImpLimit, MinorCode::NONE, CompletionStatus::No)
-                    .with_source(ProtocolError::TooLarge { size, limit });
+            let exception = SystemException::imp_limit().with_source(ProtocolError::TooLarge { size, limit });
             self.with_exception(id, response, &exception);
         }
     }
@@ -135,6 +133,7 @@ fn early_id(header: &MessageHeader, octets: &[u8]) -> Option<(RequestId, Respons
 }
 
 fn closing() -> SystemException {
-    SystemException::new(SystemExceptionKind::Transient, minor::TRANSIENT_DISCARDED, CompletionStatus::No)
-        .because("the connection is being closed")
+    SystemException::transient()
+        .with_minor(minor::TRANSIENT_DISCARDED)
+        .with_reason("the connection is being closed")
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use giop_codec::exception::{MinorCode, SystemException};
+use giop_codec::exception::SystemException;
 
 use super::Limits;
 
@@ -40,7 +40,7 @@ pub enum LimitsError {
 /// `BAD_PARAM`, COMPLETED_NO.
 impl From<LimitsError> for SystemException {
     fn from(error: LimitsError) -> Self {
-        Self::bad_param(MinorCode::NONE).with_source(error)
+        Self::bad_param().with_source(error)
     }
 }
 

@@ -118,19 +118,14 @@ fn default_body(cx: &Cx<'_>, method: &Method) -> TokenStream {
     let arguments = method.arguments();
     let why = format!("this servant does not implement `{}`", method.wire_name);
     let minor = match cx.mapping.is_local(method.owner) {
-        true => quote!(#v1::MinorCode::omg(8)),
-        false => quote!(#v1::MinorCode::NONE),
+        true => quote!(.with_minor(#v1::MinorCode::omg(8))),
+        false => TokenStream::new(),
     };
     quote! {
         {
             let _ = (#(#arguments,)*);
             ::core::future::ready(::core::result::Result::Err(::core::convert::From::from(
-                #v1::SystemException::new(
-                    #v1::SystemExceptionKind::NoImplement,
-                    #minor,
-                    #v1::CompletionStatus::No,
-                )
-                .because(#why)
+                #v1::SystemException::no_implement()#minor.with_reason(#why)
             )))
         }
     }

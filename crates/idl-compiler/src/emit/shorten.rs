@@ -1,5 +1,7 @@
 //! Shortening of paths: generated code uses full paths, and code for people to read uses short ones.
 
+use std::cell::Cell;
+
 use proc_macro2::{Spacing, TokenStream, TokenTree};
 use quote::{TokenStreamExt, quote};
 
@@ -25,13 +27,11 @@ pub(super) const PRELUDE: &[&str] = &[
     "Bounded",
     "Bytes",
     "Char",
-    "CompletionStatus",
     "Fixed",
     "LongDouble",
     "ObjectRef",
     "Seq",
     "SystemException",
-    "SystemExceptionKind",
     "TypeCode",
     "Value",
     "ValueBase",
@@ -46,13 +46,20 @@ pub(super) struct Shortener {
     runtime: String,
     /// Names that have another meaning in the module of the code.
     taken: Vec<String>,
+    /// Whether a shortened path starts with a name of the prelude.
+    uses_prelude: Cell<bool>,
 }
 
 impl Shortener {
     /// Creates a shortener for output that names the runtime by this path, in a module where these names are
     /// taken.
     pub(super) fn new(runtime: &TokenStream, taken: Vec<String>) -> Self {
-        Shortener { runtime: runtime.to_string().replace(' ', ""), taken }
+        Shortener { runtime: runtime.to_string().replace(' ', ""), taken, uses_prelude: Cell::new(false) }
+    }
+
+    /// Returns whether the shortened code needs the names of the runtime's prelude.
+    pub(super) fn uses_prelude(&self) -> bool {
+        self.uses_prelude.get()
     }
 
     /// Returns the code with shorter paths.
@@ -102,6 +109,7 @@ impl Shortener {
         if let Some(name) = whole.strip_prefix(&format!("{}::", self.runtime)) {
             let first = name.split("::").next().unwrap_or_default();
             if PRELUDE.contains(&first) && is_free(first) {
+                self.uses_prelude.set(true);
                 return Some(name.to_owned());
             }
             let bare = whole.strip_prefix("::")?;
@@ -170,6 +178,19 @@ mod tests {
             "::core::option::Option<zorb::Any>"
         );
         assert_eq!(short("::zorb::Ranged<self::std::X>", &["zorb"]), "::zorb::Ranged<self::std::X>");
+    }
+
+    #[test]
+    fn prelude_is_needed_only_by_names_that_are_free() {
+        let needs = |code: &str, taken: &[&str]| {
+            let taken = taken.iter().map(|name| (*name).to_owned()).collect();
+            let shortener = Shortener::new(&quote!(::zorb), taken);
+            shortener.shorten(code.parse().unwrap_or_default());
+            shortener.uses_prelude()
+        };
+        assert!(needs("Vec<::zorb::Any>", &[]));
+        assert!(!needs("Vec<::zorb::Any>", &["Any"]));
+        assert!(!needs("::zorb::Ranged<::core::primitive::i32, 1, 2>", &[]));
     }
 
     #[test]

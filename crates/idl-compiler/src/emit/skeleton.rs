@@ -100,19 +100,13 @@ fn servants(cx: &Cx<'_>, skeleton: &Skeleton) -> TokenStream {
     let interfaces = served_interfaces(cx.model, &skeleton.interfaces);
     let names = type_names(cx, &interfaces);
     let servants = interfaces.iter().zip(&names).map(|(def, name)| servant_skeleton(cx, def, name));
-    let (v1, prelude) = (&cx.v1, prelude(&cx.options.runtime));
+    let v1 = &cx.v1;
     let code = quote! {
-        #prelude
-
         #(#servants)*
 
         #[doc = " What an operation answers that is not written yet."]
         fn not_written() -> #v1::SystemException {
-            #v1::SystemException::new(
-                #v1::SystemExceptionKind::NoImplement,
-                #v1::MinorCode::NONE,
-                #v1::CompletionStatus::No,
-            )
+            #v1::SystemException::no_implement()
         }
     };
     let code = if interfaces.is_empty() { TokenStream::new() } else { code };
@@ -127,7 +121,13 @@ fn servants(cx: &Cx<'_>, skeleton: &Skeleton) -> TokenStream {
             .collect(),
         Some(_) => Vec::new(),
     };
-    Shortener::new(&cx.options.runtime, taken).shorten(code)
+    let shortener = Shortener::new(&cx.options.runtime, taken);
+    let code = shortener.shorten(code);
+    if !shortener.uses_prelude() {
+        return code;
+    }
+    let prelude = shortener.shorten(prelude(&cx.options.runtime));
+    quote!(#prelude #code)
 }
 
 /// Returns distinct names of the servants' types: the name of the interface and `Impl`. If two interfaces

@@ -125,12 +125,7 @@ pub(super) fn not_implemented(cx: &Cx<'_>, method: &Method) -> TokenStream {
     let why = format!("this value does not implement `{}`", method.wire_name);
     quote! {
         ::core::result::Result::Err(::core::convert::From::from(
-            #v1::SystemException::new(
-                #v1::SystemExceptionKind::NoImplement,
-                #v1::MinorCode::NONE,
-                #v1::CompletionStatus::No,
-            )
-            .because(#why)
+            #v1::SystemException::no_implement().with_reason(#why)
         ))
     }
 }

@@ -209,7 +209,7 @@ impl CallbackServant for Servant {
 }
 
 fn no_memory() -> SystemException {
-    SystemException::new(SystemExceptionKind::NoMemory, MinorCode(5), CompletionStatus::Maybe)
+    SystemException::no_memory().with_minor(MinorCode(5)).completed(CompletionStatus::Maybe)
 }
 
 /// Runs the test with both ways of calling.

@@ -232,11 +232,7 @@ impl comments::KontoServant for Konto {
     }
     async fn take_out(&self, how_much: i32) -> Result<comments::KontoRef, SystemException> {
         let _ = how_much;
-        Err(SystemException::new(
-            SystemExceptionKind::NoResources,
-            zorb::MinorCode::NONE,
-            CompletionStatus::No,
-        ))
+        Err(SystemException::no_resources())
     }
     async fn plain(&self) -> Result<(), SystemException> {
         Ok(())

@@ -150,7 +150,7 @@ fn options_that_fit_nothing_are_errors() {
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     assert_eq!(run.out.matches("#[derive(serde::Serialize").count(), 4, "{}", run.out);
     assert!(run.out.contains("#[derive(serde::Serialize, ::core::cmp::Eq)]"), "{}", run.out);
-    assert_eq!(run.out.matches("::NoImplement").count(), 3);
+    assert_eq!(run.out.matches("::no_implement()").count(), 3);
     let args = ["--interpretive", "--adaptive", "Bank::Row=5", "--uses", "row_uses"];
     let run = idlc(folder.path(), &[&["rust", "-I", "inc", "bank.idl"][..], &args].concat(), "");
     assert_eq!((run.code, run.err.as_str()), (0, ""));

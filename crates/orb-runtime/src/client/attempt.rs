@@ -181,7 +181,7 @@ impl<'a> Attempt<'a> {
         }
         if ior.is_nil() || !self.target.forward_to(&ior) {
             return Err(SystemException::inv_objref()
-                .because(format!("`{name}` was forwarded to a reference without a usable address")));
+                .with_reason(format!("`{name}` was forwarded to a reference without a usable address")));
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use giop_codec::exception::{MinorCode, SystemException};
+use giop_codec::exception::SystemException;
 use giop_codec::giop::{BiDirIiopServiceContext, ListenPoint, MAX_LISTEN_POINTS, ServiceContext};
 use giop_codec::{EncodeError, Version};
 use socket2::{SockRef, TcpKeepalive};
@@ -180,11 +180,9 @@ impl Shared {
         }
         match gone {
             None => Ok(None),
-            Some(ListenPoint { host, port }) => {
-                Err(SystemException::transient(MinorCode::NONE).because(format!(
-                    "the connection by which the client at {host}:{port} wanted to be called back is gone"
-                )))
-            }
+            Some(ListenPoint { host, port }) => Err(SystemException::transient().with_reason(format!(
+                "the connection by which the client at {host}:{port} wanted to be called back is gone"
+            ))),
         }
     }
 }

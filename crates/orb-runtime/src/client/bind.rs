@@ -8,7 +8,7 @@ use bytes::Bytes;
 use giop_codec::Version;
 use giop_codec::cdr::CodeSets;
 use giop_codec::code_set::{CodeSetComponent, CodeSetComponentInfo, CodeSetContext, negotiate};
-use giop_codec::exception::{MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{BlockList, ContextId, ObjectKey, ServiceContext};
 use giop_codec::ior::{ComponentTag, IiopProfile, RebindMode, TaggedComponent};
 
@@ -16,7 +16,6 @@ use crate::client::dial;
 use crate::connection::exclusive::{Lease, Target};
 use crate::connection::{AddressingMode, Binding, SharedConnection};
 use crate::endpoint::{Endpoint, Route};
-use crate::errors::unexecuted;
 use crate::reference::{ObjectRef, RequiredForm};
 use crate::servant::etherealizing_in_caller;
 
@@ -77,9 +76,8 @@ impl ObjectRef {
         if etherealizing_in_caller(self.orb(), key).is_none() {
             return Ok(());
         }
-        let (kind, minor) = (SystemExceptionKind::BadInvOrder, minor::BAD_INV_ORDER_WOULD_DEADLOCK);
-        Err(unexecuted(kind, minor)
-            .because("the object is deactivated, and ends behind the request that calls it: call it through its typed reference, or later"))
+        Err(SystemException::bad_inv_order().with_minor(minor::BAD_INV_ORDER_WOULD_DEADLOCK)
+            .with_reason("the object is deactivated, and ends behind the request that calls it: call it through its typed reference, or later"))
     }
 
     /// Returns a connection that is used for one call only.
@@ -379,7 +377,7 @@ impl ObjectRef {
                 "the reference has no IIOP address".to_owned(),
             ),
         };
-        unexecuted(kind, minor).because(text)
+        SystemException::from(kind).with_minor(minor).with_reason(text)
     }
 }
 
@@ -391,8 +389,7 @@ fn ask() -> ServiceContext {
 /// Returns the exception for a profile whose addresses are forbidden, because of TLS or its absence.
 #[cold]
 fn no_permission(text: &'static str) -> SystemException {
-    let kind = SystemExceptionKind::NoPermission;
-    unexecuted(kind, MinorCode::NONE).because(text)
+    SystemException::no_permission().with_reason(text)
 }
 
 /// The server does not accept a request in its given form.
@@ -403,7 +400,7 @@ struct Unlike(&'static str);
 /// Creates an exception with COMPLETED_NO: the request cannot be sent in its given form.
 #[cold]
 pub(crate) fn incompatible_form(kind: SystemExceptionKind, text: &'static str) -> SystemException {
-    unexecuted(kind, MinorCode::NONE).with_source(Unlike(text))
+    SystemException::from(kind).with_source(Unlike(text))
 }
 
 #[cold]

@@ -12,7 +12,6 @@ use giop_codec::giop::ObjectKey;
 use tokio::time::Sleep;
 
 use crate::connection::blocking;
-use crate::errors::unexecuted;
 use crate::opaque::Opaque;
 use crate::poa::lookup::no_such_object;
 use crate::poa::manager::Held;
@@ -249,12 +248,14 @@ fn nothing<T: 'static>() -> Option<T> {
 
 #[cold]
 fn held(operation: &str) -> SystemException {
-    unexecuted(SystemExceptionKind::Timeout, minor::TIMEOUT_REPLY_END)
-        .because(format!("`{operation}` was held at the deadline: this ORB, the object's POA manager or its thread model does not let it start yet"))
+    SystemException::timeout().with_minor(minor::TIMEOUT_REPLY_END)
+        .with_reason(format!("`{operation}` was held at the deadline: this ORB, the object's POA manager or its thread model does not let it start yet"))
 }
 
 #[cold]
 fn late(operation: &Called<'_>) -> SystemException {
-    SystemException::new(SystemExceptionKind::Timeout, minor::TIMEOUT_REPLY_END, CompletionStatus::Maybe)
-        .because(format!("`{}` in this process was not done at the deadline", operation.name))
+    SystemException::timeout()
+        .with_minor(minor::TIMEOUT_REPLY_END)
+        .completed(CompletionStatus::Maybe)
+        .with_reason(format!("`{}` in this process was not done at the deadline", operation.name))
 }

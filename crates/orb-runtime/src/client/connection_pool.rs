@@ -208,7 +208,7 @@ pub(crate) fn none_of(mut errors: Vec<SystemException>) -> SystemException {
     };
     let before: String = errors.iter().map(|error| text(error) + "; ").collect();
     let text = before + &text(&last);
-    SystemException::new(last.kind, last.minor, last.completed).because(text)
+    SystemException::new(last.kind, last.minor, last.completed).with_reason(text)
 }
 
 #[cfg(test)]

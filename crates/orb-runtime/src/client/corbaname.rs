@@ -1,7 +1,7 @@
 //! The part of a naming service client that `corbaname:` needs.
 
 use giop_codec::cdr::Encoder;
-use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{CompletionStatus, SystemException, minor};
 use giop_codec::url::{NameText, NameTextError};
 use giop_codec::{DecodeError, EncodeError, Printable};
 
@@ -33,14 +33,16 @@ pub(crate) async fn resolve_str(context: &ObjectRef, name: &str) -> Result<Objec
 
 fn refused(id: &str) -> SystemException {
     let short = id.rsplit('/').next().unwrap_or(id).split(':').next().unwrap_or(id);
-    SystemException::new(SystemExceptionKind::BadParam, minor::BAD_PARAM_URL_OTHER, CompletionStatus::Yes)
-        .because(format!("the naming context raised {}", Printable::new(short)))
+    SystemException::bad_param()
+        .with_minor(minor::BAD_PARAM_URL_OTHER)
+        .completed(CompletionStatus::Yes)
+        .with_reason(format!("the naming context raised {}", Printable::new(short)))
 }
 
 fn bad_param(text: &'static str) -> SystemException {
-    SystemException::bad_param(minor::BAD_PARAM_URL_OTHER).because(text)
+    SystemException::bad_param().with_minor(minor::BAD_PARAM_URL_OTHER).with_reason(text)
 }
 
 fn bad_name(error: NameTextError) -> SystemException {
-    SystemException::bad_param(minor::BAD_PARAM_URL_OTHER).with_source(error)
+    SystemException::bad_param().with_minor(minor::BAD_PARAM_URL_OTHER).with_source(error)
 }

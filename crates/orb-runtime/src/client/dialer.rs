@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use giop_codec::exception::{SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{SystemException, minor};
 use giop_proto::{Limit, Role};
 use socket2::SockRef;
 use tokio::net::{TcpSocket, TcpStream};
@@ -17,7 +17,7 @@ use crate::client::tls_handshake;
 use crate::connection::exclusive::Target;
 use crate::connection::{SharedConnection, now};
 use crate::endpoint::{AddressFamily, Endpoint, interleaved};
-use crate::errors::{seconds, unexecuted};
+use crate::errors::seconds;
 use crate::runtime::Shared;
 use crate::transport::pipe::{PipeFaults, pipe};
 use crate::transport::threads::IoThread;
@@ -74,10 +74,9 @@ impl Dialer<'_> {
         let within = left.map_or(limit, |left| left.min(limit));
         match tokio::time::timeout(within, making).await {
             Ok(made) => Ok(made),
-            Err(_) if left.is_some_and(|left| left <= limit) => {
-                Err(unexecuted(SystemExceptionKind::Timeout, minor::TIMEOUT_REQUEST_END)
-                    .because(format!("no connection to {endpoint} before the call's deadline")))
-            }
+            Err(_) if left.is_some_and(|left| left <= limit) => Err(SystemException::timeout()
+                .with_minor(minor::TIMEOUT_REQUEST_END)
+                .with_reason(format!("no connection to {endpoint} before the call's deadline"))),
             Err(_) => {
                 self.orb.counters.hit(Limit::ConnectTime);
                 Err(transient(format!(
@@ -179,5 +178,5 @@ fn none_answered(mut errors: Vec<(SocketAddr, io::Error)>) -> io::Error {
 }
 
 pub(crate) fn transient(text: String) -> SystemException {
-    SystemException::transient(minor::TRANSIENT_NO_USABLE_PROFILE).because(text)
+    SystemException::transient().with_minor(minor::TRANSIENT_NO_USABLE_PROFILE).with_reason(text)
 }

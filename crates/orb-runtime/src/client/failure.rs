@@ -1,12 +1,11 @@
 //! Failures of calls: exceptions in replies, malformed replies, calls without a reply.
 
 use giop_codec::cdr::{CdrDecode, Decoder};
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{CompletionStatus, SystemException, minor};
 use giop_codec::{DecodeError, Printable};
 use giop_proto::{CallError, Reply};
 
 use crate::connection::SharedConnection;
-use crate::errors::unexecuted;
 use crate::reference::ObjectRef;
 use crate::reference::operation::Called;
 use crate::runtime::Shared;
@@ -32,12 +31,14 @@ pub(crate) fn user_exception<E: From<SystemException>>(
 /// Creates the exception for a user exception that is not in the raises clause.
 #[cold]
 pub(crate) fn unlisted(operation: &Called<'_>, id: &str) -> SystemException {
-    let (kind, minor) = (SystemExceptionKind::Unknown, minor::UNKNOWN_USER_EXCEPTION);
-    SystemException::new(kind, minor, CompletionStatus::Yes).because(format!(
-        "`{}` raised {}, which is not in its raises clause",
-        operation.name,
-        Printable::new(id)
-    ))
+    SystemException::unknown()
+        .with_minor(minor::UNKNOWN_USER_EXCEPTION)
+        .completed(CompletionStatus::Yes)
+        .with_reason(format!(
+            "`{}` raised {}, which is not in its raises clause",
+            operation.name,
+            Printable::new(id)
+        ))
 }
 
 /// Creates the exception for a reply that does not decode. Counts the failure if a limit caused it.
@@ -46,7 +47,7 @@ pub(crate) fn bad_reply(orb: &Shared, error: DecodeError, operation: &Called<'_>
     orb.counters.hit_by(&error);
     let exception = error.system(CompletionStatus::Yes);
     SystemException::new(exception.kind, exception.minor, CompletionStatus::Yes)
-        .because(format!("the reply of `{}` does not decode: {error}", operation.name))
+        .with_reason(format!("the reply of `{}` does not decode: {error}", operation.name))
 }
 
 /// Creates the exception for a malformed reply that redirects the call: nothing was executed.
@@ -66,8 +67,7 @@ pub(crate) fn not_executed(mut exception: SystemException) -> SystemException {
 /// Creates the exception for an action that the reference's [`RebindMode`] forbids.
 #[cold]
 pub(crate) fn no_rebind(text: &str) -> SystemException {
-    unexecuted(SystemExceptionKind::Rebind, MinorCode::NONE)
-        .because(format!("{text}: `validate_connection` binds the reference anew"))
+    SystemException::rebind().with_reason(format!("{text}: `validate_connection` binds the reference anew"))
 }
 
 /// Decodes the system exception in a reply.
@@ -119,7 +119,7 @@ pub struct RaisedBy {
 
 #[cold]
 pub(crate) fn transient(text: String) -> SystemException {
-    SystemException::transient(MinorCode::NONE).because(text)
+    SystemException::transient().with_reason(text)
 }
 
 /// The operation and the peer of a failed call.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::Stream;
 use futures_util::stream::FuturesUnordered;
-use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{CompletionStatus, SystemException, minor};
 use giop_proto::later;
 
 use crate::connection::now;
@@ -254,7 +254,7 @@ fn late(begun: bool) -> SystemException {
             "its turn had not come at the deadline of the fan-out (FanOut::at_once)",
         ),
     };
-    SystemException::new(SystemExceptionKind::Timeout, minor, completed).because(text)
+    SystemException::timeout().with_minor(minor).completed(completed).with_reason(text)
 }
 
 impl<R, T, E> Stream for FanOut<'_, R, T, E>

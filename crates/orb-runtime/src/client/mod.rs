@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use giop_codec::cdr::{Decoder, Encoder};
-use giop_codec::exception::{SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{SystemException, minor};
 use giop_codec::giop::{ReplyStatus, ResponseFlags};
 use giop_codec::{DecodeError, EncodeError};
 use giop_proto::{Reply, later};
@@ -61,7 +61,6 @@ use crate::client::locate::ask_reference;
 use crate::client::request::Outgoing;
 use crate::client::retry::RetryBudget;
 use crate::connection::{OnewayError, now};
-use crate::errors::unexecuted;
 use crate::reference::operation::{Called, Operation};
 use crate::reference::{ObjectRef, SyncScope};
 use crate::servant::{BadResults, ResultStream, deadline_for_call};
@@ -349,7 +348,7 @@ async fn queue(
             }
             Err(OnewayError::Encode(error)) => return Err(error.into()),
             Err(OnewayError::Full) => {
-                return Err(unexecuted(SystemExceptionKind::Timeout, minor::TIMEOUT_REQUEST_END).because(
+                return Err(SystemException::timeout().with_minor(minor::TIMEOUT_REQUEST_END).with_reason(
                     format!(
                         "{} takes no more: the queue of oneways stayed full up to the deadline of `{}`",
                         link.peer(),

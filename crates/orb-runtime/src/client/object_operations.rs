@@ -2,12 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_proto::CallError;
 
 use crate::client as invoke;
 use crate::connection::{SharedConnection, now};
-use crate::errors::{seconds, unexecuted};
+use crate::errors::seconds;
 use crate::reference::object::ObjectRef;
 use crate::reference::operation::Operation;
 use crate::servant::request::OBJECT_ID;
@@ -69,9 +69,9 @@ impl ObjectRef {
         if here {
             return Ok(());
         }
-        let kind = SystemExceptionKind::ObjectNotExist;
-        Err(unexecuted(kind, minor::OBJECT_NOT_EXIST_NO_OBJECT)
-            .because("the server does not have the object"))
+        Err(SystemException::object_not_exist()
+            .with_minor(minor::OBJECT_NOT_EXIST_NO_OBJECT)
+            .with_reason("the server does not have the object"))
     }
 
     /// Waits until all oneways are written.
@@ -109,21 +109,22 @@ async fn written(target: &ObjectRef, link: &SharedConnection) -> Result<(), Syst
     match tokio::time::timeout_at(deadline.into(), link.flushed()).await {
         Ok(flushed) => flushed.map_err(failed),
         Err(_) => {
-            let kind = SystemExceptionKind::Timeout;
             let waited = seconds(deadline.saturating_duration_since(begun));
-            Err(SystemException::new(kind, minor::TIMEOUT_REQUEST_END, CompletionStatus::Maybe).because(
-                format!(
+            Err(SystemException::timeout()
+                .with_minor(minor::TIMEOUT_REQUEST_END)
+                .completed(CompletionStatus::Maybe)
+                .with_reason(format!(
                     "{} has not taken all oneways within {waited}: {} bytes are queued",
                     link.peer(),
                     link.backlog()
-                ),
-            ))
+                )))
         }
     }
 }
 
 #[cold]
 fn lost(how: &str) -> SystemException {
-    SystemException::new(SystemExceptionKind::CommFailure, MinorCode::NONE, CompletionStatus::Maybe)
-        .because(format!("oneways may be lost: {how}"))
+    SystemException::comm_failure()
+        .completed(CompletionStatus::Maybe)
+        .with_reason(format!("oneways may be lost: {how}"))
 }

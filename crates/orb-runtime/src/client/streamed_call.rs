@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
 
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{CompletionStatus, SystemException, minor};
 use giop_codec::giop::{LocateStatus, ReplyStatus, ResponseFlags};
 use giop_codec::{EncodeError, EncodeErrorKind};
 use giop_proto::calls::CallId;
@@ -337,7 +337,7 @@ fn count(payload: &Payload) -> Result<u32, SystemException> {
 #[cold]
 fn too_long(payload: &Payload) -> SystemException {
     let text = format!("{} octets and a header do not fit the 4 GiB of a GIOP message", payload.len());
-    SystemException::imp_limit().because(text)
+    SystemException::imp_limit().with_reason(text)
 }
 
 /// Encodes the request except for its payload.
@@ -402,8 +402,7 @@ async fn finish(
 /// Creates the exception that the server would raise after it had received the whole payload.
 #[cold]
 fn unknown_object(operation: &Called<'_>, link: &SharedConnection) -> SystemException {
-    let (minor, completed) = (minor::OBJECT_NOT_EXIST_NO_OBJECT, CompletionStatus::No);
-    SystemException::new(SystemExceptionKind::ObjectNotExist, minor, completed).because(format!(
+    SystemException::object_not_exist().with_minor(minor::OBJECT_NOT_EXIST_NO_OBJECT).with_reason(format!(
         "{} does not know the object, as it said before `{}` was sent",
         link.peer(),
         operation.name
@@ -419,7 +418,7 @@ fn completed(sent: Sent) -> CompletionStatus {
 }
 
 fn transient_bare() -> SystemException {
-    SystemException::transient(MinorCode::NONE)
+    SystemException::transient()
 }
 
 /// Creates the exception for a call that failed during its payload.
@@ -434,7 +433,7 @@ fn stopped(
     let Some(payload) = payload.filter(|payload| payload.given() < payload.len()) else {
         return failed(judged, operation, link);
     };
-    judged.into_system_exception().because(format!(
+    judged.into_system_exception().with_reason(format!(
         "`{}` at {} with {} of the {} octets of its source read: {error}",
         operation.name,
         link.peer(),
@@ -454,7 +453,7 @@ fn not_repeated(
 ) -> SystemException {
     // The payload exists, because a call without one would have been repeated.
     let (given, len) = payload.as_ref().map_or((0, 0), |payload| (payload.given(), payload.len()));
-    exception.because(format!(
+    exception.with_reason(format!(
         "`{}` at {}: {why}; it was not sent again, because {given} of the {len} octets of its source were read, and a source can be read once",
         operation.name,
         link.peer(),
@@ -463,12 +462,14 @@ fn not_repeated(
 
 #[cold]
 fn late(operation: &Called<'_>, link: &SharedConnection, payload: &Payload) -> SystemException {
-    let (minor, completed) = (minor::TIMEOUT_REQUEST_END, CompletionStatus::Maybe);
-    SystemException::new(SystemExceptionKind::Timeout, minor, completed).because(format!(
-        "`{}` at {}: the deadline passed with {} of the {} octets of its source read",
-        operation.name,
-        link.peer(),
-        payload.given(),
-        payload.len()
-    ))
+    SystemException::timeout()
+        .with_minor(minor::TIMEOUT_REQUEST_END)
+        .completed(CompletionStatus::Maybe)
+        .with_reason(format!(
+            "`{}` at {}: the deadline passed with {} of the {} octets of its source read",
+            operation.name,
+            link.peer(),
+            payload.given(),
+            payload.len()
+        ))
 }

@@ -265,7 +265,7 @@ pub(crate) fn explained(exception: SystemException, reply: &Reply) -> SystemExce
     let Some(SasContext::Error { failure, error_token, .. }) = context else {
         let wanted = exception.minor == minor::NO_PERMISSION_UNKNOWN_CALLER;
         let text = "the server wants to know who calls: OrbBuilder::login, or Reference::with_credentials";
-        return if wanted { exception.because(text) } else { exception };
+        return if wanted { exception.with_reason(text) } else { exception };
     };
     let text = match (failure.major, LoginError::from_token(&error_token)) {
         (1, Ok(LoginError::BadTarget)) => "the server is of another realm than the login is for".to_owned(),
@@ -278,5 +278,5 @@ pub(crate) fn explained(exception: SystemException, reply: &Reply) -> SystemExce
         (4, _) => "the server has forgotten who calls".to_owned(),
         (major, _) => format!("the server refuses who calls, for reason {major}.{}", failure.minor),
     };
-    exception.because(text)
+    exception.with_reason(text)
 }

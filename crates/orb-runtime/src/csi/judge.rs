@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use giop_codec::csi::gssup::{self, LoginError};
 use giop_codec::csi::{ContextFailure, EstablishContext, IdentityToken, SasContext};
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, minor};
 use giop_codec::giop::{ContextId, ServiceContext};
 use giop_codec::{OneLine, Printable};
 use giop_proto::IncomingRequest;
@@ -18,7 +18,6 @@ use crate::csi::authorizer::{Access, Decision};
 use crate::csi::guard::{Caller, Guard, TokenDigest};
 use crate::csi::logins::{Login, LoginRefused, Logins, Required};
 use crate::csi::principal::{Principal, PrincipalKind};
-use crate::errors::unexecuted;
 use crate::runtime::Shared;
 
 /// The result of authenticating a request.
@@ -287,8 +286,8 @@ impl Guard {
     fn crowded(&mut self) -> AuthOutcome {
         self.security.counts.throttled_logins.fetch_add(1, Ordering::Relaxed);
         self.note(CROWDED);
-        let (kind, minor) = (SystemExceptionKind::Transient, minor::TRANSIENT_OVERLOADED);
-        let exception = unexecuted(kind, minor).because(CROWDED);
+        let exception =
+            SystemException::transient().with_minor(minor::TRANSIENT_OVERLOADED).with_reason(CROWDED);
         AuthOutcome::Refused(Box::new(Refused { exception, context: None }))
     }
 
@@ -383,5 +382,5 @@ fn check(
 
 #[cold]
 pub(super) fn no_permission(minor: MinorCode, text: String) -> SystemException {
-    unexecuted(SystemExceptionKind::NoPermission, minor).because(text)
+    SystemException::no_permission().with_minor(minor).with_reason(text)
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::{Either, select};
 use giop_codec::cdr::{CodeSets, Encoder};
 use giop_codec::dynamic::Interface;
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind};
 use giop_codec::giop::{ContextId, ReplyStatus, ResponseFlags, ServiceContext, ServiceContexts};
 use giop_codec::{EncodeError, Version};
 use giop_proto::{RawBody, Reply};
@@ -250,11 +250,10 @@ fn passed_on_list(mut contexts: Vec<ServiceContext>) -> Vec<ServiceContext> {
 
 #[cold]
 fn given_up_by_caller() -> SystemException {
-    SystemException::new(SystemExceptionKind::Transient, MinorCode::NONE, CompletionStatus::Maybe)
-        .because("the caller gave up")
+    SystemException::transient().completed(CompletionStatus::Maybe).with_reason("the caller gave up")
 }
 
 #[cold]
 fn not_marshalled() -> SystemException {
-    SystemException::internal().because("a request without octets")
+    SystemException::internal().with_reason("a request without octets")
 }

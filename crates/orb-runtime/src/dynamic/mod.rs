@@ -17,7 +17,7 @@ pub(crate) mod source;
 
 use giop_codec::any::Any;
 pub use giop_codec::dynamic::*;
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use giop_codec::exception::{CompletionStatus, SystemException};
 use giop_codec::typecode::{TcKind, TypeCode};
 pub use giop_codec::value::ValueTypes;
 
@@ -59,5 +59,5 @@ fn check_type(
 
 #[cold]
 fn bad_param(text: String, completed: CompletionStatus) -> SystemException {
-    SystemException::new(SystemExceptionKind::BadParam, MinorCode::NONE, completed).because(text)
+    SystemException::bad_param().completed(completed).with_reason(text)
 }

@@ -6,7 +6,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use giop_codec::exception::{CompletionStatus, SystemException};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
@@ -61,6 +61,7 @@ pub(super) async fn offload<T: Send + 'static>(
 
 #[cold]
 fn ends(completed: CompletionStatus) -> SystemException {
-    SystemException::new(SystemExceptionKind::Transient, MinorCode::NONE, completed)
-        .because("the runtime shut down before large values were decoded or encoded")
+    SystemException::transient()
+        .completed(completed)
+        .with_reason("the runtime shut down before large values were decoded or encoded")
 }

@@ -4,7 +4,7 @@ use giop_codec::DecodeError;
 use giop_codec::any::Any;
 use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use giop_codec::dynamic::{DynError, Interface, Mode, OperationInfo};
-use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{CompletionStatus, SystemException, minor};
 use giop_codec::giop::{ReplyStatus, ResponseFlags};
 use giop_codec::typecode::{TypeCode, Typed};
 use giop_proto::Reply;
@@ -15,7 +15,6 @@ use crate::dynamic::error::DynamicException;
 use crate::dynamic::named::{Aside, NVList, NamedValue, missing, received, taken, unknown};
 use crate::dynamic::offload::{is_large, offload};
 use crate::dynamic::server_request::ServerRequest;
-use crate::errors::unexecuted;
 use crate::reference::context::Context;
 use crate::reference::operation::Called;
 use crate::reference::{ObjectRef, Reference};
@@ -394,7 +393,7 @@ fn bad_reply(
 ) -> SystemException {
     let exception = invoke::bad_reply(orb, error, called);
     match found {
-        Some(found) => exception.because(format!("the reply of `{operation}` does not decode: {found}")),
+        Some(found) => exception.with_reason(format!("the reply of `{operation}` does not decode: {found}")),
         None => exception,
     }
 }
@@ -423,18 +422,21 @@ fn may_be_called(operation: &str) -> bool {
 
 #[cold]
 fn implicit(operation: &str) -> SystemException {
-    SystemException::bad_param(minor::BAD_PARAM_IMPLICIT_OPERATION)
-        .because(format!("`{operation}` is asked of references, not of servers"))
+    SystemException::bad_param()
+        .with_minor(minor::BAD_PARAM_IMPLICIT_OPERATION)
+        .with_reason(format!("`{operation}` is asked of references, not of servers"))
 }
 
 #[cold]
 fn no_operation(interface: &Interface, operation: &str) -> SystemException {
-    unexecuted(SystemExceptionKind::BadOperation, minor::BAD_OPERATION_UNKNOWN)
-        .because(format!("{} has no operation `{operation}`", interface.id()))
+    SystemException::bad_operation()
+        .with_minor(minor::BAD_OPERATION_UNKNOWN)
+        .with_reason(format!("{} has no operation `{operation}`", interface.id()))
 }
 
 #[cold]
 fn not_oneway(operation: &str) -> SystemException {
-    SystemException::bad_param(minor::BAD_PARAM_ONEWAY_DEFINITION)
-        .because(format!("`{operation}` has something to wait for"))
+    SystemException::bad_param()
+        .with_minor(minor::BAD_PARAM_ONEWAY_DEFINITION)
+        .with_reason(format!("`{operation}` has something to wait for"))
 }

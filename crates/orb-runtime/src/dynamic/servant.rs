@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use giop_codec::any::Any;
 use giop_codec::dynamic::{DynError, Interface, OperationInfo};
-use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{CompletionStatus, SystemException, minor};
 use giop_codec::typecode::TcKind;
 
 use crate::dynamic::error::DynamicException;
@@ -169,12 +169,10 @@ async fn work<T: Send + 'static>(
 fn raisable(exception: &Any, operation: &OperationInfo) -> Result<(), SystemException> {
     let code = exception.type_code().unaliased();
     if code.kind() != TcKind::Except {
-        return Err(SystemException::new(
-            SystemExceptionKind::BadParam,
-            minor::BAD_PARAM_ANY_NO_EXCEPTION,
-            CompletionStatus::Maybe,
-        )
-        .because(format!("`{}` raised a value of type `{code}`", operation.name)));
+        return Err(SystemException::bad_param()
+            .with_minor(minor::BAD_PARAM_ANY_NO_EXCEPTION)
+            .completed(CompletionStatus::Maybe)
+            .with_reason(format!("`{}` raised a value of type `{code}`", operation.name)));
     }
     if operation.raises.iter().any(|listed| listed.equivalent(&code)) {
         return Ok(());

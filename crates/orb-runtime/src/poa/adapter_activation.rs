@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::FutureExt;
 use giop_codec::exception::{SystemException, SystemExceptionKind, minor};
 
-use crate::errors::unexecuted;
 use crate::poa::core::ChildInitGuard;
 use crate::poa::error::PoaError;
 use crate::poa::handle::Poa;
@@ -173,9 +172,9 @@ impl PoaGate {
 
 #[cold]
 fn failed(name: &str, text: &str) -> SystemException {
-    let kind = SystemExceptionKind::ObjAdapter;
-    unexecuted(kind, minor::OBJ_ADAPTER_UNKNOWN_ADAPTER)
-        .because(format!("the adapter activator failed for `{name}`: {text}"))
+    SystemException::obj_adapter()
+        .with_minor(minor::OBJ_ADAPTER_UNKNOWN_ADAPTER)
+        .with_reason(format!("the adapter activator failed for `{name}`: {text}"))
 }
 
 impl fmt::Debug for AdapterActivations {

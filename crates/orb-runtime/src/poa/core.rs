@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use arc_swap::ArcSwapOption;
-use giop_codec::exception::{SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{SystemException, minor};
 use tokio::sync::Semaphore;
 
-use crate::errors::unexecuted;
 use crate::object_key::PathBuf;
 use crate::poa::adapter_activation::AdapterActivations;
 use crate::poa::destroy::Ending;
@@ -215,7 +214,7 @@ impl PoaGate {
                 (minor::OBJ_ADAPTER_NO_SERVANT_MANAGER, "the object's POA has no servant manager yet")
             }
         };
-        unexecuted(SystemExceptionKind::ObjAdapter, minor).because(text)
+        SystemException::obj_adapter().with_minor(minor).with_reason(text)
     }
 
     /// Returns the key of an object.

@@ -1,8 +1,7 @@
 //! Errors of POA operations.
 
-use giop_codec::exception::{MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{SystemException, minor};
 
-use crate::errors::unexecuted;
 use crate::object_key::{NoKey, NoName};
 use crate::poa::policies::InvalidPolicy;
 
@@ -59,57 +58,63 @@ impl PoaError {
 
     /// The POA is being destroyed.
     pub(crate) fn destroyed(name: &str) -> Self {
-        SystemException::bad_inv_order(minor::BAD_INV_ORDER_POA_DESTROYED)
-            .because(format!("the POA `{name}` is being destroyed"))
+        SystemException::bad_inv_order()
+            .with_minor(minor::BAD_INV_ORDER_POA_DESTROYED)
+            .with_reason(format!("the POA `{name}` is being destroyed"))
             .into()
     }
 
     /// A servant manager of the wrong kind.
     pub(crate) fn wrong_manager(text: &str) -> Self {
-        unexecuted(SystemExceptionKind::ObjAdapter, minor::OBJ_ADAPTER_NO_SERVANT_MANAGER)
-            .because(text.to_owned())
+        SystemException::obj_adapter()
+            .with_minor(minor::OBJ_ADAPTER_NO_SERVANT_MANAGER)
+            .with_reason(text.to_owned())
             .into()
     }
 
     /// A servant manager is already set and cannot be replaced.
     pub(crate) fn manager_is_set() -> Self {
-        SystemException::bad_inv_order(minor::BAD_INV_ORDER_MANAGER_SET)
-            .because("the POA has a servant manager, and keeps it")
+        SystemException::bad_inv_order()
+            .with_minor(minor::BAD_INV_ORDER_MANAGER_SET)
+            .with_reason("the POA has a servant manager, and keeps it")
             .into()
     }
 
     /// The POA is destroyed.
     pub(crate) fn gone() -> Self {
-        unexecuted(SystemExceptionKind::ObjectNotExist, minor::OBJECT_NOT_EXIST_NO_ADAPTER)
-            .because("the POA is destroyed: `find` or create the one that has its name now")
+        SystemException::object_not_exist()
+            .with_minor(minor::OBJECT_NOT_EXIST_NO_ADAPTER)
+            .with_reason("the POA is destroyed: `find` or create the one that has its name now")
             .into()
     }
 
     /// The ORB has shut down.
     pub(crate) fn shut_down() -> Self {
-        SystemException::bad_inv_order(minor::BAD_INV_ORDER_SHUTDOWN)
-            .because("the ORB is shutting down")
+        SystemException::bad_inv_order()
+            .with_minor(minor::BAD_INV_ORDER_SHUTDOWN)
+            .with_reason("the ORB is shutting down")
             .into()
     }
 
     /// The id is not one that the POA chose.
     pub(crate) fn foreign_id() -> Self {
-        SystemException::bad_param(minor::BAD_PARAM_OBJECT_ID)
-            .because("the POA has SYSTEM_ID, and this is not an id that it chose")
+        SystemException::bad_param()
+            .with_minor(minor::BAD_PARAM_OBJECT_ID)
+            .with_reason("the POA has SYSTEM_ID, and this is not an id that it chose")
             .into()
     }
 }
 
 impl From<NoName> for PoaError {
     fn from(error: NoName) -> Self {
-        let exception = SystemException::bad_param(MinorCode::NONE);
-        exception.because(error.to_string()).into()
+        let exception = SystemException::bad_param();
+        exception.with_reason(error.to_string()).into()
     }
 }
 
 impl From<NoKey> for PoaError {
     fn from(error: NoKey) -> Self {
-        let exception = SystemException::bad_param(minor::BAD_PARAM_OBJECT_ID);
-        exception.because(error.to_string()).into()
+        let exception = SystemException::bad_param().with_minor(minor::BAD_PARAM_OBJECT_ID);
+        exception.with_reason(error.to_string()).into()
     }
 }

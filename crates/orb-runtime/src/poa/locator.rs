@@ -81,5 +81,5 @@ impl<L: ServantLocator> Located<L> {
 
 #[cold]
 fn no_poa() -> Refusal {
-    SystemException::internal().because("a request without a POA").into()
+    SystemException::internal().with_reason("a request without a POA").into()
 }

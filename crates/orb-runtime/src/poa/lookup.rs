@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use giop_codec::exception::{MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{MinorCode, SystemException, minor};
 use giop_codec::giop::ObjectKey;
 
-use crate::errors::unexecuted;
 use crate::object_key::SystemId;
 use crate::poa::object_adapter::{Located, ObjectAdapter};
 use crate::poa::policy::LifespanPolicy;
@@ -82,7 +81,7 @@ fn no_object(key: &[u8]) -> String {
 }
 
 fn not_exist(minor: MinorCode, text: String) -> SystemException {
-    unexecuted(SystemExceptionKind::ObjectNotExist, minor).because(text)
+    SystemException::object_not_exist().with_minor(minor).with_reason(text)
 }
 
 impl SystemId {

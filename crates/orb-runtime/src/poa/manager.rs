@@ -194,8 +194,8 @@ pub(crate) fn would_deadlock(orb: &Arc<Shared>) -> Result<(), SystemException> {
     if !in_request && !steps::is_step_of(orb) {
         return Ok(());
     }
-    Err(SystemException::bad_inv_order(minor::BAD_INV_ORDER_WOULD_DEADLOCK)
-    .because("a servant, or its manager, would wait for its own request: wait in a task of your own, without its Request"))
+    Err(SystemException::bad_inv_order().with_minor(minor::BAD_INV_ORDER_WOULD_DEADLOCK)
+    .with_reason("a servant, or its manager, would wait for its own request: wait in a task of your own, without its Request"))
 }
 
 impl ManagerCore {

@@ -4,10 +4,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
-use giop_codec::exception::{SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{SystemException, minor};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::errors::unexecuted;
 use crate::object_key::ObjectId;
 use crate::poa::handle::Poa;
 use crate::poa::servants::SharedActivator;
@@ -97,8 +96,8 @@ impl PoaGate {
         servant: Servant,
     ) -> Result<(), Refusal> {
         let violated = |text: &str| {
-            let exception = unexecuted(SystemExceptionKind::ObjAdapter, minor::OBJ_ADAPTER_INCARNATE_POLICY);
-            Refusal::System(exception.because(text.to_owned()))
+            let exception = SystemException::obj_adapter().with_minor(minor::OBJ_ADAPTER_INCARNATE_POLICY);
+            Refusal::System(exception.with_reason(text.to_owned()))
         };
         let identity = servant.identity();
         if self.is_unique() && !self.objects_of(identity).is_empty() {

@@ -9,11 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::Shared as SharedFuture;
-use giop_codec::exception::{SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{SystemException, minor};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::errors::unexecuted;
 use crate::poa::servants::Boxed;
 use crate::runtime::Shared;
 use crate::servant::Refusal;
@@ -163,6 +162,5 @@ pub(crate) fn runtime(orb: &Shared) -> Result<Handle, SystemException> {
 
 #[cold]
 fn transient(text: &'static str) -> SystemException {
-    let kind = SystemExceptionKind::Transient;
-    unexecuted(kind, minor::TRANSIENT_DISCARDED).because(text)
+    SystemException::transient().with_minor(minor::TRANSIENT_DISCARDED).with_reason(text)
 }

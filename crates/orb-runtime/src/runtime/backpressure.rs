@@ -21,7 +21,7 @@ use std::task::Context;
 use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
-use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{CompletionStatus, SystemException, minor};
 
 use crate::connection::{SharedConnection, now};
 use crate::runtime::Shared;
@@ -145,12 +145,10 @@ impl Shared {
             let needed = self.pool.owed().saturating_sub(self.pool.cap()) + 1;
             if !self.close_slow_readers(needed) {
                 let text = "replies that are queued for all clients take as much memory as they may: allow more by `OrbBuilder::max_receive_memory`";
-                return Err(SystemException::new(
-                    SystemExceptionKind::Transient,
-                    minor::TRANSIENT_OVERLOADED,
-                    CompletionStatus::Yes,
-                )
-                .because(text));
+                return Err(SystemException::transient()
+                    .with_minor(minor::TRANSIENT_OVERLOADED)
+                    .completed(CompletionStatus::Yes)
+                    .with_reason(text));
             }
         }
         Ok(())

@@ -8,12 +8,11 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use bytes::Bytes;
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind};
 use giop_proto::pool::BufferPool;
 use giop_proto::{AlignedBuffer, DepositTarget, Loan};
 
 use crate::connection::incoming_stream::Lent;
-use crate::errors::unexecuted;
 use crate::servant::stream::ByteStream;
 
 /// Interval at which a stream retries to take memory from the pool.
@@ -216,7 +215,7 @@ impl ByteStream {
 }
 
 fn refusal(kind: SystemExceptionKind, text: String) -> SystemException {
-    unexecuted(kind, MinorCode::NONE).because(text)
+    SystemException::from(kind).with_reason(text)
 }
 
 impl<T> DepositError<T> {
@@ -255,8 +254,7 @@ impl<T> From<DepositError<T>> for SystemException {
         match error.cause {
             Cause::Stream(exception) => exception,
             Cause::Target(error) => {
-                Self::new(SystemExceptionKind::NoResources, MinorCode::NONE, CompletionStatus::Maybe)
-                    .with_source(error)
+                Self::no_resources().completed(CompletionStatus::Maybe).with_source(error)
             }
         }
     }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures_util::Stream;
 use giop_codec::cdr::{CdrDecode, CodeSets, DecodeLimits, Decoder};
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use giop_codec::exception::{CompletionStatus, SystemException};
 use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, Version};
 use giop_proto::Limit;
 
@@ -278,11 +278,11 @@ fn is_short(error: &DecodeError) -> bool {
 fn malformed(error: &DecodeError) -> SystemException {
     let exception = error.system(CompletionStatus::Maybe);
     SystemException::new(exception.kind, exception.minor, exception.completed)
-        .because(format!("an item of the stream does not decode: {}", error.kind.message()))
+        .with_reason(format!("an item of the stream does not decode: {}", error.kind.message()))
 }
 
 fn refusal(completed: CompletionStatus, text: String) -> SystemException {
-    SystemException::new(SystemExceptionKind::ImpLimit, MinorCode::NONE, completed).because(text)
+    SystemException::imp_limit().completed(completed).with_reason(text)
 }
 
 impl<T: CdrDecode + Send + 'static> ResultStream for ItemStream<T> {

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use giop_codec::exception::{SystemException, SystemExceptionKind, minor};
 use tokio::sync::{Notify, Semaphore};
 
-use crate::errors::unexecuted;
 use crate::servant::thread_model::Turn;
 
 /// The state that decides whether requests may start: that of the POA's manager, until the POA is destroyed.
@@ -74,7 +73,7 @@ impl Gate {
                 "the object's POA is destroyed",
             ),
         };
-        unexecuted(kind, minor).because(text)
+        SystemException::from(kind).with_minor(minor).with_reason(text)
     }
 }
 

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use giop_codec::any::Any;
 use giop_codec::cdr::{CdrEncode, Decoder, Encoder, Mark};
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{CompletionStatus, SystemException, minor};
 use giop_codec::giop::{
     MessageType, ReplyHeader, ReplyStatus, RequestId, ResponseFlags, ServiceContext, ServiceContexts,
     announce_blocks, begin_body, finish_message, put_message_header,
@@ -14,7 +14,6 @@ use giop_codec::{DecodeError, EncodeError, EncodeErrorKind, Version};
 use giop_proto::{Arguments, IncomingRequest, RawBody, ServeToken};
 
 use crate::connection::padding;
-use crate::errors::unexecuted;
 use crate::runtime::backpressure::LARGE_REPLY;
 use crate::servant::charge::Charge;
 use crate::servant::current::{Extras, Request};
@@ -253,7 +252,9 @@ impl ServerRequest {
                 }
                 let text = format!("{interface} has no operation `{}`", String::from_utf8_lossy(name));
                 self.system_exception(
-                    unexecuted(SystemExceptionKind::BadOperation, minor::BAD_OPERATION_UNKNOWN).because(text),
+                    SystemException::bad_operation()
+                        .with_minor(minor::BAD_OPERATION_UNKNOWN)
+                        .with_reason(text),
                 )
             }
         }
@@ -299,7 +300,7 @@ fn not_described(has_repository: bool) -> SystemException {
         true => (minor::INTF_REPOS_NO_ENTRY, "the interface repository has no such interface"),
         false => (minor::INTF_REPOS_UNAVAILABLE, "this ORB has no interface repository"),
     };
-    unexecuted(SystemExceptionKind::IntfRepos, minor).because(text)
+    SystemException::intf_repos().with_minor(minor).with_reason(text)
 }
 
 /// Returns where the header of a reply with these contexts ends in GIOP versions before 1.2.
@@ -402,7 +403,7 @@ impl ReplyTo {
         if !self.wanted {
             let lost =
                 "a oneway is forwarded, whose caller is not told: take SyncScope::Target to have it follow";
-            let lost = SystemException::transient(minor::TRANSIENT_DISCARDED).because(lost);
+            let lost = SystemException::transient().with_minor(minor::TRANSIENT_DISCARDED).with_reason(lost);
             return self.system_exception(encoder, lost);
         }
         let status = match forward.permanent && self.version >= Version::V1_2 {
@@ -477,14 +478,18 @@ impl ReplyTo {
 /// Creates the exception for a user exception that the client does not know.
 #[cold]
 pub(crate) fn unlisted(text: String) -> SystemException {
-    SystemException::new(SystemExceptionKind::Unknown, minor::UNKNOWN_USER_EXCEPTION, CompletionStatus::Maybe)
-        .because(text)
+    SystemException::unknown()
+        .with_minor(minor::UNKNOWN_USER_EXCEPTION)
+        .completed(CompletionStatus::Maybe)
+        .with_reason(text)
 }
 
 /// Creates the exception for a servant's exception that is not in the operation's raises clause.
 #[cold]
 pub fn unknown_user_exception(exception: impl std::error::Error + Send + Sync + 'static) -> SystemException {
-    SystemException::new(SystemExceptionKind::Unknown, minor::UNKNOWN_USER_EXCEPTION, CompletionStatus::Maybe)
+    SystemException::unknown()
+        .with_minor(minor::UNKNOWN_USER_EXCEPTION)
+        .completed(CompletionStatus::Maybe)
         .with_source(exception)
 }
 
@@ -496,8 +501,9 @@ pub(crate) fn panicked(payload: &(dyn std::any::Any + Send)) -> SystemException 
         .copied()
         .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message");
-    SystemException::new(SystemExceptionKind::Unknown, MinorCode::NONE, CompletionStatus::Maybe)
-        .because(format!("the servant panicked: {text}"))
+    SystemException::unknown()
+        .completed(CompletionStatus::Maybe)
+        .with_reason(format!("the servant panicked: {text}"))
 }
 
 const _: fn() = || {

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{CompletionStatus, SystemException, minor};
 use tokio::time::Sleep;
 
 use crate::servant::current::Request;
@@ -46,8 +46,10 @@ impl Served {
 
 #[cold]
 fn late() -> SystemException {
-    SystemException::new(SystemExceptionKind::Timeout, minor::TIMEOUT_REPLY_END, CompletionStatus::Maybe)
-        .because("the deadline of the call passed in the middle of its result".to_owned())
+    SystemException::timeout()
+        .with_minor(minor::TIMEOUT_REPLY_END)
+        .completed(CompletionStatus::Maybe)
+        .with_reason("the deadline of the call passed in the middle of its result".to_owned())
 }
 
 impl fmt::Debug for Served {

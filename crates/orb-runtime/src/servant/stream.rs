@@ -261,15 +261,17 @@ impl ByteStream {
     pub(crate) fn breaks_off(&mut self, kind: SystemExceptionKind, what: &str) -> SystemException {
         let text = format!("{what} ended {}", self.missing());
         (self.left, self.rest) = (0, None);
-        SystemException::new(kind, MinorCode::NONE, CompletionStatus::Maybe).because(text)
+        SystemException::new(kind, MinorCode::NONE, CompletionStatus::Maybe).with_reason(text)
     }
 
     #[cold]
     fn late(&mut self) -> SystemException {
         let text = format!("the deadline of the call passed {}", self.missing());
         (self.left, self.rest) = (0, None);
-        SystemException::new(SystemExceptionKind::Timeout, minor::TIMEOUT_REPLY_END, CompletionStatus::Maybe)
-            .because(text)
+        SystemException::timeout()
+            .with_minor(minor::TIMEOUT_REPLY_END)
+            .completed(CompletionStatus::Maybe)
+            .with_reason(text)
     }
 
     fn missing(&self) -> String {
@@ -473,5 +475,5 @@ pub(crate) fn too_large(octets: u64, limit: u64, completed: CompletionStatus) ->
     let text = format!(
         "a stream of {octets} bytes is over the limit of {limit} of this side: raise it by `Limits::max_stream_size`"
     );
-    SystemException::new(SystemExceptionKind::ImpLimit, MinorCode::NONE, completed).because(text)
+    SystemException::imp_limit().completed(completed).with_reason(text)
 }

@@ -130,8 +130,9 @@ impl Jobs {
 
 #[cold]
 fn nobody() -> SystemException {
-    SystemException::transient(minor::TRANSIENT_DISCARDED)
-        .because("the ORB is gone whose `run_until` the request waited for")
+    SystemException::transient()
+        .with_minor(minor::TRANSIENT_DISCARDED)
+        .with_reason("the ORB is gone whose `run_until` the request waited for")
 }
 
 impl fmt::Debug for MainThread {

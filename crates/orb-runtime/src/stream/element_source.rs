@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures_util::{Stream, TryStreamExt};
 use giop_codec::cdr::{CdrEncode, Element, Encoder};
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use giop_codec::exception::{CompletionStatus, SystemException};
 
 use crate::stream::payload::{Payload, SourceError};
 use crate::stream::reader::BoxError;
@@ -136,11 +136,11 @@ fn raised(error: BoxError) -> SystemException {
 
 #[cold]
 fn unknown(text: String) -> SystemException {
-    unknown_bare().because(text)
+    unknown_bare().with_reason(text)
 }
 
 fn unknown_bare() -> SystemException {
-    SystemException::new(SystemExceptionKind::Unknown, MinorCode::NONE, CompletionStatus::Maybe)
+    SystemException::unknown().completed(CompletionStatus::Maybe)
 }
 
 /// Converts the error of a servant's byte source to an exception.

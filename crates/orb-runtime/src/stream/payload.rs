@@ -4,7 +4,7 @@ use std::fmt;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use giop_codec::exception::{CompletionStatus, SystemException};
 
 use crate::stream::CHUNK;
 use crate::stream::reader::{BoxError, Feed};
@@ -151,10 +151,10 @@ impl SourceError {
     /// Converts the error to the exception for the caller. `completed`: how far the operation may have run.
     #[cold]
     pub(crate) fn into_exception(self, completed: CompletionStatus) -> SystemException {
-        let exception = SystemException::new(SystemExceptionKind::BadParam, MinorCode::NONE, completed);
+        let exception = SystemException::bad_param().completed(completed);
         match self {
             Self::Failed(error) => exception.with_source(error),
-            other => exception.because(other.to_string()),
+            other => exception.with_reason(other.to_string()),
         }
     }
 }

@@ -8,8 +8,6 @@ use giop_codec::exception::{MinorCode, SystemException, SystemExceptionKind, min
 use giop_proto::Refused;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
-use crate::errors::unexecuted;
-
 /// A handshake that failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -47,7 +45,9 @@ impl Failure {
             Self::Io(_) | Self::Slow => (SystemExceptionKind::Transient, minor::TRANSIENT_NO_USABLE_PROFILE),
             _ => (SystemExceptionKind::CommFailure, MinorCode::NONE),
         };
-        unexecuted(kind, minor).because(format!("no TLS session with {endpoint}: {self}"))
+        SystemException::from(kind)
+            .with_minor(minor)
+            .with_reason(format!("no TLS session with {endpoint}: {self}"))
     }
 }
 

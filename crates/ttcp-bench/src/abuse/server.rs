@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, watch};
 use zorb::prelude::*;
-use zorb::{Limit, MinorCode, Orb, SystemExceptionKind};
+use zorb::{Limit, Orb};
 
 use super::contract::{TARGET, TargetRef, TargetServant};
 use crate::cli::Transport;
@@ -153,8 +153,7 @@ impl TargetServant for Target {
                 tokio::time::sleep(delay).await;
             }
             Some(Sabotage::Refuse) if many => {
-                let kind = SystemExceptionKind::NoResources;
-                return Err(SystemException::new(kind, MinorCode::NONE, CompletionStatus::No));
+                return Err(SystemException::no_resources());
             }
             _ => {}
         }

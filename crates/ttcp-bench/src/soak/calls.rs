@@ -451,9 +451,9 @@ impl Caller {
             drop(handler);
             // COMPLETED_MAYBE counts as a call without an answer.
             let dropped = || {
-                let maybe = CompletionStatus::Maybe;
-                SystemException::new(SystemExceptionKind::Internal, zorb::MinorCode::NONE, maybe)
-                    .because("a reply handler was dropped without a reply")
+                SystemException::internal()
+                    .completed(CompletionStatus::Maybe)
+                    .with_reason("a reply handler was dropped without a reply")
             };
             answer.await.unwrap_or_else(|_| Err(dropped()))
         };

@@ -97,8 +97,7 @@ impl ServerState {
     async fn begin(&self, id: u64) -> Result<ExecutionGuard<'_>, SystemException> {
         let id = Id(id);
         if !id.is_valid() {
-            let no = CompletionStatus::No;
-            return Err(SystemException::new(SystemExceptionKind::BadParam, MinorCode::NONE, no));
+            return Err(SystemException::bad_param());
         }
         self.busy.fetch_add(1, Ordering::Relaxed);
         let execution = ExecutionGuard(self);
@@ -116,10 +115,9 @@ impl ServerState {
     }
 
     fn record_execution(&self, id: Id) -> Result<(), SystemException> {
-        self.executions.append_execution(id).map_err(|error| {
-            let kind = SystemExceptionKind::PersistStore;
-            SystemException::new(kind, MinorCode::NONE, CompletionStatus::No).with_source(error)
-        })
+        self.executions
+            .append_execution(id)
+            .map_err(|error| SystemException::persist_store().with_source(error))
     }
 
     fn is_corrupt(&self) -> bool {
@@ -260,10 +258,7 @@ impl TargetServant for Target {
     async fn make(&self, id: u64) -> Result<String, SystemException> {
         let _execution = self.0.begin(id).await?;
         // While the ORB shuts down, the POA no longer exists. The call was executed nevertheless.
-        let adapter_gone = || {
-            let yes = CompletionStatus::Yes;
-            SystemException::new(SystemExceptionKind::ObjAdapter, MinorCode::NONE, yes)
-        };
+        let adapter_gone = || SystemException::obj_adapter().completed(CompletionStatus::Yes);
         let poa = zorb::request().orb().root_poa().find(CREATED).map_err(|_| adapter_gone())?;
         let new: TargetRef =
             poa.activate_with_id(id.to_string(), self.clone()).map_err(|_| adapter_gone())?;

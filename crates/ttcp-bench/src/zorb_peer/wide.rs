@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use zorb::__private::v1::OpTable;
 use zorb::prelude::*;
-use zorb::{MinorCode, OperationDemux, Servant};
+use zorb::{OperationDemux, Servant};
 
 use super::NAME;
 use super::call_counts::CallCounts;
@@ -122,8 +122,7 @@ impl LookupsServant for Lookups {
         let find = || find(black_box(operations), black_box(self.0), black_box(name.as_bytes()));
         // Also triggers lazy initialization.
         if find() != usize::try_from(last).ok() || times == 0 {
-            let kind = SystemExceptionKind::BadParam;
-            return Err(SystemException::new(kind, MinorCode::NONE, CompletionStatus::No));
+            return Err(SystemException::bad_param());
         }
         let start = Instant::now();
         for _ in 0..times {

@@ -92,9 +92,9 @@ fn types_derive_more_and_servants_need_less() {
         .unwrap();
     assert_eq!(output.rust.matches("#[derive(serde::Serialize").count(), 2, "{}", output.rust);
     assert!(output.rust.contains("#[derive(serde::Serialize, ::core::cmp::Ord)]"), "{}", output.rust);
-    assert_eq!(output.rust.matches("SystemExceptionKind::NoImplement").count(), 1);
+    assert_eq!(output.rust.matches("SystemException::no_implement()").count(), 1);
     let output = config.clone().default_bodies().generate().unwrap();
-    assert_eq!(output.rust.matches("SystemExceptionKind::NoImplement").count(), 2);
+    assert_eq!(output.rust.matches("SystemException::no_implement()").count(), 2);
     let message = |config: Config| config.generate().unwrap_err().to_string();
     assert_eq!(message(config.clone().derive("a b")), "`a b` is not a Rust path");
     assert_eq!(

@@ -141,7 +141,7 @@ fn count(kinds: &mut BTreeMap<String, KindCount>, kind: &str, example: impl FnOn
 
 #[cfg(test)]
 mod tests {
-    use zorb::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+    use zorb::{SystemException, minor};
 
     use super::*;
 
@@ -150,9 +150,8 @@ mod tests {
         let one = Measurements::new();
         one.record(&Outcome::Success, Duration::from_millis(1));
         one.record(&Outcome::UserException("IDL:Broke:1.0".to_owned()), Duration::from_millis(3));
-        let exception =
-            |minor| SystemException::new(SystemExceptionKind::Transient, minor, CompletionStatus::No);
-        let overloaded = Err(exception(minor::TRANSIENT_OVERLOADED).because("too much").into());
+        let exception = |minor| SystemException::transient().with_minor(minor);
+        let overloaded = Err(exception(minor::TRANSIENT_OVERLOADED).with_reason("too much").into());
         one.record(&Outcome::new(&overloaded), Duration::from_secs(1));
         let other = Measurements::new();
         other.record(&Outcome::Success, Duration::from_millis(2));
@@ -184,8 +183,8 @@ mod tests {
             assert_eq!(counts.user_exceptions.len(), MAX_KINDS + 1);
             assert_eq!(counts.user_exceptions["other"].count, 1000 - MAX_KINDS as u64);
         });
-        let long = SystemException::new(SystemExceptionKind::Unknown, MinorCode::NONE, CompletionStatus::No);
-        let long = Err(long.because("é".repeat(10_000)).into());
+        let long = SystemException::unknown();
+        let long = Err(long.with_reason("é".repeat(10_000)).into());
         measurements.record(&Outcome::new(&long), Duration::from_millis(1));
         measurements
             .with(|counts| assert_eq!(counts.failures["UNKNOWN"].example.chars().count(), MAX_EXAMPLE_CHARS));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use giop_codec::cdr::CdrEncode;
 use giop_codec::code_set::{CodeSetContext, CodeSetId};
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
+use giop_codec::exception::SystemException;
 use giop_codec::giop::{
     BiDirIiopServiceContext, ContextId, ListenPoint, LocateReplyHeader, LocateRequestHeader, LocateStatus,
     MessageType, ReplyStatus, RequestId, ServiceContext, TargetAddress,
@@ -195,8 +195,7 @@ fn exceptions_forwards_contexts_and_the_rest_are_told() {
     });
     call("_get_limit", ReplyStatus::UserException, &|e| e.put_ascii("IDL:Other:1.0").unwrap());
     call("_get_limit", ReplyStatus::SystemException, &|e| {
-        let kind = SystemExceptionKind::NoImplement;
-        SystemException::new(kind, MinorCode::NONE, CompletionStatus::No).encode(e).unwrap();
+        SystemException::no_implement().encode(e).unwrap();
     });
     let elsewhere = IiopProfile::new("10.0.0.3", 99, b"Other"[..].into());
     let elsewhere = Ior::from_profiles("IDL:Bank/Account:1.0", &[elsewhere]).unwrap();

@@ -25,9 +25,7 @@ use orb_runtime::dynamic::{
 use orb_runtime::poa::PoaError;
 use orb_runtime::types::{Any, TypeCode};
 use orb_runtime::wire::Ior;
-use orb_runtime::{
-    ActivateError, CompletionStatus, MinorCode, ObjectRef, Orb, Servant, SystemException, SystemExceptionKind,
-};
+use orb_runtime::{ActivateError, ObjectRef, Orb, Servant, SystemException, SystemExceptionKind};
 
 use crate::idl::Idl;
 
@@ -56,7 +54,7 @@ fn own_type(name: &str) -> Result<TypeCode, SystemException> {
 
 #[cold]
 fn refused(kind: SystemExceptionKind, text: &'static str) -> SystemException {
-    SystemException::new(kind, MinorCode::NONE, CompletionStatus::No).because(text)
+    SystemException::from(kind).with_reason(text)
 }
 
 /// An Interface Repository. It describes the interfaces of this program to programs that were not compiled

@@ -909,9 +909,5 @@ impl idl::other::AccountServant for OtherAccountImpl {
 
 /// What an operation answers that is not written yet.
 fn not_written() -> SystemException {
-    SystemException::new(
-        SystemExceptionKind::NoImplement,
-        zorb::MinorCode::NONE,
-        CompletionStatus::No,
-    )
+    SystemException::no_implement()
 }

@@ -1,8 +1,6 @@
 // Servants of the interfaces in names.idl, made by `idlc skeleton`.
 // Each method answers NO_IMPLEMENT until it is written.
 
-use ::zorb::prelude::*;
-
 /// A servant of interface `zorb::Result`.
 #[derive(Debug, Default)]
 pub struct ResultImpl;
@@ -37,9 +35,5 @@ impl SystemExceptionServant for SystemExceptionImpl {
 
 /// What an operation answers that is not written yet.
 fn not_written() -> ::zorb::SystemException {
-    ::zorb::SystemException::new(
-        SystemExceptionKind::NoImplement,
-        ::zorb::MinorCode::NONE,
-        CompletionStatus::No,
-    )
+    ::zorb::SystemException::no_implement()
 }
