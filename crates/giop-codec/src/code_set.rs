@@ -114,7 +114,7 @@ impl CdrDecode for CodeSetComponentInfo {
 
 /// The result of a negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Negotiated {
+pub struct NegotiatedCodeSets {
     /// The transmission code sets of text.
     pub sets: CodeSets,
     /// The announcement to the server. It uses the numbers by which the server offered the sets.
@@ -145,12 +145,12 @@ pub fn negotiate(
     client: &CodeSetComponentInfo,
     server: Option<&CodeSetComponentInfo>,
     version: Version,
-) -> Negotiated {
+) -> NegotiatedCodeSets {
     let server = match server {
         Some(server) if version > Version::V1_0 => server,
         _ => {
             let sets = CodeSets { char: CharSet::Latin1, wchar: None };
-            return Negotiated { sets, context: sets.into() };
+            return NegotiatedCodeSets { sets, context: sets.into() };
         }
     };
     let (mine, theirs) = (&client.for_char, &server.for_char);
@@ -159,7 +159,7 @@ pub fn negotiate(
     let wide = determine(&client.for_wchar, &server.for_wchar, WCharSet::from_id, CodeSetId::UTF_16);
     let wchar_data = wide.map_or(CodeSetId::NONE, |(id, _)| id);
     let sets = CodeSets { char, wchar: wide.map(|(_, set)| set) };
-    Negotiated { sets, context: CodeSetContext { char_data, wchar_data } }
+    NegotiatedCodeSets { sets, context: CodeSetContext { char_data, wchar_data } }
 }
 
 /// Returns the set for one kind of text, and the number by which the server identifies it.

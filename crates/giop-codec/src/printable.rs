@@ -150,7 +150,7 @@ impl<'a, 'f> Escaper<'a, 'f> {
             return Ok(());
         }
         let plural = if self.hidden == 1 { "" } else { "s" };
-        write!(self.out, "… and {} more byte{plural}", Grouped(self.hidden))
+        write!(self.out, "… and {} more byte{plural}", GroupedNumber(self.hidden))
     }
 
     fn escape(&mut self, c: char) -> fmt::Result {
@@ -228,9 +228,9 @@ const INVISIBLE: &[core::ops::RangeInclusive<char>] = &[
 ];
 
 /// A number displayed with a comma between thousands: `199,744`.
-struct Grouped(usize);
+struct GroupedNumber(usize);
 
-impl Display for Grouped {
+impl Display for GroupedNumber {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let digits = self.0.to_string();
         for (at, digit) in digits.chars().enumerate() {

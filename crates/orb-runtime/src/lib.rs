@@ -138,9 +138,9 @@ pub mod private {
     pub use giop_codec::any::Any;
     pub use giop_codec::cdr::*;
     pub use giop_codec::dynamic::reflect::{
-        Adaptive, Blank, CompiledDecode, CompiledEncode, Filled, Optional, OptionalMut, Plain, PlainMut,
-        Reading, Uses, Writing, Written, interpret, interpret_slice, interpreted, interpreted_array,
-        interpreted_vec, of_ordinal,
+        Adaptive, Blank, CompiledDecode, CompiledEncode, CompiledMut, CompiledRef, Optional, OptionalMut,
+        ReflectRead, ReflectReader, ReflectWrite, ReflectWriter, Uses, interpret, interpret_slice,
+        interpreted, interpreted_array, interpreted_vec, of_ordinal,
     };
     pub use giop_codec::dynamic::{AttributeDesc, Described, InterfaceDesc, Mode, OperationDesc};
     pub use giop_codec::exception::{

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use self::received::Received;
+use self::received::ReceivedValue;
 use crate::cdr::{CdrDecode, CdrEncode, CharSet, Context, DecodeLimits, Decoder, Encoder};
 use crate::exception::{CompletionStatus, SystemException};
 use crate::program::Labels;
 use crate::typecode::{Node, TcKind, TypeCode, TypeCodeError, TypeDesc, Typed};
-use crate::value::{Made, ValueBase, ValueForm, custom, formal, has_base_with_id, pass, write};
+use crate::value::{LocalTypes, ValueBase, ValueForm, custom, formal, has_base_with_id, untyped, write};
 pub use crate::walk::MAX_ANYS;
-use crate::walk::{CODE_SETS, Fault, Program, Stream, canonical, copy_value, read_except_id, spell};
+use crate::walk::{CODE_SETS, CopyError, Program, Stream, canonical, copy_value, read_except_id, spell};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, OneLine, Version};
 
 /// A value of an arbitrary IDL type, with its [`TypeCode`].
@@ -65,19 +65,19 @@ pub struct Any {
 #[derive(Clone)]
 enum Form {
     /// Created locally, or with values of value types.
-    Kept(Kept),
-    Received(Arc<Received>),
+    Stored(StoredValue),
+    Received(Arc<ReceivedValue>),
 }
 
 impl Default for Form {
     fn default() -> Form {
-        Form::Kept(Kept::default())
+        Form::Stored(StoredValue::default())
     }
 }
 
 /// A value that was checked completely.
 #[derive(Clone, Default)]
-struct Kept {
+struct StoredValue {
     /// The encoding, from offset 0 on.
     value: Bytes,
     /// The stream properties. Values with custom types keep their received ones. All others have the default.
@@ -85,7 +85,7 @@ struct Kept {
     /// The context that references and values in it need when they are decoded.
     context: Option<Arc<dyn Context>>,
     /// The types of its values, if they were created locally.
-    made: Option<Arc<Made>>,
+    local_types: Option<Arc<LocalTypes>>,
     /// Whether it contains a place for a value, which may be null.
     values: bool,
 }
@@ -124,24 +124,24 @@ impl Any {
         }
         value.encode(&mut e)?;
         let context = e.take_context();
-        let made = write::take_value_types(&mut e);
-        let mut kept = Kept { value: e.into_bytes(), context, ..Kept::default() };
-        if let Some(made) = made {
+        let local_types = write::take_value_types(&mut e);
+        let mut stored = StoredValue { value: e.into_bytes(), context, ..StoredValue::default() };
+        if let Some(local_types) = local_types {
             // The headers of values may omit their types.
-            kept.made = (!made.is_empty()).then(|| Arc::new(made));
-            kept.values = true;
+            stored.local_types = (!local_types.is_empty()).then(|| Arc::new(local_types));
+            stored.values = true;
             let mut e = canonical();
-            kept.copy_to(&code, &mut e)?;
-            kept.value = e.into_bytes();
+            stored.copy_to(&code, &mut e)?;
+            stored.value = e.into_bytes();
         } else if Program::of(&code).contents().anys {
             // Nested anys that were received are written in their received form, but equal anys must have
             // equal bytes. A nested value that does not match its type is reported when it is extracted.
             let mut e = canonical();
-            if kept.copy_to(&code, &mut e).is_ok() {
-                kept.value = e.into_bytes();
+            if stored.copy_to(&code, &mut e).is_ok() {
+                stored.value = e.into_bytes();
             }
         }
-        Ok(Any { code, form: Form::Kept(kept) })
+        Ok(Any { code, form: Form::Stored(stored) })
     }
 
     /// Returns the type of the value, aliases included; [`TypeCode::NULL`] if there is no value.
@@ -202,7 +202,7 @@ impl Any {
     /// The value has no encoding in this version and these code sets.
     pub fn encode_value(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         match &self.form {
-            Form::Kept(kept) => kept.encode(&self.code, e),
+            Form::Stored(stored) => stored.encode(&self.code, e),
             Form::Received(received) => received.encode(&self.code, e),
         }
     }
@@ -213,9 +213,9 @@ impl Any {
     /// # Errors
     /// The bytes are not those of such a value, as far as its structure tells.
     pub fn decode_value(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Any, DecodeError> {
-        let form = match Received::take(code, d)? {
+        let form = match ReceivedValue::take(code, d)? {
             Some(received) => Form::Received(Arc::new(received)),
-            None => Form::Kept(d.nested(|d| Kept::read(code, d))?),
+            None => Form::Stored(d.nested(|d| StoredValue::read(code, d))?),
         };
         Ok(Any { code: code.clone(), form })
     }
@@ -224,46 +224,51 @@ impl Any {
     /// for programs, such as a tree or text, take several times as much memory.
     pub fn byte_len(&self) -> usize {
         match &self.form {
-            Form::Kept(kept) => kept.value.len(),
+            Form::Stored(stored) => stored.value.len(),
             Form::Received(received) => received.octets.len(),
         }
     }
 
-    fn kept(&self) -> Result<&Kept, DecodeError> {
+    fn stored(&self) -> Result<&StoredValue, DecodeError> {
         match &self.form {
-            Form::Kept(kept) => Ok(kept),
-            Form::Received(received) => received.kept(&self.code),
+            Form::Stored(stored) => Ok(stored),
+            Form::Received(received) => received.stored(&self.code),
         }
     }
 
     /// Creates an any of a value that was written to a [`canonical`] encoder that wants its context.
     pub(crate) fn of_encoded(code: &TypeCode, mut e: Encoder) -> Result<Any, DecodeError> {
         let context = e.take_context();
-        let made = write::take_value_types(&mut e).filter(|made| !made.is_empty());
-        let kept = Kept { context, made: made.map(Arc::new), value: e.into_bytes(), ..Kept::default() };
+        let local_types = write::take_value_types(&mut e).filter(|local_types| !local_types.is_empty());
+        let stored = StoredValue {
+            context,
+            local_types: local_types.map(Arc::new),
+            value: e.into_bytes(),
+            ..StoredValue::default()
+        };
         let program = Program::of(code);
         let contents = program.contents();
         let code = code.clone();
         if !contents.anys && !contents.graphs && !program.steps().may_have_empties() {
-            return Ok(Any { code, form: Form::Kept(kept) });
+            return Ok(Any { code, form: Form::Stored(stored) });
         }
         // Read it again to find out whether it contains values.
-        let mut d = kept.decoder();
+        let mut d = stored.decoder();
         d.set_limits(DecodeLimits { alloc: usize::MAX, ..d.limits() });
-        let kept = Kept::read(&code, &mut d)?;
-        Ok(Any { code, form: Form::Kept(kept) })
+        let stored = StoredValue::read(&code, &mut d)?;
+        Ok(Any { code, form: Form::Stored(stored) })
     }
 
     /// Returns the value as one of a base of its type, which the program knows.
     #[cold]
     fn get_truncated<T: CdrDecode>(&self, error: DecodeError) -> Result<T, DecodeError> {
-        let kept = self.kept()?;
-        let mut e = kept.stream.encoder();
-        let mut d = kept.decoder();
+        let stored = self.stored()?;
+        let mut e = stored.stream.encoder();
+        let mut d = stored.decoder();
         d.set_limits(DecodeLimits { alloc: usize::MAX, ..d.limits() });
         spell(&self.code, &mut d, &mut e).map_err(|_| error)?;
         let value = e.into_bytes();
-        let mut d = kept.decoder_of(&value);
+        let mut d = stored.decoder_of(&value);
         let value = T::decode(&mut d)?;
         if d.remaining() == 0 { Ok(value) } else { Err(d.error(DecodeErrorKind::Malformed)) }
     }
@@ -271,42 +276,43 @@ impl Any {
     /// Returns a decoder of the value in the form in which it is kept.
     pub(crate) fn decoder(&self) -> Decoder<'_> {
         match &self.form {
-            Form::Kept(kept) => kept.decoder(),
+            Form::Stored(stored) => stored.decoder(),
             Form::Received(received) => received.decoder(),
         }
     }
 }
 
-impl Kept {
+impl StoredValue {
     /// Copies a value once, and checks all of it.
-    fn read(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Kept, DecodeError> {
-        let (start, spot, nesting, came) = (d.position(), d.spot(), custom::nesting(d), Stream::of(d));
-        let kept = match Kept::read_into(Stream::default(), code, d) {
-            Err(Fault::Encode(EncodeError { kind: EncodeErrorKind::CustomState }))
+    fn read(code: &TypeCode, d: &mut Decoder<'_>) -> Result<StoredValue, DecodeError> {
+        let (start, bookmark, nesting, came) =
+            (d.position(), d.bookmark(), custom::nesting(d), Stream::of(d));
+        let stored = match StoredValue::read_into(Stream::default(), code, d) {
+            Err(CopyError::Encode(EncodeError { kind: EncodeErrorKind::CustomState }))
                 if came != Stream::default() =>
             {
-                d.return_to(spot);
+                d.return_to(bookmark);
                 custom::return_to_nesting(d, nesting);
-                Kept::read_into(came, code, d)
+                StoredValue::read_into(came, code, d)
             }
             read => read,
         };
-        kept.map_err(|fault| match fault {
-            Fault::Decode(error) => error,
-            Fault::Encode(EncodeError { kind: EncodeErrorKind::CustomState }) => {
+        stored.map_err(|fault| match fault {
+            CopyError::Decode(error) => error,
+            CopyError::Encode(EncodeError { kind: EncodeErrorKind::CustomState }) => {
                 DecodeError::new(DecodeErrorKind::NotInAny, start)
             }
             // The value cannot be written even in code sets that hold every text.
-            Fault::Encode(_) => DecodeError::new(DecodeErrorKind::Malformed, start),
+            CopyError::Encode(_) => DecodeError::new(DecodeErrorKind::Malformed, start),
         })
     }
 
-    fn read_into(stream: Stream, code: &TypeCode, d: &mut Decoder<'_>) -> Result<Kept, Fault> {
+    fn read_into(stream: Stream, code: &TypeCode, d: &mut Decoder<'_>) -> Result<StoredValue, CopyError> {
         let mut e = stream.encoder();
         let seen = copy_value(code, d, &mut e)?;
         let context = if seen.references || seen.values { d.keep_context() } else { None };
-        let made = if seen.values { pass::made_types(d).cloned() } else { None };
-        Ok(Kept { value: e.into_bytes(), stream, context, made, values: seen.values })
+        let local_types = if seen.values { untyped::local_types(d).cloned() } else { None };
+        Ok(StoredValue { value: e.into_bytes(), stream, context, local_types, values: seen.values })
     }
 
     fn decoder(&self) -> Decoder<'_> {
@@ -316,15 +322,15 @@ impl Kept {
     /// Returns a decoder of these bytes in place of the value.
     fn decoder_of<'v>(&'v self, value: &'v Bytes) -> Decoder<'v> {
         let d = self.stream.decoder(value);
-        pass::with_made_types(d.with_kept_context(self.context.as_ref()), self.made.as_ref())
+        untyped::with_local_types(d.with_kept_context(self.context.as_ref()), self.local_types.as_ref())
     }
 
     fn encode(&self, code: &TypeCode, e: &mut Encoder) -> Result<(), EncodeError> {
         if let Some(context) = &self.context {
             e.note_kept_context(context);
         }
-        if let Some(made) = &self.made {
-            pass::note_made_types(e, made);
+        if let Some(local_types) = &self.local_types {
+            untyped::note_local_types(e, local_types);
         }
         if self.is_as_written_by(code, e) {
             e.put_shared_part(self.value.clone());
@@ -403,7 +409,7 @@ impl PartialEq for Any {
         let same = match (&self.form, &other.form) {
             (Form::Received(one), Form::Received(other)) if one.same(other) => true,
             // A value that does not match its type is equal to no other one.
-            _ => match (self.kept(), other.kept()) {
+            _ => match (self.stored(), other.stored()) {
                 (Ok(one), Ok(other)) => one.stream == other.stream && one.value == other.value,
                 _ => false,
             },
@@ -435,7 +441,7 @@ impl TypeCode {
         };
         let mut e = canonical();
         labels.write(&mut e, label).map_err(|_| TypeCodeError::BadKind)?;
-        Ok(Any { code, form: Form::Kept(Kept { value: e.into_bytes(), ..Kept::default() }) })
+        Ok(Any { code, form: Form::Stored(StoredValue { value: e.into_bytes(), ..StoredValue::default() }) })
     }
 }
 

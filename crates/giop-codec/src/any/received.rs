@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use super::{Any, Form, Kept};
+use super::{Any, Form, StoredValue};
 use crate::cdr::{CodeSets, Context, DecodeLimits, Decoder, Encoder, InvalidText};
 use crate::program::Contents;
 use crate::typecode::TypeCode;
@@ -18,7 +18,7 @@ const VIEW: usize = 4096;
 
 /// A value in its received byte order, phase, version and code sets. Only its counts and lengths were
 /// checked.
-pub(super) struct Received {
+pub(super) struct ReceivedValue {
     /// The bytes, with the padding before the first one that is aligned.
     pub(super) octets: Bytes,
     /// Phase of the first byte.
@@ -31,46 +31,46 @@ pub(super) struct Received {
     /// The context that references in the value need when they are decoded.
     pub(super) context: Option<Arc<dyn Context>>,
     /// The value in the local form, once that was requested.
-    kept: OnceLock<Result<Kept, DecodeError>>,
+    stored: OnceLock<Result<StoredValue, DecodeError>>,
 }
 
-impl Received {
+impl ReceivedValue {
     /// Skips a value, and keeps its received form. Returns `None`, with the decoder at its original position,
     /// if it contains values of value types, which may refer to others outside, or if it is not contiguous.
-    pub(super) fn take(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Option<Received>, DecodeError> {
-        let spot = d.spot();
+    pub(super) fn take(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Option<ReceivedValue>, DecodeError> {
+        let bookmark = d.bookmark();
         let contents = match d.nested(|d| go_over_any(code, d)) {
             Ok(Some(contents)) => contents,
             Ok(None) => {
-                d.return_to(spot);
+                d.return_to(bookmark);
                 return Ok(None);
             }
             Err(error) => return Err(error),
         };
-        let Some(octets) = d.joined_since(spot)? else { return Ok(None) };
+        let Some(octets) = d.joined_since(bookmark)? else { return Ok(None) };
         // Includes the reference counts of the `Arc`.
-        d.charge(size_of::<Received>() + 2 * size_of::<usize>())?;
+        d.charge(size_of::<ReceivedValue>() + 2 * size_of::<usize>())?;
         let octets = if octets.len() < VIEW {
             d.charge(octets.len())?;
             Bytes::copy_from_slice(octets)
         } else {
             d.share_before(octets)?
         };
-        let (left, usual) = (spot.limits(), DecodeLimits::for_data(octets.len()));
+        let (left, usual) = (bookmark.limits(), DecodeLimits::for_data(octets.len()));
         let limits = DecodeLimits { depth: left.depth.max(usual.depth), alloc: left.alloc.max(usual.alloc) };
         let recovers =
             || (contents.text || contents.wide || contents.anys) && d.invalid_text() != InvalidText::Refuse;
         let context = if contents.references || recovers() { d.keep_context() } else { None };
-        Ok(Some(Received {
+        Ok(Some(ReceivedValue {
             octets,
-            phase: spot.phase(),
+            phase: bookmark.phase(),
             order: d.order(),
             version: d.version(),
             code_sets: d.code_sets(),
             limits,
             contents,
             context,
-            kept: OnceLock::new(),
+            stored: OnceLock::new(),
         }))
     }
 
@@ -82,13 +82,16 @@ impl Received {
     }
 
     /// Returns the value in the local form, checked. Created once.
-    pub(super) fn kept(&self, code: &TypeCode) -> Result<&Kept, DecodeError> {
-        self.kept.get_or_init(|| Kept::read(code, &mut self.decoder())).as_ref().map_err(|error| *error)
+    pub(super) fn stored(&self, code: &TypeCode) -> Result<&StoredValue, DecodeError> {
+        self.stored
+            .get_or_init(|| StoredValue::read(code, &mut self.decoder()))
+            .as_ref()
+            .map_err(|error| *error)
     }
 
     /// Returns whether no other form of the value was requested.
     pub(super) fn is_untouched(&self) -> bool {
-        self.kept.get().is_none()
+        self.stored.get().is_none()
     }
 
     /// Returns whether `e` would write exactly the received bytes.
@@ -120,13 +123,13 @@ impl Received {
     }
 
     /// Returns whether both have the same bytes with the same meaning.
-    pub(super) fn same(&self, other: &Received) -> bool {
-        let form = |it: &Received| (it.phase, it.order, it.version, it.code_sets);
+    pub(super) fn same(&self, other: &ReceivedValue) -> bool {
+        let form = |it: &ReceivedValue| (it.phase, it.order, it.version, it.code_sets);
         form(self) == form(other) && self.octets == other.octets
     }
 }
 
-impl fmt::Debug for Received {
+impl fmt::Debug for ReceivedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Received({} octets)", self.octets.len())
     }
@@ -136,10 +139,10 @@ impl Any {
     /// Returns a decoder of the value, unless all of the value was checked.
     pub(crate) fn unchecked(&self) -> Option<Decoder<'_>> {
         match &self.form {
-            Form::Received(received) if !matches!(received.kept.get(), Some(Ok(_))) => {
+            Form::Received(received) if !matches!(received.stored.get(), Some(Ok(_))) => {
                 Some(received.decoder())
             }
-            Form::Kept(_) | Form::Received(_) => None,
+            Form::Stored(_) | Form::Received(_) => None,
         }
     }
 

@@ -3,7 +3,7 @@
 use core::any::Any;
 use std::sync::Arc;
 
-use super::context::{Context, Keeping};
+use super::context::{Context, ContextRetention};
 use super::decoder::Decoder;
 use super::encoder::Encoder;
 use super::text::InvalidText;
@@ -46,33 +46,33 @@ impl Encoder {
     /// Stores a context for decoding this value again later, if the encoder writes an any.
     #[inline]
     pub(crate) fn note_any_context(&mut self, context: &dyn Context) {
-        if let Keeping::Wanted = self.keeping {
-            self.keeping = Keeping::Kept(context.keep());
+        if let ContextRetention::Wanted = self.keeping {
+            self.keeping = ContextRetention::Kept(context.keep());
         }
     }
 
     /// Stores a context that was kept, like [`note_any_context`](Self::note_any_context).
     pub(crate) fn note_kept_context(&mut self, context: &Arc<dyn Context>) {
-        if let Keeping::Wanted = self.keeping {
-            self.keeping = Keeping::Kept(Arc::clone(context));
+        if let ContextRetention::Wanted = self.keeping {
+            self.keeping = ContextRetention::Kept(Arc::clone(context));
         }
     }
 
     /// Returns whether the encoded values are stored to be decoded again later.
     pub(crate) fn is_keeping(&self) -> bool {
-        !matches!(self.keeping, Keeping::Nothing)
+        !matches!(self.keeping, ContextRetention::Nothing)
     }
 
     /// Enables storing of the first context that is noted.
     pub(crate) fn want_context(&mut self) {
-        self.keeping = Keeping::Wanted;
+        self.keeping = ContextRetention::Wanted;
     }
 
     /// Returns the context that was noted, and disables storing.
     pub(crate) fn take_context(&mut self) -> Option<Arc<dyn Context>> {
         match core::mem::take(&mut self.keeping) {
-            Keeping::Kept(context) => Some(context),
-            Keeping::Nothing | Keeping::Wanted => None,
+            ContextRetention::Kept(context) => Some(context),
+            ContextRetention::Nothing | ContextRetention::Wanted => None,
         }
     }
 }

@@ -33,7 +33,7 @@ impl fmt::Debug for dyn Context {
 /// The handling of contexts by an encoder. Contexts matter only for values that are stored and decoded again
 /// later.
 #[derive(Debug, Default)]
-pub(super) enum Keeping {
+pub(super) enum ContextRetention {
     #[default]
     Nothing,
     Wanted,

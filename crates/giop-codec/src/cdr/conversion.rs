@@ -1,6 +1,6 @@
 //! Text in code sets that need conversion, in both directions.
 
-use super::converted::{ConvertedSet, Way};
+use super::converted::{ConversionMethod, ConvertedSet};
 use super::decoder::Decoder;
 use super::encoder::Encoder;
 use super::strings;
@@ -16,7 +16,7 @@ impl Encoder {
             return Err(EncodeErrorKind::EmbeddedNul.into());
         }
         match set.way() {
-            Way::Octets { encode, .. } => {
+            ConversionMethod::Octets { encode, .. } => {
                 self.put_len(text.chars().count() + 1)?;
                 for c in text.chars() {
                     self.put_u8(encode(c).ok_or(EncodeErrorKind::CharNotInCodeSet)?);
@@ -25,8 +25,8 @@ impl Encoder {
                 Ok(())
             }
             #[cfg(feature = "encoding_rs")]
-            Way::Library(encoding) => self.put_by_library(encoding, text),
-            Way::Never => Err(EncodeErrorKind::NoCodeSet.into()),
+            ConversionMethod::Library(encoding) => self.put_by_library(encoding, text),
+            ConversionMethod::Never => Err(EncodeErrorKind::NoCodeSet.into()),
         }
     }
 
@@ -120,7 +120,7 @@ pub(super) fn converted(
     let start = d.position().saturating_sub(octets.len() + 1);
     let fail = |at: usize| DecodeError::new(DecodeErrorKind::CharNotInCodeSet, start + at);
     match set.way() {
-        Way::Octets { decode, .. } => {
+        ConversionMethod::Octets { decode, .. } => {
             let mut len = 0_usize;
             for (at, octet) in octets.iter().enumerate() {
                 len += decode(*octet).ok_or_else(|| fail(at))?.len_utf8();
@@ -129,13 +129,13 @@ pub(super) fn converted(
             Ok(octets.iter().filter_map(|octet| decode(*octet)).collect())
         }
         #[cfg(feature = "encoding_rs")]
-        Way::Library(encoding) => {
+        ConversionMethod::Library(encoding) => {
             // No character takes more than three times as many bytes in UTF-8 as in these sets.
             d.charge(octets.len().saturating_mul(3))?;
             let text = encoding.decode_without_bom_handling_and_without_replacement(octets);
             Ok(text.ok_or_else(|| fail(0))?.into_owned())
         }
-        Way::Never => Err(DecodeError::new(DecodeErrorKind::NoCodeSet, start)),
+        ConversionMethod::Never => Err(DecodeError::new(DecodeErrorKind::NoCodeSet, start)),
     }
 }
 

@@ -12,15 +12,15 @@ use super::ebcdic::{IBM_037, IBM_500, IBM_1047};
 pub struct ConvertedSet(Table);
 
 /// The properties of a set.
-struct Row {
+struct SetProperties {
     name: &'static str,
     /// Its numbers in the registry. The first one is announced.
     ids: &'static [u32],
-    way: Way,
+    way: ConversionMethod,
 }
 
 /// The conversion method of a set.
-pub(super) enum Way {
+pub(super) enum ConversionMethod {
     /// One byte a character. Bytes and characters without a counterpart yield `None`.
     Octets { decode: fn(u8) -> Option<char>, encode: fn(char) -> Option<u8>, has_ascii: bool },
     /// Conversion by the library. All of these sets contain ASCII unchanged.
@@ -41,10 +41,10 @@ macro_rules! sets {
         impl Table {
             const ALL: &'static [Table] = &[$($(#[$cfg])* Table::$set,)*];
 
-            const fn row(self) -> &'static Row {
+            const fn row(self) -> &'static SetProperties {
                 match self {
                     $($(#[$cfg])* Table::$set => {
-                        static ROW: Row = Row { name: $name, ids: &[$($id),*], way: $way };
+                        static ROW: SetProperties = SetProperties { name: $name, ids: &[$($id),*], way: $way };
                         &ROW
                     })*
                 }
@@ -53,17 +53,17 @@ macro_rules! sets {
     };
 }
 
-const fn octets(decode: fn(u8) -> Option<char>, encode: fn(char) -> Option<u8>) -> Way {
-    Way::Octets { decode, encode, has_ascii: true }
+const fn octets(decode: fn(u8) -> Option<char>, encode: fn(char) -> Option<u8>) -> ConversionMethod {
+    ConversionMethod::Octets { decode, encode, has_ascii: true }
 }
 
-const fn ebcdic(decode: fn(u8) -> Option<char>, encode: fn(char) -> Option<u8>) -> Way {
-    Way::Octets { decode, encode, has_ascii: false }
+const fn ebcdic(decode: fn(u8) -> Option<char>, encode: fn(char) -> Option<u8>) -> ConversionMethod {
+    ConversionMethod::Octets { decode, encode, has_ascii: false }
 }
 
 // Numbers are those of the OSF registry. The code set with IBM number N is 0x10020000 + N.
 sets! {
-    Nothing("none", [], Way::Never);
+    Nothing("none", [], ConversionMethod::Never);
     Ascii("ISO 646", [0x0001_0020], octets(|o| o.is_ascii().then_some(char::from(o)), |c| u8::try_from(c).ok().filter(u8::is_ascii)));
     Iso8859_9("ISO 8859-9", [0x0001_0009], octets(|o| patched(LATIN_5, o), |c| of_patched(LATIN_5, c)));
     Iso8859_11("ISO 8859-11", [0x0001_000b], octets(thai, of_thai));
@@ -73,61 +73,61 @@ sets! {
     Ibm500("IBM-500", [0x1002_01f4, 0x1002_01f8], ebcdic(|o| IBM_500.decode(o), |c| IBM_500.encode(c)));
     Ibm1047("IBM-1047", [0x1002_0417], ebcdic(|o| IBM_1047.decode(o), |c| IBM_1047.encode(c)));
     #[cfg(feature = "encoding_rs")]
-    Iso8859_2("ISO 8859-2", [0x0001_0002], Way::Library(&encoding_rs::ISO_8859_2_INIT));
+    Iso8859_2("ISO 8859-2", [0x0001_0002], ConversionMethod::Library(&encoding_rs::ISO_8859_2_INIT));
     #[cfg(feature = "encoding_rs")]
-    Iso8859_3("ISO 8859-3", [0x0001_0003], Way::Library(&encoding_rs::ISO_8859_3_INIT));
+    Iso8859_3("ISO 8859-3", [0x0001_0003], ConversionMethod::Library(&encoding_rs::ISO_8859_3_INIT));
     #[cfg(feature = "encoding_rs")]
-    Iso8859_4("ISO 8859-4", [0x0001_0004], Way::Library(&encoding_rs::ISO_8859_4_INIT));
+    Iso8859_4("ISO 8859-4", [0x0001_0004], ConversionMethod::Library(&encoding_rs::ISO_8859_4_INIT));
     #[cfg(feature = "encoding_rs")]
-    Iso8859_5("ISO 8859-5", [0x0001_0005], Way::Library(&encoding_rs::ISO_8859_5_INIT));
+    Iso8859_5("ISO 8859-5", [0x0001_0005], ConversionMethod::Library(&encoding_rs::ISO_8859_5_INIT));
     #[cfg(feature = "encoding_rs")]
-    Iso8859_6("ISO 8859-6", [0x0001_0006], Way::Library(&encoding_rs::ISO_8859_6_INIT));
+    Iso8859_6("ISO 8859-6", [0x0001_0006], ConversionMethod::Library(&encoding_rs::ISO_8859_6_INIT));
     #[cfg(feature = "encoding_rs")]
-    Iso8859_7("ISO 8859-7", [0x0001_0007], Way::Library(&encoding_rs::ISO_8859_7_INIT));
+    Iso8859_7("ISO 8859-7", [0x0001_0007], ConversionMethod::Library(&encoding_rs::ISO_8859_7_INIT));
     #[cfg(feature = "encoding_rs")]
-    Iso8859_8("ISO 8859-8", [0x0001_0008], Way::Library(&encoding_rs::ISO_8859_8_INIT));
+    Iso8859_8("ISO 8859-8", [0x0001_0008], ConversionMethod::Library(&encoding_rs::ISO_8859_8_INIT));
     #[cfg(feature = "encoding_rs")]
-    Iso8859_10("ISO 8859-10", [0x0001_000a], Way::Library(&encoding_rs::ISO_8859_10_INIT));
+    Iso8859_10("ISO 8859-10", [0x0001_000a], ConversionMethod::Library(&encoding_rs::ISO_8859_10_INIT));
     #[cfg(feature = "encoding_rs")]
-    Iso8859_13("ISO 8859-13", [0x0001_000d], Way::Library(&encoding_rs::ISO_8859_13_INIT));
+    Iso8859_13("ISO 8859-13", [0x0001_000d], ConversionMethod::Library(&encoding_rs::ISO_8859_13_INIT));
     #[cfg(feature = "encoding_rs")]
-    Iso8859_14("ISO 8859-14", [0x0001_000e], Way::Library(&encoding_rs::ISO_8859_14_INIT));
+    Iso8859_14("ISO 8859-14", [0x0001_000e], ConversionMethod::Library(&encoding_rs::ISO_8859_14_INIT));
     #[cfg(feature = "encoding_rs")]
-    Iso8859_16("ISO 8859-16", [0x0001_0010], Way::Library(&encoding_rs::ISO_8859_16_INIT));
+    Iso8859_16("ISO 8859-16", [0x0001_0010], ConversionMethod::Library(&encoding_rs::ISO_8859_16_INIT));
     #[cfg(feature = "encoding_rs")]
-    Windows1250("windows-1250", [0x1002_04e2], Way::Library(&encoding_rs::WINDOWS_1250_INIT));
+    Windows1250("windows-1250", [0x1002_04e2], ConversionMethod::Library(&encoding_rs::WINDOWS_1250_INIT));
     #[cfg(feature = "encoding_rs")]
-    Windows1251("windows-1251", [0x1002_04e3], Way::Library(&encoding_rs::WINDOWS_1251_INIT));
+    Windows1251("windows-1251", [0x1002_04e3], ConversionMethod::Library(&encoding_rs::WINDOWS_1251_INIT));
     #[cfg(feature = "encoding_rs")]
-    Windows1252("windows-1252", [0x1002_04e4], Way::Library(&encoding_rs::WINDOWS_1252_INIT));
+    Windows1252("windows-1252", [0x1002_04e4], ConversionMethod::Library(&encoding_rs::WINDOWS_1252_INIT));
     #[cfg(feature = "encoding_rs")]
-    Windows1253("windows-1253", [0x1002_04e5], Way::Library(&encoding_rs::WINDOWS_1253_INIT));
+    Windows1253("windows-1253", [0x1002_04e5], ConversionMethod::Library(&encoding_rs::WINDOWS_1253_INIT));
     #[cfg(feature = "encoding_rs")]
-    Windows1254("windows-1254", [0x1002_04e6], Way::Library(&encoding_rs::WINDOWS_1254_INIT));
+    Windows1254("windows-1254", [0x1002_04e6], ConversionMethod::Library(&encoding_rs::WINDOWS_1254_INIT));
     #[cfg(feature = "encoding_rs")]
-    Windows1255("windows-1255", [0x1002_04e7], Way::Library(&encoding_rs::WINDOWS_1255_INIT));
+    Windows1255("windows-1255", [0x1002_04e7], ConversionMethod::Library(&encoding_rs::WINDOWS_1255_INIT));
     #[cfg(feature = "encoding_rs")]
-    Windows1256("windows-1256", [0x1002_04e8], Way::Library(&encoding_rs::WINDOWS_1256_INIT));
+    Windows1256("windows-1256", [0x1002_04e8], ConversionMethod::Library(&encoding_rs::WINDOWS_1256_INIT));
     #[cfg(feature = "encoding_rs")]
-    Windows1257("windows-1257", [0x1002_04e9], Way::Library(&encoding_rs::WINDOWS_1257_INIT));
+    Windows1257("windows-1257", [0x1002_04e9], ConversionMethod::Library(&encoding_rs::WINDOWS_1257_INIT));
     #[cfg(feature = "encoding_rs")]
-    Windows1258("windows-1258", [0x1002_04ea], Way::Library(&encoding_rs::WINDOWS_1258_INIT));
+    Windows1258("windows-1258", [0x1002_04ea], ConversionMethod::Library(&encoding_rs::WINDOWS_1258_INIT));
     #[cfg(feature = "encoding_rs")]
-    Ibm866("IBM-866", [0x1002_0362], Way::Library(&encoding_rs::IBM866_INIT));
+    Ibm866("IBM-866", [0x1002_0362], ConversionMethod::Library(&encoding_rs::IBM866_INIT));
     #[cfg(feature = "encoding_rs")]
-    Koi8R("KOI8-R", [0x1002_036e], Way::Library(&encoding_rs::KOI8_R_INIT));
+    Koi8R("KOI8-R", [0x1002_036e], ConversionMethod::Library(&encoding_rs::KOI8_R_INIT));
     // Numbers of the Japanese vendors' council, the OSF, and JIS.
     #[cfg(feature = "encoding_rs")]
-    ShiftJis("Shift_JIS", [0x0502_0002, 0x0500_0011], Way::Library(&encoding_rs::SHIFT_JIS_INIT));
+    ShiftJis("Shift_JIS", [0x0502_0002, 0x0500_0011], ConversionMethod::Library(&encoding_rs::SHIFT_JIS_INIT));
     #[cfg(feature = "encoding_rs")]
-    EucJp("EUC-JP", [0x0003_0010, 0x0502_0001], Way::Library(&encoding_rs::EUC_JP_INIT));
+    EucJp("EUC-JP", [0x0003_0010, 0x0502_0001], ConversionMethod::Library(&encoding_rs::EUC_JP_INIT));
     #[cfg(feature = "encoding_rs")]
-    EucKr("EUC-KR", [0x0004_000a], Way::Library(&encoding_rs::EUC_KR_INIT));
+    EucKr("EUC-KR", [0x0004_000a], ConversionMethod::Library(&encoding_rs::EUC_KR_INIT));
     // omniORB uses the second number, which is that of a subset.
     #[cfg(feature = "encoding_rs")]
-    Gbk("GBK", [0x1002_056a, 0x1002_0567], Way::Library(&encoding_rs::GBK_INIT));
+    Gbk("GBK", [0x1002_056a, 0x1002_0567], ConversionMethod::Library(&encoding_rs::GBK_INIT));
     #[cfg(feature = "encoding_rs")]
-    Big5("Big5", [0x1002_03b6], Way::Library(&encoding_rs::BIG5_INIT));
+    Big5("Big5", [0x1002_03b6], ConversionMethod::Library(&encoding_rs::BIG5_INIT));
 }
 
 /// The differences of ISO 8859-9 from ISO 8859-1: Turkish letters in place of Icelandic ones.
@@ -195,7 +195,7 @@ impl ConvertedSet {
     }
 
     /// Returns the conversion method.
-    pub(super) fn way(self) -> &'static Way {
+    pub(super) fn way(self) -> &'static ConversionMethod {
         &self.0.row().way
     }
 
@@ -207,10 +207,10 @@ impl ConvertedSet {
     /// Returns whether bytes below 0x80 are ASCII characters, whatever their context.
     pub(crate) fn has_ascii(self) -> bool {
         match *self.way() {
-            Way::Octets { has_ascii, .. } => has_ascii,
+            ConversionMethod::Octets { has_ascii, .. } => has_ascii,
             #[cfg(feature = "encoding_rs")]
-            Way::Library(_) => true,
-            Way::Never => false,
+            ConversionMethod::Library(_) => true,
+            ConversionMethod::Never => false,
         }
     }
 }
@@ -226,13 +226,15 @@ impl ConvertedSet {
     #[cold]
     pub(super) fn with_replacement(self, octets: &[u8]) -> String {
         match self.way() {
-            Way::Octets { decode, .. } => {
+            ConversionMethod::Octets { decode, .. } => {
                 let one = |octet: &u8| decode(*octet).unwrap_or(char::REPLACEMENT_CHARACTER);
                 octets.iter().map(one).collect()
             }
             #[cfg(feature = "encoding_rs")]
-            Way::Library(encoding) => encoding.decode_without_bom_handling(octets).0.into_owned(),
-            Way::Never => String::new(),
+            ConversionMethod::Library(encoding) => {
+                encoding.decode_without_bom_handling(octets).0.into_owned()
+            }
+            ConversionMethod::Never => String::new(),
         }
     }
 }

@@ -5,9 +5,9 @@ use bytes::Bytes;
 
 use super::chunked;
 use super::context::Context;
-use super::layout::{FixedLayout, Viewed, padding};
+use super::layout::{AnyBitPattern, FixedLayout, padding};
 use super::rewrite::Rewrites;
-use super::segments::Split;
+use super::segments::RemainingSegments;
 use super::text::CodeSets;
 use super::value_state::ReadState;
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, Version};
@@ -61,11 +61,11 @@ pub struct Decoder<'a> {
     pub(super) base: usize,
     /// Offset of the alignment origin in the outermost stream: 0 outside of encapsulations.
     origin: usize,
-    pub(super) split: Split<'a>,
+    pub(super) split: RemainingSegments<'a>,
     /// End of the bytes from which values are read: the next boundary of a fragmented message, else the end
     /// of `data`.
     pub(super) seen: usize,
-    pub(super) pieces: Pieces<'a>,
+    pub(super) pieces: RemainingFragments<'a>,
     pub(super) swap: bool,
     order: ByteOrder,
     version: Version,
@@ -83,7 +83,7 @@ pub struct Decoder<'a> {
 
 /// The GIOP 1.1 fragments after the bytes that a decoder sees.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pieces<'a> {
+pub(super) struct RemainingFragments<'a> {
     /// Offsets of the fragments that are not reached yet.
     pub(super) starts: &'a [u32],
     /// The number to add to an offset so that its alignment is that of its fragment.
@@ -115,9 +115,9 @@ impl<'a> Decoder<'a> {
             position: 0,
             base: 0,
             origin: 0,
-            split: Split::default(),
+            split: RemainingSegments::default(),
             seen: data.len(),
-            pieces: Pieces::default(),
+            pieces: RemainingFragments::default(),
             swap: order.is_foreign(),
             order,
             version,
@@ -399,7 +399,7 @@ impl<'a> Decoder<'a> {
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData).
     #[inline]
-    pub(super) fn view<T: Viewed>(&mut self, n: usize) -> Result<Option<Bytes>, DecodeError> {
+    pub(super) fn view<T: AnyBitPattern>(&mut self, n: usize) -> Result<Option<Bytes>, DecodeError> {
         if n == 0 {
             return Ok(Some(Bytes::new()));
         }
@@ -452,9 +452,9 @@ impl<'a> Decoder<'a> {
             position: 1,
             base: 0,
             origin,
-            split: Split::default(),
+            split: RemainingSegments::default(),
             seen: data.len(),
-            pieces: Pieces::default(),
+            pieces: RemainingFragments::default(),
             swap: order.is_foreign(),
             order,
             version: Version::V1_2,

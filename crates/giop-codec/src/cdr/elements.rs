@@ -6,7 +6,7 @@ use bytes::Bytes;
 use zerocopy::FromBytes;
 
 use super::decoder::Decoder;
-use super::layout::{FixedLayout, Viewed};
+use super::layout::{AnyBitPattern, FixedLayout};
 use super::rewrite;
 use super::traits::CdrDecode;
 use crate::DecodeError;
@@ -23,7 +23,7 @@ enum Form<T> {
     Own(Vec<T>),
 }
 
-impl<T: Viewed> Elements<T> {
+impl<T: AnyBitPattern> Elements<T> {
     /// Whether the memory layout is that of CDR, as far as sizes can tell. `T::VIEWED` covers the members.
     const VIEWED: bool = {
         let layout = <T as FixedLayout>::LAYOUT;
@@ -31,7 +31,7 @@ impl<T: Viewed> Elements<T> {
     };
 }
 
-impl<T: Viewed> Deref for Elements<T> {
+impl<T: AnyBitPattern> Deref for Elements<T> {
     type Target = [T];
 
     #[inline]
@@ -45,7 +45,7 @@ impl<T: Viewed> Deref for Elements<T> {
     }
 }
 
-impl<T: Viewed + CdrDecode> CdrDecode for Elements<T> {
+impl<T: AnyBitPattern + CdrDecode> CdrDecode for Elements<T> {
     const MIN_SIZE: usize = 4;
 
     /// Returns a view where possible, also of a rewritten message: see [`Rewrites`](super::Rewrites).

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
-use super::context::Keeping;
-use super::flow::Flow;
+use super::context::ContextRetention;
+use super::flow::LongRuns;
 use super::layout::padding;
 use super::mapped::mapped_size;
 use super::text::CodeSets;
@@ -66,8 +66,8 @@ pub struct Encoder {
     pub(crate) values: Option<Box<WriteState>>,
     /// Whether a tag ends the state of each base of a chunked value, as TAO expects.
     pub(crate) ends_bases: bool,
-    pub(super) keeping: Keeping,
-    pub(super) flow: Flow,
+    pub(super) keeping: ContextRetention,
+    pub(super) flow: LongRuns,
 }
 
 /// Bytes that are shared, not copied.
@@ -133,8 +133,8 @@ impl Encoder {
             given: 0,
             copied: 0,
             blocks: Vec::new(),
-            keeping: Keeping::Nothing,
-            flow: Flow::None,
+            keeping: ContextRetention::Nothing,
+            flow: LongRuns::None,
             values: None,
             ends_bases: false,
         }
@@ -154,7 +154,7 @@ impl Encoder {
         self.code_sets = CodeSets::default_for(version);
         self.values = None;
         self.ends_bases = false;
-        self.flow = Flow::None;
+        self.flow = LongRuns::None;
         self.reclaim();
     }
 

@@ -37,7 +37,7 @@ pub trait Outlet: fmt::Debug + Send + Sync {
 
 /// The treatment of long runs by an [`Encoder`].
 #[derive(Debug, Default)]
-pub(super) enum Flow {
+pub(super) enum LongRuns {
     /// Encoded like all others.
     #[default]
     None,
@@ -53,7 +53,7 @@ impl Encoder {
     /// lengths are written after them. Ends with [`measured_runs`](Encoder::measured_runs).
     #[inline]
     pub fn measure_runs(&mut self) {
-        self.flow = Flow::Measured(0);
+        self.flow = LongRuns::Measured(0);
     }
 
     /// Ends [`measure_runs`](Encoder::measure_runs) and returns the number of runs that were skipped. If
@@ -61,8 +61,8 @@ impl Encoder {
     #[inline]
     pub fn measured_runs(&mut self) -> u32 {
         match std::mem::take(&mut self.flow) {
-            Flow::Measured(runs) => runs,
-            Flow::None | Flow::Out(..) => 0,
+            LongRuns::Measured(runs) => runs,
+            LongRuns::None | LongRuns::Out(..) => 0,
         }
     }
 
@@ -84,7 +84,7 @@ impl Encoder {
         self.reset(order, version);
         self.set_code_sets(code_sets);
         self.base = offset;
-        self.flow = Flow::Out(outlet, message);
+        self.flow = LongRuns::Out(outlet, message);
     }
 
     /// Returns whether values of value types, which may refer to each other, were written.
@@ -101,13 +101,13 @@ impl Encoder {
             return false;
         }
         let (outlet, message) = match &mut self.flow {
-            Flow::None => return false,
-            Flow::Measured(runs) => {
+            LongRuns::None => return false,
+            LongRuns::Measured(runs) => {
                 *runs = runs.saturating_add(1);
                 self.base = self.base.wrapping_add(len);
                 return true;
             }
-            Flow::Out(outlet, message) => (outlet.clone(), *message),
+            LongRuns::Out(outlet, message) => (outlet.clone(), *message),
         };
         let most = (PIECE / stride).max(1);
         let (mut rest, mut leaves) = (items, true);

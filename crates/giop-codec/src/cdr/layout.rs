@@ -237,6 +237,6 @@ macro_rules! element_octets {
 }
 
 /// A type of fixed layout for which any bytes of the right number are a valid value.
-pub trait Viewed: FixedLayout + FromBytes + Immutable + KnownLayout {}
+pub trait AnyBitPattern: FixedLayout + FromBytes + Immutable + KnownLayout {}
 
-impl<T: FixedLayout + FromBytes + Immutable + KnownLayout> Viewed for T {}
+impl<T: FixedLayout + FromBytes + Immutable + KnownLayout> AnyBitPattern for T {}

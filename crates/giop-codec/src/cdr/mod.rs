@@ -8,6 +8,7 @@
 //! also implement [`FixedLayout`]. They are written and read in one pass, with one bounds check a run.
 
 mod bits;
+mod bookmark;
 mod bounded;
 mod carried;
 pub(crate) mod chunked;
@@ -39,7 +40,6 @@ mod run_blocks;
 mod scalar;
 mod segments;
 mod seq;
-mod spot;
 mod strings;
 mod swapped;
 mod text;
@@ -50,6 +50,7 @@ mod wide;
 pub use bits::{
     BitsError, bit_field, replace_bit_field, signed_bit_field, with_bit_field, with_signed_bit_field,
 };
+pub(crate) use bookmark::Bookmark;
 pub use bounded::{BoundError, Bounded, BoundedContent, check_bound};
 pub(crate) use chunked::is_end;
 pub use code_set_id::CodeSetId;
@@ -63,7 +64,7 @@ pub use fixed::{FixedReader, FixedWriter};
 pub use fixed_seq::{FixedLengthError, FixedSeq};
 pub use flow::{LONG_RUN, Outlet, PIECE};
 pub(crate) use layout::padding;
-pub use layout::{FixedLayout, Layout, Viewed};
+pub use layout::{AnyBitPattern, FixedLayout, Layout};
 pub use long_double::LongDouble;
 pub use mapped::mapped_size;
 pub use nilable::Nilable;
@@ -73,7 +74,6 @@ pub use ranged::{RangeError, Ranged, RangedNumber};
 pub use rewrite::Rewrites;
 pub use segments::Segments;
 pub use seq::{Element, Seq};
-pub(crate) use spot::Spot;
 pub(crate) use swapped::{TILE, copy, swap, swap_here};
 pub use text::{Char, CharConversionError, CharSet, CodeSets, InvalidText, WChar, WCharSet};
 pub use traits::{CdrDecode, CdrEncode};

@@ -8,7 +8,7 @@
 //! from the next fragment. Unfragmented messages have no overhead: for them the next boundary is the end.
 
 use super::chunked;
-use super::decoder::{Decoder, Pieces};
+use super::decoder::{Decoder, RemainingFragments};
 use super::fixed::FixedReader;
 use super::layout::{FixedLayout, padding};
 use crate::{DecodeError, DecodeErrorKind};
@@ -25,7 +25,7 @@ impl<'a> Decoder<'a> {
         if starts.is_empty() {
             return self;
         }
-        self.pieces = Pieces { starts, shift: 0 };
+        self.pieces = RemainingFragments { starts, shift: 0 };
         self.seen = self.next_joint();
         self.cross_joints();
         self

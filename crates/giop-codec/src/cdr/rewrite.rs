@@ -19,7 +19,7 @@ use bytes::Bytes;
 
 use super::decoder::Decoder;
 use super::fixed::{FixedReader, FixedWriter};
-use super::layout::{FixedLayout, Viewed};
+use super::layout::{AnyBitPattern, FixedLayout};
 use crate::{ByteOrder, DecodeError};
 
 /// Minimum size in bytes of a sequence that is rewritten. A shorter one is copied, because that takes less
@@ -47,22 +47,22 @@ const LEAST: usize = 16 * 1024;
 /// ```
 #[derive(Debug, Default)]
 pub struct Rewrites {
-    noted: Mutex<Noted>,
+    list: Mutex<RewriteList>,
     done: bool,
 }
 
 #[derive(Debug, Default)]
-struct Noted {
+struct RewriteList {
     /// Most messages have one at most, so that noting it allocates nothing.
-    first: Option<Place>,
-    more: Vec<Place>,
+    first: Option<Rewrite>,
+    more: Vec<Rewrite>,
 }
 
 /// A sequence that becomes a view. Offsets count from the start of the buffer that is rewritten. For a
 /// contiguous message, that is the alignment origin. For a segmented message, the offsets are equal to those
 /// from the origin modulo 8.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Rewrite {
     /// Offset of its count.
     count_at: usize,
     /// Offset of its first element on the wire.
@@ -72,52 +72,52 @@ struct Place {
     /// Offset after its last element.
     end: usize,
     element: TypeId,
-    rewrite: fn(&mut [u8], &Place),
+    rewrite: fn(&mut [u8], &Rewrite),
 }
 
 impl Rewrites {
     /// Returns whether there is nothing to rewrite, so that the decoded values are valid.
     pub fn is_empty(&mut self) -> bool {
-        self.noted.get_mut().unwrap_or_else(PoisonError::into_inner).first.is_none()
+        self.list.get_mut().unwrap_or_else(PoisonError::into_inner).first.is_none()
     }
 
     /// Rewrites the first elements in `message`: the bytes that were decoded, from the alignment origin on.
     /// The message cannot be decoded without these rewrites afterwards.
     pub fn apply(&mut self, message: &mut [u8]) {
         self.done = true;
-        let noted = self.noted.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for place in noted.first.iter().chain(&noted.more) {
+        let list = self.list.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for place in list.first.iter().chain(&list.more) {
             (place.rewrite)(message, place);
         }
     }
 
-    fn note(&self, place: Place) -> bool {
-        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = noted.more.last().or(noted.first.as_ref());
+    fn note(&self, place: Rewrite) -> bool {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = list.more.last().or(list.first.as_ref());
         // Overlapping rewrites would overwrite each other.
         if last.is_some_and(|last| place.count_at < last.end) {
             return false;
         }
-        if noted.first.is_none() {
-            noted.first = Some(place);
+        if list.first.is_none() {
+            list.first = Some(place);
         } else {
-            noted.more.push(place);
+            list.more.push(place);
         }
         true
     }
 
-    fn find(&self, count_at: usize) -> Option<Place> {
-        let noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(first) = noted.first.filter(|first| first.count_at == count_at) {
+    fn find(&self, count_at: usize) -> Option<Rewrite> {
+        let list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(first) = list.first.filter(|first| first.count_at == count_at) {
             return Some(first);
         }
-        let at = noted.more.binary_search_by_key(&count_at, |place| place.count_at).ok()?;
-        noted.more.get(at).copied()
+        let at = list.more.binary_search_by_key(&count_at, |place| place.count_at).ok()?;
+        list.more.get(at).copied()
     }
 }
 
 /// Decodes the first element at its wire position and writes it in its memory layout.
-fn rewrite<T: Viewed>(message: &mut [u8], place: &Place) {
+fn rewrite<T: AnyBitPattern>(message: &mut [u8], place: &Rewrite) {
     let Some(wire) = message.get(place.wire..place.start + size_of::<T>()) else { return };
     let first = T::get(&mut FixedReader::new(wire, place.wire % 8, false));
     if let Some(target) = message.get_mut(place.start..place.start + size_of::<T>()) {
@@ -144,7 +144,7 @@ fn rewritable<'a>(d: &Decoder<'a>) -> Option<(&'a Bytes, usize)> {
 }
 
 /// Returns the elements of the sequence whose count comes next, if it was rewritten.
-pub(super) fn rewritten<T: Viewed>(d: &mut Decoder<'_>) -> Option<Bytes> {
+pub(super) fn rewritten<T: AnyBitPattern>(d: &mut Decoder<'_>) -> Option<Bytes> {
     let rewrites = d.rewrites.filter(|rewrites| rewrites.done)?;
     d.leave_segment();
     let (owner, origin) = rewritable(d)?;
@@ -163,7 +163,7 @@ pub(super) fn rewritten<T: Viewed>(d: &mut Decoder<'_>) -> Option<Bytes> {
 ///
 /// # Errors
 /// Only those of reading so many bytes.
-pub(super) fn note_rewrite<T: Viewed>(d: &mut Decoder<'_>, n: usize) -> Result<bool, DecodeError> {
+pub(super) fn note_rewrite<T: AnyBitPattern>(d: &mut Decoder<'_>, n: usize) -> Result<bool, DecodeError> {
     let Some(rewrites) = d.rewrites.filter(|rewrites| !rewrites.done) else { return Ok(false) };
     let Some((owner, origin)) = rewritable(d) else { return Ok(false) };
     let layout = <T as FixedLayout>::LAYOUT;
@@ -183,7 +183,7 @@ pub(super) fn note_rewrite<T: Viewed>(d: &mut Decoder<'_>, n: usize) -> Result<b
         return Ok(false);
     }
     let element = TypeId::of::<T>();
-    let place = Place { count_at, wire, start, end: wire + run, element, rewrite: rewrite::<T> };
+    let place = Rewrite { count_at, wire, start, end: wire + run, element, rewrite: rewrite::<T> };
     if !rewrites.note(place) {
         return Ok(false);
     }

@@ -15,7 +15,7 @@ use bytes::Bytes;
 
 use super::chunked;
 use super::decoder::Decoder;
-use super::layout::{FixedLayout, Viewed, padding};
+use super::layout::{AnyBitPattern, FixedLayout, padding};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind};
 
 /// The locations of the bytes of a segmented message, in the order of the message.
@@ -52,11 +52,11 @@ struct Segment {
     /// Offset from the alignment origin.
     start: usize,
     len: usize,
-    place: Place,
+    place: SegmentSource,
 }
 
 #[derive(Debug)]
-enum Place {
+enum SegmentSource {
     /// From this index on in the buffer that the decoder was created from.
     Control(usize),
     Apart {
@@ -67,7 +67,7 @@ enum Place {
 
 /// The segments after the bytes that a decoder sees.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Split<'a> {
+pub(super) struct RemainingSegments<'a> {
     /// The control buffer, and all segments.
     segments: Option<(&'a Bytes, &'a Segments)>,
     /// Index of the next segment.
@@ -85,20 +85,20 @@ impl Segments {
 
     /// Appends `len` bytes of the control buffer, from index `at` on.
     pub fn push_control(&mut self, at: usize, len: usize) {
-        self.push(len, Place::Control(at));
+        self.push(len, SegmentSource::Control(at));
     }
 
     /// Appends a separate buffer that holds all elements of a sequence.
     pub fn push_block(&mut self, octets: Bytes) {
-        self.push(octets.len(), Place::Apart { octets, block: true });
+        self.push(octets.len(), SegmentSource::Apart { octets, block: true });
     }
 
     /// Appends a separate buffer that may be split anywhere.
     pub fn push_rest(&mut self, octets: Bytes) {
-        self.push(octets.len(), Place::Apart { octets, block: false });
+        self.push(octets.len(), SegmentSource::Apart { octets, block: false });
     }
 
-    fn push(&mut self, len: usize, place: Place) {
+    fn push(&mut self, len: usize, place: SegmentSource) {
         self.parts.push(Segment { start: self.len, len, place });
         self.len += len;
     }
@@ -124,8 +124,8 @@ impl Segments {
     /// all elements of a sequence. `control` is the buffer with the bytes that are in no separate buffer.
     pub fn shared<'a>(&'a self, control: &'a Bytes) -> impl Iterator<Item = (Bytes, bool)> + 'a {
         self.parts.iter().map(|part| match &part.place {
-            Place::Apart { octets, block } => (octets.clone(), *block),
-            Place::Control(_) => (control.slice_ref(part.octets(control)), false),
+            SegmentSource::Apart { octets, block } => (octets.clone(), *block),
+            SegmentSource::Control(_) => (control.slice_ref(part.octets(control)), false),
         })
     }
 
@@ -145,13 +145,13 @@ impl Segments {
 impl Segment {
     fn octets<'a>(&'a self, control: &'a [u8]) -> &'a [u8] {
         match &self.place {
-            Place::Apart { octets, .. } => octets,
-            Place::Control(at) => control.get(*at..*at + self.len).unwrap_or_default(),
+            SegmentSource::Apart { octets, .. } => octets,
+            SegmentSource::Control(at) => control.get(*at..*at + self.len).unwrap_or_default(),
         }
     }
 }
 
-impl Split<'_> {
+impl RemainingSegments<'_> {
     /// Returns whether `owner` is the buffer that the decoder was created from.
     pub(super) fn is_control(&self, owner: &Bytes) -> bool {
         self.segments.is_none_or(|(control, _)| std::ptr::eq(control, owner))
@@ -205,8 +205,8 @@ impl<'a> Decoder<'a> {
         let Some(segment) = segments.parts.get(self.split.next) else { return false };
         self.data = segment.octets(control);
         self.owner = Some(match &segment.place {
-            Place::Apart { octets, .. } => (octets, 0),
-            Place::Control(at) => (control, *at),
+            SegmentSource::Apart { octets, .. } => (octets, 0),
+            SegmentSource::Control(at) => (control, *at),
         });
         self.split.next += 1;
         self.split.left -= segment.len;
@@ -223,7 +223,7 @@ impl<'a> Decoder<'a> {
             return Err(self.error(DecodeErrorKind::AllocLimit));
         };
         (self.data, self.position, self.base, self.seen) = (whole, position, 0, whole.len());
-        (self.split, self.pieces.shift) = (Split::default(), 0);
+        (self.split, self.pieces.shift) = (RemainingSegments::default(), 0);
         self.owner = Some((whole, 0));
         // Rewritten sequences, if any, precede this position: decoding them does not join.
         self.rewrites = None;
@@ -319,7 +319,10 @@ impl<'a> Decoder<'a> {
 
     /// Returns the memory of `n` elements, if all are in one segment.
     #[cold]
-    pub(super) fn view_in_segment<T: Viewed>(&mut self, n: usize) -> Result<Option<Bytes>, DecodeError> {
+    pub(super) fn view_in_segment<T: AnyBitPattern>(
+        &mut self,
+        n: usize,
+    ) -> Result<Option<Bytes>, DecodeError> {
         let Some(pad) = <T as FixedLayout>::LAYOUT.lead(self.position()) else { return Ok(None) };
         if self.order() != ByteOrder::NATIVE && size_of::<T>() > 1 {
             return Ok(None);

@@ -14,8 +14,8 @@ impl Any {
     /// # Errors
     /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path.
     pub fn decode_value_with_path(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Any, DynError> {
-        let spot = d.spot();
-        Any::decode_value(code, d).map_err(|error| locate_kept(&Program::of(code), d, spot, error))
+        let bookmark = d.bookmark();
+        Any::decode_value(code, d).map_err(|error| locate_kept(&Program::of(code), d, bookmark, error))
     }
 
     /// Writes the value like [`encode_value`](Any::encode_value), and reports which part has no encoding.

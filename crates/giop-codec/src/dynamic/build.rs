@@ -8,7 +8,7 @@ use super::{Decimal, DynError, DynErrorKind, Dynamic, Items, Step, UnionValue, V
 use crate::any::Any;
 use crate::cdr::{Char, LongDouble, Seq, WChar};
 use crate::ior::Ior;
-use crate::typecode::{Body, Index, Labels, Named, Node, Nodes, TcKind, TypeCode, Union};
+use crate::typecode::{Body, Index, Labels, NamedType, Node, Nodes, TcKind, TypeCode, Union};
 
 /// The maximum nesting of structs, unions, sequences, arrays and anys.
 pub(super) const MAX_DEPTH: usize = crate::cdr::MAX_DEPTH as usize;
@@ -151,7 +151,7 @@ impl Defaults<'_> {
                 Value::Items(Box::new(self.array(*element, *length as usize, depth)?))
             }
             Node::Recursive(_) => return Err(DynErrorKind::Inconsistent("the type is not whole").into()),
-            Node::Named(Named { kind, body, .. }) => match body {
+            Node::Named(NamedType { kind, body, .. }) => match body {
                 Body::Members(members) => {
                     let member = |member: &crate::typecode::Member| {
                         let value = self.value(member.kind, depth + 1);

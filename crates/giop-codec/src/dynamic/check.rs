@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::build::MAX_DEPTH;
 use super::{DynError, DynErrorKind, Dynamic, Items, Step, Value, ValueGraph};
 use crate::cdr::BoundedContent;
-use crate::typecode::{Body, Index, Labels, Named, Node, Nodes, TcKind, TypeCode, Typed, ValueModifier};
+use crate::typecode::{Body, Index, Labels, NamedType, Node, Nodes, TcKind, TypeCode, Typed, ValueModifier};
 use crate::value::{BYTES, ValueBase, ValueForm};
 
 impl Dynamic {
@@ -187,7 +187,7 @@ impl Check<'_> {
     fn named(
         &self,
         nodes: &Nodes,
-        (index, named): (Index, &Named),
+        (index, named): (Index, &NamedType),
         value: &Value,
         depth: usize,
         mismatch: &dyn Fn() -> DynError,

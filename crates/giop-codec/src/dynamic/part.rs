@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::build::{default_value, discriminator_for, discriminator_value, label_of};
 use super::check::{check_value, state};
 use super::{DynError, DynErrorKind, Dynamic, Path, Step, Value, ValueGraph};
-use crate::typecode::{Body, Labels, Member, Named, Node, Nodes, TypeCode};
+use crate::typecode::{Body, Labels, Member, NamedType, Node, Nodes, TypeCode};
 
 /// A change of a part: it receives the type of the part, the part, and the graph of the whole.
 pub(super) type Change<'f, R> =
@@ -158,10 +158,10 @@ fn type_of(code: &TypeCode, value: &Value, graph: &ValueGraph, index: usize) -> 
     let code = code.unaliased();
     match (code.nodes.at(code.root), value) {
         (Node::Sequence { element, .. } | Node::Array { element, .. }, _) => Some(code.of(*element)),
-        (Node::Named(Named { body: Body::Members(members), .. }), _) => {
+        (Node::Named(NamedType { body: Body::Members(members), .. }), _) => {
             members.get(index).map(|member| code.of(member.kind))
         }
-        (Node::Named(Named { body: Body::Union(union), .. }), Value::Union(value)) => match index {
+        (Node::Named(NamedType { body: Body::Union(union), .. }), Value::Union(value)) => match index {
             0 => Some(code.of(union.discriminator)),
             1 => union.selected(value.discriminator).map(|member| code.of(member.kind)),
             _ => None,

@@ -131,7 +131,9 @@ pub fn announce_blocks(e: &mut Encoder) -> bool {
     }
     let blocks = || e.chunks().filter(|(_, len, _)| *len >= MIN_BLOCK).take(MAX_BLOCKS);
     let count = blocks().count();
-    let Some(Header { count_at, contexts, end }) = header_of(e).filter(|_| count > 1) else { return false };
+    let Some(HeaderPositions { count_at, contexts, end }) = header_of(e).filter(|_| count > 1) else {
+        return false;
+    };
     let mut room = [0; ROOM];
     let pad = end.next_multiple_of(4) - end;
     let len = LIST_START + 8 * count;
@@ -164,7 +166,7 @@ pub fn announce_blocks(e: &mut Encoder) -> bool {
 }
 
 /// Positions in the header of an encoded message.
-struct Header {
+struct HeaderPositions {
     /// Offset of the number of contexts.
     count_at: usize,
     contexts: usize,
@@ -172,7 +174,7 @@ struct Header {
     end: usize,
 }
 
-fn header_of(e: &Encoder) -> Option<Header> {
+fn header_of(e: &Encoder) -> Option<HeaderPositions> {
     let head = e.head();
     let header = MessageHeader::decode(head.first_chunk()?).ok()?;
     let mut d = Decoder::new(head, header.order, header.version).at(MessageHeader::LEN);
@@ -183,7 +185,7 @@ fn header_of(e: &Encoder) -> Option<Header> {
     };
     let end = d.position();
     let list_at = if contexts.is_empty() { end } else { contexts.place(head).octets.start };
-    Some(Header { count_at: list_at.checked_sub(4)?, contexts: contexts.len(), end })
+    Some(HeaderPositions { count_at: list_at.checked_sub(4)?, contexts: contexts.len(), end })
 }
 
 /// Writes the start of a list, which precedes the pairs, in the byte order of this machine.

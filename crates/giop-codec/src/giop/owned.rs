@@ -22,7 +22,7 @@ use crate::{ByteOrder, DecodeError, DecodeErrorKind, Version};
 /// message data.
 #[derive(Clone, Debug)]
 pub struct RequestMessage {
-    frame: Frame,
+    frame: MessageFrame,
     request_id: RequestId,
     response: ResponseFlags,
     key: Key,
@@ -48,7 +48,7 @@ impl RequestMessage {
         };
         let operation = range_in(&message, request.operation.as_bytes());
         let (contexts, body_at) = (request.contexts.place(&message), d.position());
-        let frame = Frame { version: header.version, order: header.order, contexts, body_at, message };
+        let frame = MessageFrame { version: header.version, order: header.order, contexts, body_at, message };
         Ok(Self { frame, request_id, response, key, operation })
     }
 
@@ -123,7 +123,7 @@ impl RequestMessage {
 /// A received Reply: the message and the positions of its parts.
 #[derive(Clone, Debug)]
 pub struct ReplyMessage {
-    frame: Frame,
+    frame: MessageFrame,
     request_id: RequestId,
     status: ReplyStatus,
 }
@@ -142,7 +142,7 @@ impl ReplyMessage {
         enter_body(&mut d);
         let (request_id, status) = (reply.request_id, reply.status);
         let (contexts, body_at) = (reply.contexts.place(&message), d.position());
-        let frame = Frame { version: header.version, order: header.order, contexts, body_at, message };
+        let frame = MessageFrame { version: header.version, order: header.order, contexts, body_at, message };
         Ok(Self { frame, request_id, status })
     }
 
@@ -195,7 +195,7 @@ impl ReplyMessage {
 
 /// A message and the positions that requests and replies have in common.
 #[derive(Clone, Debug)]
-struct Frame {
+struct MessageFrame {
     message: Bytes,
     version: Version,
     order: ByteOrder,
@@ -203,7 +203,7 @@ struct Frame {
     body_at: usize,
 }
 
-impl Frame {
+impl MessageFrame {
     fn decoder(&self) -> Decoder<'_> {
         Decoder::from_bytes(&self.message, self.order, self.version)
     }

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use super::Ran;
-use super::plan::{Plan, What};
+use super::StepResult;
+use super::plan::{FieldKind, Plan};
 use crate::cdr::{Decoder, Encoder};
 use crate::{DecodeError, DecodeErrorKind};
 
@@ -34,7 +34,7 @@ impl Plan {
     /// # Errors
     /// [`InvalidEnum`](DecodeErrorKind::InvalidEnum) at `start`.
     #[inline(never)]
-    fn check(&self, octets: &[u8], phase: usize, stride: usize, swap: bool, start: usize) -> Ran {
+    fn check(&self, octets: &[u8], phase: usize, stride: usize, swap: bool, start: usize) -> StepResult {
         match self.ordinals(octets, phase, stride, swap) {
             true => Ok(()),
             false => Err(DecodeError::new(DecodeErrorKind::InvalidEnum, start)),
@@ -42,7 +42,7 @@ impl Plan {
     }
 
     #[inline(never)]
-    fn check_run(&self, run: Run<'_>, swap: bool, start: usize) -> Ran {
+    fn check_run(&self, run: Run<'_>, swap: bool, start: usize) -> StepResult {
         if let Some((first, phase)) = run.first {
             self.check(first, phase, first.len(), swap, start)?;
         }
@@ -50,7 +50,7 @@ impl Plan {
     }
 
     /// Takes the next elements if they are contiguous. Otherwise returns `None` and takes nothing.
-    fn take<'a>(&self, d: &mut Decoder<'a>, count: usize) -> Ran<Option<Run<'a>>> {
+    fn take<'a>(&self, d: &mut Decoder<'a>, count: usize) -> StepResult<Option<Run<'a>>> {
         let phase = d.phase();
         let lead = self.lead(phase);
         let len = match lead {
@@ -74,7 +74,7 @@ impl Plan {
     /// Reads one element in native order into zeroed memory of its size at phase 0, even if its parts are not
     /// contiguous.
     #[cold]
-    fn take_apart(&self, d: &mut Decoder<'_>, to: &mut [u8]) -> Ran {
+    fn take_apart(&self, d: &mut Decoder<'_>, to: &mut [u8]) -> StepResult {
         let start = d.position();
         for (field, mut at) in self.fields_at(0) {
             // After a fragment boundary, each member is aligned individually.
@@ -83,7 +83,7 @@ impl Plan {
             for _ in 0..times {
                 let from = d.read_numbers(field.width, count as usize)?;
                 let place = to.get_mut(at..at + from.len()).unwrap_or_default();
-                let truth = field.what == What::Bool;
+                let truth = field.what == FieldKind::Bool;
                 place
                     .iter_mut()
                     .zip(&from)
@@ -95,7 +95,7 @@ impl Plan {
     }
 
     /// Skips `count` values and checks their ordinals if `checks` is set.
-    pub(crate) fn pass(&self, d: &mut Decoder<'_>, count: usize, checks: bool) -> Ran {
+    pub(crate) fn pass(&self, d: &mut Decoder<'_>, count: usize, checks: bool) -> StepResult {
         let mut left = count;
         while left > 0 {
             let start = d.position();
@@ -117,7 +117,7 @@ impl Plan {
 
     /// Copies `count` values from one stream to another. Numbers are shared if the streams allow it;
     /// everything else is copied once.
-    pub(crate) fn copy(&self, d: &mut Decoder<'_>, e: &mut Encoder, count: usize) -> Ran {
+    pub(crate) fn copy(&self, d: &mut Decoder<'_>, e: &mut Encoder, count: usize) -> StepResult {
         if let Some((width, each)) = self.one_run(d) {
             let start = d.position();
             let octets = d.read_numbers(width, count.saturating_mul(each))?;
@@ -143,7 +143,7 @@ impl Plan {
 
     /// Reads `count` values into memory: in native order, a stride apart, at the phase at which elements end,
     /// with zeros as padding. Returns a view if they are numbers and the stream allows it.
-    pub(crate) fn flat(&self, d: &mut Decoder<'_>, count: usize) -> Ran<Bytes> {
+    pub(crate) fn flat(&self, d: &mut Decoder<'_>, count: usize) -> StepResult<Bytes> {
         let start = d.position();
         if let Some((width, each)) = self.one_run(d) {
             let octets = d.read_numbers(width, count.saturating_mul(each))?;
@@ -224,7 +224,7 @@ fn grow(octets: &mut Vec<u8>, len: usize) -> &mut [u8] {
 
 /// Reads the bytes of a decimal number. Some peers send only as many bytes as the number has digits. Returns
 /// the bytes at the end of the array, extended to the type's width, and that width.
-pub(crate) fn read_decimal(d: &mut Decoder<'_>, digits: u16) -> Ran<([u8; 16], usize)> {
+pub(crate) fn read_decimal(d: &mut Decoder<'_>, digits: u16) -> StepResult<([u8; 16], usize)> {
     let start = d.position();
     let invalid = || DecodeError::new(DecodeErrorKind::InvalidFixed, start);
     let width = (usize::from(digits) / 2 + 1).min(16);

@@ -16,12 +16,12 @@ use std::sync::OnceLock;
 pub(crate) use bulk::{put_numbers, read_decimal};
 pub use contents::Contents;
 pub(crate) use labels::Labels;
-pub(crate) use plan::{Field, MAX_FIELDS, Plan, What};
+pub(crate) use plan::{Field, FieldKind, MAX_FIELDS, Plan};
 
 use crate::DecodeError;
 
 /// The result of a step.
-pub(crate) type Ran<T = ()> = Result<T, DecodeError>;
+pub(crate) type StepResult<T = ()> = Result<T, DecodeError>;
 
 /// The index of a type among those of its type code.
 pub(crate) type Index = u32;

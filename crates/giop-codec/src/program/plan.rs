@@ -16,7 +16,7 @@ const MAX_SIZE: u64 = 1 << 30;
 
 /// The kind of a field, as far as it needs more than copying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum FieldKind {
     Plain,
     /// Every byte other than 0 is true.
     Bool,
@@ -27,7 +27,7 @@ pub(crate) enum What {
 /// Adjacent values of one width.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
-    pub(crate) what: What,
+    pub(crate) what: FieldKind,
     /// The binary logarithm of the size of each value in bytes: 0 to 4.
     pub(crate) width: u8,
     pub(crate) count: u32,
@@ -37,7 +37,7 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    pub(crate) fn one(width: u8, what: What) -> Field {
+    pub(crate) fn one(width: u8, what: FieldKind) -> Field {
         Field { what, width, count: 1, joined: false }
     }
 
@@ -101,7 +101,7 @@ impl Plan {
         let end = size[0] as usize % align;
         let stride = size.get(end).map_or(0, |size| *size as usize);
         let first_align = fields.first().map_or(align, |field| field.align());
-        let enums = fields.iter().any(|field| matches!(field.what, What::Enum(_)));
+        let enums = fields.iter().any(|field| matches!(field.what, FieldKind::Enum(_)));
         // A pattern consists of at most eight elements.
         let few = stride.saturating_mul(8).max(1);
         let tile = if few > TILE { stride } else { TILE / few * few };
@@ -127,7 +127,7 @@ impl Plan {
     fn best_form(&self) -> Form {
         let width = self.fields.first().map_or(0, |field| field.width);
         let len: u64 = self.fields.iter().map(|field| field.len()).sum();
-        let plain = self.fields.iter().all(|field| field.width == width && field.what != What::Bool);
+        let plain = self.fields.iter().all(|field| field.width == width && field.what != FieldKind::Bool);
         if plain && self.end == 0 && len == self.stride as u64 {
             return Form::Uniform(width);
         }
@@ -221,7 +221,7 @@ impl Plan {
     pub(crate) fn ordinals(&self, octets: &[u8], phase: usize, stride: usize, swap: bool) -> bool {
         !self.enums
             || self.fields_at(phase).all(|(field, offset)| {
-                let What::Enum(enumerators) = field.what else { return true };
+                let FieldKind::Enum(enumerators) = field.what else { return true };
                 octets.chunks_exact(stride.max(1)).all(|element| {
                     let ordinals = element.get(offset..offset + field.len() as usize).unwrap_or_default();
                     ordinals.as_chunks().0.iter().all(|ordinal| {
@@ -235,7 +235,7 @@ impl Plan {
     /// Converts elements that are a stride apart into a zeroed buffer of the same size.
     pub(crate) fn turn_run(&self, from: &[u8], to: &mut [u8], swap: bool) {
         match &self.form {
-            Form::Uniform(width) => turn(*width, What::Plain, from, to, swap),
+            Form::Uniform(width) => turn(*width, FieldKind::Plain, from, to, swap),
             Form::Words(words) => {
                 let (first, turned) = words.turn(from, to, swap);
                 let mut one = |at: usize| {
@@ -293,9 +293,9 @@ impl Plan {
 
 /// Converts numbers of one width.
 #[inline(never)]
-fn turn(width: u8, what: What, from: &[u8], to: &mut [u8], swapped: bool) {
+fn turn(width: u8, what: FieldKind, from: &[u8], to: &mut [u8], swapped: bool) {
     match what {
-        What::Bool => to.iter_mut().zip(from).for_each(|(to, from)| *to = u8::from(*from != 0)),
+        FieldKind::Bool => to.iter_mut().zip(from).for_each(|(to, from)| *to = u8::from(*from != 0)),
         _ if swapped => swap(width, from, to),
         _ => copy(from, to),
     }

@@ -1,6 +1,6 @@
 //! Conversion of elements with many fields by 8-byte words.
 
-use super::plan::{Plan, What};
+use super::plan::{FieldKind, Plan};
 use crate::cdr::padding;
 
 /// The maximum number of words of a pattern. Longer elements are converted field by field, because their
@@ -70,7 +70,7 @@ impl Words {
         let mut masks = vec![[[0_u8; 8]; 5]; words];
         for element in 0..elements {
             for (field, offset) in plan.fields_at(plan.end()) {
-                let kind = if field.what == What::Bool { 4 } else { usize::from(field.width) };
+                let kind = if field.what == FieldKind::Bool { 4 } else { usize::from(field.width) };
                 // The bytes before the first whole word are equivalent to those after the last one.
                 let start = element * stride + offset + words * 8 - shift;
                 for at in start..start + field.len() as usize {
@@ -215,7 +215,13 @@ mod tests {
     /// same result by words and field by field.
     #[test]
     fn words_turn_what_fields_turn() {
-        let kinds = [(0, What::Plain), (1, What::Plain), (2, What::Plain), (3, What::Plain), (0, What::Bool)];
+        let kinds = [
+            (0, FieldKind::Plain),
+            (1, FieldKind::Plain),
+            (2, FieldKind::Plain),
+            (3, FieldKind::Plain),
+            (0, FieldKind::Bool),
+        ];
         let mut by_words = 0;
         for fields in (1..=4).flat_map(|len| (0..5_usize.pow(len)).map(move |at| (len, at))) {
             let (len, at) = fields;

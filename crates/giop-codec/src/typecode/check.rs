@@ -4,7 +4,7 @@ use core::fmt;
 use std::collections::HashMap;
 
 use super::kind::TcKind;
-use super::node::{Body, Builder, Index, Named, Node};
+use super::node::{Body, Builder, Index, NamedType, Node};
 use super::set::UnionLabel;
 use crate::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use crate::ior::MAX_REPOSITORY_ID;
@@ -161,7 +161,9 @@ fn behind(types: &Builder, mut index: Index) -> Option<&Node> {
     // The loop is bounded, because an alias may be an alias of itself.
     for _ in 0..=types.len() {
         match types.get(index)? {
-            Node::Named(Named { kind: TcKind::Alias, body: Body::Content(content), .. }) => index = *content,
+            Node::Named(NamedType { kind: TcKind::Alias, body: Body::Content(content), .. }) => {
+                index = *content
+            }
             node => return Some(node),
         }
     }
@@ -179,7 +181,7 @@ pub(super) fn has_values(types: &Builder, index: Index) -> bool {
 pub(super) fn labels(types: &Builder, discriminator: Index) -> Result<Labels, CreateError> {
     match behind(types, discriminator).ok_or(CreateError::Incomplete)? {
         Node::Basic(kind) => Labels::of_basic(*kind).ok_or(CreateError::Discriminator),
-        Node::Named(Named { body: Body::Enumerators(names), .. }) => {
+        Node::Named(NamedType { body: Body::Enumerators(names), .. }) => {
             Ok(Labels::Enum(u32::try_from(names.len()).unwrap_or(u32::MAX)))
         }
         Node::Recursive(_) => Err(CreateError::Incomplete),
@@ -206,7 +208,7 @@ pub(super) fn distinct(labels: Labels, members: impl Iterator<Item = UnionLabel>
 /// Rejects a base that is not a value type, or not known yet.
 pub(super) fn base(types: &Builder, index: Index) -> Result<(), CreateError> {
     match types.get(index) {
-        Some(Node::Named(Named { body: Body::Value(_), .. })) => Ok(()),
+        Some(Node::Named(NamedType { body: Body::Value(_), .. })) => Ok(()),
         None | Some(Node::Recursive(_)) => Err(CreateError::Incomplete),
         Some(_) => Err(CreateError::BaseType),
     }
@@ -279,13 +281,13 @@ pub(super) fn reachable(types: &Builder, root: Index) -> Vec<Index> {
 fn next(types: &Builder, index: Index, walk: Walk) -> Vec<Index> {
     let Some(node) = types.get(index) else { return Vec::new() };
     let mut found = Vec::new();
-    let named = matches!(node, Node::Named(Named { kind, .. }) if *kind != TcKind::Alias);
+    let named = matches!(node, Node::Named(NamedType { kind, .. }) if *kind != TcKind::Alias);
     if walk == Walk::Nameless && named || walk == Walk::Contained && matches!(node, Node::Sequence { .. }) {
         return found;
     }
     // The base of a value is a part of it. A member that is a value is stored separately.
     let base = match node {
-        Node::Named(Named { body: Body::Value(value), .. }) => value.base,
+        Node::Named(NamedType { body: Body::Value(value), .. }) => value.base,
         _ => None,
     };
     node.indices(|next| {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::TypeCode;
-use super::node::{Body, Builder, Named, Node, Nodes};
+use super::node::{Body, Builder, NamedType, Node, Nodes};
 
 impl TypeCode {
     /// Returns the same type without the names of types, members and enumerators, which take most of its
@@ -26,7 +26,7 @@ impl TypeCode {
 const NONE: Cow<'static, str> = Cow::Borrowed("");
 
 fn without_names(mut node: Node) -> Node {
-    if let Node::Named(Named { name, body, .. }) = &mut node {
+    if let Node::Named(NamedType { name, body, .. }) = &mut node {
         *name = NONE;
         match body {
             Body::Members(members) => members.iter_mut().for_each(|member| member.name = NONE),

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::TypeCode;
-use super::node::{Body, Index, Member, Named, Node, Nodes, Union, Value};
+use super::node::{Body, Index, Member, NamedType, Node, Nodes, Union, Value};
 
 /// The maximum number of type pairs compared; with more, two codes count as different. Two codes with the
 /// same structure whose nodes are within the limits need fewer.
@@ -87,7 +87,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    fn named(&mut self, a: &Named, b: &Named) -> bool {
+    fn named(&mut self, a: &NamedType, b: &NamedType) -> bool {
         if a.kind != b.kind {
             return false;
         }

@@ -1,8 +1,8 @@
 //! Compilation of types to programs: every node of an arena once, however often it is used.
 
 use super::kind::TcKind;
-use super::node::{Body as Shape, Member, Named, Node, Nodes};
-use crate::program::{Field, Index, Labels, MAX_FIELDS, NO_PLAN, Op, Plan, Steps, Switch, What};
+use super::node::{Body as Shape, Member, NamedType, Node, Nodes};
+use crate::program::{Field, FieldKind, Index, Labels, MAX_FIELDS, NO_PLAN, Op, Plan, Steps, Switch};
 
 /// The maximum memory of all plans of an arena, counted in fields; types beyond it are processed member by
 /// member. The budget also depends on the number of nodes and members (`LEAST_WEIGHT` plus `WEIGHT_EACH` for
@@ -22,10 +22,10 @@ const MAX_LEVELS: usize = 48;
 
 /// The result of the analysis of a node.
 #[derive(Clone, Copy, Debug)]
-enum Known {
-    Not,
+enum LayoutClass {
+    Unknown,
     /// The analysis is in progress: the type contains itself.
-    Open,
+    InProgress,
     /// Fixed layout, with upper bounds for the number of fields (an empty field counts as one) and nesting
     /// levels. There is no plan for more than `MAX_FIELDS` fields.
     Fixed {
@@ -39,11 +39,11 @@ enum Known {
     },
 }
 
-const EMPTY: Known = Known::Fixed { fields: 0, least: 0, levels: 0 };
+const EMPTY: LayoutClass = LayoutClass::Fixed { fields: 0, least: 0, levels: 0 };
 
 struct Compiler<'a> {
     nodes: &'a Nodes,
-    known: Vec<Known>,
+    classes: Vec<LayoutClass>,
     /// The remaining budget of all plans.
     weight: usize,
     work: usize,
@@ -68,7 +68,7 @@ impl Steps {
         let parts: usize = nodes.all().iter().map(|node| 1 + node.members().len()).sum();
         let weight = WEIGHT_EACH.saturating_mul(parts).saturating_add(LEAST_WEIGHT).min(MAX_WEIGHT);
         let work = weight * MAX_WORK;
-        let mut compiler = Compiler { nodes, known: vec![Known::Not; count], weight, work, body };
+        let mut compiler = Compiler { nodes, classes: vec![LayoutClass::Unknown; count], weight, work, body };
         for index in 0..count as Index {
             compiler.look(index, 0);
         }
@@ -91,60 +91,62 @@ impl Steps {
 /// is not of fixed layout.
 fn basic(kind: TcKind) -> Option<Field> {
     Some(match kind {
-        TcKind::Boolean => Field::one(0, What::Bool),
-        TcKind::Char | TcKind::Octet => Field::one(0, What::Plain),
-        TcKind::Short | TcKind::UShort => Field::one(1, What::Plain),
-        TcKind::Long | TcKind::ULong | TcKind::Float => Field::one(2, What::Plain),
-        TcKind::LongLong | TcKind::ULongLong | TcKind::Double => Field::one(3, What::Plain),
-        TcKind::LongDouble => Field::one(4, What::Plain),
+        TcKind::Boolean => Field::one(0, FieldKind::Bool),
+        TcKind::Char | TcKind::Octet => Field::one(0, FieldKind::Plain),
+        TcKind::Short | TcKind::UShort => Field::one(1, FieldKind::Plain),
+        TcKind::Long | TcKind::ULong | TcKind::Float => Field::one(2, FieldKind::Plain),
+        TcKind::LongLong | TcKind::ULongLong | TcKind::Double => Field::one(3, FieldKind::Plain),
+        TcKind::LongDouble => Field::one(4, FieldKind::Plain),
         _ => return None,
     })
 }
 
 impl Compiler<'_> {
     /// Determines whether a type is of fixed layout, and its minimum size.
-    fn look(&mut self, index: Index, level: usize) -> Known {
+    fn look(&mut self, index: Index, level: usize) -> LayoutClass {
         let at = index as usize;
-        match self.known.get(at) {
-            Some(Known::Not) if level < MAX_LEVELS => {}
-            Some(known @ (Known::Fixed { .. } | Known::Varies { .. })) => return *known,
-            _ => return Known::Varies { least: 0 },
+        match self.classes.get(at) {
+            Some(LayoutClass::Unknown) if level < MAX_LEVELS => {}
+            Some(known @ (LayoutClass::Fixed { .. } | LayoutClass::Varies { .. })) => return *known,
+            _ => return LayoutClass::Varies { least: 0 },
         }
-        self.set(at, Known::Open);
+        self.set(at, LayoutClass::InProgress);
         let nodes = self.nodes;
         let found = match nodes.at(index) {
             Node::Basic(kind) => match basic(*kind) {
-                Some(field) => Known::Fixed { fields: 1, least: field.len() as u32, levels: 0 },
+                Some(field) => LayoutClass::Fixed { fields: 1, least: field.len() as u32, levels: 0 },
                 None if matches!(kind, TcKind::Null | TcKind::Void) => EMPTY,
-                None => Known::Varies { least: least_of(*kind) },
+                None => LayoutClass::Varies { least: least_of(*kind) },
             },
-            Node::Text { .. } | Node::Sequence { .. } => Known::Varies { least: 4 },
-            Node::Fixed { .. } => Known::Varies { least: 1 },
+            Node::Text { .. } | Node::Sequence { .. } => LayoutClass::Varies { least: 4 },
+            Node::Fixed { .. } => LayoutClass::Varies { least: 1 },
             Node::Array { element, length } => match self.look(*element, level + 1) {
-                Known::Fixed { .. } if *length == 0 => EMPTY,
+                LayoutClass::Fixed { .. } if *length == 0 => EMPTY,
                 // Not fixed, because the decoder is charged for each element.
-                Known::Fixed { fields: 0, .. } => Known::Varies { least: 0 },
-                Known::Fixed { fields, least, levels } if levels < MAX_LEVELS => {
+                LayoutClass::Fixed { fields: 0, .. } => LayoutClass::Varies { least: 0 },
+                LayoutClass::Fixed { fields, least, levels } if levels < MAX_LEVELS => {
                     let all = fields.saturating_mul(*length as usize);
                     let fields = match all {
                         _ if self.is_one_field(*element) => fields,
                         all if all > MAX_UNROLLED => usize::MAX,
                         all => all,
                     };
-                    Known::Fixed { fields, least: least.saturating_mul(*length), levels: levels + 1 }
+                    LayoutClass::Fixed { fields, least: least.saturating_mul(*length), levels: levels + 1 }
                 }
-                Known::Fixed { least, .. } => Known::Varies { least: least.saturating_mul(*length) },
-                Known::Varies { least } => Known::Varies { least: least.saturating_mul(*length) },
-                Known::Not | Known::Open => Known::Varies { least: 0 },
+                LayoutClass::Fixed { least, .. } => {
+                    LayoutClass::Varies { least: least.saturating_mul(*length) }
+                }
+                LayoutClass::Varies { least } => LayoutClass::Varies { least: least.saturating_mul(*length) },
+                LayoutClass::Unknown | LayoutClass::InProgress => LayoutClass::Varies { least: 0 },
             },
             Node::Named(named) => self.look_named(named, level),
-            Node::Recursive(_) => Known::Varies { least: 0 },
+            Node::Recursive(_) => LayoutClass::Varies { least: 0 },
         };
         self.set(at, found);
         found
     }
 
-    fn look_named(&mut self, named: &Named, level: usize) -> Known {
+    fn look_named(&mut self, named: &NamedType, level: usize) -> LayoutClass {
         match (&named.body, named.kind) {
             (Shape::Content(content), TcKind::Alias) => self.look(*content, level + 1),
             (Shape::Members(members), kind) => {
@@ -152,15 +154,15 @@ impl Compiler<'_> {
                 let mut fixed = kind == TcKind::Struct;
                 for member in members {
                     let (more, least_of) = match self.look(member.kind, level + 1) {
-                        Known::Fixed { fields, least, levels: of } => {
+                        LayoutClass::Fixed { fields, least, levels: of } => {
                             levels = levels.max(of);
                             (fields, least)
                         }
-                        Known::Varies { least } => {
+                        LayoutClass::Varies { least } => {
                             fixed = false;
                             (0, least)
                         }
-                        Known::Not | Known::Open => {
+                        LayoutClass::Unknown | LayoutClass::InProgress => {
                             fixed = false;
                             (0, 0)
                         }
@@ -170,23 +172,23 @@ impl Compiler<'_> {
                 }
                 levels += 1;
                 if fixed && levels < MAX_LEVELS {
-                    Known::Fixed { fields, least, levels }
+                    LayoutClass::Fixed { fields, least, levels }
                 } else {
-                    Known::Varies { least }
+                    LayoutClass::Varies { least }
                 }
             }
-            (Shape::Enumerators(_), _) => Known::Fixed { fields: 1, least: 4, levels: 0 },
-            (Shape::Union(_), _) => Known::Varies { least: 1 },
-            (Shape::Opaque, TcKind::AbstractInterface) => Known::Varies { least: 1 },
-            (_, TcKind::ObjRef | TcKind::Component | TcKind::Home) => Known::Varies { least: 8 },
+            (Shape::Enumerators(_), _) => LayoutClass::Fixed { fields: 1, least: 4, levels: 0 },
+            (Shape::Union(_), _) => LayoutClass::Varies { least: 1 },
+            (Shape::Opaque, TcKind::AbstractInterface) => LayoutClass::Varies { least: 1 },
+            (_, TcKind::ObjRef | TcKind::Component | TcKind::Home) => LayoutClass::Varies { least: 8 },
             // The size of a null value.
-            (_, TcKind::Value | TcKind::Event | TcKind::ValueBox) => Known::Varies { least: 4 },
-            _ => Known::Varies { least: 1 },
+            (_, TcKind::Value | TcKind::Event | TcKind::ValueBox) => LayoutClass::Varies { least: 4 },
+            _ => LayoutClass::Varies { least: 1 },
         }
     }
 
-    fn set(&mut self, at: usize, known: Known) {
-        self.known.get_mut(at).into_iter().for_each(|place| *place = known);
+    fn set(&mut self, at: usize, known: LayoutClass) {
+        self.classes.get_mut(at).into_iter().for_each(|place| *place = known);
     }
 
     /// Returns whether an array of this type is one field, because the type is a number or an array of
@@ -197,7 +199,7 @@ impl Compiler<'_> {
             match self.nodes.at(index) {
                 Node::Array { element, .. } => index = *element,
                 Node::Basic(kind) => return basic(*kind).is_some(),
-                Node::Named(Named { body: Shape::Enumerators(_), .. }) => return true,
+                Node::Named(NamedType { body: Shape::Enumerators(_), .. }) => return true,
                 _ => return false,
             }
         }
@@ -206,7 +208,7 @@ impl Compiler<'_> {
 
     /// Returns whether a type is fixed, and of few enough fields to be a part of a plan.
     fn is_small(&mut self, index: Index) -> bool {
-        let fixed = matches!(self.look(index, 0), Known::Fixed { fields, .. } if fields <= MAX_FIELDS);
+        let fixed = matches!(self.look(index, 0), LayoutClass::Fixed { fields, .. } if fields <= MAX_FIELDS);
         fixed && self.weight > 0 && self.work > 0
     }
 
@@ -240,8 +242,8 @@ impl Compiler<'_> {
                 }
                 true
             }
-            Node::Named(Named { body: Shape::Enumerators(names), .. }) => {
-                push(out, Field::one(2, What::Enum(names.len() as u32)));
+            Node::Named(NamedType { body: Shape::Enumerators(names), .. }) => {
+                push(out, Field::one(2, FieldKind::Enum(names.len() as u32)));
                 true
             }
             node => node.members().iter().all(|member| self.fields(member.kind, out)),
@@ -292,19 +294,19 @@ impl Compiler<'_> {
         let looked = self.look(index, 0);
         let least = match (plan.and_then(|plan| self.body.plan(plan)), looked) {
             (Some(plan), _) => plan.least() as u32,
-            (None, Known::Varies { least } | Known::Fixed { least, .. }) => least,
-            (None, Known::Not | Known::Open) => 0,
+            (None, LayoutClass::Varies { least } | LayoutClass::Fixed { least, .. }) => least,
+            (None, LayoutClass::Unknown | LayoutClass::InProgress) => 0,
         };
         self.body.least.get_mut(at).into_iter().for_each(|place| *place = least);
         match nodes.at(index) {
-            Node::Named(Named { kind: TcKind::Alias, .. }) => return,
-            Node::Named(Named { body: Shape::Members(members), kind, .. }) if plan.is_none() => {
+            Node::Named(NamedType { kind: TcKind::Alias, .. }) => return,
+            Node::Named(NamedType { body: Shape::Members(members), kind, .. }) if plan.is_none() => {
                 if *kind == TcKind::Except {
                     self.op(Op::ExceptId(index));
                 }
                 self.members(members);
             }
-            Node::Named(Named { body: Shape::Union(union), .. }) => {
+            Node::Named(NamedType { body: Shape::Union(union), .. }) => {
                 let op = match Labels::of_node(nodes, union.discriminator) {
                     Some(labels) => Op::Union(self.switch(labels, index)),
                     None => Op::Refused,
@@ -385,7 +387,7 @@ impl Compiler<'_> {
             Node::Named(named) => match (&named.body, named.kind) {
                 (Shape::Members(_) | Shape::Union(_), _) => Op::Call(index),
                 (Shape::Enumerators(names), _) => {
-                    self.field(index, Field::one(2, What::Enum(names.len() as u32)))
+                    self.field(index, Field::one(2, FieldKind::Enum(names.len() as u32)))
                 }
                 (_, TcKind::ObjRef | TcKind::Component | TcKind::Home) => Op::Object,
                 (_, TcKind::Value | TcKind::Event | TcKind::ValueBox | TcKind::AbstractInterface) => {
@@ -433,7 +435,7 @@ fn aliases(nodes: &Nodes) -> Box<[Index]> {
         let end = loop {
             match (found.get(at as usize).copied().flatten(), nodes.at(at)) {
                 (Some(end), _) => break end,
-                (None, Node::Named(Named { kind: TcKind::Alias, body: Shape::Content(content), .. }))
+                (None, Node::Named(NamedType { kind: TcKind::Alias, body: Shape::Content(content), .. }))
                     if way.len() < found.len() =>
                 {
                     way.push(at);

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::TypeCode;
 use super::cache;
 use super::kind::{TcKind, ValueModifier};
-use super::node::{Body, Builder, Index, Member, Name, Named, Node, Nodes, Union, Value};
+use super::node::{Body, Builder, Index, Member, Name, NamedType, Node, Nodes, Union, Value};
 use crate::cdr::{CdrDecode, Decoder};
 use crate::ior::MAX_REPOSITORY_ID;
 use crate::program::Labels;
@@ -40,13 +40,13 @@ impl CdrDecode for TypeCode {
         }
         match cache::type_codes(d) {
             Some(cache) if has_encapsulation(kind) => {
-                let spot = d.spot();
+                let bookmark = d.bookmark();
                 let len = d.read_len(1)?;
                 let octets = d.take(len)?;
                 if let Some(code) = cache.find(kind, octets) {
                     return Ok(code);
                 }
-                d.return_to(spot);
+                d.return_to(bookmark);
                 let code = read(d, kind)?;
                 cache.keep(kind, octets, &code);
                 Ok(code)
@@ -179,7 +179,7 @@ impl Reader {
             TcKind::Value | TcKind::Event => Body::Value(Box::new(self.value(d)?)),
             _ => Body::Opaque,
         };
-        Ok(Node::Named(Named { kind, id, name, body }))
+        Ok(Node::Named(NamedType { kind, id, name, body }))
     }
 
     /// Reads the type in a box of a `wstring`. Java ORBs write the type code of a `string` there, but values
@@ -234,14 +234,14 @@ impl Reader {
     /// Returns the encoding of a discriminator's labels; `None` if the type cannot be a discriminator.
     fn labels(&self, mut discriminator: Index) -> Option<Labels> {
         // The loop ends at an alias that is not known yet, including one that refers to itself.
-        while let Node::Named(Named { kind: TcKind::Alias, body: Body::Content(content), .. }) =
+        while let Node::Named(NamedType { kind: TcKind::Alias, body: Body::Content(content), .. }) =
             self.builder.get(discriminator)?
         {
             discriminator = *content;
         }
         match self.builder.get(discriminator)? {
             Node::Basic(kind) => Labels::of_basic(*kind),
-            Node::Named(Named { body: Body::Enumerators(names), .. }) => {
+            Node::Named(NamedType { body: Body::Enumerators(names), .. }) => {
                 Some(Labels::Enum(u32::try_from(names.len()).ok()?))
             }
             _ => None,
@@ -254,7 +254,7 @@ impl Reader {
         let base = self.kind(d)?;
         let base = match self.builder.get(base) {
             Some(Node::Basic(TcKind::Null)) => None,
-            Some(Node::Named(Named { kind: TcKind::Value | TcKind::Event, .. })) => Some(base),
+            Some(Node::Named(NamedType { kind: TcKind::Value | TcKind::Event, .. })) => Some(base),
             // A base that is not known yet would be its own base.
             _ => return Err(invalid(d, 4)),
         };
@@ -310,7 +310,7 @@ impl Labels {
     pub(crate) fn of_node(nodes: &Nodes, discriminator: Index) -> Option<Labels> {
         match nodes.at(nodes.unaliased(discriminator)) {
             Node::Basic(kind) => Labels::of_basic(*kind),
-            Node::Named(Named { body: Body::Enumerators(names), .. }) => {
+            Node::Named(NamedType { body: Body::Enumerators(names), .. }) => {
                 Some(Labels::Enum(names.len() as u32))
             }
             _ => None,

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::TypeCode;
 use super::kind::{TcKind, ValueModifier, Visibility};
-use super::node::{Body, Builder, Index, Member, Named, Node, Union, Value};
+use super::node::{Body, Builder, Index, Member, NamedType, Node, Union, Value};
 
 /// A type as constant data. Its [`TypeCode`] is created once, on first use.
 ///
@@ -253,7 +253,7 @@ impl Describer {
                 let (index, entry) = (self.builder.reserve(), self.builder.reserve());
                 let body = Body::Members(self.members(&[("key", key), ("value", value)]));
                 let (kind, id, name) = (TcKind::Struct, Cow::Borrowed(""), Cow::Borrowed(""));
-                self.builder.set(entry, Node::Named(Named { kind, id, name, body }));
+                self.builder.set(entry, Node::Named(NamedType { kind, id, name, body }));
                 self.builder.set(index, Node::Sequence { element: entry, bound });
                 return index;
             }
@@ -277,7 +277,7 @@ impl Describer {
         self.known.insert(address, index);
         let (kind, body) = self.shape(&definition.shape);
         let (id, name) = (Cow::Borrowed(definition.id), Cow::Borrowed(definition.name));
-        self.builder.set(index, Node::Named(Named { kind, id, name, body }));
+        self.builder.set(index, Node::Named(NamedType { kind, id, name, body }));
         index
     }
 

@@ -4,7 +4,7 @@ use core::fmt::{self, Display, Formatter, Write as _};
 
 use super::TypeCode;
 use super::kind::{TcKind, ValueModifier};
-use super::node::{Body, Index, Member, Named, Node, Nodes, Union, Value};
+use super::node::{Body, Index, Member, NamedType, Node, Nodes, Union, Value};
 use crate::Printable;
 
 /// The maximum nesting of sequences that is shown.
@@ -28,11 +28,11 @@ impl fmt::Debug for TypeCode {
 }
 
 /// The displayed name of a type: with the scopes that its id contains, or the plain name.
-struct Scoped<'a>(&'a Named);
+struct ScopedName<'a>(&'a NamedType);
 
-impl Display for Scoped<'_> {
+impl Display for ScopedName<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Scoped(Named { id, name, .. }) = self;
+        let ScopedName(NamedType { id, name, .. }) = self;
         match idl_path(id) {
             Some(path) => {
                 let mut scopes = path.split('/').filter(|scope| !scope.contains('.'));
@@ -79,12 +79,12 @@ fn used(nodes: &Nodes, index: Index, depth: usize, f: &mut Formatter<'_>) -> fmt
             used(nodes, element, depth, f)?;
             lengths.iter().try_for_each(|length| write!(f, "[{length}]"))
         }
-        Node::Named(named) => Scoped(named).fmt(f),
+        Node::Named(named) => ScopedName(named).fmt(f),
         Node::Recursive(id) => Printable::new(id).fmt(f),
     }
 }
 
-fn definition(nodes: &Nodes, named: &Named, f: &mut Formatter<'_>) -> fmt::Result {
+fn definition(nodes: &Nodes, named: &NamedType, f: &mut Formatter<'_>) -> fmt::Result {
     if let Body::Value(value) = &named.body {
         f.write_str(match value.modifier {
             ValueModifier::Custom => "custom ",
@@ -94,37 +94,37 @@ fn definition(nodes: &Nodes, named: &Named, f: &mut Formatter<'_>) -> fmt::Resul
     }
     let keyword = named.kind.keyword();
     match &named.body {
-        Body::Opaque => write!(f, "{keyword} {}", Scoped(named)),
+        Body::Opaque => write!(f, "{keyword} {}", ScopedName(named)),
         Body::Content(content) if named.kind == TcKind::Alias => {
             write!(f, "{keyword} ")?;
             used(nodes, *content, MAX_SHOWN, f)?;
-            write!(f, " {}", Scoped(named))
+            write!(f, " {}", ScopedName(named))
         }
         Body::Content(content) => {
-            write!(f, "{keyword} {} ", Scoped(named))?;
+            write!(f, "{keyword} {} ", ScopedName(named))?;
             used(nodes, *content, MAX_SHOWN, f)
         }
         Body::Members(members) => {
-            write!(f, "{keyword} {} {{ ", Scoped(named))?;
+            write!(f, "{keyword} {} {{ ", ScopedName(named))?;
             members.iter().try_for_each(|member| self::member(nodes, member, f))?;
             f.write_char('}')
         }
         Body::Enumerators(names) => {
-            write!(f, "{keyword} {} {{ ", Scoped(named))?;
+            write!(f, "{keyword} {} {{ ", ScopedName(named))?;
             for (index, name) in names.iter().enumerate() {
                 write!(f, "{}{}", if index == 0 { "" } else { ", " }, Printable::new(name))?;
             }
             f.write_str(" }")
         }
         Body::Union(union) => {
-            write!(f, "{keyword} {} switch (", Scoped(named))?;
+            write!(f, "{keyword} {} switch (", ScopedName(named))?;
             used(nodes, union.discriminator, MAX_SHOWN, f)?;
             f.write_str(") { ")?;
             cases(nodes, union, f)?;
             f.write_char('}')
         }
         Body::Value(value) => {
-            write!(f, "{keyword} {} ", Scoped(named))?;
+            write!(f, "{keyword} {} ", ScopedName(named))?;
             state(nodes, value, f)
         }
     }
@@ -158,7 +158,7 @@ fn label(nodes: &Nodes, discriminator: Index, label: i64, f: &mut Formatter<'_>)
             None => write!(f, "{label:#x}"),
         },
         Node::Basic(TcKind::ULongLong) => write!(f, "{}", label.cast_unsigned()),
-        Node::Named(Named { body: Body::Enumerators(names), .. }) => {
+        Node::Named(NamedType { body: Body::Enumerators(names), .. }) => {
             match usize::try_from(label).ok().and_then(|label| names.get(label)) {
                 Some(name) => Printable::new(name).fmt(f),
                 None => write!(f, "{label}"),

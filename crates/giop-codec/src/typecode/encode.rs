@@ -3,7 +3,7 @@
 use super::TypeCode;
 use super::decode::{INDIRECTION, MAX_LEVELS};
 use super::kind::TcKind;
-use super::node::{Body, Index, Member, Named, Node, Nodes, Union, Value};
+use super::node::{Body, Index, Member, NamedType, Node, Nodes, Union, Value};
 use crate::cdr::{CdrEncode, Encoder};
 use crate::program::Labels;
 use crate::{EncodeError, EncodeErrorKind};
@@ -97,7 +97,7 @@ impl Writer<'_> {
                 e.put_u32(*count);
                 Ok(())
             }
-            Node::Named(Named { id, name, body, .. }) => {
+            Node::Named(NamedType { id, name, body, .. }) => {
                 put_name(e, id)?;
                 put_name(e, name)?;
                 self.body(e, body)

@@ -34,7 +34,7 @@ pub use typed::Typed;
 
 pub(crate) use crate::program::Labels;
 pub(crate) use decode::{WSTRING_VALUE, has_digits};
-pub(crate) use node::{Body, Builder, Index, Member, Named, Node, Nodes, Union, Value};
+pub(crate) use node::{Body, Builder, Index, Member, NamedType, Node, Nodes, Union, Value};
 
 /// A type as a value.
 ///
@@ -92,7 +92,7 @@ constants! {
     17 WCHAR = Node::Basic(TcKind::WChar), "`wchar`.";
     18 STRING = Node::Text { wide: false, bound: 0 }, "`string` without a bound.";
     19 WSTRING = Node::Text { wide: true, bound: 0 }, "`wstring` without a bound.";
-    20 OBJECT = Node::Named(Named {
+    20 OBJECT = Node::Named(NamedType {
         kind: TcKind::ObjRef,
         id: Cow::Borrowed("IDL:omg.org/CORBA/Object:1.0"),
         name: Cow::Borrowed("Object"),
@@ -159,7 +159,7 @@ impl TypeCode {
         self.node().kind()
     }
 
-    fn named(&self) -> Result<&Named, TypeCodeError> {
+    fn named(&self) -> Result<&NamedType, TypeCodeError> {
         match self.node() {
             Node::Named(named) => Ok(named),
             _ => Err(TypeCodeError::BadKind),
@@ -282,7 +282,7 @@ impl TypeCode {
         match self.node() {
             Node::Sequence { element: content, .. }
             | Node::Array { element: content, .. }
-            | Node::Named(Named { body: Body::Content(content), .. }) => Ok(self.of(*content)),
+            | Node::Named(NamedType { body: Body::Content(content), .. }) => Ok(self.of(*content)),
             _ => Err(TypeCodeError::BadKind),
         }
     }

@@ -27,14 +27,14 @@ pub(crate) enum Node {
     /// One dimension of an array.
     Array { element: Index, length: u32 },
     /// All types that have a repository id.
-    Named(Named),
+    Named(NamedType),
     /// A placeholder for the type with this id, which is not created yet.
     Recursive(Name),
 }
 
 /// A type with a repository id.
 #[derive(Clone, Debug)]
-pub(crate) struct Named {
+pub(crate) struct NamedType {
     pub(crate) kind: TcKind,
     pub(crate) id: Name,
     pub(crate) name: Name,
@@ -123,7 +123,7 @@ impl Node {
     /// Returns its approximate memory use in bytes.
     pub(crate) fn memory(&self) -> usize {
         let names = match self {
-            Node::Named(Named { id, name, body, .. }) => {
+            Node::Named(NamedType { id, name, body, .. }) => {
                 let names = if let Body::Enumerators(names) = body { &**names } else { &[] };
                 let enumerators = names.iter().map(|name| size_of::<Name>() + name.len());
                 id.len() + name.len() + enumerators.sum::<usize>()
@@ -137,7 +137,7 @@ impl Node {
     /// Returns the members of a struct, exception, union or value; empty for other kinds.
     pub(crate) fn members(&self) -> &[Member] {
         match self {
-            Node::Named(Named { body, .. }) => match body {
+            Node::Named(NamedType { body, .. }) => match body {
                 Body::Members(members) => members,
                 Body::Union(union) => &union.members,
                 Body::Value(value) => &value.members,
@@ -204,7 +204,7 @@ impl Nodes {
 
     /// Returns the index of the type with all aliases resolved. Aliases never form a cycle.
     pub(crate) fn unaliased(&self, mut index: Index) -> Index {
-        while let Node::Named(Named { kind: TcKind::Alias, body: Body::Content(content), .. }) =
+        while let Node::Named(NamedType { kind: TcKind::Alias, body: Body::Content(content), .. }) =
             self.at(index)
         {
             index = *content;
@@ -316,7 +316,7 @@ impl Node {
     pub(crate) fn each_index(&mut self, mut f: impl FnMut(&mut Index)) {
         match self {
             Node::Sequence { element, .. } | Node::Array { element, .. } => f(element),
-            Node::Named(Named { body, .. }) => match body {
+            Node::Named(NamedType { body, .. }) => match body {
                 Body::Content(content) => f(content),
                 Body::Members(members) => members.iter_mut().for_each(|member| f(&mut member.kind)),
                 Body::Union(union) => {
@@ -337,9 +337,11 @@ impl Node {
     pub(crate) fn indices(&self, mut f: impl FnMut(Index)) {
         match self {
             Node::Sequence { element, .. } | Node::Array { element, .. } => f(*element),
-            Node::Named(Named { body: Body::Content(content), .. }) => f(*content),
-            Node::Named(Named { body: Body::Union(union), .. }) => f(union.discriminator),
-            Node::Named(Named { body: Body::Value(value), .. }) => value.base.into_iter().for_each(&mut f),
+            Node::Named(NamedType { body: Body::Content(content), .. }) => f(*content),
+            Node::Named(NamedType { body: Body::Union(union), .. }) => f(union.discriminator),
+            Node::Named(NamedType { body: Body::Value(value), .. }) => {
+                value.base.into_iter().for_each(&mut f)
+            }
             _ => {}
         }
         self.members().iter().for_each(|member| f(member.kind));

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::TypeCode;
 use super::check::{self, CreateError};
 use super::kind::{TcKind, ValueModifier, Visibility};
-use super::node::{Body, Builder, Index, Member, Name, Named, Node, Nodes, Union, Value};
+use super::node::{Body, Builder, Index, Member, Name, NamedType, Node, Nodes, Union, Value};
 
 /// A type of a [`TypeSet`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -359,7 +359,7 @@ impl TypeSet {
         if self.builder.get(at.0).is_some() {
             return Err(CreateError::Redefined);
         }
-        self.builder.set(at.0, Node::Named(Named { kind, id: owned(id), name: owned(name), body }));
+        self.builder.set(at.0, Node::Named(NamedType { kind, id: owned(id), name: owned(name), body }));
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use nom::error::{ErrorKind, ParseError};
 use nom::{Err, IResult, Offset, Parser};
 
 /// The result of a rule of a grammar: the rest of the input and the value.
-pub(super) type Parsed<'a, T, K> = IResult<&'a str, T, Fault<'a, K>>;
+pub(super) type ParseResult<'a, T, K> = IResult<&'a str, T, Fault<'a, K>>;
 
 /// The input at the position of an error, and the kind of the error.
 ///
@@ -31,7 +31,7 @@ pub(super) fn fault<K>(at: &str, kind: K) -> Err<Fault<'_, K>> {
 pub(super) fn expect<'a, T, K>(
     mut rule: impl Parser<&'a str, Output = T, Error = Fault<'a, K>>,
     kind: impl Fn(&str) -> K,
-) -> impl FnMut(&'a str) -> Parsed<'a, T, K> {
+) -> impl FnMut(&'a str) -> ParseResult<'a, T, K> {
     move |input| match rule.parse(input) {
         Err(Err::Error(_)) => Err(fault(input, kind(input))),
         result => result,

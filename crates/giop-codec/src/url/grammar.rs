@@ -15,7 +15,7 @@ use nom::sequence::{delimited, preceded, terminated};
 use super::corbaloc::{Corbaloc, Corbaname, IiopAddress};
 use super::error::UrlErrorKind;
 use super::escape::{unescape, unescape_text};
-use super::fault::{Fault, Parsed, expect, fault};
+use super::fault::{Fault, ParseResult, expect, fault};
 use crate::Version;
 use crate::giop::ObjectKey;
 use crate::ior::MAX_PROFILES;
@@ -23,7 +23,7 @@ use crate::ior::MAX_PROFILES;
 /// The default initial reference and object key of `corbaname:` and `rir:`.
 const NAME_SERVICE: &str = "NameService";
 
-type Rule<'a, T> = Parsed<'a, T, UrlErrorKind>;
+type Rule<'a, T> = ParseResult<'a, T, UrlErrorKind>;
 
 /// An ASCII word in upper or lower case. A comparison of bytes suffices and is faster than one of characters.
 fn keyword<'a>(word: &str) -> impl Parser<&'a str, Output = &'a str, Error = Fault<'a, UrlErrorKind>> {

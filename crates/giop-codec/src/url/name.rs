@@ -12,7 +12,7 @@ use nom::multi::separated_list1;
 use nom::sequence::preceded;
 
 use super::escape::write_escaped;
-use super::fault::{Parsed, apply, expect, fault};
+use super::fault::{ParseResult, apply, expect, fault};
 use crate::exception::SystemException;
 
 /// A name in the string form of `CosNaming`: at least one component.
@@ -95,7 +95,7 @@ impl FromStr for NameText {
     }
 }
 
-type Rule<'a, T> = Parsed<'a, T, NameTextErrorKind>;
+type Rule<'a, T> = ParseResult<'a, T, NameTextErrorKind>;
 
 /// `id ["." kind]`, up to the next slash or the end of the input.
 fn component(input: &str) -> Rule<'_, (String, String)> {

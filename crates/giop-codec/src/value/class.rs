@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::pass;
-use super::{Opened, PassedType, ValueBase, ValueForm};
+use super::untyped;
+use super::{ValueBase, ValueForm, ValueHeader};
 use crate::cdr::Decoder;
 use crate::ior::MAX_REPOSITORY_ID;
-use crate::typecode::{Body, Index, Named, Node, Nodes, TcKind, TypeCode, ValueModifier};
+use crate::typecode::{Body, Index, NamedType, Node, Nodes, TcKind, TypeCode, ValueModifier};
 use crate::{DecodeError, DecodeErrorKind};
 
 /// Maximum length of a chain of bases. It is the maximum number of repository ids in a list.
@@ -17,7 +17,7 @@ const MAX_BASES: usize = 64;
 pub(crate) const BYTES: &str = "$bytes";
 
 /// A lookup of value types by their repository ids.
-pub(crate) type Known<'k> = &'k dyn Fn(&str) -> Option<TypeCode>;
+pub(crate) type ValueTypeLookup<'k> = &'k dyn Fn(&str) -> Option<TypeCode>;
 
 /// A concrete value type or box.
 pub(crate) struct Class {
@@ -27,13 +27,14 @@ pub(crate) struct Class {
     pub(crate) members: Box<[Index]>,
     /// Number of members before the end of each base, and of the type itself.
     pub(crate) ends: Box<[usize]>,
-    pub(crate) passed: PassedType,
+    /// Its own repository id, then those to which its values may be truncated.
+    pub(crate) ids: Arc<[Arc<str>]>,
     /// Whether the type is custom, so that only its author knows the structure of its state.
     pub(crate) custom: bool,
 }
 
 /// The class selected for a value.
-pub(crate) struct Chosen {
+pub(crate) struct ClassChoice {
     pub(crate) class: Arc<Class>,
     /// Whether it is exactly the type of the place.
     pub(crate) exact: bool,
@@ -61,17 +62,17 @@ impl Classes {
         &mut self,
         d: &mut Decoder<'_>,
         (nodes, place): (&Nodes, Index),
-        value: Opened,
+        value: ValueHeader,
         ids: &[&str],
         implied: Option<&str>,
-    ) -> Result<Chosen, DecodeError> {
+    ) -> Result<ClassChoice, DecodeError> {
         let unknown = DecodeError::new(DecodeErrorKind::NoValueFactory, value.at);
         let formal = formal(nodes, place);
         let ids = if ids.is_empty() { implied.as_slice() } else { ids };
         if ids.is_empty() {
             formal.ok_or(unknown)?;
             let class = self.charged(d, nodes, place)?;
-            return Ok(Chosen { class, exact: true, truncated: false });
+            return Ok(ClassChoice { class, exact: true, truncated: false });
         }
         for (index, id) in ids.iter().enumerate() {
             let truncated = index > 0;
@@ -80,20 +81,25 @@ impl Classes {
             }
             if formal == Some(id) {
                 let class = self.charged(d, nodes, place)?;
-                return Ok(Chosen { class, exact: true, truncated });
+                return Ok(ClassChoice { class, exact: true, truncated });
             }
-            let found = self.type_with_id(&|id| pass::value_type(d, id), nodes, id);
+            let found = self.type_with_id(&|id| untyped::value_type(d, id), nodes, id);
             let Some(TypeCode { nodes: found, root }) = found else { continue };
             let class = self.charged(d, &found, root)?;
             if class.is_a(formal) {
-                return Ok(Chosen { class, exact: false, truncated });
+                return Ok(ClassChoice { class, exact: false, truncated });
             }
         }
         Err(unknown)
     }
 
     /// Returns the concrete value type or box with this id, from the type code or the known types.
-    pub(crate) fn type_with_id(&mut self, known: Known<'_>, nodes: &Nodes, id: &str) -> Option<TypeCode> {
+    pub(crate) fn type_with_id(
+        &mut self,
+        known: ValueTypeLookup<'_>,
+        nodes: &Nodes,
+        id: &str,
+    ) -> Option<TypeCode> {
         let (_, by_id) = self.by_id.entry(address(nodes)).or_insert_with(|| {
             let all = 0..nodes.all().len() as Index;
             let mut all: Box<[Index]> = all.filter(|index| concrete(nodes.at(*index)).is_some()).collect();
@@ -115,7 +121,7 @@ impl Classes {
     /// Returns the class of values of a type, which must not be an alias.
     pub(crate) fn class(
         &mut self,
-        known: Known<'_>,
+        known: ValueTypeLookup<'_>,
         nodes: &Nodes,
         index: Index,
     ) -> Result<Arc<Class>, DecodeErrorKind> {
@@ -140,9 +146,10 @@ impl Classes {
         index: Index,
     ) -> Result<Arc<Class>, DecodeError> {
         let before = self.by_place.len();
-        let class = self.class(&|id| pass::value_type(d, id), nodes, index).map_err(|kind| d.error(kind))?;
+        let class =
+            self.class(&|id| untyped::value_type(d, id), nodes, index).map_err(|kind| d.error(kind))?;
         if self.by_place.len() > before {
-            let ids: usize = class.passed.ids.iter().map(|id| id.len() + 32).sum();
+            let ids: usize = class.ids.iter().map(|id| id.len() + 32).sum();
             d.charge(ids + class.members.len() * size_of::<Index>())?;
         }
         Ok(class)
@@ -171,11 +178,11 @@ impl Class {
         }
         for index in chain.iter().rev() {
             match nodes.at(*index) {
-                Node::Named(Named { body: Body::Value(value), .. }) => {
+                Node::Named(NamedType { body: Body::Value(value), .. }) => {
                     custom |= value.modifier == ValueModifier::Custom;
                     members.extend(value.members.iter().map(|member| member.kind));
                 }
-                Node::Named(Named { body: Body::Content(content), .. }) => members.push(*content),
+                Node::Named(NamedType { body: Body::Content(content), .. }) => members.push(*content),
                 _ => return Err(DecodeErrorKind::InvalidTypeCode),
             }
             ends.push(members.len());
@@ -185,13 +192,7 @@ impl Class {
             ends.clear();
         }
         let code = TypeCode { nodes: nodes.clone(), root: nodes.unaliased(index) };
-        Ok(Class {
-            code,
-            members: members.into(),
-            ends: ends.into(),
-            passed: PassedType { ids: ids.into() },
-            custom,
-        })
+        Ok(Class { code, members: members.into(), ends: ends.into(), ids: ids.into(), custom })
     }
 
     /// Returns whether its values may be in a place of that concrete type. All may be in a place without one.
@@ -221,7 +222,7 @@ impl Class {
 
 /// Returns the known type, if it has a base and the type code has none, because JacORB omits bases.
 #[cold]
-fn known_bases(known: Known<'_>, nodes: &Nodes, index: Index) -> Option<TypeCode> {
+fn known_bases(known: ValueTypeLookup<'_>, nodes: &Nodes, index: Index) -> Option<TypeCode> {
     let known = known(concrete(nodes.at(index))?)?;
     let has_base = |nodes: &Nodes, index| bases(nodes, index).nth(1).is_some();
     (!has_base(nodes, index) && has_base(&known.nodes, known.root)).then_some(known)
@@ -231,7 +232,9 @@ fn known_bases(known: Known<'_>, nodes: &Nodes, index: Index) -> Option<TypeCode
 /// therefore limited.
 fn bases(nodes: &Nodes, index: Index) -> impl Iterator<Item = Index> {
     core::iter::successors(Some(nodes.unaliased(index)), |index| match nodes.at(*index) {
-        Node::Named(Named { body: Body::Value(value), .. }) => value.base.map(|base| nodes.unaliased(base)),
+        Node::Named(NamedType { body: Body::Value(value), .. }) => {
+            value.base.map(|base| nodes.unaliased(base))
+        }
         _ => None,
     })
     .take(MAX_BASES + 1)
@@ -244,12 +247,14 @@ pub(crate) fn has_base_with_id(nodes: &Nodes, index: Index, id: &str) -> bool {
 
 /// Returns whether values of the type are encoded as null or a graph.
 fn is_value(node: &Node) -> bool {
-    matches!(node, Node::Named(Named { body: Body::Value(_), .. } | Named { kind: TcKind::ValueBox, .. }))
-        || matches!(node, Node::Named(Named { kind: TcKind::AbstractInterface, .. }))
+    matches!(
+        node,
+        Node::Named(NamedType { body: Body::Value(_), .. } | NamedType { kind: TcKind::ValueBox, .. })
+    ) || matches!(node, Node::Named(NamedType { kind: TcKind::AbstractInterface, .. }))
 }
 
 /// The kind of a member of a value in a walk over a graph.
-pub(crate) enum Part {
+pub(crate) enum MemberKind {
     Value,
     /// A sequence of values: their type without aliases, the bound, and the minimum size of each.
     Values(Index, u32, usize),
@@ -258,29 +263,29 @@ pub(crate) enum Part {
 
 /// Returns the kind of a member. Not inlined, because three walks share its machine code.
 #[inline(never)]
-pub(crate) fn part(nodes: &Nodes, member: Index) -> Part {
+pub(crate) fn member_kind(nodes: &Nodes, member: Index) -> MemberKind {
     match nodes.at(member) {
-        node if is_value(node) => Part::Value,
+        node if is_value(node) => MemberKind::Value,
         Node::Sequence { element, bound } => {
             let kind = nodes.unaliased(*element);
             match is_value(nodes.at(kind)) {
-                true => Part::Values(kind, *bound, nodes.compiled().least(*element)),
-                false => Part::Other,
+                true => MemberKind::Values(kind, *bound, nodes.compiled().least(*element)),
+                false => MemberKind::Other,
             }
         }
-        _ => Part::Other,
+        _ => MemberKind::Other,
     }
 }
 
 /// Returns the id of a concrete type: not abstract, not `ValueBase`.
 pub(crate) fn concrete(node: &Node) -> Option<&str> {
     match node {
-        Node::Named(Named { id, body: Body::Value(value), .. })
+        Node::Named(NamedType { id, body: Body::Value(value), .. })
             if value.modifier != ValueModifier::Abstract && *id != *ValueBase::REPOSITORY_ID =>
         {
             Some(id)
         }
-        Node::Named(Named { kind: TcKind::ValueBox, id, .. }) => Some(id),
+        Node::Named(NamedType { kind: TcKind::ValueBox, id, .. }) => Some(id),
         _ => None,
     }
 }

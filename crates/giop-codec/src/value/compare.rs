@@ -8,17 +8,17 @@ use std::sync::Arc;
 use super::Value;
 use super::graph::Graph;
 
-type Place = (Arc<Graph>, u32);
+type NodeRef = (Arc<Graph>, u32);
 
 /// Pairs of nodes that are assumed equal unless a difference is found.
 #[derive(Default)]
 struct Comparison {
     assumed: HashSet<(usize, u32, usize, u32)>,
-    to_do: Vec<(Place, Place)>,
+    to_do: Vec<(NodeRef, NodeRef)>,
 }
 
 impl Comparison {
-    fn assume(&mut self, a: Place, b: Place) {
+    fn assume(&mut self, a: NodeRef, b: NodeRef) {
         if self.assumed.insert((Arc::as_ptr(&a.0).addr(), a.1, Arc::as_ptr(&b.0).addr(), b.1)) {
             self.to_do.push((a, b));
         }
@@ -33,9 +33,9 @@ thread_local! {
 }
 
 /// Ends the comparison, also if a state's `==` panics.
-struct End;
+struct ResetGuard;
 
-impl Drop for End {
+impl Drop for ResetGuard {
     fn drop(&mut self) {
         let ended = UNDER_WAY.with(|comparison| comparison.borrow_mut().take());
         drop(ended);
@@ -61,7 +61,7 @@ impl<V> PartialEq for Value<V> {
         if noted {
             return true;
         }
-        let _end = End;
+        let _end = ResetGuard;
         let next = || UNDER_WAY.with(|comparison| comparison.borrow_mut().as_mut()?.to_do.pop());
         while let Some((a, b)) = next() {
             let equal = match (a.0.node(a.1), b.0.node(b.1)) {

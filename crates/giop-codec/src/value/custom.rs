@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::Opened;
+use super::ValueHeader;
 use super::header::{CHUNKED, ID_LIST, NULL, ONE_ID, VALUE, is_chunk, is_end, is_explicit, is_header};
-use super::pass;
-use super::pass::Passed;
-use super::read::{self, Reading};
-use super::write::{self, Writing};
+use super::read::{self, DecodedValues};
+use super::untyped::{self, UntypedValue};
+use super::write::{self, EncodedValues};
 use crate::cdr::{Decoder, Encoder, Nesting, chunked};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
@@ -24,7 +23,8 @@ pub(crate) enum Piece<'a> {
 }
 
 /// A receiver of the pieces.
-pub(crate) type Pieces<'f, 'a> = dyn FnMut(&mut Decoder<'a>, Piece<'a>) -> Result<(), DecodeError> + 'f;
+pub(crate) type PieceReceiver<'f, 'a> =
+    dyn FnMut(&mut Decoder<'a>, Piece<'a>) -> Result<(), DecodeError> + 'f;
 
 /// Returns the nesting in chunked values.
 pub(crate) fn nesting<'a>(d: &Decoder<'a>) -> Option<Nesting<'a>> {
@@ -38,8 +38,8 @@ pub(crate) fn return_to_nesting<'a>(d: &mut Decoder<'a>, nesting: Option<Nesting
 
 /// Returns whether a known value begins at this position.
 pub(crate) fn has_value_at(d: &Decoder<'_>, position: usize) -> bool {
-    Reading::find(d)
-        .is_some_and(|reading| reading.passed.contains_key(&position) || reading.found(position).is_some())
+    DecodedValues::find(d)
+        .is_some_and(|decoded| decoded.untyped.contains_key(&position) || decoded.found(position).is_some())
 }
 
 /// Returns the phase modulo 8 of the next tag.
@@ -51,8 +51,8 @@ pub(crate) fn tag_phase(d: &Decoder<'_>) -> usize {
 /// all bytes of the state.
 pub(crate) fn pass_custom<'a>(
     d: &mut Decoder<'a>,
-    value: Opened,
-    f: &mut Pieces<'_, 'a>,
+    value: ValueHeader,
+    f: &mut PieceReceiver<'_, 'a>,
 ) -> Result<&'a [u8], DecodeError> {
     // Only TAO begins a value within an open chunk, and it does not support custom values.
     if !value.chunked || value.around.is_some() {
@@ -79,12 +79,12 @@ pub(crate) fn pass_custom<'a>(
             Piece::Null
         } else if is_header(tag) && tag & CHUNKED != 0 {
             let ids = read::read_type_info(d, tag)?;
-            d.charge(2 * size_of::<(usize, Passed)>())?;
+            d.charge(2 * size_of::<(usize, UntypedValue)>())?;
             let phase = tag_phase(d);
             // Later values may refer to it.
-            Reading::of(d).passed.insert(at, Passed { level: deep, implied: None });
+            DecodedValues::of(d).untyped.insert(at, UntypedValue { level: deep, implied: None });
             deep += 1;
-            Piece::Header(at, pass::names(d, ids).to_vec(), phase)
+            Piece::Header(at, untyped::names(d, ids).to_vec(), phase)
         } else {
             return Err(read::malformed(at));
         };
@@ -130,11 +130,11 @@ pub(crate) fn put_custom_header(
         [id] if is_moved(at + 4 + id_len(e, id)) => {
             e.put_u32(VALUE | CHUNKED | ID_LIST);
             e.put_len(1)?;
-            pass::put_passed_id(e, id)?;
+            untyped::put_id(e, id)?;
         }
         [id] => {
             e.put_u32(VALUE | CHUNKED | ONE_ID);
-            pass::put_passed_id(e, id)?;
+            untyped::put_id(e, id)?;
         }
         _ => {
             // A received list may repeat an id only because its state had to be moved.
@@ -144,7 +144,7 @@ pub(crate) fn put_custom_header(
             let count_at = e.head().len();
             e.put_len(ids.len())?;
             for id in &ids {
-                pass::put_passed_id(e, id)?;
+                untyped::put_id(e, id)?;
             }
             // Some ids may be indirections, so the length is known only now.
             if is_moved(e.position()) {
@@ -161,7 +161,7 @@ pub(crate) fn put_custom_header(
 
 /// Returns the bytes that an id takes here, with the padding after it.
 fn id_len(e: &mut Encoder, id: &str) -> usize {
-    if !is_explicit(id) && Writing::of(e).ids.contains_key(id) { 8 } else { written_len(id) }
+    if !is_explicit(id) && EncodedValues::of(e).ids.contains_key(id) { 8 } else { written_len(id) }
 }
 
 /// Returns the bytes of an explicit id, with the padding after it.

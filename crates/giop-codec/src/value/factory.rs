@@ -108,20 +108,20 @@ impl Factories {
 
 /// The types of locally created values, needed to read them again in this process.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Made {
+pub(crate) struct LocalTypes {
     pub(super) factories: Factories,
     /// Type codes of values that were written from trees.
     codes: HashMap<Box<str>, TypeCode>,
 }
 
-impl Made {
+impl LocalTypes {
     /// Returns whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.factories.by_id.is_empty() && self.codes.is_empty()
     }
 
     /// Adds all types of `other`. If two type codes have one id, the first is kept.
-    pub(super) fn merge(&mut self, other: &Made) {
+    pub(super) fn merge(&mut self, other: &LocalTypes) {
         self.factories.merge(&other.factories);
         other.codes.iter().for_each(|(id, code)| self.add_code(id, code));
     }

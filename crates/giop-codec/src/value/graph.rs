@@ -210,9 +210,9 @@ impl<V: ValueForm> Value<V> {
     pub fn get(&self) -> ValueRef<V> {
         let place = self.link.graph().and_then(|graph| {
             let cast = graph.node(self.index)?.factory().cast::<V>()?;
-            Some(Place::Node { graph, index: self.index, cast })
+            Some(StateSource::Node { graph, index: self.index, cast })
         });
-        ValueRef(place.unwrap_or_else(|| Place::Missing(Box::default())))
+        ValueRef(place.unwrap_or_else(|| StateSource::Missing(Box::default())))
     }
 
     /// Returns the same value as one of type `D`, if `D` is its own type, a base of that or an abstract base.
@@ -269,9 +269,9 @@ impl<V> From<&Value<V>> for Option<Value<V>> {
 }
 
 /// The state of a [`Value`], kept alive.
-pub struct ValueRef<V>(Place<V>);
+pub struct ValueRef<V>(StateSource<V>);
 
-enum Place<V> {
+enum StateSource<V> {
     Node { graph: Arc<Graph>, index: u32, cast: CastFn<V> },
     Missing(Box<V>),
 }
@@ -281,11 +281,11 @@ impl<V> Deref for ValueRef<V> {
 
     fn deref(&self) -> &V {
         match &self.0 {
-            Place::Node { graph, index, cast } => graph
+            StateSource::Node { graph, index, cast } => graph
                 .node(*index)
                 .and_then(|node| cast(node))
                 .unwrap_or_else(|| unreachable!("`Value::get` saw it, and graphs do not change")),
-            Place::Missing(state) => state,
+            StateSource::Missing(state) => state,
         }
     }
 }
@@ -294,11 +294,11 @@ impl<V: ValueForm> ValueRef<V> {
     /// Returns the operations of the value's own type as a trait that it [offers](super::Casts::offer).
     pub fn operations<O: ?Sized + 'static>(&self) -> Option<&O> {
         match &self.0 {
-            Place::Node { graph, index, .. } => {
+            StateSource::Node { graph, index, .. } => {
                 let node = graph.node(*index)?;
                 node.factory().cast::<O>()?(node)
             }
-            Place::Missing(state) => V::FACTORY?.cast::<O>()?(&**state),
+            StateSource::Missing(state) => V::FACTORY?.cast::<O>()?(&**state),
         }
     }
 }

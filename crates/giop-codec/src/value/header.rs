@@ -22,6 +22,16 @@ pub(super) const ID_LIST: u32 = 0x06;
 /// Flag of a value whose state is in chunks.
 pub(super) const CHUNKED: u32 = 0x08;
 
+/// The header of a value, without its type information.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ValueHeader {
+    /// Position of the tag.
+    pub(crate) at: usize,
+    pub(crate) chunked: bool,
+    /// End of the chunk in which the value began.
+    pub(super) around: Option<usize>,
+}
+
 /// Returns whether the tag begins a value, without undefined flags.
 pub(super) const fn is_header(tag: u32) -> bool {
     tag & !0xFF == VALUE && tag & !(VALUE | CODEBASE | TYPE_INFO | CHUNKED) == 0 && tag & TYPE_INFO != 0x04

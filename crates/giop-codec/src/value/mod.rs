@@ -48,24 +48,27 @@ mod graph;
 mod header;
 mod held;
 mod members;
-pub(crate) mod pass;
 mod read;
 mod show;
 mod types;
+pub(crate) mod untyped;
 pub(crate) mod write;
 
 pub use boxes::{StringValue, WStringValue};
 pub use build::GraphBuilder;
-pub(crate) use class::{BYTES, Chosen, Class, Classes, Part, concrete, formal, has_base_with_id, part};
+pub(crate) use class::{
+    BYTES, Class, ClassChoice, Classes, MemberKind, concrete, formal, has_base_with_id, member_kind,
+};
 pub use context::DecodeContext;
 pub(crate) use custom::Piece;
-pub(crate) use factory::Made;
+pub(crate) use factory::LocalTypes;
 pub use factory::{Casts, Factories, Factory};
 pub use graph::{Value, ValueRef};
+pub(crate) use header::ValueHeader;
 pub use held::AbstractForm;
 pub use members::{Flow, Progress, ValuePart};
-pub(crate) use pass::{Next, Opened, PassedType};
 pub use types::ValueTypes;
+pub(crate) use untyped::NextValue;
 
 use core::any::Any;
 use core::fmt::Debug;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use super::graph::{Graph, Link, Node};
 use super::header::{
-    CHUNKED, CODEBASE, ID_LIST, INDIRECTION, NULL, ONE_ID, TYPE_INFO, is_chunk, is_end, is_header,
+    CHUNKED, CODEBASE, ID_LIST, INDIRECTION, NULL, ONE_ID, TYPE_INFO, ValueHeader, is_chunk, is_end,
+    is_header,
 };
-use super::pass;
-use super::pass::Passed;
-use super::{Factory, Flow, Made, Progress, Value, ValueForm};
+use super::untyped::{self, UntypedValue};
+use super::{Factory, Flow, LocalTypes, Progress, Value, ValueForm};
 use crate::cdr::{Decoder, Nesting, ReadState, ReadTables, chunked};
 use crate::ior::MAX_REPOSITORY_ID;
 use crate::{DecodeError, DecodeErrorKind};
@@ -22,14 +22,14 @@ const MAX_IDS: usize = 64;
 /// The values of a decoder's message. Positions count from the alignment origin, in ascending order in each
 /// list.
 #[derive(Default)]
-pub(super) struct Reading {
-    values: Vec<(usize, Found)>,
+pub(super) struct DecodedValues {
+    values: Vec<(usize, ValueEntry)>,
     /// Values from before the reader's position, read again out of anys.
-    again: BTreeMap<usize, Found>,
+    again: BTreeMap<usize, ValueEntry>,
     /// Values in anys, of which only the bytes are known.
-    pub(super) passed: BTreeMap<usize, Passed>,
+    pub(super) untyped: BTreeMap<usize, UntypedValue>,
     /// The types of the values of a locally created any.
-    pub(super) made: Option<Arc<Made>>,
+    pub(super) local_types: Option<Arc<LocalTypes>>,
     /// Position of a repository id, and its index in the names of the decoder's state.
     ids: Vec<(usize, usize)>,
     lists: Vec<(usize, Range<usize>)>,
@@ -42,7 +42,7 @@ pub(super) struct Reading {
 
 /// A value that was begun.
 #[derive(Clone, Copy)]
-struct Found {
+struct ValueEntry {
     graph: usize,
     node: u32,
     /// Number of enclosing chunked values.
@@ -55,18 +55,8 @@ pub(super) enum Start {
     Null,
     /// An indirection to this position.
     Back(usize),
-    Header(Header),
-}
-
-/// The header of a value.
-pub(super) struct Header {
-    /// Position of the tag.
-    pub(super) at: usize,
-    pub(super) chunked: bool,
-    /// Indices in `names`.
-    pub(super) ids: Range<usize>,
-    /// End of the chunk in which the value began.
-    pub(super) around: Option<usize>,
+    /// The header of a value, and the indices of its repository ids in `names`.
+    Header(ValueHeader, Range<usize>),
 }
 
 /// A value whose state is being read.
@@ -82,14 +72,14 @@ struct Frame {
     around: Option<usize>,
 }
 
-impl ReadTables for Reading {
+impl ReadTables for DecodedValues {
     /// A clone knows the complete values, but does not continue those that are being read.
     fn complete<'a>(&self, nesting: Nesting<'a>, names: Vec<&'a str>) -> Box<ReadState<'a>> {
-        let tables = Reading {
+        let tables = DecodedValues {
             values: self.values.clone(),
             again: self.again.clone(),
-            passed: self.passed.clone(),
-            made: self.made.clone(),
+            untyped: self.untyped.clone(),
+            local_types: self.local_types.clone(),
             ids: self.ids.clone(),
             lists: self.lists.clone(),
             urls: self.urls.clone(),
@@ -124,7 +114,7 @@ fn find<T>(table: &[(usize, T)], position: usize) -> Option<&T> {
 
 /// Returns the state of value types.
 pub(super) fn value_state<'d, 'a>(d: &'d mut Decoder<'a>) -> &'d mut ReadState<'a> {
-    d.values.get_or_insert_with(|| Box::<ReadState<'a, Reading>>::default())
+    d.values.get_or_insert_with(|| Box::<ReadState<'a, DecodedValues>>::default())
 }
 
 pub(super) fn malformed(at: usize) -> DecodeError {
@@ -133,9 +123,9 @@ pub(super) fn malformed(at: usize) -> DecodeError {
 
 /// Reads a value with all values in it, or null, or an indirection to an earlier value.
 pub(super) fn read_value<V: ValueForm>(d: &mut Decoder<'_>) -> Result<Option<Value<V>>, DecodeError> {
-    let reading = Reading::of(d);
-    let floor = reading.frames.len();
-    if reading.nodes.is_some() {
+    let decoded = DecodedValues::of(d);
+    let floor = decoded.frames.len();
+    if decoded.nodes.is_some() {
         // Inside of a member of a value: the caller's frames are on the stack.
         let (value, is_new) = begin_value(d)?;
         if is_new {
@@ -149,9 +139,9 @@ pub(super) fn read_value<V: ValueForm>(d: &mut Decoder<'_>) -> Result<Option<Val
     if is_new {
         read_states(d, floor)?;
     }
-    let reading = Reading::of(d);
-    if let Some(nodes) = reading.nodes.take()
-        && let Some(graph) = reading.graphs.last()
+    let decoded = DecodedValues::of(d);
+    if let Some(nodes) = decoded.nodes.take()
+        && let Some(graph) = decoded.graphs.last()
     {
         graph.fill(nodes.into_iter().flatten().collect());
     }
@@ -168,25 +158,25 @@ pub(super) fn begin_value<V: ValueForm>(
     match read_start(d)? {
         Start::Null => Ok((None, false)),
         Start::Back(target) => value_again(d, target).map(|value| (value, false)),
-        Start::Header(header) => begin_state(d, header, None).map(|value| (value, true)),
+        Start::Header(header, ids) => begin_state(d, header, ids, None).map(|value| (value, true)),
     }
 }
 
 /// Returns the value that began at this position.
 fn value_again<V: ValueForm>(d: &mut Decoder<'_>, target: usize) -> Result<Option<Value<V>>, DecodeError> {
     let at = d.position() - 8;
-    let reading = Reading::of(d);
-    let found = find(&reading.values, target).or_else(|| reading.again.get(&target)).copied();
+    let decoded = DecodedValues::of(d);
+    let found = find(&decoded.values, target).or_else(|| decoded.again.get(&target)).copied();
     if let Some(found) = found {
         found.factory.cast::<V>().ok_or_else(|| malformed(at))?;
-        return Ok(Reading::of(d).handle(found));
+        return Ok(DecodedValues::of(d).handle(found));
     }
-    let Some(passed) = reading.passed.get(&target).cloned() else { return Err(malformed(at)) };
+    let Some(untyped) = decoded.untyped.get(&target).cloned() else { return Err(malformed(at)) };
     // The value is in an any, as bytes.
-    let floor = reading.frames.len();
-    pass::revisit(d, target, passed.level, |d| match read_start(d)? {
-        Start::Header(header) => {
-            let value = begin_state(d, header, passed.implied.as_deref())?;
+    let floor = decoded.frames.len();
+    untyped::revisit(d, target, untyped.level, |d| match read_start(d)? {
+        Start::Header(header, ids) => {
+            let value = begin_state(d, header, ids, untyped.implied.as_deref())?;
             read_states(d, floor)?;
             Ok(value)
         }
@@ -198,42 +188,43 @@ fn value_again<V: ValueForm>(d: &mut Decoder<'_>, target: usize) -> Result<Optio
 /// type of the place.
 fn begin_state<V: ValueForm>(
     d: &mut Decoder<'_>,
-    header: Header,
+    header: ValueHeader,
+    ids: Range<usize>,
     implied: Option<&str>,
 ) -> Result<Option<Value<V>>, DecodeError> {
-    let Header { at, chunked, ids, around } = header;
+    let ValueHeader { at, chunked, around } = header;
     let (factory, truncated) = choose::<V>(d, ids, implied, at)?;
     if truncated && !chunked {
         return Err(DecodeError::new(DecodeErrorKind::NoValueFactory, at));
     }
-    d.charge(factory.size.saturating_add(size_of::<Found>() + size_of::<Frame>() + 48))?;
+    d.charge(factory.size.saturating_add(size_of::<ValueEntry>() + size_of::<Frame>() + 48))?;
     let state = value_state(d);
     let level = state.nesting.level;
-    let reading = Reading::of_mut(&mut state.tables);
-    if reading.nodes.is_none() {
-        reading.nodes = Some(Vec::new());
-        reading.graphs.push(Arc::default());
+    let decoded = DecodedValues::of_mut(&mut state.tables);
+    if decoded.nodes.is_none() {
+        decoded.nodes = Some(Vec::new());
+        decoded.graphs.push(Arc::default());
     }
-    let nodes = reading.nodes.get_or_insert_default();
+    let nodes = decoded.nodes.get_or_insert_default();
     let node = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
     nodes.push(Some((factory.new)()));
-    let found = Found { graph: reading.graphs.len() - 1, node, level, factory };
+    let found = ValueEntry { graph: decoded.graphs.len() - 1, node, level, factory };
     // A value in an any may have been read before the whole any. It then remains that value.
     let mut known = found;
-    if reading.values.last().is_none_or(|(last, _)| *last < at) {
-        reading.values.push((at, found));
-    } else if let Some(before) = find(&reading.values, at) {
+    if decoded.values.last().is_none_or(|(last, _)| *last < at) {
+        decoded.values.push((at, found));
+    } else if let Some(before) = find(&decoded.values, at) {
         known = *before;
     } else {
-        known = *reading.again.entry(at).or_insert(found);
+        known = *decoded.again.entry(at).or_insert(found);
     }
     let skips = truncated || factory.custom;
-    reading.frames.push(Frame { node, part: 0, at: Progress::default(), chunked, skips, around });
+    decoded.frames.push(Frame { node, part: 0, at: Progress::default(), chunked, skips, around });
     // The factory of the value itself was chosen for this place.
     if !core::ptr::eq(known.factory, factory) {
         known.factory.cast::<V>().ok_or(DecodeError::new(DecodeErrorKind::Malformed, at))?;
     }
-    let value = reading.handle(known);
+    let value = decoded.handle(known);
     enter_state(d, chunked, around.is_some())?;
     Ok(value)
 }
@@ -256,7 +247,7 @@ pub(super) fn read_start(d: &mut Decoder<'_>) -> Result<Start, DecodeError> {
     if let Some(end) = around.take_if(|_| !chunked) {
         chunked::resume_chunk(d, end)?;
     }
-    Ok(Start::Header(Header { at, chunked, ids, around }))
+    Ok(Start::Header(ValueHeader { at, chunked, around }, ids))
 }
 
 /// Begins a state. `open` is set inside of a chunk of the enclosing value.
@@ -353,7 +344,7 @@ fn read_text<'a>(d: &mut Decoder<'a>) -> Result<(usize, Option<&'a [u8]>), Decod
 fn read_id(d: &mut Decoder<'_>) -> Result<usize, DecodeError> {
     let (at, text) = read_text(d)?;
     let state = value_state(d);
-    let reading = Reading::of_mut(&mut state.tables);
+    let decoded = DecodedValues::of_mut(&mut state.tables);
     match text {
         Some(text) if text.len() > MAX_REPOSITORY_ID => {
             Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at))
@@ -362,10 +353,10 @@ fn read_id(d: &mut Decoder<'_>) -> Result<usize, DecodeError> {
             let index = state.names.len();
             let text = core::str::from_utf8(text);
             state.names.push(text.map_err(|_| DecodeError::new(DecodeErrorKind::InvalidIdentifier, at))?);
-            note(&mut reading.ids, at, index);
+            note(&mut decoded.ids, at, index);
             Ok(index)
         }
-        None => find_aligned(&reading.ids, at).copied().ok_or_else(|| malformed(at)),
+        None => find_aligned(&decoded.ids, at).copied().ok_or_else(|| malformed(at)),
     }
 }
 
@@ -374,7 +365,7 @@ fn read_id_list(d: &mut Decoder<'_>) -> Result<Range<usize>, DecodeError> {
     let at = d.position() - 4;
     if count == INDIRECTION {
         let target = indirection_target(d)?;
-        return find_aligned(&Reading::of(d).lists, target).cloned().ok_or_else(|| malformed(at));
+        return find_aligned(&DecodedValues::of(d).lists, target).cloned().ok_or_else(|| malformed(at));
     }
     if count as usize > MAX_IDS {
         return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
@@ -389,16 +380,16 @@ fn read_id_list(d: &mut Decoder<'_>) -> Result<Range<usize>, DecodeError> {
     let first = state.names.len();
     state.names.extend(listed);
     let list = first..state.names.len();
-    note(&mut Reading::of_mut(&mut state.tables).lists, at, list.clone());
+    note(&mut DecodedValues::of_mut(&mut state.tables).lists, at, list.clone());
     Ok(list)
 }
 
 fn skip_url(d: &mut Decoder<'_>) -> Result<(), DecodeError> {
     let (at, text) = read_text(d)?;
-    let reading = Reading::of(d);
+    let decoded = DecodedValues::of(d);
     match text {
-        Some(_) => note(&mut reading.urls, at, ()),
-        None if find(&reading.urls, at).is_none() => return Err(malformed(at)),
+        Some(_) => note(&mut decoded.urls, at, ()),
+        None if find(&decoded.urls, at).is_none() => return Err(malformed(at)),
         None => {}
     }
     Ok(())
@@ -422,7 +413,7 @@ fn choose<V: ValueForm>(
         .enumerate()
         .find_map(|(index, id)| {
             let own = V::FACTORY.filter(|own| own.repository_id == id);
-            let factory = own.or_else(|| pass::find_factory(d, id))?;
+            let factory = own.or_else(|| untyped::find_factory(d, id))?;
             factory.cast::<V>()?;
             Some((factory, index > 0))
         })
@@ -432,30 +423,30 @@ fn choose<V: ValueForm>(
 /// Reads the states of the values that were begun, from the frame `floor` on.
 fn read_states(d: &mut Decoder<'_>, floor: usize) -> Result<(), DecodeError> {
     'values: loop {
-        let mut reading = Reading::of(d);
-        let index = reading.frames.len().wrapping_sub(1);
-        let Some(mut frame) = reading.frames.last().copied().filter(|_| index >= floor) else {
+        let mut decoded = DecodedValues::of(d);
+        let index = decoded.frames.len().wrapping_sub(1);
+        let Some(mut frame) = decoded.frames.last().copied().filter(|_| index >= floor) else {
             return Ok(());
         };
-        let Some(mut node) = reading.node(frame.node).and_then(Option::take) else {
+        let Some(mut node) = decoded.node(frame.node).and_then(Option::take) else {
             return Err(d.error(DecodeErrorKind::Malformed));
         };
         while frame.part != node.parts() {
             if let Flow::Next = node.decode_part(frame.part, d, &mut frame.at)? {
                 (frame.part, frame.at) = (frame.part + 1, Progress::default());
             }
-            reading = Reading::of(d);
-            if reading.frames.len() > index + 1 {
+            decoded = DecodedValues::of(d);
+            if decoded.frames.len() > index + 1 {
                 // The part begins a value, whose state comes first.
-                reading.put_back(frame.node, node);
-                if let Some(place) = reading.frames.get_mut(index) {
+                decoded.put_back(frame.node, node);
+                if let Some(place) = decoded.frames.get_mut(index) {
                     *place = frame;
                 }
                 continue 'values;
             }
         }
-        reading.put_back(frame.node, node);
-        reading.frames.pop();
+        decoded.put_back(frame.node, node);
+        decoded.frames.pop();
         leave_state(d, frame.chunked, frame.skips, frame.around)?;
     }
 }
@@ -523,19 +514,19 @@ fn skip_to_end(
     }
 }
 
-impl Reading {
+impl DecodedValues {
     /// Returns the values that a decoder has read.
-    pub(super) fn of<'d>(d: &'d mut Decoder<'_>) -> &'d mut Reading {
-        Reading::of_mut(&mut value_state(d).tables)
+    pub(super) fn of<'d>(d: &'d mut Decoder<'_>) -> &'d mut DecodedValues {
+        DecodedValues::of_mut(&mut value_state(d).tables)
     }
 
     /// Returns the values that a decoder has read, if there are any.
-    pub(super) fn find<'d>(d: &'d Decoder<'_>) -> Option<&'d Reading> {
+    pub(super) fn find<'d>(d: &'d Decoder<'_>) -> Option<&'d DecodedValues> {
         (&d.values.as_ref()?.tables as &dyn Any).downcast_ref()
     }
 
     /// Returns the tables of a decoder, which are always these.
-    pub(super) fn of_mut(tables: &mut dyn ReadTables) -> &mut Reading {
+    pub(super) fn of_mut(tables: &mut dyn ReadTables) -> &mut DecodedValues {
         (tables as &mut dyn Any)
             .downcast_mut()
             .unwrap_or_else(|| unreachable!("only this module creates the tables"))
@@ -562,7 +553,7 @@ impl Reading {
 
     /// Returns a handle to a value. While the graph is read, the handle is weak, because it may be stored in
     /// that graph. Clones outside of the graph are strong.
-    fn handle<V>(&self, found: Found) -> Option<Value<V>> {
+    fn handle<V>(&self, found: ValueEntry) -> Option<Value<V>> {
         let graph = self.graphs.get(found.graph)?;
         let link = if graph.is_whole() {
             Link::Strong(Arc::clone(graph))

@@ -14,12 +14,12 @@ const MOST: usize = 100;
 
 /// The numbers of nodes, and the nodes still to be shown.
 #[derive(Default)]
-struct Show {
+struct NodeNumbers {
     numbers: HashMap<(usize, u32), usize>,
     to_do: VecDeque<(usize, Arc<Graph>, u32)>,
 }
 
-impl Show {
+impl NodeNumbers {
     fn number(&mut self, graph: Arc<Graph>, index: u32) -> usize {
         let next = self.numbers.len();
         let number = *self.numbers.entry((Arc::as_ptr(&graph).addr(), index)).or_insert(next);
@@ -33,13 +33,13 @@ impl Show {
 thread_local! {
     /// The current output. States format their fields, which calls `fmt` for each value in them. A nested
     /// call only writes a number.
-    static UNDER_WAY: RefCell<ManuallyDrop<Option<Show>>> = const { RefCell::new(ManuallyDrop::new(None)) };
+    static UNDER_WAY: RefCell<ManuallyDrop<Option<NodeNumbers>>> = const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
 /// Ends the output, also if a state's `{:?}` panics.
-struct End;
+struct ResetGuard;
 
-impl Drop for End {
+impl Drop for ResetGuard {
     fn drop(&mut self) {
         let ended = UNDER_WAY.with(|show| show.borrow_mut().take());
         drop(ended);
@@ -59,26 +59,26 @@ impl<V> fmt::Debug for Value<V> {
         if nested {
             return write!(f, "#{number}");
         }
-        let _end = End;
+        let _end = ResetGuard;
         let next = || UNDER_WAY.with(|show| show.borrow_mut().as_mut()?.to_do.pop_front());
         let mut shown = f.debug_tuple("Value");
         while let Some((number, graph, index)) = next() {
             if number == MOST {
                 return shown.finish_non_exhaustive();
             }
-            shown.field(&Numbered { number, graph, index });
+            shown.field(&NumberedNode { number, graph, index });
         }
         shown.finish()
     }
 }
 
-struct Numbered {
+struct NumberedNode {
     number: usize,
     graph: Arc<Graph>,
     index: u32,
 }
 
-impl fmt::Debug for Numbered {
+impl fmt::Debug for NumberedNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "#{} = ", self.number)?;
         match self.graph.node(self.index) {

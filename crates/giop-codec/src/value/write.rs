@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::graph::Graph;
 use super::header::{CHUNKED, ID_LIST, INDIRECTION, NULL, ONE_ID, VALUE, is_always_named, is_explicit};
 use super::read;
-use super::{Factory, Flow, Made, Progress, Value, ValueForm};
+use super::{Factory, Flow, LocalTypes, Progress, Value, ValueForm};
 use crate::cdr::{CdrEncode, Encoder, Nilable, OpenChunk, WriteState, WrittenTables};
 use crate::{EncodeError, EncodeErrorKind};
 
@@ -21,33 +21,33 @@ const DEPTH: usize = crate::cdr::MAX_DEPTH as usize + 1;
 
 /// The values of an encoder's message. Positions count from the alignment origin.
 #[derive(Default)]
-pub(super) struct Writing {
-    values: HashMap<Place, usize>,
+pub(super) struct EncodedValues {
+    values: HashMap<NodeKey, usize>,
     pub(super) ids: HashMap<Cow<'static, str>, usize>,
     /// Positions of id lists, by the first id.
     lists: HashMap<&'static str, usize>,
     /// Positions of id lists of values in anys.
-    pub(super) passed_lists: HashMap<Arc<[Arc<str>]>, usize>,
+    pub(super) untyped_lists: HashMap<Arc<[Arc<str>]>, usize>,
     /// The types of values in anys that were put into another one.
-    pub(super) made: Made,
+    pub(super) local_types: LocalTypes,
     frames: Vec<Frame>,
 }
 
 #[derive(Clone)]
-struct Place {
+struct NodeKey {
     graph: Arc<Graph>,
     index: u32,
 }
 
-impl PartialEq for Place {
-    fn eq(&self, other: &Place) -> bool {
+impl PartialEq for NodeKey {
+    fn eq(&self, other: &NodeKey) -> bool {
         self.index == other.index && Arc::ptr_eq(&self.graph, &other.graph)
     }
 }
 
-impl Eq for Place {}
+impl Eq for NodeKey {}
 
-impl Hash for Place {
+impl Hash for NodeKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (Arc::as_ptr(&self.graph).addr(), self.index).hash(state);
     }
@@ -55,7 +55,7 @@ impl Hash for Place {
 
 /// A value whose state is being written.
 struct Frame {
-    place: Place,
+    place: NodeKey,
     part: u32,
     at: Progress,
     chunked: bool,
@@ -63,31 +63,31 @@ struct Frame {
     ended: usize,
 }
 
-impl WrittenTables for Writing {
+impl WrittenTables for EncodedValues {
     fn forget_from(&mut self, position: usize) {
         self.values.retain(|_, at| *at < position);
         self.ids.retain(|_, at| *at < position);
         self.lists.retain(|_, at| *at < position);
-        self.passed_lists.retain(|_, at| *at < position);
+        self.untyped_lists.retain(|_, at| *at < position);
     }
 }
 
-impl Writing {
+impl EncodedValues {
     /// Returns the values that an encoder has written.
-    pub(super) fn of(e: &mut Encoder) -> &mut Writing {
-        Writing::of_mut(&mut value_state(e).tables)
+    pub(super) fn of(e: &mut Encoder) -> &mut EncodedValues {
+        EncodedValues::of_mut(&mut value_state(e).tables)
     }
 
     /// Returns the tables of an encoder, which are always these.
-    fn of_mut(tables: &mut dyn WrittenTables) -> &mut Writing {
+    fn of_mut(tables: &mut dyn WrittenTables) -> &mut EncodedValues {
         (tables as &mut dyn Any)
             .downcast_mut()
             .unwrap_or_else(|| unreachable!("only this module creates the tables"))
     }
 
     /// Returns the types of all values that were written.
-    fn take_types(&mut self) -> Made {
-        let mut types = core::mem::take(&mut self.made);
+    fn take_types(&mut self) -> LocalTypes {
+        let mut types = core::mem::take(&mut self.local_types);
         for place in self.values.keys() {
             if let Some(node) = place.graph.node(place.index) {
                 types.factories.add(node.factory());
@@ -97,7 +97,7 @@ impl Writing {
     }
 }
 
-impl fmt::Debug for Writing {
+impl fmt::Debug for EncodedValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Writing").field("values", &self.values.len()).finish_non_exhaustive()
     }
@@ -110,13 +110,13 @@ pub(crate) fn forget_values(e: &mut Encoder) {
 }
 
 /// Returns the types of all values that were written; `None` if there were none.
-pub(crate) fn take_value_types(e: &mut Encoder) -> Option<Made> {
-    e.values.is_some().then(|| Writing::of(e).take_types())
+pub(crate) fn take_value_types(e: &mut Encoder) -> Option<LocalTypes> {
+    e.values.is_some().then(|| EncodedValues::of(e).take_types())
 }
 
 /// Returns the state of value types.
 pub(super) fn value_state(e: &mut Encoder) -> &mut WriteState {
-    e.values.get_or_insert_with(|| Box::<WriteState<Writing>>::default())
+    e.values.get_or_insert_with(|| Box::<WriteState<EncodedValues>>::default())
 }
 
 /// Writes null, an indirection, or the header of a value. Returns `true` if the state of the value is
@@ -130,11 +130,11 @@ pub(super) fn begin_value<V: ValueForm>(
         return Ok(false);
     };
     let gone = EncodeErrorKind::Unrepresentable;
-    let place = Place { graph: value.link.graph().ok_or(gone)?, index: value.index };
+    let place = NodeKey { graph: value.link.graph().ok_or(gone)?, index: value.index };
     let factory = place.graph.node(place.index).ok_or(gone)?.factory();
     let inside = is_in_chunked(e);
     let at = e.position().next_multiple_of(4);
-    match Writing::of(e).values.entry(place) {
+    match EncodedValues::of(e).values.entry(place) {
         Entry::Occupied(known) => {
             let at = *known.get();
             put_indirection(e, at)?;
@@ -154,7 +154,7 @@ pub(super) fn begin_value<V: ValueForm>(
 
 fn put_header<V: ValueForm>(
     e: &mut Encoder,
-    place: Place,
+    place: NodeKey,
     factory: &'static Factory,
     inside: bool,
 ) -> Result<(), EncodeError> {
@@ -172,11 +172,11 @@ fn put_header<V: ValueForm>(
     }
     e.put_u32(VALUE | type_info | if chunked { CHUNKED } else { 0 });
     let at = e.position() - 4;
-    let writing = Writing::of(e);
+    let encoded = EncodedValues::of(e);
     if inside {
-        writing.values.insert(place.clone(), at);
+        encoded.values.insert(place.clone(), at);
     }
-    writing.frames.push(Frame { place, part: 0, at: Progress::default(), chunked, ended: 0 });
+    encoded.frames.push(Frame { place, part: 0, at: Progress::default(), chunked, ended: 0 });
     match type_info {
         ID_LIST => put_id_list(e, factory)?,
         ONE_ID => put_id(e, factory.repository_id)?,
@@ -199,24 +199,24 @@ pub(crate) fn put_indirection(e: &mut Encoder, to: usize) -> Result<(), EncodeEr
 
 fn put_id(e: &mut Encoder, repository_id: &'static str) -> Result<(), EncodeError> {
     let at = e.position().next_multiple_of(4);
-    let writing = Writing::of(e);
-    if let Some(at) = writing.ids.get(repository_id).copied() {
+    let encoded = EncodedValues::of(e);
+    if let Some(at) = encoded.ids.get(repository_id).copied() {
         return put_indirection(e, at);
     }
     if !is_explicit(repository_id) {
-        writing.ids.insert(Cow::Borrowed(repository_id), at);
+        encoded.ids.insert(Cow::Borrowed(repository_id), at);
     }
     e.put_ascii(repository_id)
 }
 
 fn put_id_list(e: &mut Encoder, factory: &'static Factory) -> Result<(), EncodeError> {
     let at = e.position().next_multiple_of(4);
-    let writing = Writing::of(e);
-    if let Some(at) = writing.lists.get(factory.repository_id).copied() {
+    let encoded = EncodedValues::of(e);
+    if let Some(at) = encoded.lists.get(factory.repository_id).copied() {
         return put_indirection(e, at);
     }
     if !is_explicit(factory.repository_id) {
-        writing.lists.insert(factory.repository_id, at);
+        encoded.lists.insert(factory.repository_id, at);
     }
     e.put_len(factory.truncatable.len() + 1)?;
     e.put_ascii(factory.repository_id)?;
@@ -255,7 +255,7 @@ fn put_states(e: &mut Encoder, floor: usize) -> Result<(), EncodeError> {
     // The frame of which a part was written, and its state after that.
     let mut written: Option<(usize, u32, Progress)> = None;
     loop {
-        let frames = &mut Writing::of(e).frames;
+        let frames = &mut EncodedValues::of(e).frames;
         if let Some((index, part, at)) = written.take() {
             let frame = frames.get_mut(index).ok_or(lost)?;
             (frame.part, frame.at) = (part, at);
@@ -295,7 +295,7 @@ fn put_value<V: ValueForm>(e: &mut Encoder, value: &Value<V>) -> Result<(), Enco
         return Err(EncodeErrorKind::DepthLimit.into());
     }
     state.depth += 1;
-    let floor = Writing::of_mut(&mut state.tables).frames.len();
+    let floor = EncodedValues::of_mut(&mut state.tables).frames.len();
     let result = match begin_value(e, Some(value)) {
         Ok(true) => put_states(e, floor),
         other => other.map(|_| ()),

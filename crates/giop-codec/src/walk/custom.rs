@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::copy::{Done, Walker};
+use super::copy::{CopyResult, Walker};
 use super::graph::VALUE;
-use super::run::Act;
+use super::run::StepActions;
 use crate::cdr::{CharSet, CodeSets, Decoder, Encoder, WCharSet};
-use crate::value::{Class, Opened, Piece, custom, pass};
+use crate::value::{Class, Piece, ValueHeader, custom, untyped};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeErrorKind, Version};
 
 /// Code sets that hold every text.
@@ -66,10 +66,10 @@ impl Walker<'_> {
         &mut self,
         d: &mut Decoder<'_>,
         class: Arc<Class>,
-        value: Opened,
+        value: ValueHeader,
         ids: &[&str],
         implied: Option<&Arc<str>>,
-    ) -> Done {
+    ) -> CopyResult {
         let alike = self.e.order() == d.order()
             && self.e.version() == d.version()
             && self.e.code_sets() == d.code_sets();
@@ -77,15 +77,15 @@ impl Walker<'_> {
             return self.put(d, |_| Err(EncodeErrorKind::CustomState.into()));
         }
         // The value has the type of its header, also if the program knows only a base of it.
-        let own = implied.or(class.passed.ids.first()).filter(|_| ids.is_empty()).cloned();
+        let own = implied.or(class.ids.first()).filter(|_| ids.is_empty()).cloned();
         let known: Vec<&str> = match &own {
-            _ if self.graph.spells && ids.len() < 2 => class.passed.ids.iter().map(|id| &**id).collect(),
+            _ if self.graph.spells && ids.len() < 2 => class.ids.iter().map(|id| &**id).collect(),
             own => own.as_deref().into_iter().collect(),
         };
         let ids = if known.is_empty() { ids } else { &known };
         d.charge(VALUE)?;
         let phase = (!self.writes_nothing()).then(|| custom::tag_phase(d));
-        pass::enter_passed(d, value, own.as_ref())?;
+        untyped::enter(d, value, own.as_ref())?;
         let mut position = 0;
         self.put(d, |e| {
             position = custom::open_custom(e, ids, phase)?;
@@ -95,14 +95,14 @@ impl Walker<'_> {
         // The state may contain a reference.
         self.seen.references = true;
         custom::pass_custom(d, value, &mut |d, piece| self.piece(d, &piece))?;
-        pass::leave_passed(d, value, true)?;
-        self.put(d, |e| pass::close_passed(e, true))?;
+        untyped::leave(d, value, true)?;
+        self.put(d, |e| untyped::close(e, true))?;
         self.settle(d)
     }
 
-    fn piece(&mut self, d: &mut Decoder<'_>, piece: &Piece<'_>) -> Done {
+    fn piece(&mut self, d: &mut Decoder<'_>, piece: &Piece<'_>) -> CopyResult {
         match piece {
-            Piece::Null => pass::put_null(self.e),
+            Piece::Null => untyped::put_null(self.e),
             Piece::End(deeper) => custom::put_custom_end(self.e, *deeper),
             Piece::Header(at, ids, phase) => {
                 d.charge(VALUE)?;

@@ -7,14 +7,16 @@
 
 use std::sync::Arc;
 
-use super::copy::{Done, Walker};
+use super::copy::{CopyResult, Walker};
 use super::custom::canonical;
-use super::places::Places;
-use super::run::Act;
+use super::places::CopiedValues;
+use super::run::StepActions;
 use crate::cdr::Decoder;
 use crate::program::Index;
 use crate::typecode::{Nodes, TcKind};
-use crate::value::{Chosen, Class, Classes, Next, Opened, Part, formal, part, pass, write};
+use crate::value::{
+    Class, ClassChoice, Classes, MemberKind, NextValue, ValueHeader, formal, member_kind, untyped, write,
+};
 use crate::{DecodeError, DecodeErrorKind};
 
 /// Memory charged for each value in addition to its bytes.
@@ -27,7 +29,7 @@ struct Frame {
     member: usize,
     /// Remaining elements of the previous member, if that is a sequence of values: their type and number.
     elements: Option<(Index, usize)>,
-    read: Opened,
+    read: ValueHeader,
     /// Whether the state may contain more than the class defines.
     skips: bool,
     /// Whether it is written in chunks.
@@ -38,27 +40,27 @@ struct Frame {
 
 /// The state of a walk over values.
 #[derive(Default)]
-pub(super) struct Graph {
+pub(super) struct GraphWalk {
     /// Whether the result of the read is discarded, so that indirections need not be resolved.
     pub(super) skips: bool,
     /// Whether to write headers with all ids, whatever type is expected, so that each value can be truncated.
     pub(super) spells: bool,
     frames: Vec<Frame>,
     /// The target positions of values that were read.
-    pub(super) places: Places,
+    pub(super) places: CopiedValues,
     classes: Classes,
 }
 
 impl Walker<'_> {
     /// Copies the content of a place of this type, with everything that it refers to.
-    pub(super) fn graph_at(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> Done {
+    pub(super) fn graph_at(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> CopyResult {
         let floor = self.graph.frames.len();
         self.begin(d, nodes, place)?;
         if self.graph.frames.len() > floor { d.nested(|d| self.states(d, floor)) } else { Ok(()) }
     }
 
     /// Copies null, an indirection, or the header of a value whose state then becomes a frame.
-    fn begin(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> Done {
+    fn begin(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> CopyResult {
         if nodes.at(place).kind() == TcKind::AbstractInterface {
             let reference = d.read_bool()?;
             self.e.put_bool(reference);
@@ -67,12 +69,12 @@ impl Walker<'_> {
             }
         }
         self.seen.values = true;
-        match pass::next_value(d)? {
-            Next::Null => {
-                pass::put_null(self.e);
+        match untyped::next_value(d)? {
+            NextValue::Null => {
+                untyped::put_null(self.e);
                 Ok(())
             }
-            Next::Back(target) => match self.graph.places.get(target) {
+            NextValue::Back(target) => match self.graph.places.get(target) {
                 Some(known) if !known.fits(formal(nodes, place)) => {
                     Err(DecodeError::new(DecodeErrorKind::Malformed, d.position() - 8))
                 }
@@ -81,20 +83,20 @@ impl Walker<'_> {
                     self.put(d, |e| write::put_indirection(e, position))
                 }
                 None if self.graph.skips => {
-                    pass::put_null(self.e);
+                    untyped::put_null(self.e);
                     Ok(())
                 }
                 // The value is outside of this any.
-                None => pass::pass_again(d, target, &mut |d, implied| match pass::next_value(d)? {
-                    Next::New(value, ids) => {
+                None => untyped::read_again(d, target, &mut |d, implied| match untyped::next_value(d)? {
+                    NextValue::New(value, ids) => {
                         let floor = self.graph.frames.len();
                         self.enter(d, nodes, place, value, &ids, implied)?;
                         self.states(d, floor)
                     }
-                    Next::Null | Next::Back(_) => Err(d.error(DecodeErrorKind::Malformed)),
+                    NextValue::Null | NextValue::Back(_) => Err(d.error(DecodeErrorKind::Malformed)),
                 }),
             },
-            Next::New(value, ids) => self.enter(d, nodes, place, value, &ids, None),
+            NextValue::New(value, ids) => self.enter(d, nodes, place, value, &ids, None),
         }
     }
 
@@ -103,10 +105,10 @@ impl Walker<'_> {
         d: &mut Decoder<'_>,
         nodes: &Nodes,
         place: Index,
-        value: Opened,
+        value: ValueHeader,
         ids: &[&str],
         implied: Option<&Arc<str>>,
-    ) -> Done {
+    ) -> CopyResult {
         if let Some(known) = self.graph.places.get(value.at) {
             // A part of a value outside of this any was copied before the whole.
             let position = known.to;
@@ -114,18 +116,18 @@ impl Walker<'_> {
             return pass_state(d, (nodes, place), value, ids, implied, self.anys);
         }
         let chosen = self.graph.classes.choose(d, (nodes, place), value, ids, implied.map(|id| &**id))?;
-        let Chosen { class, exact, truncated: skips } = chosen;
+        let ClassChoice { class, exact, truncated: skips } = chosen;
         let exact = exact && !self.graph.spells;
         if class.custom {
             return self.custom(d, class, value, ids, implied);
         }
         // Remember the type of a value without an id for later indirections to it.
-        let own = class.passed.ids.first().filter(|_| ids.is_empty());
+        let own = class.ids.first().filter(|_| ids.is_empty());
         d.charge(VALUE)?;
-        pass::enter_passed(d, value, own)?;
+        untyped::enter(d, value, own)?;
         let mut written = (0, false);
         self.put(d, |e| {
-            written = pass::open_passed(e, &class.passed, exact)?;
+            written = untyped::open(e, &class.ids, exact)?;
             Ok(())
         })?;
         let (position, chunked) = written;
@@ -143,14 +145,14 @@ impl Walker<'_> {
     }
 
     /// Ends the states of bases whose members are written, if the receiver expects that.
-    fn end_bases(&mut self, d: &mut Decoder<'_>) -> Done {
+    fn end_bases(&mut self, d: &mut Decoder<'_>) -> CopyResult {
         let Some(frame) = self.graph.frames.last().filter(|_| self.e.ends_bases) else { return Ok(()) };
         if frame.elements.is_some() {
             return Ok(());
         }
         let (class, chunked, member, mut ended) =
             (Arc::clone(&frame.class), frame.chunked, frame.member, frame.ended);
-        self.put(d, |e| pass::after_members(e, &class, chunked, member, &mut ended))?;
+        self.put(d, |e| untyped::after_members(e, &class, chunked, member, &mut ended))?;
         if let Some(frame) = self.graph.frames.last_mut() {
             frame.ended = ended;
         }
@@ -158,7 +160,7 @@ impl Walker<'_> {
     }
 
     /// Copies the states of the values that were begun, from the frame `floor` on.
-    fn states(&mut self, d: &mut Decoder<'_>, floor: usize) -> Done {
+    fn states(&mut self, d: &mut Decoder<'_>, floor: usize) -> CopyResult {
         while self.graph.frames.len() > floor {
             self.end_bases(d)?;
             let Some(frame) = self.graph.frames.last_mut() else { return Ok(()) };
@@ -172,22 +174,22 @@ impl Walker<'_> {
             let Some(member) = class.members.get(frame.member) else {
                 let (read, skips, chunked) = (frame.read, frame.skips, frame.chunked);
                 self.graph.frames.pop();
-                pass::leave_passed(d, read, skips)?;
-                self.put(d, |e| pass::close_passed(e, chunked))?;
+                untyped::leave(d, read, skips)?;
+                self.put(d, |e| untyped::close(e, chunked))?;
                 self.settle(d)?;
                 continue;
             };
             frame.member += 1;
             let member = nodes.unaliased(*member);
-            match part(nodes, member) {
-                Part::Value => self.begin(d, nodes, member)?,
-                Part::Values(element, bound, least) => {
+            match member_kind(nodes, member) {
+                MemberKind::Value => self.begin(d, nodes, member)?,
+                MemberKind::Values(element, bound, least) => {
                     let count = self.counted(d, least, bound)?;
                     if let Some(frame) = self.graph.frames.last_mut() {
                         frame.elements = (count > 0).then_some((element, count));
                     }
                 }
-                Part::Other => self.value(d, nodes, member)?,
+                MemberKind::Other => self.value(d, nodes, member)?,
             }
         }
         Ok(())
@@ -198,14 +200,14 @@ impl Walker<'_> {
 pub(crate) fn pass_state(
     d: &mut Decoder<'_>,
     (nodes, place): (&Nodes, Index),
-    value: Opened,
+    value: ValueHeader,
     ids: &[&str],
     implied: Option<&Arc<str>>,
     anys: usize,
-) -> Done {
+) -> CopyResult {
     let mut unused = canonical();
-    let mut over = Walker::new(&mut unused);
-    (over.anys, over.graph.skips) = (anys, true);
-    over.enter(d, nodes, place, value, ids, implied)?;
-    d.nested(|d| over.states(d, 0))
+    let mut skipper = Walker::new(&mut unused);
+    (skipper.anys, skipper.graph.skips) = (anys, true);
+    skipper.enter(d, nodes, place, value, ids, implied)?;
+    d.nested(|d| skipper.states(d, 0))
 }

@@ -9,10 +9,10 @@ mod program;
 mod run;
 mod skip;
 
-pub(crate) use copy::{Fault, copy as copy_value, spell};
+pub(crate) use copy::{CopyError, copy as copy_value, spell};
 pub(crate) use custom::{CODE_SETS, Stream, canonical};
 pub(crate) use graph::pass_state;
-pub(crate) use places::Places;
+pub(crate) use places::CopiedValues;
 pub use program::Program;
 pub(crate) use run::{counted, length};
 pub(crate) use skip::{go_over, go_over_any, pass_wide, read_except_id};

@@ -1,43 +1,49 @@
-//! The loop over the steps of a program. An [`Act`] performs each step.
+//! The loop over the steps of a program. [`StepActions`] performs each step.
 
 use crate::cdr::Decoder;
-use crate::program::{EMPTY_VALUE, Index, Labels, Op, Pc, Plan, Ran, Steps};
-use crate::typecode::{Body, Named, Node, Nodes};
+use crate::program::{EMPTY_VALUE, Index, Labels, Op, Pc, Plan, StepResult, Steps};
+use crate::typecode::{Body, NamedType, Node, Nodes};
 use crate::{DecodeError, DecodeErrorKind};
 
 /// The actions for the steps of a program.
-pub(crate) trait Act {
+pub(crate) trait StepActions {
     /// Processes one value of fixed layout.
-    fn block(&mut self, d: &mut Decoder<'_>, plan: &Plan) -> Ran;
+    fn block(&mut self, d: &mut Decoder<'_>, plan: &Plan) -> StepResult;
     /// Processes `count` consecutive values of fixed layout.
-    fn run(&mut self, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> Ran;
+    fn run(&mut self, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> StepResult;
     /// Is called after the count of a sequence was read.
-    fn count(&mut self, d: &mut Decoder<'_>, count: usize) -> Ran;
+    fn count(&mut self, d: &mut Decoder<'_>, count: usize) -> StepResult;
     /// Is called after the elements of a sequence, which began at `first`, were read and took no bytes.
-    fn nothing(&mut self, _d: &mut Decoder<'_>, _first: usize) -> Ran {
+    fn nothing(&mut self, _d: &mut Decoder<'_>, _first: usize) -> StepResult {
         Ok(())
     }
-    fn text(&mut self, d: &mut Decoder<'_>, wide: bool, bound: u32) -> Ran;
-    fn wchar(&mut self, d: &mut Decoder<'_>) -> Ran;
-    fn decimal(&mut self, d: &mut Decoder<'_>, digits: u16) -> Ran;
+    fn text(&mut self, d: &mut Decoder<'_>, wide: bool, bound: u32) -> StepResult;
+    fn wchar(&mut self, d: &mut Decoder<'_>) -> StepResult;
+    fn decimal(&mut self, d: &mut Decoder<'_>, digits: u16) -> StepResult;
     /// Reads a label.
-    fn label(&mut self, d: &mut Decoder<'_>, labels: Labels) -> Ran<i64> {
+    fn label(&mut self, d: &mut Decoder<'_>, labels: Labels) -> StepResult<i64> {
         labels.read(d, false)
     }
-    fn any(&mut self, d: &mut Decoder<'_>) -> Ran;
-    fn type_code(&mut self, d: &mut Decoder<'_>) -> Ran;
-    fn object(&mut self, d: &mut Decoder<'_>) -> Ran;
-    fn graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> Ran;
-    fn principal(&mut self, d: &mut Decoder<'_>) -> Ran;
-    fn except_id(&mut self, d: &mut Decoder<'_>, id: &str) -> Ran;
+    fn any(&mut self, d: &mut Decoder<'_>) -> StepResult;
+    fn type_code(&mut self, d: &mut Decoder<'_>) -> StepResult;
+    fn object(&mut self, d: &mut Decoder<'_>) -> StepResult;
+    fn graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> StepResult;
+    fn principal(&mut self, d: &mut Decoder<'_>) -> StepResult;
+    fn except_id(&mut self, d: &mut Decoder<'_>, id: &str) -> StepResult;
     /// Is called after each step.
-    fn settle(&mut self, _d: &mut Decoder<'_>) -> Ran {
+    fn settle(&mut self, _d: &mut Decoder<'_>) -> StepResult {
         Ok(())
     }
 }
 
 /// Runs the steps from `pc` to their end.
-pub(crate) fn run(body: &Steps, nodes: &Nodes, act: &mut dyn Act, d: &mut Decoder<'_>, mut pc: Pc) -> Ran {
+pub(crate) fn run(
+    body: &Steps,
+    nodes: &Nodes,
+    act: &mut dyn StepActions,
+    d: &mut Decoder<'_>,
+    mut pc: Pc,
+) -> StepResult {
     while let Some(op) = body.ops.get(pc as usize) {
         pc += 1;
         match *op {
@@ -91,7 +97,7 @@ pub(crate) fn run(body: &Steps, nodes: &Nodes, act: &mut dyn Act, d: &mut Decode
             Op::Graph(place) => act.graph(d, nodes, place)?,
             Op::Principal => act.principal(d)?,
             Op::ExceptId(index) => {
-                if let Node::Named(Named { id, .. }) = nodes.at(index) {
+                if let Node::Named(NamedType { id, .. }) = nodes.at(index) {
                     act.except_id(d, id)?;
                 }
             }
@@ -105,13 +111,13 @@ pub(crate) fn run(body: &Steps, nodes: &Nodes, act: &mut dyn Act, d: &mut Decode
 
 /// Reads a length. Not inlined, to keep the code small.
 #[inline(never)]
-pub(crate) fn length(d: &mut Decoder<'_>, least: usize) -> Ran<usize> {
+pub(crate) fn length(d: &mut Decoder<'_>, least: usize) -> StepResult<usize> {
     d.read_len(least)
 }
 
 /// Reads the count of a sequence.
 #[inline]
-pub(crate) fn counted(d: &mut Decoder<'_>, least: usize, bound: u32) -> Ran<usize> {
+pub(crate) fn counted(d: &mut Decoder<'_>, least: usize, bound: u32) -> StepResult<usize> {
     let count = length(d, least)?;
     if bound != 0 && count > bound as usize {
         return Err(DecodeError::new(DecodeErrorKind::BoundExceeded, d.position() - 4));
@@ -120,7 +126,7 @@ pub(crate) fn counted(d: &mut Decoder<'_>, least: usize, bound: u32) -> Ran<usiz
 }
 
 /// Processes consecutive values of fixed layout.
-fn some(act: &mut dyn Act, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> Ran {
+fn some(act: &mut dyn StepActions, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> StepResult {
     match count {
         0 => Ok(()),
         count if plan.least() == 0 => d.charge(count.saturating_mul(EMPTY_VALUE)),
@@ -131,11 +137,11 @@ fn some(act: &mut dyn Act, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> Ra
 fn each(
     body: &Steps,
     nodes: &Nodes,
-    act: &mut dyn Act,
+    act: &mut dyn StepActions,
     d: &mut Decoder<'_>,
     element: Index,
     count: usize,
-) -> Ran {
+) -> StepResult {
     let entry = body.entry(element);
     d.descend()?;
     let mut done = Ok(());
@@ -153,9 +159,15 @@ fn each(
     done
 }
 
-fn union(body: &Steps, nodes: &Nodes, act: &mut dyn Act, d: &mut Decoder<'_>, switch: u32) -> Ran {
+fn union(
+    body: &Steps,
+    nodes: &Nodes,
+    act: &mut dyn StepActions,
+    d: &mut Decoder<'_>,
+    switch: u32,
+) -> StepResult {
     let Some(switch) = body.switches.get(switch as usize) else { return Ok(()) };
-    let Node::Named(Named { body: Body::Union(union), .. }) = nodes.at(switch.union) else {
+    let Node::Named(NamedType { body: Body::Union(union), .. }) = nodes.at(switch.union) else {
         return Ok(());
     };
     let label = act.label(d, switch.labels)?;

@@ -2,10 +2,10 @@
 
 use super::MAX_ANYS;
 use super::copy::pass_over;
-use super::run::{Act, length, run};
+use super::run::{StepActions, length, run};
 use crate::cdr::{CdrDecode, CharSet, Decoder, WCharSet, check_bound};
 use crate::ior::Ior;
-use crate::program::{Contents, EMPTY_VALUE, Index, Labels, Plan, Ran, read_decimal};
+use crate::program::{Contents, EMPTY_VALUE, Index, Labels, Plan, StepResult, read_decimal};
 use crate::typecode::{Node, Nodes, TcKind, TypeCode};
 use crate::{DecodeError, DecodeErrorKind, Version};
 
@@ -47,32 +47,32 @@ impl Contents {
 
 /// Skips a value in an any, with structural checks. Returns `None` if it contains a place for a value of a
 /// value type. It is then skipped only in part, before the first such value.
-pub(crate) fn go_over_any(code: &TypeCode, d: &mut Decoder<'_>) -> Ran<Option<Contents>> {
+pub(crate) fn go_over_any(code: &TypeCode, d: &mut Decoder<'_>) -> StepResult<Option<Contents>> {
     let may_be = contents(&code.nodes, code.root);
     if may_be.graphs {
         return Ok(None);
     }
     let seen = Contents { align: may_be.align, ..Contents::default() };
-    let mut over = Over { checks: false, in_any: true, stops: true, anys: 0, seen };
+    let mut skipper = Skipper { checks: false, in_any: true, stops: true, anys: 0, seen };
     let start = d.position();
-    match over.value(d, code) {
-        _ if over.seen.graphs => Ok(None),
-        Ok(()) if d.position() == start => d.charge(EMPTY_VALUE).map(|()| Some(over.seen)),
-        done => done.map(|()| Some(over.seen)),
+    match skipper.value(d, code) {
+        _ if skipper.seen.graphs => Ok(None),
+        Ok(()) if d.position() == start => d.charge(EMPTY_VALUE).map(|()| Some(skipper.seen)),
+        done => done.map(|()| Some(skipper.seen)),
     }
 }
 
 /// Skips a value. One that may contain values of value types is copied without an output.
-pub(crate) fn go_over(code: &TypeCode, d: &mut Decoder<'_>, checks: bool) -> Ran<Contents> {
+pub(crate) fn go_over(code: &TypeCode, d: &mut Decoder<'_>, checks: bool) -> StepResult<Contents> {
     let may_be = contents(&code.nodes, code.root);
     if may_be.graphs {
         pass_over(code, d)?;
         return Ok(may_be);
     }
     let seen = Contents { align: may_be.align, ..Contents::default() };
-    let mut over = Over { checks, in_any: false, stops: false, anys: 0, seen };
-    over.value(d, code)?;
-    Ok(over.seen)
+    let mut skipper = Skipper { checks, in_any: false, stops: false, anys: 0, seen };
+    skipper.value(d, code)?;
+    Ok(skipper.seen)
 }
 
 /// Returns the possible contents of values of a type, computed once.
@@ -97,7 +97,7 @@ pub(crate) fn contents(nodes: &Nodes, root: Index) -> Contents {
     }
 }
 
-struct Over {
+struct Skipper {
     checks: bool,
     /// Whether the value is in an any, which must not contain certain types.
     in_any: bool,
@@ -108,32 +108,32 @@ struct Over {
     seen: Contents,
 }
 
-impl Over {
-    fn value(&mut self, d: &mut Decoder<'_>, code: &TypeCode) -> Ran {
+impl Skipper {
+    fn value(&mut self, d: &mut Decoder<'_>, code: &TypeCode) -> StepResult {
         let body = code.nodes.compiled();
         run(body, &code.nodes, self, d, body.entry(code.root))
     }
 }
 
-impl Act for Over {
-    fn block(&mut self, d: &mut Decoder<'_>, plan: &Plan) -> Ran {
+impl StepActions for Skipper {
+    fn block(&mut self, d: &mut Decoder<'_>, plan: &Plan) -> StepResult {
         plan.pass(d, 1, self.checks)
     }
 
-    fn run(&mut self, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> Ran {
+    fn run(&mut self, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> StepResult {
         plan.pass(d, count, self.checks)
     }
 
-    fn count(&mut self, _: &mut Decoder<'_>, _: usize) -> Ran {
+    fn count(&mut self, _: &mut Decoder<'_>, _: usize) -> StepResult {
         Ok(())
     }
 
-    fn nothing(&mut self, _: &mut Decoder<'_>, first: usize) -> Ran {
+    fn nothing(&mut self, _: &mut Decoder<'_>, first: usize) -> StepResult {
         // Such a count would be rejected on decoding, because no data follows it in the any.
         if self.in_any { Err(DecodeError::new(DecodeErrorKind::NotInAny, first)) } else { Ok(()) }
     }
 
-    fn text(&mut self, d: &mut Decoder<'_>, wide: bool, bound: u32) -> Ran {
+    fn text(&mut self, d: &mut Decoder<'_>, wide: bool, bound: u32) -> StepResult {
         if wide {
             self.seen.wide = true;
             if !self.checks {
@@ -163,23 +163,23 @@ impl Act for Over {
         }
     }
 
-    fn wchar(&mut self, d: &mut Decoder<'_>) -> Ran {
+    fn wchar(&mut self, d: &mut Decoder<'_>) -> StepResult {
         self.seen.wide = true;
         d.read_wchar().map(drop)
     }
 
-    fn decimal(&mut self, d: &mut Decoder<'_>, digits: u16) -> Ran {
+    fn decimal(&mut self, d: &mut Decoder<'_>, digits: u16) -> StepResult {
         read_decimal(d, digits).map(drop)
     }
 
-    fn label(&mut self, d: &mut Decoder<'_>, labels: Labels) -> Ran<i64> {
+    fn label(&mut self, d: &mut Decoder<'_>, labels: Labels) -> StepResult<i64> {
         if let Labels::WChar = labels {
             self.seen.wide = true;
         }
         labels.read(d, false)
     }
 
-    fn any(&mut self, d: &mut Decoder<'_>) -> Ran {
+    fn any(&mut self, d: &mut Decoder<'_>) -> StepResult {
         self.seen.anys = true;
         if self.anys >= MAX_ANYS {
             return Err(d.error(DecodeErrorKind::DepthLimit));
@@ -206,33 +206,33 @@ impl Act for Over {
         Ok(())
     }
 
-    fn type_code(&mut self, d: &mut Decoder<'_>) -> Ran {
+    fn type_code(&mut self, d: &mut Decoder<'_>) -> StepResult {
         TypeCode::decode(d).map(drop)
     }
 
-    fn object(&mut self, d: &mut Decoder<'_>) -> Ran {
+    fn object(&mut self, d: &mut Decoder<'_>) -> StepResult {
         self.seen.references = true;
         Ior::pass(d)
     }
 
-    fn graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> Ran {
+    fn graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> StepResult {
         self.seen.graphs = true;
         pass_over(&TypeCode::new(nodes.clone(), place), d)
     }
 
-    fn principal(&mut self, d: &mut Decoder<'_>) -> Ran {
+    fn principal(&mut self, d: &mut Decoder<'_>) -> StepResult {
         let len = length(d, 1)?;
         d.take(len).map(drop)
     }
 
-    fn except_id(&mut self, d: &mut Decoder<'_>, id: &str) -> Ran {
+    fn except_id(&mut self, d: &mut Decoder<'_>, id: &str) -> StepResult {
         read_except_id(d, id)
     }
 }
 
 /// Reads the repository id before the members of an exception. omniORB omits it in anys, where the type code
 /// contains it too.
-pub(crate) fn read_except_id(d: &mut Decoder<'_>, id: &str) -> Ran {
+pub(crate) fn read_except_id(d: &mut Decoder<'_>, id: &str) -> StepResult {
     let there = id.is_empty() || d.clone().read_octet_str().is_ok_and(|octets| octets == id.as_bytes());
     if there {
         d.read_octet_str()?;
@@ -242,7 +242,7 @@ pub(crate) fn read_except_id(d: &mut Decoder<'_>, id: &str) -> Ran {
 
 /// Skips a wide string. Decodes the whole string if its length in the message depends on the code set,
 /// otherwise only the length.
-pub(crate) fn pass_wide(d: &mut Decoder<'_>) -> Ran {
+pub(crate) fn pass_wide(d: &mut Decoder<'_>) -> StepResult {
     let sets = d.code_sets().wchar;
     if d.version() == Version::V1_2 && sets.is_some() && sets != Some(WCharSet::Ucs4) {
         let len = length(d, 1)?;
@@ -251,6 +251,6 @@ pub(crate) fn pass_wide(d: &mut Decoder<'_>) -> Ran {
     d.read_wstring().map(drop)
 }
 
-fn within(d: &Decoder<'_>, fits: bool, bound: u32) -> Ran {
+fn within(d: &Decoder<'_>, fits: bool, bound: u32) -> StepResult {
     if bound == 0 || fits { Ok(()) } else { Err(d.error(DecodeErrorKind::BoundExceeded)) }
 }

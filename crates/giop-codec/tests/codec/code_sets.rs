@@ -4,7 +4,7 @@ use crate::cdr_types::{ORDERS, decode_in as decode, encode_in as encode, hex};
 use giop_codec::any::Any;
 use giop_codec::cdr::{CharSet, CodeSets, DecodeLimits, Decoder, WChar, WCharSet, WString};
 use giop_codec::code_set::{
-    CodeSetComponent, CodeSetComponentInfo, CodeSetContext, CodeSetId, Negotiated, negotiate,
+    CodeSetComponent, CodeSetComponentInfo, CodeSetContext, CodeSetId, NegotiatedCodeSets, negotiate,
 };
 use giop_codec::exception::{CompletionStatus, SystemException, minor};
 use giop_codec::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
@@ -28,7 +28,7 @@ fn info(native: u32, conversion: &[u32], wide: u32, wide_conversion: &[u32]) -> 
 }
 
 /// Negotiates the code sets of zorb's defaults with those of the server.
-fn by_default(server: &CodeSetComponentInfo) -> Negotiated {
+fn by_default(server: &CodeSetComponentInfo) -> NegotiatedCodeSets {
     negotiate(&CodeSetComponentInfo::zorb(), Some(server), Version::V1_2)
 }
 
@@ -48,7 +48,7 @@ fn by_default_a_client_prefers_utf_8_then_latin_1_then_falls_back() {
     ];
     for (server, char, wchar) in table {
         let sets = CodeSets { char, wchar };
-        assert_eq!(by_default(&server), Negotiated { sets, context: sets.into() }, "{server:?}");
+        assert_eq!(by_default(&server), NegotiatedCodeSets { sets, context: sets.into() }, "{server:?}");
     }
 }
 
@@ -111,7 +111,7 @@ fn the_sets_are_found_step_by_step() {
 #[test]
 fn without_component_or_in_giop_1_0_there_is_latin_1_and_no_wide_text() {
     let plain = CodeSets { char: CharSet::Latin1, wchar: None };
-    let plain = Negotiated { sets: plain, context: plain.into() };
+    let plain = NegotiatedCodeSets { sets: plain, context: plain.into() };
     let zorb = CodeSetComponentInfo::zorb();
     let ibm = info(0x1002_0025, &[], 0x10104, &[]);
     for client in [&zorb, &ibm] {
@@ -138,7 +138,7 @@ fn nothing_in_common_is_codeset_incompatible_1() {
         let negotiated = negotiate(&client, Some(&server), Version::V1_2);
         let sets = CodeSets { char: CharSet::NOTHING, wchar: UTF_16 };
         let context = CodeSetContext { char_data: server.for_char.native, wchar_data: CodeSetId::UTF_16 };
-        assert_eq!(negotiated, Negotiated { sets, context }, "the server hears of its own set");
+        assert_eq!(negotiated, NegotiatedCodeSets { sets, context }, "the server hears of its own set");
         for order in ORDERS {
             // Values that are not text can be encoded, and so can wide text.
             assert!(encode(&7_i32, order, Version::V1_2, sets).is_ok());

@@ -253,7 +253,7 @@ fn part(cx: &Cx<'_>, u: Use, value: &TokenStream) -> (TokenStream, TokenStream) 
     } else if cx.exposes_parts(u) {
         (quote!(&#value), quote!(&mut #value))
     } else {
-        (quote!(&#v1::Plain(&#value)), quote!(&mut #v1::PlainMut(&mut #value)))
+        (quote!(&#v1::CompiledRef(&#value)), quote!(&mut #v1::CompiledMut(&mut #value)))
     }
 }
 
@@ -270,7 +270,7 @@ pub(super) fn hybrid(cx: &Cx<'_>, depth: usize, def: &Def, min_size: &TokenStrea
     Some(quote!(#parts #uses #cdr))
 }
 
-/// Emits the implementations of `Written`, `Filled` and `Blank`.
+/// Emits the implementations of `ReflectWrite`, `ReflectRead` and `Blank`.
 fn part_impls(cx: &Cx<'_>, depth: usize, def: &Def, path: &TokenStream) -> TokenStream {
     let v1 = &cx.v1;
     let (write, read) = match &def.kind {
@@ -305,20 +305,20 @@ fn part_impls(cx: &Cx<'_>, depth: usize, def: &Def, path: &TokenStream) -> Token
     });
     let (encode, decode) = compiled.unzip();
     quote! {
-        impl #v1::Written for #path {
+        impl #v1::ReflectWrite for #path {
             fn write(
                 &self,
-                __zorb_w: &mut #v1::Writing<'_>,
+                __zorb_w: &mut #v1::ReflectWriter<'_>,
             ) -> ::core::result::Result<(), #v1::EncodeError> {
                 #encode
                 #write
             }
         }
 
-        impl #v1::Filled for #path {
+        impl #v1::ReflectRead for #path {
             fn read(
                 &mut self,
-                __zorb_r: &mut #v1::Reading<'_, '_>,
+                __zorb_r: &mut #v1::ReflectReader<'_, '_>,
             ) -> ::core::result::Result<(), #v1::DecodeError> {
                 #decode
                 #read

@@ -12,7 +12,7 @@ pub(super) fn too_many() -> DynError {
 }
 
 /// The nodes that are reachable from a value.
-struct Reached {
+struct ReachableNodes {
     /// The new index of each node, by its old index.
     places: Vec<Option<u32>>,
     /// The old index of each node, in the new order.
@@ -20,7 +20,7 @@ struct Reached {
 }
 
 /// Returns the nodes of a graph that are reachable from a value, in their order.
-fn reached(value: &Value, graph: &ValueGraph) -> Reached {
+fn reached(value: &Value, graph: &ValueGraph) -> ReachableNodes {
     let mut places = vec![None; graph.nodes.len()];
     let mut waiting = vec![value];
     while let Some(value) = waiting.pop() {
@@ -50,7 +50,7 @@ fn reached(value: &Value, graph: &ValueGraph) -> Reached {
             nodes.push(at);
         }
     }
-    Reached { places, nodes }
+    ReachableNodes { places, nodes }
 }
 
 /// Changes all node numbers in values, but not those inside of the referenced nodes.

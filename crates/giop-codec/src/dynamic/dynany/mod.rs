@@ -44,12 +44,12 @@ use crate::typecode::{TcKind, TypeCode};
 #[doc(alias = "DynamicAny::DynAny")]
 #[derive(Clone)]
 pub struct DynAny {
-    whole: Arc<Mutex<Whole>>,
+    whole: Arc<Mutex<DynAnyRoot>>,
     /// The indices that lead from the whole to this part, component by component.
     way: Vec<usize>,
 }
 
-struct Whole {
+struct DynAnyRoot {
     dynamic: Dynamic,
     /// The number of nodes after the last removal of unreachable nodes.
     tidy: usize,
@@ -239,7 +239,7 @@ impl DynAny {
         self.seek(next)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Whole> {
+    fn lock(&self) -> MutexGuard<'_, DynAnyRoot> {
         self.whole.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -273,7 +273,7 @@ impl DynAny {
         }
     }
 
-    fn part<'w>(&self, whole: &'w Whole) -> Result<(TypeCode, Cow<'w, Value>), DynError> {
+    fn part<'w>(&self, whole: &'w DynAnyRoot) -> Result<(TypeCode, Cow<'w, Value>), DynError> {
         let mut code = whole.dynamic.code.clone();
         let mut value = Cow::Borrowed(&whole.dynamic.value);
         for &index in &self.way {
@@ -303,7 +303,7 @@ impl DynAny {
     /// Drops unreachable nodes once they may be half of all nodes.
     fn tidy(&self) {
         let mut whole = self.lock();
-        let Whole { dynamic, tidy, .. } = &mut *whole;
+        let DynAnyRoot { dynamic, tidy, .. } = &mut *whole;
         if dynamic.graph.nodes.len() / 2 > *tidy {
             graph::prune(&mut dynamic.value, &mut dynamic.graph);
             *tidy = dynamic.graph.nodes.len();
@@ -334,7 +334,7 @@ fn change<R>(
 
 impl From<Dynamic> for DynAny {
     fn from(dynamic: Dynamic) -> DynAny {
-        let whole = Whole { tidy: dynamic.graph.nodes.len(), dynamic, positions: BTreeMap::new() };
+        let whole = DynAnyRoot { tidy: dynamic.graph.nodes.len(), dynamic, positions: BTreeMap::new() };
         DynAny { whole: Arc::new(Mutex::new(whole)), way: Vec::new() }
     }
 }

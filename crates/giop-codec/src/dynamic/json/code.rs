@@ -12,8 +12,8 @@ use super::super::build::discriminator_value;
 use super::key;
 use crate::ior::MAX_REPOSITORY_ID;
 use crate::typecode::{
-    Body, Builder, Index, Labels, MAX_LEVELS, MAX_NODES, Member, Named, Node, Nodes, TcKind, TypeCode, Union,
-    Value, ValueModifier, has_digits,
+    Body, Builder, Index, Labels, MAX_LEVELS, MAX_NODES, Member, NamedType, Node, Nodes, TcKind, TypeCode,
+    Union, Value, ValueModifier, has_digits,
 };
 
 /// A type code to serialize.
@@ -40,8 +40,8 @@ impl Serialize for Code<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let nodes = &self.0.nodes;
         let left = size(nodes).saturating_mul(4).saturating_add(MAX_REPEATED);
-        let all = Written { nodes, named: RefCell::default(), left: Cell::new(left) };
-        Part { all: &all, index: self.0.root, depth: 0 }.serialize(to)
+        let all = CodeWriter { nodes, named: RefCell::default(), left: Cell::new(left) };
+        TypePart { all: &all, index: self.0.root, depth: 0 }.serialize(to)
     }
 }
 
@@ -54,7 +54,7 @@ const NODE: usize = 48;
 /// Returns the approximate size of a node's text in bytes, without the nodes that it refers to.
 fn size_of_node(node: &Node) -> usize {
     let names: usize = match node {
-        Node::Named(Named { id, name, body, .. }) => {
+        Node::Named(NamedType { id, name, body, .. }) => {
             let enumerators = if let Body::Enumerators(names) = body { &**names } else { &[] };
             id.len() + name.len() + enumerators.iter().map(|name| name.len() + 3).sum::<usize>()
         }
@@ -69,7 +69,7 @@ pub(super) fn size(nodes: &Nodes) -> usize {
 }
 
 /// The state of writing a type code.
-struct Written<'a> {
+struct CodeWriter<'a> {
     nodes: &'a Nodes,
     /// The last type written for each id, to which a reference by id refers.
     named: RefCell<HashMap<Box<str>, Index>>,
@@ -77,8 +77,8 @@ struct Written<'a> {
     left: Cell<usize>,
 }
 
-struct Part<'a> {
-    all: &'a Written<'a>,
+struct TypePart<'a> {
+    all: &'a CodeWriter<'a>,
     index: Index,
     depth: usize,
 }
@@ -98,7 +98,7 @@ fn modifier_name(modifier: ValueModifier) -> Option<&'static str> {
     }
 }
 
-impl Serialize for Part<'_> {
+impl Serialize for TypePart<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let all = self.all;
         let node = all.nodes.at(self.index);
@@ -106,7 +106,7 @@ impl Serialize for Part<'_> {
             return Err(S::Error::custom("the type has too many types without an id"));
         };
         all.left.set(left);
-        let part = |index| Part { all, index, depth: self.depth + 1 };
+        let part = |index| TypePart { all, index, depth: self.depth + 1 };
         if self.depth > MAX_LEVELS {
             return Err(S::Error::custom(format_args!("types are nested over {MAX_LEVELS} deep")));
         }
@@ -180,7 +180,7 @@ impl Serialize for Part<'_> {
 }
 
 struct Members<'a> {
-    of: &'a Part<'a>,
+    of: &'a TypePart<'a>,
     members: &'a [Member],
     union: Option<&'a Union>,
 }
@@ -211,9 +211,9 @@ impl Serialize for OneMember<'_> {
         }
         map.serialize_entry("name", &*member.name)?;
         let depth = self.of.of.depth + 1;
-        map.serialize_entry("type", &Part { all, index: member.kind, depth })?;
+        map.serialize_entry("type", &TypePart { all, index: member.kind, depth })?;
         let owner = all.nodes.at(self.of.of.index);
-        if matches!(owner, Node::Named(Named { body: Body::Value(_), .. })) && member.label == 0 {
+        if matches!(owner, Node::Named(NamedType { body: Body::Value(_), .. })) && member.label == 0 {
             map.serialize_entry("visibility", "private")?;
         }
         map.end()
@@ -229,7 +229,7 @@ fn label_json(nodes: &Nodes, discriminator: Index, label: &Tree) -> Json {
             None => Json::from(value.0),
         },
         Tree::Enum(ordinal) => match nodes.at(nodes.unaliased(discriminator)) {
-            Node::Named(Named { body: Body::Enumerators(names), .. }) => {
+            Node::Named(NamedType { body: Body::Enumerators(names), .. }) => {
                 names.get(*ordinal as usize).map_or(Json::from(*ordinal), |name| Json::from(&**name))
             }
             _ => Json::from(*ordinal),
@@ -375,7 +375,7 @@ impl Reader {
                     self.named.insert(id.to_owned(), index);
                 }
                 let body = self.body(kind, object)?;
-                Node::Named(Named { kind, id: id.to_owned().into(), name: name.to_owned().into(), body })
+                Node::Named(NamedType { kind, id: id.to_owned().into(), name: name.to_owned().into(), body })
             }
         };
         self.open.pop();
@@ -433,7 +433,7 @@ impl Reader {
     fn union(&mut self, object: &Map<String, Json>) -> Result<Union, String> {
         let discriminator = self.part(object, "discriminator")?;
         let mut unaliased = discriminator;
-        while let Some(Node::Named(Named { kind: TcKind::Alias, body: Body::Content(of), .. })) =
+        while let Some(Node::Named(NamedType { kind: TcKind::Alias, body: Body::Content(of), .. })) =
             self.builder.get(unaliased)
         {
             unaliased = *of;
@@ -443,7 +443,7 @@ impl Reader {
         let known = Labels::of_node(&of, 0);
         let known = known.ok_or("the discriminator of a union is an integer, char, boolean or enum")?;
         let by_name: HashMap<&str, usize> = match of.at(0) {
-            Node::Named(Named { body: Body::Enumerators(names), .. }) => {
+            Node::Named(NamedType { body: Body::Enumerators(names), .. }) => {
                 names.iter().enumerate().rev().map(|(at, name)| (&**name, at)).collect()
             }
             _ => HashMap::new(),

@@ -45,8 +45,8 @@ impl Dynamic {
 
     fn json_to(&self, out: impl std::io::Write) -> Result<(), DynError> {
         self.check()?;
-        let all = write::All::default();
-        let written = serde_json::to_writer(out, &write::Whole { value: self, depth: 0, all: &all });
+        let all = write::OutputState::default();
+        let written = serde_json::to_writer(out, &write::NestedValue { value: self, depth: 0, all: &all });
         written.map_err(|error| match all.fault.take() {
             Some(fault) => fault,
             None if error.is_io() => DynErrorKind::Limit("the text is longer").into(),

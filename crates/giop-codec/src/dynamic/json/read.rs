@@ -1,6 +1,6 @@
 //! Deserialization of values, driven by their types.
 
-mod apart;
+mod named_values;
 mod objects;
 mod scalars;
 
@@ -16,7 +16,7 @@ use super::super::build::{MAX_DEPTH, no_items};
 use super::super::{DynError, DynErrorKind, Dynamic, Items, Path, Step, Value, ValueGraph, ValueNode};
 use super::{code, syntax};
 use crate::ior::Ior;
-use crate::typecode::{Body, Index, Named, Node, Nodes, TcKind, TypeCode};
+use crate::typecode::{Body, Index, NamedType, Node, Nodes, TcKind, TypeCode};
 use crate::value::ValueTypes;
 
 /// A `serde` seed that reads a value of a type from any format.
@@ -67,8 +67,8 @@ impl<'a> OfType<'a> {
         Ok(whole)
     }
 
-    fn part<'s>(&'s self, state: &'s mut State) -> Part<'s> {
-        Part { state, nodes: &self.code.nodes, index: self.code.root, depth: 0 }
+    fn part<'s>(&'s self, state: &'s mut State) -> PartSeed<'s> {
+        PartSeed { state, nodes: &self.code.nodes, index: self.code.root, depth: 0 }
     }
 }
 
@@ -165,19 +165,19 @@ pub(super) fn read_apart<'de>(
     from: impl Deserializer<'de, Error = serde_json::Error>,
 ) -> Result<Vec<Dynamic>, DynError> {
     let mut state = State { known: known.clone(), ..State::default() };
-    let read = apart::Apart { state: &mut state, members }.deserialize(from);
+    let read = named_values::NamedValues { state: &mut state, members }.deserialize(from);
     read.map_err(|error| state.error(error))
 }
 
 /// A seed for a part of the value.
-struct Part<'s> {
+struct PartSeed<'s> {
     state: &'s mut State,
     nodes: &'s Nodes,
     index: Index,
     depth: usize,
 }
 
-impl<'de> DeserializeSeed<'de> for Part<'_> {
+impl<'de> DeserializeSeed<'de> for PartSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
@@ -188,7 +188,7 @@ impl<'de> DeserializeSeed<'de> for Part<'_> {
     }
 }
 
-impl<'s> Part<'s> {
+impl<'s> PartSeed<'s> {
     fn node(&self) -> &'s Node {
         self.nodes.at(self.nodes.unaliased(self.index))
     }
@@ -208,8 +208,8 @@ impl<'s> Part<'s> {
         self.state.fail(DynErrorKind::InvalidValue("the number is out of the range of its type"))
     }
 
-    fn of(&mut self, index: Index) -> Part<'_> {
-        Part { state: self.state, nodes: self.nodes, index, depth: self.depth + 1 }
+    fn of(&mut self, index: Index) -> PartSeed<'_> {
+        PartSeed { state: self.state, nodes: self.nodes, index, depth: self.depth + 1 }
     }
 
     /// Reads the value of an entry of a map.
@@ -318,7 +318,7 @@ impl<'s> Part<'s> {
 
     /// Returns the key and value types, if the elements are entries of a `map` with text keys.
     fn is_map(&self, element: Index) -> Option<(Index, Index)> {
-        let Node::Named(Named { body: Body::Members(members), id, .. }) =
+        let Node::Named(NamedType { body: Body::Members(members), id, .. }) =
             self.nodes.at(self.nodes.unaliased(element))
         else {
             return None;
@@ -333,7 +333,7 @@ fn items(items: Items) -> Value {
     Value::Items(Box::new(items))
 }
 
-impl<'de> Visitor<'de> for Part<'_> {
+impl<'de> Visitor<'de> for PartSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -343,11 +343,11 @@ impl<'de> Visitor<'de> for Part<'_> {
     fn visit_unit<E: Error>(self) -> Result<Value, E> {
         match self.node() {
             Node::Basic(TcKind::Null | TcKind::Void) => Ok(Value::Void),
-            Node::Named(Named { body: Body::Value(_), .. })
-            | Node::Named(Named { kind: TcKind::ValueBox | TcKind::AbstractInterface, .. }) => {
+            Node::Named(NamedType { body: Body::Value(_), .. })
+            | Node::Named(NamedType { kind: TcKind::ValueBox | TcKind::AbstractInterface, .. }) => {
                 Ok(Value::Node(None))
             }
-            Node::Named(Named { body: Body::Opaque, kind, .. })
+            Node::Named(NamedType { body: Body::Opaque, kind, .. })
                 if !matches!(kind, TcKind::Native | TcKind::LocalInterface) =>
             {
                 Ok(Value::Object(Box::new(Ior::nil())))
@@ -384,7 +384,7 @@ impl<'de> Visitor<'de> for Part<'_> {
             Node::Sequence { element, bound } => self.elements(*element, (*bound, None), seq),
             Node::Array { element, length } => self.elements(*element, (0, Some(*length)), seq),
             Node::Text { wide: true, bound } => self.units(*bound, seq),
-            Node::Named(Named { body: Body::Members(members), .. }) => self.listed(members, seq),
+            Node::Named(NamedType { body: Body::Members(members), .. }) => self.listed(members, seq),
             _ => Err(self.mismatch("an array")),
         }
     }
@@ -396,13 +396,13 @@ impl<'de> Visitor<'de> for Part<'_> {
                 let json = Json::deserialize(MapAccessDeserializer::new(map))?;
                 self.type_code(&json)
             }
-            Node::Named(named @ Named { body: Body::Members(members), .. }) => {
+            Node::Named(named @ NamedType { body: Body::Members(members), .. }) => {
                 self.members(named, members, map)
             }
-            Node::Named(Named { body: Body::Union(union), .. }) => self.union(union, map),
-            Node::Named(Named { body: Body::Value(_), .. })
-            | Node::Named(Named { kind: TcKind::ValueBox, .. }) => self.value(map),
-            Node::Named(Named { kind: TcKind::AbstractInterface, .. }) => self.value(map),
+            Node::Named(NamedType { body: Body::Union(union), .. }) => self.union(union, map),
+            Node::Named(NamedType { body: Body::Value(_), .. })
+            | Node::Named(NamedType { kind: TcKind::ValueBox, .. }) => self.value(map),
+            Node::Named(NamedType { kind: TcKind::AbstractInterface, .. }) => self.value(map),
             Node::Sequence { element, bound } => match self.is_map(*element) {
                 Some((key, value)) => self.entries((key, value, *bound), map),
                 None => Err(self.mismatch("an object")),

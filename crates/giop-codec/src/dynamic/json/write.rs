@@ -9,7 +9,7 @@ use super::super::build::{MAX_DEPTH, discriminator_value};
 use super::super::check::state;
 use super::super::{DynError, DynErrorKind, Dynamic, Items, Step, Value, ValueGraph};
 use super::{code, key};
-use crate::typecode::{Body, Index, Named, Node, Nodes, TcKind, TypeCode};
+use crate::typecode::{Body, Index, NamedType, Node, Nodes, TcKind, TypeCode};
 
 /// The maximum number of bytes that names and types take in a text, plus `NAME` bytes for each name. Without
 /// a limit, a few bytes of a value could repeat long names often.
@@ -19,48 +19,49 @@ const NAME: usize = 32;
 impl Serialize for Dynamic {
     /// Uses the mapping of docs/JSON.md for every format.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        Whole { value: self, depth: 0, all: &All::default() }.serialize(to)
+        NestedValue { value: self, depth: 0, all: &OutputState::default() }.serialize(to)
     }
 }
 
 /// The state of the whole output, including the content of anys.
-pub(super) struct All {
+pub(super) struct OutputState {
     /// Bytes that are left for names.
     names: Cell<usize>,
     /// A fault that is not an error of the format, with the path to it from the current part.
     pub(super) fault: RefCell<Option<DynError>>,
 }
 
-impl Default for All {
-    fn default() -> All {
-        All { names: Cell::new(MAX_NAMES), fault: RefCell::default() }
+impl Default for OutputState {
+    fn default() -> OutputState {
+        OutputState { names: Cell::new(MAX_NAMES), fault: RefCell::default() }
     }
 }
 
 /// A value, possibly the content of an any, at a given depth.
-pub(super) struct Whole<'a> {
+pub(super) struct NestedValue<'a> {
     pub(super) value: &'a Dynamic,
     pub(super) depth: usize,
-    pub(super) all: &'a All,
+    pub(super) all: &'a OutputState,
 }
 
-impl Serialize for Whole<'_> {
+impl Serialize for NestedValue<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let Dynamic { code, value, graph } = self.value;
         let written = RefCell::new(vec![false; graph.nodes.len()]);
-        let graph = Graph { graph, written, all: self.all };
-        Part { nodes: &code.nodes, index: code.root, value, graph: &graph, depth: self.depth }.serialize(to)
+        let graph = GraphOutput { graph, written, all: self.all };
+        TypedPart { nodes: &code.nodes, index: code.root, value, graph: &graph, depth: self.depth }
+            .serialize(to)
     }
 }
 
 /// The graph of a value, and the nodes already written.
-struct Graph<'a> {
+struct GraphOutput<'a> {
     graph: &'a ValueGraph,
     written: RefCell<Vec<bool>>,
-    all: &'a All,
+    all: &'a OutputState,
 }
 
-impl Graph<'_> {
+impl GraphOutput<'_> {
     #[cold]
     fn fail<E: Error>(&self, error: impl Into<DynError>) -> E {
         let error = error.into();
@@ -88,11 +89,11 @@ impl Graph<'_> {
 }
 
 /// A part of a value with its type.
-struct Part<'a> {
+struct TypedPart<'a> {
     nodes: &'a Nodes,
     index: Index,
     value: &'a Value,
-    graph: &'a Graph<'a>,
+    graph: &'a GraphOutput<'a>,
     depth: usize,
 }
 
@@ -106,15 +107,15 @@ fn number<S: Serializer>(to: S, value: f64) -> Result<S::Ok, S::Error> {
     }
 }
 
-impl<'a> Part<'a> {
-    fn of(&self, index: Index, value: &'a Value) -> Part<'a> {
-        Part { nodes: self.nodes, index, value, graph: self.graph, depth: self.depth + 1 }
+impl<'a> TypedPart<'a> {
+    fn of(&self, index: Index, value: &'a Value) -> TypedPart<'a> {
+        TypedPart { nodes: self.nodes, index, value, graph: self.graph, depth: self.depth + 1 }
     }
 
     fn members<S: Serializer>(
         &self,
         to: S,
-        named: &Named,
+        named: &NamedType,
         members: &[crate::typecode::Member],
         values: &'a [Value],
     ) -> Result<S::Ok, S::Error> {
@@ -166,7 +167,8 @@ impl<'a> Part<'a> {
         for ((code, name), value) in state.iter().zip(&found.members) {
             let (nodes, index, depth) = (&code.nodes, code.root, self.depth + 1);
             self.graph.name(name.len())?;
-            let done = map.serialize_entry(name, &Part { nodes, index, value, graph: self.graph, depth });
+            let done =
+                map.serialize_entry(name, &TypedPart { nodes, index, value, graph: self.graph, depth });
             self.graph.inside(done, || Step::Member(name.clone()))?;
         }
         map.end()
@@ -201,7 +203,7 @@ impl<'a> Part<'a> {
     }
 }
 
-impl Serialize for Part<'_> {
+impl Serialize for TypedPart<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         if self.depth > MAX_DEPTH {
             return Err(self.graph.fail(DynErrorKind::Limit("values are nested over 64 deep")));
@@ -231,7 +233,7 @@ impl Serialize for Part<'_> {
                 Ok(text) => to.serialize_str(text),
                 Err(_) => to.collect_seq(text.units()),
             },
-            (Node::Named(Named { body: Body::Enumerators(names), .. }), Value::Enum(ordinal)) => {
+            (Node::Named(NamedType { body: Body::Enumerators(names), .. }), Value::Enum(ordinal)) => {
                 match names.get(*ordinal as usize).filter(|name| !name.is_empty()) {
                     Some(name) => {
                         self.graph.name(name.len())?;
@@ -247,17 +249,17 @@ impl Serialize for Part<'_> {
                 let mut map = to.serialize_map(Some(2))?;
                 map.serialize_entry(key::TYPE, &code::Code(&dynamic.code))?;
                 let (depth, all) = (self.depth + 1, self.graph.all);
-                let done = map.serialize_entry(key::VALUE, &Whole { value: &dynamic, depth, all });
+                let done = map.serialize_entry(key::VALUE, &NestedValue { value: &dynamic, depth, all });
                 self.graph.inside(done, || Step::Content)?;
                 map.end()
             }
             (_, Value::TypeCode(value)) => code::Code(value).serialize(to),
             (_, Value::Object(ior)) if ior.is_nil() => to.serialize_unit(),
             (_, Value::Object(ior)) => to.collect_str(&**ior),
-            (Node::Named(named @ Named { body: Body::Members(members), .. }), Value::Struct(values)) => {
+            (Node::Named(named @ NamedType { body: Body::Members(members), .. }), Value::Struct(values)) => {
                 self.members(to, named, members, values)
             }
-            (Node::Named(Named { body: Body::Union(union), .. }), Value::Union(value)) => {
+            (Node::Named(NamedType { body: Body::Union(union), .. }), Value::Union(value)) => {
                 let mut map = to.serialize_map(Some(2))?;
                 let label = discriminator_value(self.nodes, union.discriminator, value.discriminator);
                 map.serialize_entry(key::CASE, &self.of_owned(union.discriminator, &label))?;
@@ -283,8 +285,8 @@ impl Serialize for Part<'_> {
     }
 }
 
-impl Part<'_> {
-    fn of_owned<'v>(&'v self, index: Index, value: &'v Value) -> Part<'v> {
-        Part { nodes: self.nodes, index, value, graph: self.graph, depth: self.depth + 1 }
+impl TypedPart<'_> {
+    fn of_owned<'v>(&'v self, index: Index, value: &'v Value) -> TypedPart<'v> {
+        TypedPart { nodes: self.nodes, index, value, graph: self.graph, depth: self.depth + 1 }
     }
 }

@@ -6,7 +6,7 @@ use super::{Contents, Program};
 use crate::cdr::{Decoder, Encoder};
 use crate::dynamic::{DynError, DynErrorKind};
 use crate::program::{EMPTY_VALUE, Op, Plan};
-use crate::walk::{Fault, copy_value, counted};
+use crate::walk::{CopyError, copy_value, counted};
 
 /// The reason why a value has no flat image.
 const NOT_FLAT: &str = "only numbers, what is made of them, and sequences of either have a flat image";
@@ -22,14 +22,14 @@ impl Program {
     /// [`Decode`](DynErrorKind::Decode), with the path to the fault; [`Encode`](DynErrorKind::Encode). The
     /// encoder then contains an incomplete value: rewind it.
     pub fn copy(&self, d: &mut Decoder<'_>, e: &mut Encoder) -> Result<Contents, DynError> {
-        let spot = d.spot();
+        let bookmark = d.bookmark();
         match copy_value(&self.code, d, e) {
             Ok(seen) => {
                 let may_be = self.contents();
                 Ok(Contents { references: seen.references, graphs: seen.values, ..may_be })
             }
-            Err(Fault::Encode(error)) => Err(error.into()),
-            Err(Fault::Decode(error)) => Err(self.locate(d, spot, error, true)),
+            Err(CopyError::Encode(error)) => Err(error.into()),
+            Err(CopyError::Decode(error)) => Err(self.locate(d, bookmark, error, true)),
         }
     }
 
@@ -62,7 +62,7 @@ impl Program {
     /// [`Inconsistent`](DynErrorKind::Inconsistent) for a type without a flat image.
     pub fn flat(&self, d: &mut Decoder<'_>) -> Result<Bytes, DynError> {
         let (plan, bound) = self.flat_plan()?;
-        let spot = d.spot();
+        let bookmark = d.bookmark();
         let flat = match bound {
             None => plan.flat(d, 1),
             Some(bound) => counted(d, plan.least(), bound).and_then(|count| {
@@ -72,7 +72,7 @@ impl Program {
                 plan.flat(d, count)
             }),
         };
-        flat.map_err(|error| self.locate(d, spot, error, true))
+        flat.map_err(|error| self.locate(d, bookmark, error, true))
     }
 
     /// Writes the output of [`flat`](Program::flat). Shares numbers in long sequences if byte order and

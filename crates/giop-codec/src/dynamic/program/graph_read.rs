@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::read::{Read, Reader, boxed, deeper, inside_element, put_aside, within};
+use super::read::{ReadResult, Reader, boxed, deeper, inside_element, put_aside, within};
 use crate::cdr::{CdrDecode, Decoder};
 use crate::dynamic::{DynError, Items, Step, Value, ValueNode};
 use crate::ior::Ior;
 use crate::program::Index;
 use crate::typecode::{Nodes, TcKind};
-use crate::value::{Class, Classes, Next, Opened, Part, custom, formal, part, pass};
-use crate::walk::{Places, length, pass_state};
+use crate::value::{
+    Class, Classes, MemberKind, NextValue, ValueHeader, custom, formal, member_kind, untyped,
+};
+use crate::walk::{CopiedValues, length, pass_state};
 use crate::{DecodeError, DecodeErrorKind};
 
 /// The charge for each value besides its members, in bytes: its node, its frame, and its place.
@@ -22,7 +24,7 @@ const VALUE: usize = 160;
 pub(super) struct Walk {
     frames: Vec<Frame>,
     /// The values read, by their start positions.
-    places: Places,
+    places: CopiedValues,
     classes: Classes,
 }
 
@@ -34,7 +36,7 @@ struct Frame {
     member: usize,
     /// The member begun last, if it is an incomplete sequence of values.
     elements: Option<Elements>,
-    read: Opened,
+    read: ValueHeader,
     /// Whether the state may contain more than the class has.
     skips: bool,
 }
@@ -48,7 +50,7 @@ struct Elements {
 
 impl Reader {
     /// Reads the content of a place of a value type, box or abstract interface, and all that it refers to.
-    pub(super) fn graph_at(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> Read {
+    pub(super) fn graph_at(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> ReadResult {
         let floor = self.walk().frames.len();
         let value = self.begin(d, nodes, place)?;
         if self.walk().frames.len() > floor {
@@ -63,29 +65,29 @@ impl Reader {
 
     /// Reads null, an indirection, a reference, or the header of a value; the value's state then becomes a
     /// frame.
-    fn begin(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> Read {
+    fn begin(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> ReadResult {
         if nodes.at(place).kind() == TcKind::AbstractInterface && d.read_bool()? {
             let reference = Ior::decode(d)?;
             return Ok(Value::Object(boxed(d, reference)?));
         }
-        match pass::next_value(d)? {
-            Next::Null => Ok(Value::Node(None)),
-            Next::Back(target) => match self.walk().places.get(target) {
+        match untyped::next_value(d)? {
+            NextValue::Null => Ok(Value::Node(None)),
+            NextValue::Back(target) => match self.walk().places.get(target) {
                 Some(known) if known.fits(formal(nodes, place)) => Ok(Value::Node(known.to.try_into().ok())),
                 Some(_) => Err(DecodeError::new(DecodeErrorKind::Malformed, d.position() - 8).into()),
                 None => self.again(d, nodes, place, target),
             },
-            Next::New(value, ids) => self.enter(d, (nodes, place), value, &ids, None),
+            NextValue::New(value, ids) => self.enter(d, (nodes, place), value, &ids, None),
         }
     }
 
     /// Reads a value that begins before the current value.
     #[cold]
-    fn again(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index, target: usize) -> Read {
+    fn again(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index, target: usize) -> ReadResult {
         let (mut fault, mut read) = (None, Value::Void);
-        let passed = pass::pass_again(d, target, &mut |d, implied| {
+        let passed = untyped::read_again(d, target, &mut |d, implied| {
             let start = d.position();
-            let Next::New(value, ids) = pass::next_value(d)? else {
+            let NextValue::New(value, ids) = untyped::next_value(d)? else {
                 return Err(d.error(DecodeErrorKind::Malformed));
             };
             let floor = self.walk().frames.len();
@@ -103,10 +105,10 @@ impl Reader {
         &mut self,
         d: &mut Decoder<'_>,
         (nodes, place): (&Nodes, Index),
-        value: Opened,
+        value: ValueHeader,
         ids: &[&str],
         implied: Option<&Arc<str>>,
-    ) -> Read {
+    ) -> ReadResult {
         let next =
             u32::try_from(self.graph.nodes.len()).map_err(|_| d.error(DecodeErrorKind::LimitExceeded))?;
         let walk = self.walk.get_or_insert_default();
@@ -120,11 +122,11 @@ impl Reader {
         let class = chosen.class;
         d.charge(VALUE)?;
         // A value without an id records the id of its class for later indirections to it.
-        let own = class.passed.ids.first().filter(|_| ids.is_empty());
-        pass::enter_passed(d, value, own)?;
+        let own = class.ids.first().filter(|_| ids.is_empty());
+        untyped::enter(d, value, own)?;
         if class.custom {
             let bytes = custom::pass_custom(d, value, &mut |_, _| Ok(()))?;
-            pass::leave_passed(d, value, true)?;
+            untyped::leave(d, value, true)?;
             d.charge(bytes.len())?;
             let bytes = boxed(d, Items::Octets(Bytes::copy_from_slice(bytes)))?;
             let members = vec![Value::Items(bytes)];
@@ -142,7 +144,7 @@ impl Reader {
     }
 
     /// Reads the states of the values that were begun, from the frame `floor` on.
-    fn states(&mut self, d: &mut Decoder<'_>, floor: usize) -> Read<()> {
+    fn states(&mut self, d: &mut Decoder<'_>, floor: usize) -> ReadResult<()> {
         loop {
             let frames = &mut self.walk().frames;
             let at = frames.len().wrapping_sub(1);
@@ -157,7 +159,7 @@ impl Reader {
             if member == class.members.len() {
                 let (read, skips) = (frame.read, frame.skips);
                 frames.pop();
-                pass::leave_passed(d, read, skips)
+                untyped::leave(d, read, skips)
                     .map_err(|error| DynError::from(error).inside(Step::Node(node)))?;
                 continue;
             }
@@ -167,12 +169,12 @@ impl Reader {
     }
 
     /// Reads a member of the value in a frame, or begins it.
-    fn member(&mut self, d: &mut Decoder<'_>, class: &Class, at: usize, member: usize) -> Read<()> {
+    fn member(&mut self, d: &mut Decoder<'_>, class: &Class, at: usize, member: usize) -> ReadResult<()> {
         let nodes = &class.code.nodes;
         let kind = class.members.get(member).map_or(0, |kind| nodes.unaliased(*kind));
-        let value = match part(nodes, kind) {
-            Part::Value => self.begin(d, nodes, kind)?,
-            Part::Values(kind, bound, least) => {
+        let value = match member_kind(nodes, kind) {
+            MemberKind::Value => self.begin(d, nodes, kind)?,
+            MemberKind::Values(kind, bound, least) => {
                 let count = length(d, least)?;
                 within(d, bound, || count <= bound as usize)?;
                 let values = self.list(d, count)?;
@@ -182,14 +184,14 @@ impl Reader {
                 }
                 return Ok(());
             }
-            Part::Other => self.value(d, nodes, kind)?,
+            MemberKind::Other => self.value(d, nodes, kind)?,
         };
         self.keep(at, value);
         Ok(())
     }
 
     /// Begins the next element of the sequence that is the last member, or ends the sequence.
-    fn element(&mut self, d: &mut Decoder<'_>, class: &Class, at: usize) -> Read<()> {
+    fn element(&mut self, d: &mut Decoder<'_>, class: &Class, at: usize) -> ReadResult<()> {
         let frame = self.walk().frames.get_mut(at);
         let Some(mut elements) = frame.and_then(|frame| frame.elements.take()) else { return Ok(()) };
         if elements.left == 0 {

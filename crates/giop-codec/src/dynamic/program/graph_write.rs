@@ -4,22 +4,22 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::read::inside_element;
-use super::write::{Writer, Written, mismatch};
+use super::write::{WriteResult, Writer, mismatch};
 use crate::DecodeErrorKind;
 use crate::cdr::{CdrEncode, Encoder};
 use crate::dynamic::check::CUSTOM;
 use crate::dynamic::{DynError, DynErrorKind, Items, Step, Value, ValueNode};
 use crate::program::Index;
 use crate::typecode::{Nodes, TcKind, TypeCode};
-use crate::value::{Class, Classes, Part, concrete, formal, part, pass, write};
-use crate::walk::Places;
+use crate::value::{Class, Classes, MemberKind, concrete, formal, member_kind, untyped, write};
+use crate::walk::CopiedValues;
 
 /// The state of encoding a graph.
 #[derive(Default)]
 pub(super) struct Walk<'v> {
     frames: Vec<Frame<'v>>,
     /// The position and class of each written node.
-    places: Places,
+    places: CopiedValues,
     classes: Classes,
     /// The types of nodes by their ids: the first type for each id.
     types: HashMap<Box<str>, TypeCode>,
@@ -47,7 +47,7 @@ impl<'v> Writer<'v> {
         nodes: &Nodes,
         place: Index,
         value: &Value,
-    ) -> Written {
+    ) -> WriteResult {
         let floor = self.walk().frames.len();
         self.begin(e, nodes, place, value)?;
         if self.walk().frames.len() == floor {
@@ -62,7 +62,7 @@ impl<'v> Writer<'v> {
 
     /// Writes null, an indirection, a reference, or the header of a value; the value's state then becomes a
     /// frame.
-    fn begin(&mut self, e: &mut Encoder, nodes: &Nodes, place: Index, value: &Value) -> Written {
+    fn begin(&mut self, e: &mut Encoder, nodes: &Nodes, place: Index, value: &Value) -> WriteResult {
         let is_abstract = nodes.at(place).kind() == TcKind::AbstractInterface;
         let node = match value {
             Value::Object(reference) if is_abstract => {
@@ -76,7 +76,7 @@ impl<'v> Writer<'v> {
             e.put_bool(false);
         }
         let Some(node) = node else {
-            pass::put_null(e);
+            untyped::put_null(e);
             return Ok(());
         };
         if let Some(known) = self.walk().places.get(node as usize) {
@@ -100,9 +100,9 @@ impl<'v> Writer<'v> {
             let text = "it has another number of members than its type";
             return Err(DynError::new(DynErrorKind::InvalidValue(text)).inside(Step::Node(node)));
         }
-        let (at, chunked) = pass::open_passed(e, &class.passed, exact)?;
-        if let Some(id) = class.passed.ids.first() {
-            pass::note_value_type(e, id, &class.code);
+        let (at, chunked) = untyped::open(e, &class.ids, exact)?;
+        if let Some(id) = class.ids.first() {
+            untyped::note_value_type(e, id, &class.code);
         }
         let walk = self.walk();
         walk.places.insert(node as usize, at, Some(&class));
@@ -112,7 +112,7 @@ impl<'v> Writer<'v> {
 
     /// Returns the class of a node in a place, as the receiver determines it, and whether it is exactly the
     /// type of the place.
-    fn class_of(&mut self, node: &ValueNode, nodes: &Nodes, place: Index) -> Written<(Arc<Class>, bool)> {
+    fn class_of(&mut self, node: &ValueNode, nodes: &Nodes, place: Index) -> WriteResult<(Arc<Class>, bool)> {
         let TypeCode { nodes: of, root } = node.code.unaliased();
         let none = DynErrorKind::Inconsistent("a node of the graph is of no type that has values");
         let id = concrete(of.at(root)).ok_or(none)?;
@@ -132,7 +132,7 @@ impl<'v> Writer<'v> {
     }
 
     /// Writes the states of the values that were begun, from the frame `floor` on.
-    fn states(&mut self, e: &mut Encoder, floor: usize) -> Written {
+    fn states(&mut self, e: &mut Encoder, floor: usize) -> WriteResult {
         loop {
             let frames = &mut self.walk().frames;
             let at = frames.len().wrapping_sub(1);
@@ -151,11 +151,11 @@ impl<'v> Writer<'v> {
                 continue;
             }
             let member = frame.member;
-            pass::after_members(e, &class, frame.chunked, member, &mut frame.ended)?;
+            untyped::after_members(e, &class, frame.chunked, member, &mut frame.ended)?;
             let (Some(kind), Some(value)) = (class.members.get(member), frame.members.get(member)) else {
                 let chunked = frame.chunked;
                 frames.pop();
-                pass::close_passed(e, chunked)?;
+                untyped::close(e, chunked)?;
                 continue;
             };
             frame.member += 1;
@@ -172,10 +172,10 @@ impl<'v> Writer<'v> {
         kind: Index,
         value: &'v Value,
         at: usize,
-    ) -> Written {
-        match (part(nodes, kind), value) {
-            (Part::Value, value) => self.begin(e, nodes, kind, value),
-            (Part::Values(element, bound, _), Value::Items(items)) => {
+    ) -> WriteResult {
+        match (member_kind(nodes, kind), value) {
+            (MemberKind::Value, value) => self.begin(e, nodes, kind, value),
+            (MemberKind::Values(element, bound, _), Value::Items(items)) => {
                 let Items::Values(values) = &**items else { return self.value(e, nodes, kind, value) };
                 let (len, most) = (values.len(), bound as usize);
                 if most != 0 && len > most {

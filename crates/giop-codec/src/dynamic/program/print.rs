@@ -9,7 +9,7 @@ use crate::cdr::Decoder;
 use crate::dynamic::check::state;
 use crate::dynamic::{DynError, DynErrorKind, Dynamic, Items, UnionValue, Value, ValueGraph};
 use crate::program::Index;
-use crate::typecode::{Body as Shape, Member, Named, Node, Nodes, TypeCode, Union};
+use crate::typecode::{Body as Shape, Member, NamedType, Node, Nodes, TypeCode, Union};
 
 /// The maximum number of bytes of a text that are shown.
 const MAX_TEXT: usize = 1024;
@@ -25,12 +25,12 @@ const MAX_LEVELS: usize = crate::cdr::MAX_DEPTH as usize;
 const MAX_SHOWN: usize = 1 << 20;
 
 /// A writer with a limit.
-struct Shown<'a> {
+struct LimitedWriter<'a> {
     to: &'a mut dyn Write,
     left: usize,
 }
 
-impl Write for Shown<'_> {
+impl Write for LimitedWriter<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         if let Some(left) = self.left.checked_sub(text.len()) {
             self.left = left;
@@ -63,8 +63,8 @@ impl fmt::Display for Dynamic {
     /// `{:?}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = vec![false; self.graph.nodes.len()];
-        let mut out = Shown { to: f, left: MAX_SHOWN };
-        let mut show = Show { graph: &self.graph, shown };
+        let mut out = LimitedWriter { to: f, left: MAX_SHOWN };
+        let mut show = ValuePrinter { graph: &self.graph, shown };
         match show.value(&mut out, &self.code.nodes, self.code.root, &self.value, 0) {
             Err(_) if out.left == 0 => Ok(()),
             done => done,
@@ -84,15 +84,15 @@ impl fmt::Display for Any {
 }
 
 /// The state of writing a value: its graph, and the nodes already written.
-struct Show<'a> {
+struct ValuePrinter<'a> {
     graph: &'a ValueGraph,
     shown: Vec<bool>,
 }
 
-impl Show<'_> {
+impl ValuePrinter<'_> {
     fn value(
         &mut self,
-        f: &mut Shown<'_>,
+        f: &mut LimitedWriter<'_>,
         nodes: &Nodes,
         index: Index,
         value: &Value,
@@ -103,7 +103,7 @@ impl Show<'_> {
         }
         let node = nodes.at(nodes.compiled().unaliased(index));
         match (node, value) {
-            (Node::Named(Named { body: Shape::Members(members), .. }), Value::Struct(values)) => {
+            (Node::Named(NamedType { body: Shape::Members(members), .. }), Value::Struct(values)) => {
                 f.write_str("{")?;
                 for (at, (member, value)) in members.iter().zip(values).enumerate() {
                     f.write_str(if at == 0 { " " } else { ", " })?;
@@ -111,13 +111,13 @@ impl Show<'_> {
                 }
                 f.write_str(if members.is_empty() { "}" } else { " }" })
             }
-            (Node::Named(Named { body: Shape::Enumerators(names), .. }), Value::Enum(ordinal)) => {
+            (Node::Named(NamedType { body: Shape::Enumerators(names), .. }), Value::Enum(ordinal)) => {
                 match names.get(*ordinal as usize) {
                     Some(name) if !name.is_empty() => write!(f, "{}", Printable::new(name)),
                     _ => write!(f, "{ordinal}"),
                 }
             }
-            (Node::Named(Named { body: Shape::Union(union), .. }), Value::Union(value)) => {
+            (Node::Named(NamedType { body: Shape::Union(union), .. }), Value::Union(value)) => {
                 self.union(f, nodes, union, value, level)
             }
             (Node::Sequence { element, .. } | Node::Array { element, .. }, Value::Items(items)) => {
@@ -126,7 +126,7 @@ impl Show<'_> {
             (_, Value::Any(any)) => match any.to_dynamic() {
                 Ok(inner) => {
                     let shown = vec![false; inner.graph.nodes.len()];
-                    let mut inside = Show { graph: &inner.graph, shown };
+                    let mut inside = ValuePrinter { graph: &inner.graph, shown };
                     inside.value(f, &inner.code.nodes, inner.code.root, &inner.value, level + 1)
                 }
                 Err(error) => write!(f, "<{error}>"),
@@ -138,7 +138,7 @@ impl Show<'_> {
 
     fn member(
         &mut self,
-        f: &mut Shown<'_>,
+        f: &mut LimitedWriter<'_>,
         nodes: &Nodes,
         member: &Member,
         at: usize,
@@ -150,7 +150,7 @@ impl Show<'_> {
 
     fn named(
         &mut self,
-        f: &mut Shown<'_>,
+        f: &mut LimitedWriter<'_>,
         (name, at): (&str, usize),
         nodes: &Nodes,
         kind: Index,
@@ -166,7 +166,7 @@ impl Show<'_> {
 
     fn union(
         &mut self,
-        f: &mut Shown<'_>,
+        f: &mut LimitedWriter<'_>,
         nodes: &Nodes,
         union: &Union,
         value: &UnionValue,
@@ -174,7 +174,7 @@ impl Show<'_> {
     ) -> fmt::Result {
         let label = value.discriminator;
         match nodes.at(nodes.compiled().unaliased(union.discriminator)) {
-            Node::Named(Named { body: Shape::Enumerators(names), .. }) => {
+            Node::Named(NamedType { body: Shape::Enumerators(names), .. }) => {
                 let name = usize::try_from(label).ok().and_then(|label| names.get(label));
                 write!(f, "({})", Printable::new(name.map_or("", |name| name)))?;
             }
@@ -187,7 +187,7 @@ impl Show<'_> {
 
     fn items(
         &mut self,
-        f: &mut Shown<'_>,
+        f: &mut LimitedWriter<'_>,
         nodes: &Nodes,
         element: Index,
         items: &Items,
@@ -217,7 +217,7 @@ impl Show<'_> {
     }
 
     /// Writes a value of a value type at its first occurrence, and only its number later.
-    fn node(&mut self, f: &mut Shown<'_>, node: u32, level: usize) -> fmt::Result {
+    fn node(&mut self, f: &mut LimitedWriter<'_>, node: u32, level: usize) -> fmt::Result {
         write!(f, "->{node}")?;
         let graph = self.graph;
         let (Some(shown @ false), Some(found)) =
@@ -236,7 +236,7 @@ impl Show<'_> {
     }
 }
 
-fn show_leaf(f: &mut Shown<'_>, value: &Value) -> fmt::Result {
+fn show_leaf(f: &mut LimitedWriter<'_>, value: &Value) -> fmt::Result {
     match value {
         Value::Void => f.write_str("null"),
         Value::Boolean(value) => write!(f, "{value}"),
@@ -257,7 +257,7 @@ fn show_leaf(f: &mut Shown<'_>, value: &Value) -> fmt::Result {
             write!(f, "{:?}", Printable::new(&text.to_string_lossy()).max_bytes(MAX_TEXT))
         }
         Value::Fixed(number) => write!(f, "{number}"),
-        Value::TypeCode(code) => write!(f, "`{}`", Brief(code)),
+        Value::TypeCode(code) => write!(f, "`{}`", TypeName(code)),
         Value::Object(reference) if reference.profiles.is_empty() => f.write_str("nil"),
         Value::Object(reference) => write!(f, "object {:?}", Printable::new(&reference.type_id)),
         Value::Node(None) => f.write_str("null"),
@@ -269,9 +269,9 @@ fn show_leaf(f: &mut Shown<'_>, value: &Value) -> fmt::Result {
 }
 
 /// A type, displayed by its name if it has one.
-struct Brief<'a>(&'a TypeCode);
+struct TypeName<'a>(&'a TypeCode);
 
-impl fmt::Display for Brief<'_> {
+impl fmt::Display for TypeName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.name() {
             Ok(name) if !name.is_empty() => Printable::new(name).fmt(f),

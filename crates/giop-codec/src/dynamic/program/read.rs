@@ -3,15 +3,15 @@
 use super::Program;
 use super::graph_read::Walk;
 use crate::any::{Any, MAX_ANYS};
-use crate::cdr::{CdrDecode, Decoder, Seq, Spot, check_bound};
+use crate::cdr::{Bookmark, CdrDecode, Decoder, Seq, check_bound};
 use crate::dynamic::{Decimal, DynError, DynErrorKind, Dynamic, Items, Step, UnionValue, Value, ValueGraph};
 use crate::ior::Ior;
-use crate::program::{EMPTY_VALUE, Index, Labels, Ran, read_decimal};
-use crate::typecode::{Body as Shape, Member, Named, Node, Nodes, TcKind, TypeCode, Union};
+use crate::program::{EMPTY_VALUE, Index, Labels, StepResult, read_decimal};
+use crate::typecode::{Body as Shape, Member, NamedType, Node, Nodes, TcKind, TypeCode, Union};
 use crate::walk::{length, pass_wide, read_except_id};
 use crate::{DecodeError, DecodeErrorKind};
 
-pub(super) type Read<T = Value> = Result<T, DynError>;
+pub(super) type ReadResult<T = Value> = Result<T, DynError>;
 
 impl Program {
     /// Reads a value. Sequences of numbers are views of the decoder's memory if it is shared, and byte order
@@ -25,18 +25,18 @@ impl Program {
         Ok(Dynamic { code: self.code.clone(), value, graph: reader.graph })
     }
 
-    /// Locates an error in a value that began at `spot`. Reads the value again with names, within the limits
-    /// that were left there; `checks` tells whether text and ordinals are checked.
+    /// Locates an error in a value that began at `bookmark`. Reads the value again with names, within the
+    /// limits that were left there; `checks` tells whether text and ordinals are checked.
     #[cold]
     pub(super) fn locate<'a>(
         &self,
         d: &Decoder<'a>,
-        spot: Spot<'a>,
+        bookmark: Bookmark<'a>,
         error: DecodeError,
         checks: bool,
     ) -> DynError {
         let mut again = d.clone();
-        again.return_to(spot);
+        again.return_to(bookmark);
         let mut reader = Reader::new(checks, true);
         match reader.value(&mut again, self.nodes(), self.code.root) {
             Err(found) if may_be(found.kind(), error.kind) => {
@@ -74,7 +74,7 @@ impl Reader {
 
     /// Reads a value. Values that need no further function are read by [`leaf`](Self::leaf), because this
     /// function is on the stack once for each level.
-    pub(super) fn value(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, index: Index) -> Read {
+    pub(super) fn value(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, index: Index) -> ReadResult {
         let index = nodes.compiled().unaliased(index);
         match nodes.at(index) {
             Node::Basic(TcKind::Any) if self.locates => self.look_into(d),
@@ -89,7 +89,7 @@ impl Reader {
     }
 
     #[inline(never)]
-    fn leaf(&self, d: &mut Decoder<'_>, node: &Node) -> Read {
+    fn leaf(&self, d: &mut Decoder<'_>, node: &Node) -> ReadResult {
         Ok(match node {
             Node::Basic(TcKind::Any) => {
                 let any = any(d)?;
@@ -135,7 +135,7 @@ impl Reader {
     }
 
     /// Reads the content of an any to locate an error, within the limits for its reception.
-    fn look_into(&mut self, d: &mut Decoder<'_>) -> Read {
+    fn look_into(&mut self, d: &mut Decoder<'_>) -> ReadResult {
         let code = self.any_type(d)?;
         let mut inside = Reader::new(self.checks, true);
         inside.anys = self.anys + 1;
@@ -146,7 +146,7 @@ impl Reader {
     }
 
     #[inline(never)]
-    fn any_type(&self, d: &mut Decoder<'_>) -> Read<TypeCode> {
+    fn any_type(&self, d: &mut Decoder<'_>) -> ReadResult<TypeCode> {
         if self.anys >= MAX_ANYS {
             return Err(d.error(DecodeErrorKind::DepthLimit).into());
         }
@@ -155,7 +155,7 @@ impl Reader {
         Ok(code)
     }
 
-    fn named(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, named: &Named, index: Index) -> Read {
+    fn named(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, named: &NamedType, index: Index) -> ReadResult {
         match (&named.body, named.kind) {
             (Shape::Members(members), kind) => {
                 if kind == TcKind::Except {
@@ -174,7 +174,7 @@ impl Reader {
         }
     }
 
-    fn union(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, union: &Union) -> Read {
+    fn union(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, union: &Union) -> ReadResult {
         let discriminator = discriminator(d, nodes, union)?;
         let value = match union.selected(discriminator) {
             Some(member) => {
@@ -188,7 +188,7 @@ impl Reader {
         Ok(Value::Union(Box::new(UnionValue { discriminator, value })))
     }
 
-    fn members(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, members: &[Member]) -> Read {
+    fn members(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, members: &[Member]) -> ReadResult {
         let mut values = self.list(d, members.len())?;
         for member in members {
             match self.value(d, nodes, member.kind) {
@@ -219,7 +219,7 @@ impl Reader {
     }
 
     /// Reads the elements of a sequence or array after its count.
-    fn items(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, element: Index, count: usize) -> Read {
+    fn items(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, element: Index, count: usize) -> ReadResult {
         let element = nodes.compiled().unaliased(element);
         if let Node::Basic(kind) = nodes.at(element)
             && let Some(items) = numbers(d, *kind, count)?
@@ -243,7 +243,7 @@ impl Reader {
         nodes: &Nodes,
         element: Index,
         count: usize,
-    ) -> Read<Vec<Value>> {
+    ) -> ReadResult<Vec<Value>> {
         let mut values = self.list(d, count)?;
         for index in 0..count {
             let start = d.position();
@@ -267,7 +267,7 @@ impl Reader {
         nodes: &Nodes,
         element: Index,
         (count, each): (usize, usize),
-    ) -> Read {
+    ) -> ReadResult {
         if count > 0 && d.begin_run(8) > 0 {
             return Err(d.error(DecodeErrorKind::EndOfData).into());
         }
@@ -281,7 +281,7 @@ impl Reader {
 }
 
 #[inline(never)]
-fn basic(d: &mut Decoder<'_>, kind: TcKind) -> Read {
+fn basic(d: &mut Decoder<'_>, kind: TcKind) -> ReadResult {
     Ok(match kind {
         TcKind::Boolean => Value::Boolean(number(d, 0)? != 0),
         TcKind::Char => Value::Char((number(d, 0)? as u8).into()),
@@ -317,7 +317,7 @@ pub(super) fn boxed<T>(d: &mut Decoder<'_>, value: T) -> Result<Box<T>, DecodeEr
 
 /// Reads a number of `1 << width` bytes. Not inlined, to keep the code small.
 #[inline(never)]
-fn number(d: &mut Decoder<'_>, width: u8) -> Ran<u64> {
+fn number(d: &mut Decoder<'_>, width: u8) -> StepResult<u64> {
     Ok(match width {
         0 => d.read_u8()?.into(),
         1 => d.read_u16()?.into(),
@@ -328,7 +328,7 @@ fn number(d: &mut Decoder<'_>, width: u8) -> Ran<u64> {
 
 /// Reads the count of a sequence.
 #[inline(never)]
-fn counted(d: &mut Decoder<'_>, nodes: &Nodes, element: Index, bound: u32) -> Read<usize> {
+fn counted(d: &mut Decoder<'_>, nodes: &Nodes, element: Index, bound: u32) -> ReadResult<usize> {
     let count = length(d, nodes.compiled().least(element))?;
     within(d, bound, || count <= bound as usize)?;
     Ok(count)
@@ -336,7 +336,7 @@ fn counted(d: &mut Decoder<'_>, nodes: &Nodes, element: Index, bound: u32) -> Re
 
 /// Reads the label of a union.
 #[inline(never)]
-fn discriminator(d: &mut Decoder<'_>, nodes: &Nodes, union: &Union) -> Read<i64> {
+fn discriminator(d: &mut Decoder<'_>, nodes: &Nodes, union: &Union) -> ReadResult<i64> {
     let labels = Labels::of_node(nodes, union.discriminator)
         .ok_or_else(|| d.error(DecodeErrorKind::InvalidTypeCode))?;
     let discriminator = labels.read(d, false)?;
@@ -346,18 +346,18 @@ fn discriminator(d: &mut Decoder<'_>, nodes: &Nodes, union: &Union) -> Read<i64>
 
 /// Reads an any; an error in its content includes the path there.
 #[inline(never)]
-fn any(d: &mut Decoder<'_>) -> Read<Any> {
-    let spot = d.spot();
+fn any(d: &mut Decoder<'_>) -> ReadResult<Any> {
+    let bookmark = d.bookmark();
     Any::decode(d).map_err(|error| {
         let mut again = d.clone();
-        again.return_to(spot);
+        again.return_to(bookmark);
         let content = TypeCode::decode(&mut again).and_then(|code| {
             code.nodes.compile_for(&mut again)?;
             again.descend()?;
             Ok(Program::of(&code))
         });
         match content {
-            Ok(content) => locate_kept(&content, &again, again.spot(), error).inside(Step::Content),
+            Ok(content) => locate_kept(&content, &again, again.bookmark(), error).inside(Step::Content),
             Err(_) => error.into(),
         }
     })
@@ -368,16 +368,16 @@ fn any(d: &mut Decoder<'_>) -> Read<Any> {
 pub(crate) fn locate_kept<'a>(
     program: &Program,
     d: &Decoder<'a>,
-    spot: Spot<'a>,
+    bookmark: Bookmark<'a>,
     error: DecodeError,
 ) -> DynError {
     // Most anys are received with structural checks only, so locate without other checks first.
-    let found = program.locate(d, spot, error, false);
-    if found.path().is_root() { program.locate(d, spot, error, true) } else { found }
+    let found = program.locate(d, bookmark, error, false);
+    if found.path().is_root() { program.locate(d, bookmark, error, true) } else { found }
 }
 
 /// Reads elements that are numbers; `None` for another kind.
-fn numbers(d: &mut Decoder<'_>, kind: TcKind, count: usize) -> Read<Option<Items>> {
+fn numbers(d: &mut Decoder<'_>, kind: TcKind, count: usize) -> ReadResult<Option<Items>> {
     let width = match kind {
         TcKind::Octet | TcKind::Char => 0,
         TcKind::Short | TcKind::UShort => 1,
@@ -401,7 +401,7 @@ fn numbers(d: &mut Decoder<'_>, kind: TcKind, count: usize) -> Read<Option<Items
 }
 
 #[inline(never)]
-fn decimal(d: &mut Decoder<'_>, digits: u16, scale: i16) -> Read<Decimal> {
+fn decimal(d: &mut Decoder<'_>, digits: u16, scale: i16) -> ReadResult<Decimal> {
     let (octets, width) = read_decimal(d, digits)?;
     let (mut unscaled, mut sign) = (0_i128, 1);
     for octet in octets.iter().skip(octets.len() - width) {
@@ -417,7 +417,10 @@ fn decimal(d: &mut Decoder<'_>, digits: u16, scale: i16) -> Read<Decimal> {
 }
 
 /// Runs `f` one level of nesting deeper.
-pub(super) fn deeper<T>(d: &mut Decoder<'_>, f: impl FnOnce(&mut Decoder<'_>) -> Read<T>) -> Read<T> {
+pub(super) fn deeper<T>(
+    d: &mut Decoder<'_>,
+    f: impl FnOnce(&mut Decoder<'_>) -> ReadResult<T>,
+) -> ReadResult<T> {
     d.descend()?;
     let done = f(d);
     d.ascend();
@@ -428,7 +431,7 @@ pub(super) fn deeper<T>(d: &mut Decoder<'_>, f: impl FnOnce(&mut Decoder<'_>) ->
 pub(super) fn put_aside<T>(
     fault: &mut Option<DynError>,
     at: usize,
-    result: Read<T>,
+    result: ReadResult<T>,
 ) -> Result<T, DecodeError> {
     result.map_err(|error| {
         *fault = Some(error);
@@ -436,7 +439,7 @@ pub(super) fn put_aside<T>(
     })
 }
 
-pub(super) fn within(d: &Decoder<'_>, bound: u32, fits: impl FnOnce() -> bool) -> Read<()> {
+pub(super) fn within(d: &Decoder<'_>, bound: u32, fits: impl FnOnce() -> bool) -> ReadResult<()> {
     if bound == 0 || fits() { Ok(()) } else { Err(d.error(DecodeErrorKind::BoundExceeded).into()) }
 }
 

@@ -26,7 +26,7 @@ impl Program {
     }
 
     fn over(&self, d: &mut Decoder<'_>, checks: bool) -> Result<Contents, DynError> {
-        let spot = d.spot();
-        go_over(self.type_code(), d, checks).map_err(|error| self.locate(d, spot, error, checks))
+        let bookmark = d.bookmark();
+        go_over(self.type_code(), d, checks).map_err(|error| self.locate(d, bookmark, error, checks))
     }
 }

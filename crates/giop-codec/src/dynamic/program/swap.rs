@@ -4,7 +4,7 @@ use super::Program;
 use crate::cdr::{CdrDecode, DecodeLimits, Decoder, padding};
 use crate::dynamic::{DynError, DynErrorKind};
 use crate::program::{Index, Labels, Op, Pc, Plan, Switch};
-use crate::typecode::{Body as Shape, Named, Node, Nodes, TcKind, TypeCode};
+use crate::typecode::{Body as Shape, NamedType, Node, Nodes, TcKind, TypeCode};
 use crate::{ByteOrder, DecodeErrorKind, Version};
 
 impl Program {
@@ -33,15 +33,15 @@ impl Program {
         if seen.graphs {
             return Err(DynErrorKind::Inconsistent("values of value types are not turned in place").into());
         }
-        let mut turner = Turner { octets, at: 0, phase: phase % 8, from, version };
+        let mut swapper = Swapper { octets, at: 0, phase: phase % 8, from, version };
         // This cannot fail, because the value was skipped before.
-        turner.value(&self.code).ok_or(malformed)?;
-        Ok(turner.at)
+        swapper.value(&self.code).ok_or(malformed)?;
+        Ok(swapper.at)
     }
 }
 
 /// A second pass over a value, which swaps its numbers.
-struct Turner<'a> {
+struct Swapper<'a> {
     octets: &'a mut [u8],
     at: usize,
     phase: usize,
@@ -50,14 +50,14 @@ struct Turner<'a> {
 }
 
 /// `None` means that the value differs from the one that was skipped.
-type Turned<T = ()> = Option<T>;
+type SwapResult<T = ()> = Option<T>;
 
-impl Turner<'_> {
-    fn value(&mut self, code: &TypeCode) -> Turned {
+impl Swapper<'_> {
+    fn value(&mut self, code: &TypeCode) -> SwapResult {
         self.steps(&code.nodes, code.nodes.compiled().entry(code.root))
     }
 
-    fn steps(&mut self, nodes: &Nodes, mut pc: Pc) -> Turned {
+    fn steps(&mut self, nodes: &Nodes, mut pc: Pc) -> SwapResult {
         let body = nodes.compiled();
         loop {
             let op = body.ops.get(pc as usize)?;
@@ -100,7 +100,7 @@ impl Turner<'_> {
                     }
                 }
                 Op::ExceptId(index) => {
-                    let Node::Named(Named { id, .. }) = nodes.at(index) else { return None };
+                    let Node::Named(NamedType { id, .. }) = nodes.at(index) else { return None };
                     let next = self.decoder().read_octet_str();
                     if id.is_empty() || next.is_ok_and(|octets| octets == id.as_bytes()) {
                         self.counted()?;
@@ -112,13 +112,13 @@ impl Turner<'_> {
         }
     }
 
-    fn each(&mut self, nodes: &Nodes, element: Index, count: u32) -> Turned {
+    fn each(&mut self, nodes: &Nodes, element: Index, count: u32) -> SwapResult {
         let entry = nodes.compiled().entry(element);
         (0..count).try_for_each(|_| self.steps(nodes, entry))
     }
 
-    fn union(&mut self, nodes: &Nodes, switch: &Switch) -> Turned {
-        let Node::Named(Named { body: Shape::Union(union), .. }) = nodes.at(switch.union) else {
+    fn union(&mut self, nodes: &Nodes, switch: &Switch) -> SwapResult {
+        let Node::Named(NamedType { body: Shape::Union(union), .. }) = nodes.at(switch.union) else {
             return None;
         };
         let label = switch.labels.read(&mut self.decoder(), false).ok()?;
@@ -140,7 +140,7 @@ impl Turner<'_> {
     }
 
     /// Decodes a type code and swaps its numbers that are outside of encapsulations.
-    fn type_code(&mut self) -> Turned<TypeCode> {
+    fn type_code(&mut self) -> SwapResult<TypeCode> {
         let code = TypeCode::decode(&mut self.decoder()).ok()?;
         let kind = TcKind::from_number(self.long()?)?;
         match kind {
@@ -155,7 +155,7 @@ impl Turner<'_> {
         Some(code)
     }
 
-    fn run(&mut self, plan: &Plan, count: usize) -> Turned {
+    fn run(&mut self, plan: &Plan, count: usize) -> SwapResult {
         let phase = self.at + self.phase;
         let len = plan.run(phase, count);
         let end = self.at.checked_add(len)?;
@@ -170,7 +170,7 @@ impl Turner<'_> {
     }
 
     /// Swaps a number; returns its original bytes.
-    fn number<const N: usize>(&mut self) -> Turned<[u8; N]> {
+    fn number<const N: usize>(&mut self) -> SwapResult<[u8; N]> {
         let start = self.at + padding(self.at + self.phase, N);
         let place = self.octets.get_mut(start..)?.first_chunk_mut::<N>()?;
         let number = *place;
@@ -180,7 +180,7 @@ impl Turner<'_> {
     }
 
     #[inline(never)]
-    fn long(&mut self) -> Turned<u32> {
+    fn long(&mut self) -> SwapResult<u32> {
         let octets = self.number::<4>()?;
         Some(match self.from {
             ByteOrder::Big => u32::from_be_bytes(octets),
@@ -189,12 +189,12 @@ impl Turner<'_> {
     }
 
     /// Swaps a byte count, and skips that number of bytes.
-    fn counted(&mut self) -> Turned {
+    fn counted(&mut self) -> SwapResult {
         let len = self.long()? as usize;
         self.pass(len)
     }
 
-    fn pass(&mut self, len: usize) -> Turned {
+    fn pass(&mut self, len: usize) -> SwapResult {
         self.at = self.at.checked_add(len).filter(|at| *at <= self.octets.len())?;
         Some(())
     }

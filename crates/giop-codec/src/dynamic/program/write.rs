@@ -6,14 +6,14 @@ use super::read::{inside_element, inside_member};
 use crate::cdr::{CdrEncode, Encoder, check_bound};
 use crate::dynamic::{Decimal, DynError, DynErrorKind, Dynamic, Items, UnionValue, Value, ValueGraph};
 use crate::program::{Index, Labels, put_numbers};
-use crate::typecode::{Body as Shape, Member, Named, Node, Nodes, TcKind, TypeCode, Union};
+use crate::typecode::{Body as Shape, Member, NamedType, Node, Nodes, TcKind, TypeCode, Union};
 use crate::value::write;
 use crate::{EncodeError, EncodeErrorKind};
 
 /// The maximum nesting of constructed types, which is the limit of receivers.
 const MAX_DEPTH: usize = crate::cdr::MAX_DEPTH as usize;
 
-pub(super) type Written<T = ()> = Result<T, DynError>;
+pub(super) type WriteResult<T = ()> = Result<T, DynError>;
 
 impl Program {
     /// Writes a value, whose tree must match this type. Numbers in long sequences are shared if byte order
@@ -43,7 +43,13 @@ pub(super) struct Writer<'v> {
 }
 
 impl Writer<'_> {
-    pub(super) fn value(&mut self, e: &mut Encoder, nodes: &Nodes, index: Index, value: &Value) -> Written {
+    pub(super) fn value(
+        &mut self,
+        e: &mut Encoder,
+        nodes: &Nodes,
+        index: Index,
+        value: &Value,
+    ) -> WriteResult {
         let index = nodes.compiled().unaliased(index);
         match (nodes.at(index), value) {
             (Node::Basic(kind), value) => {
@@ -90,9 +96,9 @@ impl Writer<'_> {
         e: &mut Encoder,
         nodes: &Nodes,
         index: Index,
-        named: &Named,
+        named: &NamedType,
         value: &Value,
-    ) -> Written {
+    ) -> WriteResult {
         match (&named.body, named.kind, value) {
             (Shape::Members(members), kind, Value::Struct(values)) => {
                 if kind == TcKind::Except {
@@ -121,7 +127,13 @@ impl Writer<'_> {
         }
     }
 
-    fn members(&mut self, e: &mut Encoder, nodes: &Nodes, members: &[Member], values: &[Value]) -> Written {
+    fn members(
+        &mut self,
+        e: &mut Encoder,
+        nodes: &Nodes,
+        members: &[Member],
+        values: &[Value],
+    ) -> WriteResult {
         if values.len() != members.len() {
             return Err(DynErrorKind::InvalidValue("it has another number of members than its type").into());
         }
@@ -131,7 +143,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn union(&mut self, e: &mut Encoder, nodes: &Nodes, union: &Union, value: &UnionValue) -> Written {
+    fn union(&mut self, e: &mut Encoder, nodes: &Nodes, union: &Union, value: &UnionValue) -> WriteResult {
         let labels = Labels::of_node(nodes, union.discriminator);
         let label = value.discriminator;
         let labels = labels.filter(|labels| labels.has(label));
@@ -149,7 +161,7 @@ impl Writer<'_> {
     }
 
     /// Writes the elements of a sequence or array, without a count.
-    fn items(&mut self, e: &mut Encoder, nodes: &Nodes, element: Index, items: &Items) -> Written {
+    fn items(&mut self, e: &mut Encoder, nodes: &Nodes, element: Index, items: &Items) -> WriteResult {
         let element = nodes.compiled().unaliased(element);
         if let Items::Values(values) = items {
             return self.deeper(|writer| {
@@ -185,7 +197,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    pub(super) fn deeper(&mut self, f: impl FnOnce(&mut Self) -> Written) -> Written {
+    pub(super) fn deeper(&mut self, f: impl FnOnce(&mut Self) -> WriteResult) -> WriteResult {
         if self.depth >= MAX_DEPTH {
             return Err(EncodeError::new(EncodeErrorKind::DepthLimit).into());
         }
@@ -197,7 +209,7 @@ impl Writer<'_> {
 }
 
 /// Writes a value of a basic type; returns `false` if the value is of another kind.
-fn basic(e: &mut Encoder, kind: TcKind, value: &Value) -> Written<bool> {
+fn basic(e: &mut Encoder, kind: TcKind, value: &Value) -> WriteResult<bool> {
     match (kind, value) {
         (TcKind::Boolean, Value::Boolean(value)) => put_number(e, 0, (*value).into()),
         (TcKind::Char, Value::Char(value)) => put_number(e, 0, value.0.into()),
@@ -235,7 +247,7 @@ fn put_number(e: &mut Encoder, width: u8, number: u64) {
     }
 }
 
-fn decimal(e: &mut Encoder, digits: u16, scale: i16, number: &Decimal) -> Written {
+fn decimal(e: &mut Encoder, digits: u16, scale: i16, number: &Decimal) -> WriteResult {
     let most = 10_u128.checked_pow(digits.into()).unwrap_or(u128::MAX);
     let mut left = number.unscaled.unsigned_abs();
     if number.scale != scale || left >= most {

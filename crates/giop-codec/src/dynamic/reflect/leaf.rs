@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::read::{Blank, Filled, Reading};
-use super::write::{Writing, Written};
+use super::read::{Blank, ReflectRead, ReflectReader};
+use super::write::{ReflectWrite, ReflectWriter};
 use crate::any::Any;
 use crate::cdr::{
     Bounded, BoundedContent, CdrDecode, CdrEncode, Char, Element, Fixed, FixedSeq, LongDouble, Nilable,
@@ -14,30 +14,30 @@ use crate::cdr::{
 use crate::typecode::TypeCode;
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-type Put = Result<(), EncodeError>;
-type Got<T = ()> = Result<T, DecodeError>;
+type WriteResult = Result<(), EncodeError>;
+type ReadResult<T = ()> = Result<T, DecodeError>;
 
 /// Implements types that encode and decode themselves and slices of themselves.
 macro_rules! leaves {
     ($([$($generic:tt)*] $type:ty;)*) => {$(
-        impl<$($generic)*> Written for $type
+        impl<$($generic)*> ReflectWrite for $type
         where
             $type: CdrEncode,
         {
-            fn write(&self, w: &mut Writing<'_>) -> Put {
+            fn write(&self, w: &mut ReflectWriter<'_>) -> WriteResult {
                 self.encode(w.e)
             }
 
-            fn write_slice(items: &[Self], w: &mut Writing<'_>) -> Put {
+            fn write_slice(items: &[Self], w: &mut ReflectWriter<'_>) -> WriteResult {
                 <$type>::encode_slice(items, w.e)
             }
         }
 
-        impl<$($generic)*> Filled for $type
+        impl<$($generic)*> ReflectRead for $type
         where
             $type: CdrDecode,
         {
-            fn read(&mut self, r: &mut Reading<'_, '_>) -> Got {
+            fn read(&mut self, r: &mut ReflectReader<'_, '_>) -> ReadResult {
                 *self = CdrDecode::decode(r.d)?;
                 Ok(())
             }
@@ -51,11 +51,11 @@ macro_rules! leaves {
                 Self::default()
             }
 
-            fn read_slice(items: &mut [Self], r: &mut Reading<'_, '_>) -> Got {
+            fn read_slice(items: &mut [Self], r: &mut ReflectReader<'_, '_>) -> ReadResult {
                 leaf_slice(items, r)
             }
 
-            fn read_vec(items: &mut Vec<Self>, r: &mut Reading<'_, '_>) -> Got {
+            fn read_vec(items: &mut Vec<Self>, r: &mut ReflectReader<'_, '_>) -> ReadResult {
                 let n = r.count()?;
                 *items = CdrDecode::decode_vec(r.d, n)?;
                 Ok(())
@@ -65,7 +65,7 @@ macro_rules! leaves {
 }
 
 /// Reads an array of elements that decode themselves.
-fn leaf_slice<T: CdrDecode>(items: &mut [T], r: &mut Reading<'_, '_>) -> Got {
+fn leaf_slice<T: CdrDecode>(items: &mut [T], r: &mut ReflectReader<'_, '_>) -> ReadResult {
     if !r.d.in_piece(size_of_val(items).saturating_add(8)) {
         // The array must be decoded as one run if it extends over a fragment boundary.
         let read = T::decode_vec(r.d, items.len())?;
@@ -106,21 +106,21 @@ leaves! {
     [T: Nilable] Option<T>;
 }
 
-impl<T: Written> Written for Vec<T> {
-    fn write(&self, w: &mut Writing<'_>) -> Put {
+impl<T: ReflectWrite> ReflectWrite for Vec<T> {
+    fn write(&self, w: &mut ReflectWriter<'_>) -> WriteResult {
         self.as_slice().write(w)
     }
 }
 
-impl<T: Written> Written for [T] {
-    fn write(&self, w: &mut Writing<'_>) -> Put {
+impl<T: ReflectWrite> ReflectWrite for [T] {
+    fn write(&self, w: &mut ReflectWriter<'_>) -> WriteResult {
         w.count(self.len())?;
         T::write_slice(self, w)
     }
 }
 
-impl<T: Blank> Filled for Vec<T> {
-    fn read(&mut self, r: &mut Reading<'_, '_>) -> Got {
+impl<T: Blank> ReflectRead for Vec<T> {
+    fn read(&mut self, r: &mut ReflectReader<'_, '_>) -> ReadResult {
         T::read_vec(self, r)
     }
 }
@@ -131,20 +131,20 @@ impl<T: Blank> Blank for Vec<T> {
     }
 }
 
-impl<T: Written, const N: usize> Written for [T; N] {
-    fn write(&self, w: &mut Writing<'_>) -> Put {
+impl<T: ReflectWrite, const N: usize> ReflectWrite for [T; N] {
+    fn write(&self, w: &mut ReflectWriter<'_>) -> WriteResult {
         w.enter();
         T::write_slice(self, w)
     }
 
-    fn write_slice(items: &[Self], w: &mut Writing<'_>) -> Put {
+    fn write_slice(items: &[Self], w: &mut ReflectWriter<'_>) -> WriteResult {
         w.enter();
         T::write_slice(items.as_flattened(), w)
     }
 }
 
-impl<T: Blank, const N: usize> Filled for [T; N] {
-    fn read(&mut self, r: &mut Reading<'_, '_>) -> Got {
+impl<T: Blank, const N: usize> ReflectRead for [T; N] {
+    fn read(&mut self, r: &mut ReflectReader<'_, '_>) -> ReadResult {
         r.enter();
         T::read_slice(self, r)
     }
@@ -155,20 +155,20 @@ impl<T: Blank, const N: usize> Blank for [T; N] {
         std::array::from_fn(|_| T::blank())
     }
 
-    fn read_slice(items: &mut [Self], r: &mut Reading<'_, '_>) -> Got {
+    fn read_slice(items: &mut [Self], r: &mut ReflectReader<'_, '_>) -> ReadResult {
         r.enter();
         T::read_slice(items.as_flattened_mut(), r)
     }
 }
 
-impl<T: Written + ?Sized> Written for Box<T> {
-    fn write(&self, w: &mut Writing<'_>) -> Put {
+impl<T: ReflectWrite + ?Sized> ReflectWrite for Box<T> {
+    fn write(&self, w: &mut ReflectWriter<'_>) -> WriteResult {
         (**self).write(w)
     }
 }
 
-impl<T: Filled> Filled for Box<T> {
-    fn read(&mut self, r: &mut Reading<'_, '_>) -> Got {
+impl<T: ReflectRead> ReflectRead for Box<T> {
+    fn read(&mut self, r: &mut ReflectReader<'_, '_>) -> ReadResult {
         r.d.charge(size_of::<T>())?;
         (**self).read(r)
     }
@@ -185,20 +185,20 @@ impl<T: Blank, const N: usize> Blank for Box<[T; N]> {
     }
 }
 
-impl<T: Written + ?Sized> Written for &T {
-    fn write(&self, w: &mut Writing<'_>) -> Put {
+impl<T: ReflectWrite + ?Sized> ReflectWrite for &T {
+    fn write(&self, w: &mut ReflectWriter<'_>) -> WriteResult {
         (**self).write(w)
     }
 }
 
-impl<S: Written, const N: usize> Written for Bounded<S, N> {
-    fn write(&self, w: &mut Writing<'_>) -> Put {
+impl<S: ReflectWrite, const N: usize> ReflectWrite for Bounded<S, N> {
+    fn write(&self, w: &mut ReflectWriter<'_>) -> WriteResult {
         (**self).write(w)
     }
 }
 
-impl<S: Blank + BoundedContent, const N: usize> Filled for Bounded<S, N> {
-    fn read(&mut self, r: &mut Reading<'_, '_>) -> Got {
+impl<S: Blank + BoundedContent, const N: usize> ReflectRead for Bounded<S, N> {
+    fn read(&mut self, r: &mut ReflectReader<'_, '_>) -> ReadResult {
         r.d.align(4)?;
         let start = r.d.position();
         let mut content = S::blank();
@@ -217,20 +217,20 @@ impl<S: Blank + BoundedContent + Default, const N: usize> Blank for Bounded<S, N
 
 /// A reference to a value of a compiled type, for writing.
 #[derive(Debug)]
-pub struct Plain<'a, T>(pub &'a T);
+pub struct CompiledRef<'a, T>(pub &'a T);
 
-impl<T: CdrEncode> Written for Plain<'_, T> {
-    fn write(&self, w: &mut Writing<'_>) -> Put {
+impl<T: CdrEncode> ReflectWrite for CompiledRef<'_, T> {
+    fn write(&self, w: &mut ReflectWriter<'_>) -> WriteResult {
         self.0.encode(w.e)
     }
 }
 
 /// A reference to a value of a compiled type, for reading.
 #[derive(Debug)]
-pub struct PlainMut<'a, T>(pub &'a mut T);
+pub struct CompiledMut<'a, T>(pub &'a mut T);
 
-impl<T: CdrDecode> Filled for PlainMut<'_, T> {
-    fn read(&mut self, r: &mut Reading<'_, '_>) -> Got {
+impl<T: CdrDecode> ReflectRead for CompiledMut<'_, T> {
+    fn read(&mut self, r: &mut ReflectReader<'_, '_>) -> ReadResult {
         *self.0 = T::decode(r.d)?;
         Ok(())
     }
@@ -240,8 +240,8 @@ impl<T: CdrDecode> Filled for PlainMut<'_, T> {
 #[derive(Debug)]
 pub struct Optional<'a, T>(pub &'a Option<T>);
 
-impl<T: CdrEncode> Written for Optional<'_, T> {
-    fn write(&self, w: &mut Writing<'_>) -> Put {
+impl<T: CdrEncode> ReflectWrite for Optional<'_, T> {
+    fn write(&self, w: &mut ReflectWriter<'_>) -> WriteResult {
         encode_optional(self.0, w.e)
     }
 }
@@ -250,8 +250,8 @@ impl<T: CdrEncode> Written for Optional<'_, T> {
 #[derive(Debug)]
 pub struct OptionalMut<'a, T>(pub &'a mut Option<T>);
 
-impl<T: CdrDecode> Filled for OptionalMut<'_, T> {
-    fn read(&mut self, r: &mut Reading<'_, '_>) -> Got {
+impl<T: CdrDecode> ReflectRead for OptionalMut<'_, T> {
+    fn read(&mut self, r: &mut ReflectReader<'_, '_>) -> ReadResult {
         *self.0 = decode_optional(r.d)?;
         Ok(())
     }

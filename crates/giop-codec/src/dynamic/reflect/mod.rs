@@ -15,10 +15,12 @@ mod write;
 
 use std::borrow::Cow;
 
-pub use leaf::{Optional, OptionalMut, Plain, PlainMut};
-pub use read::{Blank, Filled, Reading, interpreted, interpreted_array, interpreted_vec, of_ordinal};
+pub use leaf::{CompiledMut, CompiledRef, Optional, OptionalMut};
+pub use read::{
+    Blank, ReflectRead, ReflectReader, interpreted, interpreted_array, interpreted_vec, of_ordinal,
+};
 pub use uses::{Adaptive, CompiledDecode, CompiledEncode, Uses};
-pub use write::{Writing, Written, interpret, interpret_slice};
+pub use write::{ReflectWrite, ReflectWriter, interpret, interpret_slice};
 
 use crate::typecode::{Index, TypeCode, TypeDesc};
 

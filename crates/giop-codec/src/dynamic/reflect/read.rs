@@ -6,48 +6,48 @@ use super::write::elements;
 use super::{code_of, root};
 use crate::cdr::{Decoder, FixedLayout, FixedReader};
 use crate::program::{Index, Labels, Steps};
-use crate::typecode::{Body, Named, Node, Nodes, TypeDesc};
+use crate::typecode::{Body, NamedType, Node, Nodes, TypeDesc};
 use crate::{DecodeError, DecodeErrorKind};
 
 /// The result of reading.
-type Got<T = ()> = Result<T, DecodeError>;
+type ReadResult<T = ()> = Result<T, DecodeError>;
 
 /// A value whose parts can be filled by a decoder.
 ///
 /// When `read` is called, the reader is at the node of the value's type, and the value is blank. After an
 /// error, its content is unspecified.
-pub trait Filled {
+pub trait ReflectRead {
     /// Passes the parts to the reader, or reads the value if it has none.
     ///
     /// # Errors
     /// Those of [`CdrDecode`](crate::cdr::CdrDecode).
-    fn read(&mut self, r: &mut Reading<'_, '_>) -> Got;
+    fn read(&mut self, r: &mut ReflectReader<'_, '_>) -> ReadResult;
 }
 
 /// A type with an initial value.
-pub trait Blank: Filled + Sized {
+pub trait Blank: ReflectRead + Sized {
     /// Returns any value, to be filled afterwards.
     fn blank() -> Self;
 
     /// Reads consecutive values; for each of them the reader is set to the current node.
     ///
     /// # Errors
-    /// Those of [`read`](Filled::read).
-    fn read_slice(items: &mut [Self], r: &mut Reading<'_, '_>) -> Got {
+    /// Those of [`read`](ReflectRead::read).
+    fn read_slice(items: &mut [Self], r: &mut ReflectReader<'_, '_>) -> ReadResult {
         r.row(&mut &mut *items)
     }
 
     /// Reads a sequence into an empty vector.
     ///
     /// # Errors
-    /// Those of [`read`](Filled::read), or [`AllocLimit`](DecodeErrorKind::AllocLimit).
-    fn read_vec(items: &mut Vec<Self>, r: &mut Reading<'_, '_>) -> Got {
+    /// Those of [`read`](ReflectRead::read), or [`AllocLimit`](DecodeErrorKind::AllocLimit).
+    fn read_vec(items: &mut Vec<Self>, r: &mut ReflectReader<'_, '_>) -> ReadResult {
         r.sequence(items)
     }
 }
 
 /// A vector of any element type.
-pub(super) trait Grow {
+pub(super) trait DynVec {
     /// Returns the memory size of an element in bytes.
     fn size(&self) -> usize;
 
@@ -55,10 +55,10 @@ pub(super) trait Grow {
     fn room(&mut self, n: usize) -> bool;
 
     /// Appends an element, to be filled.
-    fn grow(&mut self) -> Option<&mut dyn Filled>;
+    fn grow(&mut self) -> Option<&mut dyn ReflectRead>;
 }
 
-impl<T: Blank> Grow for Vec<T> {
+impl<T: Blank> DynVec for Vec<T> {
     fn size(&self) -> usize {
         size_of::<T>()
     }
@@ -67,7 +67,7 @@ impl<T: Blank> Grow for Vec<T> {
         self.try_reserve_exact(n).is_ok()
     }
 
-    fn grow(&mut self) -> Option<&mut dyn Filled> {
+    fn grow(&mut self) -> Option<&mut dyn ReflectRead> {
         self.push(T::blank());
         match self.last_mut() {
             Some(last) => Some(last),
@@ -77,12 +77,12 @@ impl<T: Blank> Grow for Vec<T> {
 }
 
 /// A slice of any element type.
-pub(super) trait Places {
-    fn at(&mut self, index: usize) -> Option<&mut dyn Filled>;
+pub(super) trait DynSliceMut {
+    fn at(&mut self, index: usize) -> Option<&mut dyn ReflectRead>;
 }
 
-impl<T: Filled> Places for &mut [T] {
-    fn at(&mut self, index: usize) -> Option<&mut dyn Filled> {
+impl<T: ReflectRead> DynSliceMut for &mut [T] {
+    fn at(&mut self, index: usize) -> Option<&mut dyn ReflectRead> {
         match self.get_mut(index) {
             Some(item) => Some(item),
             None => None,
@@ -91,7 +91,7 @@ impl<T: Filled> Places for &mut [T] {
 }
 
 /// The decoder of values and the current position in their type code.
-pub struct Reading<'a, 'd> {
+pub struct ReflectReader<'a, 'd> {
     pub(super) d: &'a mut Decoder<'d>,
     nodes: &'a Nodes,
     body: &'a Steps,
@@ -100,13 +100,13 @@ pub struct Reading<'a, 'd> {
     label: i64,
 }
 
-impl fmt::Debug for Reading<'_, '_> {
+impl fmt::Debug for ReflectReader<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reading").field("index", &self.index).finish_non_exhaustive()
     }
 }
 
-impl<'d> Reading<'_, 'd> {
+impl<'d> ReflectReader<'_, 'd> {
     /// Returns the decoder.
     pub fn decoder(&mut self) -> &mut Decoder<'d> {
         self.d
@@ -118,9 +118,9 @@ impl<'d> Reading<'_, 'd> {
     /// Those of the members; [`Malformed`](DecodeErrorKind::Malformed) if the type has another number of
     /// members.
     #[inline(never)]
-    pub fn members(&mut self, parts: &mut [&mut dyn Filled]) -> Got {
+    pub fn members(&mut self, parts: &mut [&mut dyn ReflectRead]) -> ReadResult {
         let nodes = self.nodes;
-        let Node::Named(Named { body: Body::Members(members), .. }) = nodes.at(self.index) else {
+        let Node::Named(NamedType { body: Body::Members(members), .. }) = nodes.at(self.index) else {
             return Err(self.mismatch());
         };
         if members.len() != parts.len() {
@@ -139,9 +139,9 @@ impl<'d> Reading<'_, 'd> {
     /// # Errors
     /// Those of the discriminator.
     #[inline(never)]
-    pub fn union(&mut self) -> Got<usize> {
+    pub fn union(&mut self) -> ReadResult<usize> {
         let nodes = self.nodes;
-        let Node::Named(Named { body: Body::Union(union), .. }) = nodes.at(self.index) else {
+        let Node::Named(NamedType { body: Body::Union(union), .. }) = nodes.at(self.index) else {
             return Err(self.mismatch());
         };
         let labels = Labels::of_node(nodes, union.discriminator).ok_or_else(|| self.mismatch())?;
@@ -152,7 +152,7 @@ impl<'d> Reading<'_, 'd> {
         Ok(number.unwrap_or(usize::MAX))
     }
 
-    /// Returns the bits of the label that [`union`](Reading::union) read.
+    /// Returns the bits of the label that [`union`](ReflectReader::union) read.
     pub fn label(&self) -> i64 {
         self.label
     }
@@ -162,13 +162,13 @@ impl<'d> Reading<'_, 'd> {
     /// # Errors
     /// Those of the part.
     #[inline(never)]
-    pub fn part(&mut self, part: &mut dyn Filled) -> Got {
+    pub fn part(&mut self, part: &mut dyn ReflectRead) -> ReadResult {
         part.read(self)
     }
 
     /// Reads consecutive values, each at the current node.
     #[inline(never)]
-    pub(super) fn row(&mut self, items: &mut dyn Places) -> Got {
+    pub(super) fn row(&mut self, items: &mut dyn DynSliceMut) -> ReadResult {
         let index = self.index;
         let mut at = 0;
         while let Some(item) = items.at(at) {
@@ -183,15 +183,17 @@ impl<'d> Reading<'_, 'd> {
     ///
     /// # Errors
     /// [`InvalidEnum`](DecodeErrorKind::InvalidEnum).
-    pub fn enumerator<E: FixedLayout>(&mut self) -> Got<E> {
+    pub fn enumerator<E: FixedLayout>(&mut self) -> ReadResult<E> {
         self.ordinal().map(|ordinal| of_ordinal(ordinal.into()))
     }
 
     #[inline(never)]
-    fn ordinal(&mut self) -> Got<u32> {
+    fn ordinal(&mut self) -> ReadResult<u32> {
         let nodes = self.nodes;
         match nodes.at(self.index) {
-            Node::Named(Named { body: Body::Enumerators(names), .. }) => self.d.read_enum(names.len() as u32),
+            Node::Named(NamedType { body: Body::Enumerators(names), .. }) => {
+                self.d.read_enum(names.len() as u32)
+            }
             _ => Err(self.mismatch()),
         }
     }
@@ -201,7 +203,7 @@ impl<'d> Reading<'_, 'd> {
     /// # Errors
     /// [`LengthBeyondData`](DecodeErrorKind::LengthBeyondData).
     #[inline(never)]
-    pub(super) fn count(&mut self) -> Got<usize> {
+    pub(super) fn count(&mut self) -> ReadResult<usize> {
         self.enter();
         self.d.read_len(self.body.least(self.index))
     }
@@ -214,24 +216,24 @@ impl<'d> Reading<'_, 'd> {
 
     /// Reads a sequence of elements that expose their parts.
     #[inline(never)]
-    pub(super) fn sequence(&mut self, items: &mut dyn Grow) -> Got {
+    pub(super) fn sequence(&mut self, items: &mut dyn DynVec) -> ReadResult {
         let n = self.count()?;
         self.fill(n, items)
     }
 
     /// Reads `n` elements of a sequence.
     #[inline(never)]
-    fn fill(&mut self, n: usize, items: &mut dyn Grow) -> Got {
+    fn fill(&mut self, n: usize, items: &mut dyn DynVec) -> ReadResult {
         // The same charge as in `Decoder::new_vec`.
         self.d.charge(n.saturating_mul(items.size().max(1)))?;
         if !items.room(n) {
             return Err(self.d.error(DecodeErrorKind::AllocLimit));
         }
-        let Reading { nodes, body, index, label, .. } = *self;
+        let ReflectReader { nodes, body, index, label, .. } = *self;
         let mut each = |d: &mut Decoder<'d>| {
             for _ in 0..n {
                 if let Some(item) = items.grow() {
-                    item.read(&mut Reading { d, nodes, body, index, label })?;
+                    item.read(&mut ReflectReader { d, nodes, body, index, label })?;
                 }
             }
             Ok(())
@@ -252,17 +254,17 @@ pub fn of_ordinal<E: FixedLayout>(label: i64) -> E {
 }
 
 #[inline(never)]
-fn fill(value: &mut dyn Filled, desc: &'static TypeDesc, d: &mut Decoder<'_>) -> Got {
+fn fill(value: &mut dyn ReflectRead, desc: &'static TypeDesc, d: &mut Decoder<'_>) -> ReadResult {
     let code = code_of(desc);
     let (nodes, body) = (&code.nodes, code.nodes.compiled());
-    value.read(&mut Reading { d, nodes, body, index: root(&code), label: 0 })
+    value.read(&mut ReflectReader { d, nodes, body, index: root(&code), label: 0 })
 }
 
 /// Reads a value of this type.
 ///
 /// # Errors
 /// Those of [`CdrDecode`](crate::cdr::CdrDecode).
-pub fn interpreted<T: Blank>(desc: &'static TypeDesc, d: &mut Decoder<'_>) -> Got<T> {
+pub fn interpreted<T: Blank>(desc: &'static TypeDesc, d: &mut Decoder<'_>) -> ReadResult<T> {
     let mut value = T::blank();
     fill(&mut value, desc, d)?;
     Ok(value)
@@ -272,7 +274,11 @@ pub fn interpreted<T: Blank>(desc: &'static TypeDesc, d: &mut Decoder<'_>) -> Go
 ///
 /// # Errors
 /// Those of [`interpreted`], or [`AllocLimit`](DecodeErrorKind::AllocLimit).
-pub fn interpreted_vec<T: Blank>(desc: &'static TypeDesc, d: &mut Decoder<'_>, n: usize) -> Got<Vec<T>> {
+pub fn interpreted_vec<T: Blank>(
+    desc: &'static TypeDesc,
+    d: &mut Decoder<'_>,
+    n: usize,
+) -> ReadResult<Vec<T>> {
     let mut items = Vec::<T>::new();
     fill(&mut Elements(n, &mut items), desc, d)?;
     Ok(items)
@@ -285,25 +291,25 @@ pub fn interpreted_vec<T: Blank>(desc: &'static TypeDesc, d: &mut Decoder<'_>, n
 pub fn interpreted_array<T: Blank, const N: usize>(
     desc: &'static TypeDesc,
     d: &mut Decoder<'_>,
-) -> Got<[T; N]> {
+) -> ReadResult<[T; N]> {
     let mut items = std::array::from_fn(|_| T::blank());
     fill(&mut Row(&mut items), desc, d)?;
     Ok(items)
 }
 
 /// Consecutive values as a single one, for a reader that is at the node of their type.
-struct Elements<'a>(usize, &'a mut dyn Grow);
+struct Elements<'a>(usize, &'a mut dyn DynVec);
 
-impl Filled for Elements<'_> {
-    fn read(&mut self, r: &mut Reading<'_, '_>) -> Got {
+impl ReflectRead for Elements<'_> {
+    fn read(&mut self, r: &mut ReflectReader<'_, '_>) -> ReadResult {
         r.fill(self.0, self.1)
     }
 }
 
 struct Row<'a, T>(&'a mut [T]);
 
-impl<T: Blank> Filled for Row<'_, T> {
-    fn read(&mut self, r: &mut Reading<'_, '_>) -> Got {
+impl<T: Blank> ReflectRead for Row<'_, T> {
+    fn read(&mut self, r: &mut ReflectReader<'_, '_>) -> ReadResult {
         T::read_slice(self.0, r)
     }
 }

@@ -2,27 +2,27 @@
 
 use super::{code_of, root};
 use crate::cdr::Encoder;
-use crate::typecode::{Body, Index, Labels, Named, Node, Nodes, TypeDesc};
+use crate::typecode::{Body, Index, Labels, NamedType, Node, Nodes, TypeDesc};
 use crate::{EncodeError, EncodeErrorKind};
 
 /// The result of writing.
-type Put = Result<(), EncodeError>;
+type WriteResult = Result<(), EncodeError>;
 
 /// A value that exposes its parts for writing.
 ///
 /// When `write` is called, the writer is at the node of the value's type.
-pub trait Written {
+pub trait ReflectWrite {
     /// Passes the parts to the writer, or writes the value if it has none.
     ///
     /// # Errors
     /// Those of [`CdrEncode`](crate::cdr::CdrEncode).
-    fn write(&self, w: &mut Writing<'_>) -> Put;
+    fn write(&self, w: &mut ReflectWriter<'_>) -> WriteResult;
 
     /// Writes consecutive values; for each of them the writer is set to the current node.
     ///
     /// # Errors
-    /// Those of [`write`](Written::write), for the first value that has no encoding.
-    fn write_slice(items: &[Self], w: &mut Writing<'_>) -> Put
+    /// Those of [`write`](ReflectWrite::write), for the first value that has no encoding.
+    fn write_slice(items: &[Self], w: &mut ReflectWriter<'_>) -> WriteResult
     where
         Self: Sized,
     {
@@ -31,12 +31,12 @@ pub trait Written {
 }
 
 /// A slice of any element type.
-pub(super) trait Items {
-    fn at(&self, index: usize) -> Option<&dyn Written>;
+pub(super) trait DynSlice {
+    fn at(&self, index: usize) -> Option<&dyn ReflectWrite>;
 }
 
-impl<T: Written> Items for &[T] {
-    fn at(&self, index: usize) -> Option<&dyn Written> {
+impl<T: ReflectWrite> DynSlice for &[T] {
+    fn at(&self, index: usize) -> Option<&dyn ReflectWrite> {
         match self.get(index) {
             Some(item) => Some(item),
             None => None,
@@ -46,13 +46,13 @@ impl<T: Written> Items for &[T] {
 
 /// The encoder of values and the current position in their type code.
 #[derive(Debug)]
-pub struct Writing<'a> {
+pub struct ReflectWriter<'a> {
     pub(super) e: &'a mut Encoder,
     nodes: &'a Nodes,
     index: Index,
 }
 
-impl Writing<'_> {
+impl ReflectWriter<'_> {
     /// Returns the encoder.
     pub fn encoder(&mut self) -> &mut Encoder {
         self.e
@@ -60,7 +60,7 @@ impl Writing<'_> {
 
     /// Writes consecutive values, each at the current node.
     #[inline(never)]
-    pub(super) fn row(&mut self, items: &dyn Items) -> Put {
+    pub(super) fn row(&mut self, items: &dyn DynSlice) -> WriteResult {
         let index = self.index;
         let mut at = 0;
         while let Some(item) = items.at(at) {
@@ -77,9 +77,9 @@ impl Writing<'_> {
     /// Those of the members; [`Unrepresentable`](EncodeErrorKind::Unrepresentable) if the type has another
     /// number of members.
     #[inline(never)]
-    pub fn members(&mut self, parts: &[&dyn Written]) -> Put {
+    pub fn members(&mut self, parts: &[&dyn ReflectWrite]) -> WriteResult {
         let nodes = self.nodes;
-        let Node::Named(Named { body: Body::Members(members), .. }) = nodes.at(self.index) else {
+        let Node::Named(NamedType { body: Body::Members(members), .. }) = nodes.at(self.index) else {
             return Err(mismatch());
         };
         if members.len() != parts.len() {
@@ -97,9 +97,9 @@ impl Writing<'_> {
     /// # Errors
     /// [`IllegalDiscriminator`](EncodeErrorKind::IllegalDiscriminator) if the label selects another member.
     #[inline(never)]
-    pub fn union(&mut self, label: i64, member: Option<usize>, value: &dyn Written) -> Put {
+    pub fn union(&mut self, label: i64, member: Option<usize>, value: &dyn ReflectWrite) -> WriteResult {
         let nodes = self.nodes;
-        let Node::Named(Named { body: Body::Union(union), .. }) = nodes.at(self.index) else {
+        let Node::Named(NamedType { body: Body::Union(union), .. }) = nodes.at(self.index) else {
             return Err(mismatch());
         };
         let labels = Labels::of_node(nodes, union.discriminator).ok_or_else(mismatch)?;
@@ -120,7 +120,7 @@ impl Writing<'_> {
     /// # Errors
     /// None at present.
     #[inline(never)]
-    pub fn ordinal(&mut self, ordinal: u32) -> Put {
+    pub fn ordinal(&mut self, ordinal: u32) -> WriteResult {
         self.e.put_u32(ordinal);
         Ok(())
     }
@@ -130,7 +130,7 @@ impl Writing<'_> {
     /// # Errors
     /// [`TooLong`](EncodeErrorKind::TooLong).
     #[inline(never)]
-    pub(super) fn count(&mut self, count: usize) -> Put {
+    pub(super) fn count(&mut self, count: usize) -> WriteResult {
         self.e.put_len(count)?;
         self.enter();
         Ok(())
@@ -161,24 +161,28 @@ fn mismatch() -> EncodeError {
 /// # Errors
 /// Those of [`CdrEncode`](crate::cdr::CdrEncode).
 #[inline(never)]
-pub fn interpret(value: &dyn Written, desc: &'static TypeDesc, e: &mut Encoder) -> Put {
+pub fn interpret(value: &dyn ReflectWrite, desc: &'static TypeDesc, e: &mut Encoder) -> WriteResult {
     let code = code_of(desc);
-    value.write(&mut Writing { e, nodes: &code.nodes, index: root(&code) })
+    value.write(&mut ReflectWriter { e, nodes: &code.nodes, index: root(&code) })
 }
 
 /// Writes values of this type, without a count.
 ///
 /// # Errors
 /// Those of [`interpret`], for the first value that has no encoding.
-pub fn interpret_slice<T: Written>(items: &[T], desc: &'static TypeDesc, e: &mut Encoder) -> Put {
+pub fn interpret_slice<T: ReflectWrite>(
+    items: &[T],
+    desc: &'static TypeDesc,
+    e: &mut Encoder,
+) -> WriteResult {
     interpret(&Row(items), desc, e)
 }
 
 /// Consecutive values as a single one, for a writer that is at the node of their type.
 struct Row<'a, T>(&'a [T]);
 
-impl<T: Written> Written for Row<'_, T> {
-    fn write(&self, w: &mut Writing<'_>) -> Put {
+impl<T: ReflectWrite> ReflectWrite for Row<'_, T> {
+    fn write(&self, w: &mut ReflectWriter<'_>) -> WriteResult {
         T::write_slice(self.0, w)
     }
 }

@@ -10,11 +10,11 @@ use super::super::super::check::{derives, state as state_of};
 use super::super::super::part::is_same;
 use super::super::super::{DynErrorKind, Dynamic, Items, Step, UnionValue, Value, ValueGraph, ValueNode};
 use super::super::{code, key};
-use super::{FEW, Part, items};
+use super::{FEW, PartSeed, items};
 use crate::any::Any;
-use crate::typecode::{Index, Member, Named, TcKind, TypeCode, Union};
+use crate::typecode::{Index, Member, NamedType, TcKind, TypeCode, Union};
 
-impl Part<'_> {
+impl PartSeed<'_> {
     /// Reads members in order from a list.
     pub(super) fn listed<'de, A: SeqAccess<'de>>(
         mut self,
@@ -41,7 +41,7 @@ impl Part<'_> {
 
     pub(super) fn members<'de, A: MapAccess<'de>>(
         mut self,
-        named: &Named,
+        named: &NamedType,
         members: &[Member],
         mut map: A,
     ) -> Result<Value, A::Error> {
@@ -195,11 +195,12 @@ impl Part<'_> {
     fn content<E>(
         &mut self,
         code: &TypeCode,
-        read: impl FnOnce(Part<'_>) -> Result<Value, E>,
+        read: impl FnOnce(PartSeed<'_>) -> Result<Value, E>,
     ) -> Result<(Value, ValueGraph), E> {
         let around = (std::mem::take(&mut self.state.nodes), std::mem::take(&mut self.state.ids));
         self.state.path.push(Step::Content);
-        let part = Part { state: self.state, nodes: &code.nodes, index: code.root, depth: self.depth + 1 };
+        let part =
+            PartSeed { state: self.state, nodes: &code.nodes, index: code.root, depth: self.depth + 1 };
         let value = read(part)?;
         self.state.path.pop();
         let nodes = std::mem::replace(&mut self.state.nodes, around.0);
@@ -285,7 +286,8 @@ impl Part<'_> {
                     }
                     self.state.path.push(Step::Member(name.into()));
                     let (nodes, index, depth) = (&member.nodes, member.root, self.depth + 1);
-                    *place = Some(map.next_value_seed(Part { state: self.state, nodes, index, depth })?);
+                    *place =
+                        Some(map.next_value_seed(PartSeed { state: self.state, nodes, index, depth })?);
                     self.state.path.pop();
                 }
             }
@@ -296,7 +298,7 @@ impl Part<'_> {
         };
         all.resize(names.len(), None);
         let nodes = self.nodes;
-        let part = Part { state: &mut *self.state, nodes, index: self.index, depth: self.depth };
+        let part = PartSeed { state: &mut *self.state, nodes, index: self.index, depth: self.depth };
         let members = part.whole(all, names.iter().map(|(_, name)| &**name))?;
         if let Some(place) = self.state.nodes.get_mut(node as usize) {
             *place = Some(ValueNode { code, members });

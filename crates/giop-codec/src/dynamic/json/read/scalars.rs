@@ -5,12 +5,12 @@ use serde::de::{Error, SeqAccess};
 use serde_json::Value as Json;
 
 use super::super::super::{Decimal, DynErrorKind, Items, Value};
-use super::{Part, items};
+use super::{PartSeed, items};
 use crate::cdr::{BoundedContent, Char, LongDouble, WChar, WString};
 use crate::ior::Ior;
-use crate::typecode::{Body, Named, Node, TcKind};
+use crate::typecode::{Body, NamedType, Node, TcKind};
 
-impl Part<'_> {
+impl PartSeed<'_> {
     pub(super) fn integer<E: Error>(self, number: i128) -> Result<Value, E> {
         macro_rules! to {
             ($variant:ident $rust:ty) => {
@@ -32,7 +32,7 @@ impl Part<'_> {
                 u16::try_from(number).map(|unit| Value::WChar(WChar(unit))).map_err(|_| self.out_of_range())
             }
             Node::Fixed { .. } => self.decimal(&number.to_string()),
-            Node::Named(Named { body: Body::Enumerators(names), .. }) => {
+            Node::Named(NamedType { body: Body::Enumerators(names), .. }) => {
                 match u32::try_from(number).ok().filter(|ordinal| (*ordinal as usize) < names.len()) {
                     Some(ordinal) => Ok(Value::Enum(ordinal)),
                     None => Err(self.out_of_range()),
@@ -149,14 +149,14 @@ impl Part<'_> {
             Node::Array { element, length } if self.is_of_octets(*element) => {
                 self.octets(text, 0, Some(*length)).map(|octets| items(Items::Octets(octets.into())))
             }
-            Node::Named(Named { body: Body::Enumerators(names), .. }) => {
+            Node::Named(NamedType { body: Body::Enumerators(names), .. }) => {
                 let (nodes, index) = (self.nodes, self.nodes.unaliased(self.index));
                 match self.state.position((nodes, index), names.iter().map(|name| &**name), text) {
                     Some((ordinal, _)) => Ok(Value::Enum(ordinal as u32)),
                     None => Err(self.state.fail(DynErrorKind::NoSuchMember(text.into()))),
                 }
             }
-            Node::Named(Named { body: Body::Opaque, kind, .. })
+            Node::Named(NamedType { body: Body::Opaque, kind, .. })
                 if !matches!(kind, TcKind::Native | TcKind::LocalInterface) =>
             {
                 match text.parse::<Ior>() {

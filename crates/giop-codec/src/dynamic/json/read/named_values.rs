@@ -5,16 +5,16 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 
 use super::super::super::{DynErrorKind, Dynamic, Step};
-use super::{Part, State};
+use super::{PartSeed, State};
 use crate::typecode::TypeCode;
 
 /// A seed for values of these names and types, each with a graph of its own.
-pub(super) struct Apart<'s> {
+pub(super) struct NamedValues<'s> {
     pub(super) state: &'s mut State,
     pub(super) members: &'s [(&'s str, &'s TypeCode)],
 }
 
-impl<'de> DeserializeSeed<'de> for Apart<'_> {
+impl<'de> DeserializeSeed<'de> for NamedValues<'_> {
     type Value = Vec<Dynamic>;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Vec<Dynamic>, D::Error> {
@@ -22,7 +22,7 @@ impl<'de> DeserializeSeed<'de> for Apart<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Apart<'_> {
+impl<'de> Visitor<'de> for NamedValues<'_> {
     type Value = Vec<Dynamic>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -30,7 +30,7 @@ impl<'de> Visitor<'de> for Apart<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<Dynamic>, A::Error> {
-        let Apart { state, members } = self;
+        let NamedValues { state, members } = self;
         let mut all: Vec<Option<Dynamic>> = vec![None; members.len()];
         while let Some(name) = map.next_key::<String>()? {
             let found = members.iter().zip(&mut all).find(|((member, _), _)| **member == *name);
@@ -41,7 +41,7 @@ impl<'de> Visitor<'de> for Apart<'_> {
                 return Err(state.fail(DynErrorKind::DoubledMember(name.into())));
             }
             state.path.push(Step::Member(name.into()));
-            let part = Part { state, nodes: &code.nodes, index: code.root, depth: 1 };
+            let part = PartSeed { state, nodes: &code.nodes, index: code.root, depth: 1 };
             let value = map.next_value_seed(part)?;
             let early = std::mem::take(&mut state.early);
             let whole = Dynamic { code: (*code).clone(), value, graph: state.take_graph() };

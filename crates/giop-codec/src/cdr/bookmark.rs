@@ -2,25 +2,25 @@
 
 use bytes::Bytes;
 
-use super::decoder::{DecodeLimits, Decoder, Pieces};
+use super::decoder::{DecodeLimits, Decoder, RemainingFragments};
 
-use super::segments::Split;
+use super::segments::RemainingSegments;
 use crate::DecodeError;
 
 /// A saved decoder position: the state of a clone, without the table of values that were read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Spot<'a> {
+pub(crate) struct Bookmark<'a> {
     data: &'a [u8],
     position: usize,
     base: usize,
-    split: Split<'a>,
+    split: RemainingSegments<'a>,
     seen: usize,
-    pieces: Pieces<'a>,
+    pieces: RemainingFragments<'a>,
     owner: Option<(&'a Bytes, usize)>,
     limits: DecodeLimits,
 }
 
-impl Spot<'_> {
+impl Bookmark<'_> {
     /// Returns the offset modulo 8, for alignment.
     pub(crate) fn phase(&self) -> usize {
         (self.position + self.pieces.shift) % 8
@@ -35,8 +35,8 @@ impl Spot<'_> {
 impl<'a> Decoder<'a> {
     /// Saves the current position.
     #[inline]
-    pub(crate) fn spot(&self) -> Spot<'a> {
-        Spot {
+    pub(crate) fn bookmark(&self) -> Bookmark<'a> {
+        Bookmark {
             data: self.data,
             position: self.position,
             base: self.base,
@@ -49,23 +49,23 @@ impl<'a> Decoder<'a> {
     }
 
     /// Returns the bytes between a saved position and the current one, if they are contiguous.
-    pub(crate) fn since(&self, spot: Spot<'a>) -> Option<&'a [u8]> {
-        let same = std::ptr::eq(self.data, spot.data)
-            && self.base == spot.base
-            && self.pieces.shift == spot.pieces.shift
-            && self.seen == spot.seen;
-        if same { self.data.get(spot.position..self.position) } else { None }
+    pub(crate) fn since(&self, bookmark: Bookmark<'a>) -> Option<&'a [u8]> {
+        let same = std::ptr::eq(self.data, bookmark.data)
+            && self.base == bookmark.base
+            && self.pieces.shift == bookmark.pieces.shift
+            && self.seen == bookmark.seen;
+        if same { self.data.get(bookmark.position..self.position) } else { None }
     }
 
     /// Returns the bytes between a saved position and the current one, also across segment boundaries: the
     /// message is then joined, once. Returns `None` across other boundaries, which change the alignment. The
     /// decoder is at the saved position then.
-    pub(crate) fn joined_since(&mut self, spot: Spot<'a>) -> Result<Option<&'a [u8]>, DecodeError> {
-        if let Some(octets) = self.since(spot) {
+    pub(crate) fn joined_since(&mut self, bookmark: Bookmark<'a>) -> Result<Option<&'a [u8]>, DecodeError> {
+        if let Some(octets) = self.since(bookmark) {
             return Ok(Some(octets));
         }
-        let len = self.position() - (spot.position + spot.base);
-        self.return_to(spot);
+        let len = self.position() - (bookmark.position + bookmark.base);
+        self.return_to(bookmark);
         if self.is_segmented() { self.take(len).map(Some) } else { Ok(None) }
     }
 
@@ -82,8 +82,8 @@ impl<'a> Decoder<'a> {
     }
 
     /// Returns to a saved position, with the limits that were left there.
-    pub(crate) fn return_to(&mut self, spot: Spot<'a>) {
-        let Spot { data, position, base, split, seen, pieces, owner, limits } = spot;
+    pub(crate) fn return_to(&mut self, bookmark: Bookmark<'a>) {
+        let Bookmark { data, position, base, split, seen, pieces, owner, limits } = bookmark;
         (self.data, self.position, self.base, self.split) = (data, position, base, split);
         (self.seen, self.pieces, self.owner) = (seen, pieces, owner);
         self.set_limits(limits);
