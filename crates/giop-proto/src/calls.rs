@@ -48,7 +48,7 @@ enum State<R> {
     Free,
     Waiting {
         deadline: Option<Instant>,
-        place: Place,
+        place: RequestSpan,
     },
     Done {
         outcome: R,
@@ -66,7 +66,7 @@ pub struct CallId {
 
 /// The position of a call's request in the outgoing stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct RequestSpan {
     /// The position of its first byte. `u64::MAX` if it is not queued.
     pub start: u64,
     /// The position after its last byte.
@@ -77,7 +77,7 @@ pub struct Place {
     pub apart: bool,
 }
 
-impl Place {
+impl RequestSpan {
     /// The position of a request that is not queued yet.
     pub(crate) const NOWHERE: Self = Self { start: u64::MAX, end: u64::MAX, locate: false, apart: false };
 }
@@ -129,7 +129,7 @@ impl<R> Calls<R> {
         };
         let slot = self.slots.get_mut(usize::from(index))?;
         slot.generation = slot.generation.wrapping_add(1) & GENERATION_MASK;
-        slot.state = State::Waiting { deadline, place: Place::NOWHERE };
+        slot.state = State::Waiting { deadline, place: RequestSpan::NOWHERE };
         self.waiting += 1;
         if let Some(at) = deadline {
             self.earliest = Some(self.earliest.map_or(at, |earliest| earliest.min(at)));
@@ -164,7 +164,7 @@ impl<R> Calls<R> {
     /// Records the position of the call's request in the outgoing stream. The written part of it determines
     /// the completion status.
     #[inline]
-    pub fn queued(&mut self, call: CallId, at: Place) {
+    pub fn queued(&mut self, call: CallId, at: RequestSpan) {
         if let Some(State::Waiting { place, .. }) = self.state_mut(call) {
             *place = at;
         }
@@ -224,7 +224,7 @@ impl<R> Calls<R> {
     }
 
     /// Removes a call. If it was pending, returns the position of its request in the stream.
-    pub fn abandon(&mut self, call: CallId) -> Option<Place> {
+    pub fn abandon(&mut self, call: CallId) -> Option<RequestSpan> {
         let state = self.state_mut(call)?;
         match std::mem::replace(state, State::Free) {
             State::Waiting { place, .. } => {
@@ -254,7 +254,7 @@ impl<R> Calls<R> {
     /// Fails every call whose deadline has passed, or every pending call if `now` is `None`. The outcome is
     /// made by `fail`, from the call and the position of its request in the stream.
     #[cold]
-    pub fn fail_due(&mut self, now: Option<Instant>, mut fail: impl FnMut(CallId, Place) -> R) {
+    pub fn fail_due(&mut self, now: Option<Instant>, mut fail: impl FnMut(CallId, RequestSpan) -> R) {
         let mut earliest: Option<Instant> = None;
         for (slot, index) in self.slots.iter_mut().zip(0u16..=u16::MAX) {
             let State::Waiting { deadline, place } = slot.state else { continue };
@@ -393,7 +393,7 @@ mod tests {
     fn a_locate_request_takes_no_reply() {
         let mut calls = Calls::new(true);
         let call = calls.start(None).unwrap();
-        calls.queued(call, Place { start: 0, end: 24, locate: true, apart: false });
+        calls.queued(call, RequestSpan { start: 0, end: 24, locate: true, apart: false });
         let id = calls.request_id(call);
         assert_eq!(calls.answer(id, false, || 1), None);
         assert_eq!(calls.answer(id, true, || 2), Some(call));

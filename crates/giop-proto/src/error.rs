@@ -91,7 +91,7 @@ pub struct IoFailure {
 /// distinguishes this case from other failures of a read inside of an [`io::Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Refused(
+pub struct PeerRefusal(
     /// The reason, in words.
     pub &'static str,
 );
@@ -122,7 +122,7 @@ pub enum CloseReason {
     /// Reading or writing failed.
     Io(IoFailure),
     /// The peer refused the connection.
-    Refused(Refused),
+    Refused(PeerRefusal),
     /// This side closed the connection.
     Local,
     /// The connection was idle for the idle timeout.
@@ -141,7 +141,7 @@ pub enum CloseReason {
 
 /// The part of a request that was sent when its call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub enum SentPart {
     /// No byte.
     Nothing,
     /// A part of it: the peer cannot have dispatched it.
@@ -161,7 +161,7 @@ pub enum CallErrorKind {
     /// The connection was lost.
     Lost(IoFailure),
     /// The peer refused the connection.
-    Refused(Refused),
+    Refused(PeerRefusal),
     /// The peer sent something that ended the connection.
     Protocol(ProtocolError),
     /// The header of the reply does not decode.
@@ -180,13 +180,13 @@ pub struct CallError {
     /// The reason.
     pub kind: CallErrorKind,
     /// The part of the request that was sent.
-    pub sent: Sent,
+    pub sent: SentPart,
 }
 
 impl CallError {
     /// Returns the error of a call of which nothing was sent.
     pub(crate) fn unsent(kind: CallErrorKind) -> Self {
-        Self { kind, sent: Sent::Nothing }
+        Self { kind, sent: SentPart::Nothing }
     }
 
     /// Returns the first error of this type among the causes of a system exception or of another error.
@@ -222,10 +222,9 @@ impl CallError {
     pub fn completed(&self) -> CompletionStatus {
         match (self.kind, self.sent) {
             (CallErrorKind::BadReply(_), _) => CompletionStatus::Yes,
-            (CallErrorKind::Closed | CallErrorKind::Refused(_), _) | (_, Sent::Nothing | Sent::Partly) => {
-                CompletionStatus::No
-            }
-            (_, Sent::Whole) => CompletionStatus::Maybe,
+            (CallErrorKind::Closed | CallErrorKind::Refused(_), _)
+            | (_, SentPart::Nothing | SentPart::Partly) => CompletionStatus::No,
+            (_, SentPart::Whole) => CompletionStatus::Maybe,
         }
     }
 
@@ -246,14 +245,14 @@ impl CallError {
     pub fn into_system_exception(self) -> SystemException {
         use SystemExceptionKind::{CommFailure, ImpLimit, Marshal, NoPermission, Timeout, Transient};
         let (kind, minor) = match (self.kind, self.sent) {
-            (CallErrorKind::Timeout, Sent::Whole) => (Timeout, minor::TIMEOUT_REPLY_END),
+            (CallErrorKind::Timeout, SentPart::Whole) => (Timeout, minor::TIMEOUT_REPLY_END),
             (CallErrorKind::Timeout, _) => (Timeout, minor::TIMEOUT_REQUEST_END),
             (CallErrorKind::BadReply(_), _) => (Marshal, MinorCode::NONE),
             (CallErrorKind::TooManyCalls, _) => (Transient, minor::TRANSIENT_DISCARDED),
             (CallErrorKind::Protocol(error), _) if error.limit().is_some() => (ImpLimit, MinorCode::NONE),
             (CallErrorKind::Refused(_), _) => (NoPermission, MinorCode::NONE),
-            (CallErrorKind::Closed, _) | (_, Sent::Nothing) => (Transient, MinorCode::NONE),
-            (_, Sent::Partly | Sent::Whole) => (CommFailure, MinorCode::NONE),
+            (CallErrorKind::Closed, _) | (_, SentPart::Nothing) => (Transient, MinorCode::NONE),
+            (_, SentPart::Partly | SentPart::Whole) => (CommFailure, MinorCode::NONE),
         };
         SystemException::new(kind, minor, self.completed()).with_source(self)
     }
@@ -358,9 +357,9 @@ impl fmt::Display for CallError {
             CallErrorKind::TooManyCalls => f.write_str("too many calls wait on this connection")?,
         }
         f.write_str(match self.sent {
-            Sent::Nothing => " before any of the request was sent",
-            Sent::Partly => " when part of the request was sent",
-            Sent::Whole => " after the request was sent",
+            SentPart::Nothing => " before any of the request was sent",
+            SentPart::Partly => " when part of the request was sent",
+            SentPart::Whole => " after the request was sent",
         })
     }
 }

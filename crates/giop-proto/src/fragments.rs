@@ -5,7 +5,7 @@
 //! position (see [`Fragments::lend`]). Other pieces are copied once.
 //!
 //! In GIOP 1.2 all pieces but the last are multiples of 8 bytes. Offsets in the joined message therefore have
-//! the alignment that the sender intended. This does not hold in GIOP 1.1: see [`Joined::pieces`].
+//! the alignment that the sender intended. This does not hold in GIOP 1.1: see [`JoinedMessage::pieces`].
 
 mod streamed;
 
@@ -17,7 +17,7 @@ use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 use giop_codec::{DecodeError, DecodeErrorKind, Version};
 
 use crate::error::ProtocolError;
-use crate::frame::{HEADER_LEN, Joined, OVERSIZED_START, PIECE_HEADER_LEN, Pieces, word};
+use crate::frame::{HEADER_LEN, JoinedMessage, MessageLayout, OVERSIZED_START, PIECE_HEADER_LEN, word};
 use crate::limits::{Limits, later};
 use crate::message::RequestHead;
 use crate::pool::{Buffer, BufferPool};
@@ -35,7 +35,7 @@ const PAYLOAD_1_2: usize = PIECE_HEADER_LEN;
 #[derive(Debug)]
 pub(crate) struct Fragments {
     pool: Arc<BufferPool>,
-    open: Vec<Open>,
+    open: Vec<IncompleteMessage>,
     /// Bytes of all incomplete messages.
     octets: usize,
     /// The part of these bytes that is in memory of its own, as charged to the pool.
@@ -47,7 +47,7 @@ pub(crate) struct Fragments {
 
 /// The first piece of a message.
 #[derive(Debug)]
-pub(crate) enum First<'a> {
+pub(crate) enum FirstPiece<'a> {
     /// Bytes to be copied.
     Octets(&'a [u8]),
     /// A buffer of its own, and the number of bytes in it.
@@ -60,19 +60,19 @@ pub(crate) enum First<'a> {
 
 /// The result of adding a fragment.
 #[derive(Debug)]
-pub(crate) enum Added {
+pub(crate) enum FragmentOutcome {
     /// More fragments follow, or the message is discarded.
     Kept,
     /// It continues no message.
     Stray,
     /// It was the last fragment.
-    Whole(MessageHeader, Joined),
+    Whole(MessageHeader, JoinedMessage),
     /// It made its message too large. Holds the first bytes of the message.
     Overflow(MessageHeader, Bytes),
 }
 
 #[derive(Debug)]
-struct Open {
+struct IncompleteMessage {
     /// The header of the first piece.
     header: MessageHeader,
     /// The id of the fragments. GIOP 1.1 fragments have none, so there is only one such message at a time.
@@ -121,38 +121,40 @@ impl Fragments {
     pub(crate) fn start(
         &mut self,
         header: MessageHeader,
-        first: First<'_>,
+        first: FirstPiece<'_>,
         now: Instant,
         limits: &Limits,
     ) -> Result<(), ProtocolError> {
         let octets = match &first {
-            First::Octets(octets) | First::Unwanted(octets) | First::Streamed(octets) => octets,
-            First::Placed(buffer, len) => buffer.octets().get(..*len).unwrap_or_default(),
+            FirstPiece::Octets(octets) | FirstPiece::Unwanted(octets) | FirstPiece::Streamed(octets) => {
+                octets
+            }
+            FirstPiece::Placed(buffer, len) => buffer.octets().get(..*len).unwrap_or_default(),
         };
         let opened = self.may_open(&header, octets, limits);
         let charged = match &first {
-            First::Unwanted(_) | First::Streamed(_) => 0,
-            First::Octets(_) | First::Placed(..) => octets.len(),
+            FirstPiece::Unwanted(_) | FirstPiece::Streamed(_) => 0,
+            FirstPiece::Octets(_) | FirstPiece::Placed(..) => octets.len(),
         };
         let id = match opened.and_then(|id| self.charge(charged, limits).map(|()| id)) {
             Ok(id) => id,
             Err(error) => {
-                if let First::Placed(buffer, _) = first {
+                if let FirstPiece::Placed(buffer, _) = first {
                     self.pool.give_back(buffer);
                 }
                 return Err(error);
             }
         };
         let data = match first {
-            First::Octets(octets) => {
+            FirstPiece::Octets(octets) => {
                 self.copied += octets.len() as u64;
                 Some(Data::Small(BytesMut::from(octets)))
             }
-            First::Placed(buffer, len) => Some(Data::Pooled(buffer, len)),
-            First::Unwanted(_) => None,
-            First::Streamed(_) => Some(Data::Streamed),
+            FirstPiece::Placed(buffer, len) => Some(Data::Pooled(buffer, len)),
+            FirstPiece::Unwanted(_) => None,
+            FirstPiece::Streamed(_) => Some(Data::Streamed),
         };
-        self.open.push(Open {
+        self.open.push(IncompleteMessage {
             header,
             id,
             since: now,
@@ -194,7 +196,7 @@ impl Fragments {
         header: MessageHeader,
         octets: &[u8],
         limits: &Limits,
-    ) -> Result<Added, ProtocolError> {
+    ) -> Result<FragmentOutcome, ProtocolError> {
         let (id, start) = match header.version {
             Version::V1_2 => {
                 let id = word(header.order, octets).ok_or_else(|| too_short(MessageType::Fragment))?;
@@ -206,15 +208,15 @@ impl Fragments {
         let size = (HEADER_LEN + header.size as usize).saturating_sub(start);
         let Some(at) = self.open.iter().position(|open| open.id == id) else {
             // A GIOP 1.1 fragment without a message shows that the sender's state is wrong.
-            return if id.is_some() { Ok(Added::Stray) } else { Err(ProtocolError::FragmentOrder) };
+            return if id.is_some() { Ok(FragmentOutcome::Stray) } else { Err(ProtocolError::FragmentOrder) };
         };
-        let Some(open) = self.open.get_mut(at) else { return Ok(Added::Stray) };
+        let Some(open) = self.open.get_mut(at) else { return Ok(FragmentOutcome::Stray) };
         open.check(&header)?;
         let Some(data) = &mut open.data else {
             if !header.more_fragments {
                 self.open.swap_remove(at);
             }
-            return Ok(Added::Kept);
+            return Ok(FragmentOutcome::Kept);
         };
         let total = data.len().saturating_add(size);
         if total > limits.max_message_size || payload.len() < size {
@@ -225,7 +227,7 @@ impl Fragments {
         self.settle();
         self.charge(payload.len(), limits)?;
         if header.more_fragments {
-            return Ok(Added::Kept);
+            return Ok(FragmentOutcome::Kept);
         }
         let open = self.open.swap_remove(at);
         Ok(self.join(open))
@@ -279,17 +281,17 @@ impl Fragments {
         header: &MessageHeader,
         buffer: Buffer,
         limits: &Limits,
-    ) -> Result<Added, ProtocolError> {
+    ) -> Result<FragmentOutcome, ProtocolError> {
         let size = (header.size as usize).saturating_sub(PAYLOAD_1_2 - HEADER_LEN);
         let lent = self.open.iter().position(|open| matches!(open.data, Some(Data::Lent(_))));
         let Some((at, open)) = lent.and_then(|at| Some((at, self.open.get_mut(at)?))) else {
             self.pool.give_back(buffer);
-            return Ok(Added::Stray);
+            return Ok(FragmentOutcome::Stray);
         };
         open.data = Some(Data::Pooled(buffer, open.len() + size));
         self.charge(size, limits)?;
         if header.more_fragments {
-            return Ok(Added::Kept);
+            return Ok(FragmentOutcome::Kept);
         }
         let open = self.open.swap_remove(at);
         Ok(self.join(open))
@@ -315,7 +317,9 @@ impl Fragments {
     /// Returns the earliest time at which a message takes too long.
     pub(crate) fn due(&self, limits: &Limits) -> Option<Instant> {
         let timed = self.open.iter().filter(|open| !matches!(open.data, Some(Data::Streamed)));
-        let due = |open: &Open| later(open.since, limits.message_time(open.len() + open.thrown.unwrap_or(0)));
+        let due = |open: &IncompleteMessage| {
+            later(open.since, limits.message_time(open.len() + open.thrown.unwrap_or(0)))
+        };
         timed.map(due).min()
     }
 
@@ -338,7 +342,7 @@ impl Fragments {
 
     /// Reports the current size of the memory outside of pooled buffers to the pool.
     fn settle(&mut self) {
-        let small = |open: &Open| match &open.data {
+        let small = |open: &IncompleteMessage| match &open.data {
             Some(Data::Small(data)) => data.capacity(),
             _ => 0,
         };
@@ -368,7 +372,7 @@ impl Fragments {
         size: usize,
         more: bool,
         limits: &Limits,
-    ) -> Result<Added, ProtocolError> {
+    ) -> Result<FragmentOutcome, ProtocolError> {
         let too_large = ProtocolError::TooLarge { size, limit: limits.max_message_size };
         let open = self.open.get_mut(at).ok_or(too_large)?;
         let data = open.data.take().ok_or(too_large)?;
@@ -378,16 +382,16 @@ impl Fragments {
         if header.kind != MessageType::Request || header.version != Version::V1_2 {
             return Err(too_large);
         }
-        let overflow = Added::Overflow(header, start);
+        let overflow = FragmentOutcome::Overflow(header, start);
         if !more {
             self.open.swap_remove(at);
         }
         Ok(overflow)
     }
 
-    fn join(&mut self, open: Open) -> Added {
-        let Open { header, data, pieces, .. } = open;
-        let Some(data) = data else { return Added::Kept };
+    fn join(&mut self, open: IncompleteMessage) -> FragmentOutcome {
+        let IncompleteMessage { header, data, pieces, .. } = open;
+        let Some(data) = data else { return FragmentOutcome::Kept };
         let total = data.len();
         self.octets -= total;
         self.settle();
@@ -395,7 +399,7 @@ impl Fragments {
         let size = u32::try_from(total - HEADER_LEN.min(total)).unwrap_or(u32::MAX);
         let header = MessageHeader { more_fragments: false, size, ..header };
         let pieces = told(&header, pieces);
-        Added::Whole(header, Joined { octets: data.join(&header, &self.pool), pieces })
+        FragmentOutcome::Whole(header, JoinedMessage { octets: data.join(&header, &self.pool), pieces })
     }
 }
 
@@ -405,7 +409,7 @@ impl Drop for Fragments {
     }
 }
 
-impl Open {
+impl IncompleteMessage {
     fn len(&self) -> usize {
         self.data.as_ref().map_or(0, Data::len)
     }
@@ -502,9 +506,9 @@ impl Data {
 }
 
 /// Returns the offsets of the pieces if they affect decoding.
-fn told(header: &MessageHeader, pieces: Vec<u32>) -> Option<Box<Pieces>> {
+fn told(header: &MessageHeader, pieces: Vec<u32>) -> Option<Box<MessageLayout>> {
     let told = header.version == Version::V1_1 && pieces.iter().any(|at| at % 8 != 4);
-    told.then(|| Box::new(Pieces::Fragments(pieces)))
+    told.then(|| Box::new(MessageLayout::Fragments(pieces)))
 }
 
 fn fill(mut buffer: Buffer, octets: &[u8]) -> Buffer {

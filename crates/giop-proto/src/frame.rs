@@ -30,14 +30,14 @@ pub struct Frame {
 
 /// A message whose last piece has arrived.
 #[derive(Debug)]
-pub(crate) struct Joined {
+pub(crate) struct JoinedMessage {
     pub(crate) octets: Bytes,
-    pub(crate) pieces: Option<Box<Pieces>>,
+    pub(crate) pieces: Option<Box<MessageLayout>>,
 }
 
 /// The layout of a message that is not contiguous or restarts its alignment.
 #[derive(Debug)]
-pub(crate) enum Pieces {
+pub(crate) enum MessageLayout {
     /// The offsets of the second and later pieces of a GIOP 1.1 message, if any of them is not 4 modulo 8.
     ///
     /// At such offsets senders differ: omniORB aligns values in each fragment separately, others align over
@@ -47,12 +47,12 @@ pub(crate) enum Pieces {
     Segments(Box<Segments>),
 }
 
-impl Joined {
+impl JoinedMessage {
     /// Returns the size of the whole message in bytes.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         match self.pieces.as_deref() {
-            Some(Pieces::Segments(segments)) => segments.len(),
+            Some(MessageLayout::Segments(segments)) => segments.len(),
             _ => self.octets.len(),
         }
     }

@@ -13,11 +13,11 @@ mod fragments;
 mod frame;
 mod hits;
 mod limits;
-mod load;
 mod message;
 pub mod outbox;
 pub mod pool;
 pub mod receive;
+mod request_budget;
 mod serving;
 mod stats;
 
@@ -26,14 +26,16 @@ pub use connection::{
     Config, Connection, GLASSFISH_FRAGMENT, IncomingStream, Input, Lifecycle, OutgoingFlow, Output, Peer,
     PendingCall, ReplyFlow, ReplyRoom, ServedRequest, StreamOf, UnfinishedRequest,
 };
-pub use error::{CallError, CallErrorKind, CloseReason, IoFailure, ProtocolError, Refused, Sent, SlowPeer};
+pub use error::{
+    CallError, CallErrorKind, CloseReason, IoFailure, PeerRefusal, ProtocolError, SentPart, SlowPeer,
+};
 pub use event::Event;
 pub use hits::{Limit, LimitHits};
 pub use limits::{Limits, LimitsError, Role, later};
-pub use load::Load;
 pub use message::{Arguments, IncomingLocate, IncomingRequest, RawBody, Reply};
 pub use outbox::Transmit;
 pub use pool::BufferPool;
-pub use receive::{AlignedBuffer, Chunk, DepositTarget, Loan, ReadBuf, Returned, Streams};
+pub use receive::{AlignedBuffer, Chunk, DepositTarget, Loan, LoanReturn, ReadBuf, Streams};
+pub use request_budget::RequestBudget;
 pub use serving::ServeToken;
 pub use stats::Stats;

@@ -90,7 +90,7 @@ pub struct PoolStats {
 /// stays charged to the pool.
 #[derive(Debug, Default)]
 pub struct Buffer {
-    mem: Mem,
+    mem: BufferMemory,
     base: usize,
     /// Bytes that it has space for, including those before the base. They are all writable once they are
     /// granted.
@@ -99,7 +99,7 @@ pub struct Buffer {
     charged: usize,
 }
 
-enum Mem {
+enum BufferMemory {
     Own(BytesMut),
     Frozen(Bytes),
 }
@@ -116,7 +116,7 @@ impl fmt::Debug for BufferPool {
     }
 }
 
-impl fmt::Debug for Mem {
+impl fmt::Debug for BufferMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Own(octets) => write!(f, "Own({} octets)", octets.len()),
@@ -161,7 +161,7 @@ impl BufferPool {
                     list.hits += 1;
                     list.is_used = true;
                     let (base, all) = (base_of(&mem), mem.len());
-                    return Some(Buffer { base, reserved: all, charged: all, mem: Mem::Own(mem) });
+                    return Some(Buffer { base, reserved: all, charged: all, mem: BufferMemory::Own(mem) });
                 }
                 Err(pinned) => list.masters.push_front(pinned),
             }
@@ -237,8 +237,8 @@ impl BufferPool {
     pub fn give_back(&self, buffer: Buffer) {
         let Buffer { mem, reserved, charged, .. } = buffer;
         let master = match mem {
-            Mem::Own(mem) => mem.freeze(),
-            Mem::Frozen(mem) => mem,
+            BufferMemory::Own(mem) => mem.freeze(),
+            BufferMemory::Frozen(mem) => mem,
         };
         let (class, _) = class_of(master.len().saturating_sub(BASE_ALIGN));
         match self.classes.get(class) {
@@ -461,7 +461,7 @@ impl BufferPool {
         // Splitting makes the buffer reference counted from the start. Freezing it and turning it back then
         // never allocate.
         drop(mem.split_off(reserved));
-        let mut buffer = Buffer { base: base_of(&mem), mem: Mem::Own(mem), reserved, charged: 0 };
+        let mut buffer = Buffer { base: base_of(&mem), mem: BufferMemory::Own(mem), reserved, charged: 0 };
         buffer.open(open);
         buffer
     }
@@ -480,8 +480,8 @@ impl Buffer {
     #[must_use]
     pub fn octets(&self) -> &[u8] {
         let all: &[u8] = match &self.mem {
-            Mem::Own(mem) => mem,
-            Mem::Frozen(mem) => mem,
+            BufferMemory::Own(mem) => mem,
+            BufferMemory::Frozen(mem) => mem,
         };
         all.get(self.base..).unwrap_or_default()
     }
@@ -491,8 +491,8 @@ impl Buffer {
     #[must_use]
     pub fn octets_mut(&mut self) -> &mut [u8] {
         match &mut self.mem {
-            Mem::Own(mem) => mem.get_mut(self.base..).unwrap_or_default(),
-            Mem::Frozen(_) => &mut [],
+            BufferMemory::Own(mem) => mem.get_mut(self.base..).unwrap_or_default(),
+            BufferMemory::Frozen(_) => &mut [],
         }
     }
 
@@ -506,7 +506,7 @@ impl Buffer {
     #[inline]
     pub(crate) fn open(&mut self, to: usize) {
         let to = self.reserved.min(self.base.saturating_add(to));
-        if let Mem::Own(mem) = &mut self.mem
+        if let BufferMemory::Own(mem) = &mut self.mem
             && mem.len() < to
         {
             mem.resize(to, 0);
@@ -521,17 +521,17 @@ impl Buffer {
     /// Freezes the buffer, so that views of it can be made.
     #[inline]
     pub(crate) fn freeze(&mut self) {
-        if let Mem::Own(mem) = &mut self.mem {
-            self.mem = Mem::Frozen(std::mem::take(mem).freeze());
+        if let BufferMemory::Own(mem) = &mut self.mem {
+            self.mem = BufferMemory::Frozen(std::mem::take(mem).freeze());
         }
     }
 
     /// Makes the buffer writable again if no view is left. Returns whether it is writable.
     #[inline]
     pub(crate) fn reclaim(&mut self) -> bool {
-        if let Mem::Frozen(mem) = &mut self.mem {
+        if let BufferMemory::Frozen(mem) = &mut self.mem {
             match std::mem::take(mem).try_into_mut() {
-                Ok(own) => self.mem = Mem::Own(own),
+                Ok(own) => self.mem = BufferMemory::Own(own),
                 Err(pinned) => {
                     *mem = pinned;
                     return false;
@@ -545,8 +545,8 @@ impl Buffer {
     #[inline]
     pub(crate) fn view(&self, range: Range<usize>) -> Bytes {
         match &self.mem {
-            Mem::Frozen(mem) => mem.slice(self.base + range.start..self.base + range.end),
-            Mem::Own(_) => Bytes::new(),
+            BufferMemory::Frozen(mem) => mem.slice(self.base + range.start..self.base + range.end),
+            BufferMemory::Own(_) => Bytes::new(),
         }
     }
 
@@ -559,13 +559,13 @@ impl Buffer {
     #[inline]
     fn len(&self) -> usize {
         match &self.mem {
-            Mem::Own(mem) => mem.len(),
-            Mem::Frozen(mem) => mem.len(),
+            BufferMemory::Own(mem) => mem.len(),
+            BufferMemory::Frozen(mem) => mem.len(),
         }
     }
 }
 
-impl Default for Mem {
+impl Default for BufferMemory {
     fn default() -> Self {
         Self::Frozen(Bytes::new())
     }

@@ -20,7 +20,7 @@ impl ServeToken {
 
 /// The table of requests being served.
 #[derive(Debug, Default)]
-pub(crate) struct Serving {
+pub(crate) struct ActiveRequests {
     slots: Vec<Slot>,
     free: Vec<u32>,
 }
@@ -41,7 +41,7 @@ enum State {
     Unawaited,
 }
 
-impl Serving {
+impl ActiveRequests {
     /// Returns the number of requests being served.
     #[inline]
     pub(crate) fn len(&self) -> usize {
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_finished_token_ends_nothing_more() {
-        let mut serving = Serving::default();
+        let mut serving = ActiveRequests::default();
         let first = serving.insert(RequestId(2), true);
         assert!(serving.finish(first));
         assert!(!serving.finish(first));
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn an_acknowledged_request_is_served_until_it_is_finished() {
-        let mut serving = Serving::default();
+        let mut serving = ActiveRequests::default();
         let token = serving.insert(RequestId(2), true);
         assert!(serving.acknowledge(token));
         assert!(!serving.acknowledge(token));
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_cancelled_request_is_served_but_not_awaited() {
-        let mut serving = Serving::default();
+        let mut serving = ActiveRequests::default();
         let token = serving.insert(RequestId(2), true);
         let oneway = serving.insert(RequestId(4), false);
         assert_eq!(serving.cancel(RequestId(4)), None);

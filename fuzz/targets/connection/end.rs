@@ -12,8 +12,8 @@ use giop_codec::{ByteOrder, Version};
 use giop_proto::outbox::MAX_SLICES;
 use giop_proto::receive::PIECE_HEADER_LEN;
 use giop_proto::{
-    BufferPool, CallId, Config, Connection, IncomingRequest, Limits, Load, ReadBuf, Role, ServeToken,
-    Streams, Transmit,
+    BufferPool, CallId, Config, Connection, IncomingRequest, Limits, ReadBuf, RequestBudget, Role,
+    ServeToken, Streams, Transmit,
 };
 
 use crate::messages::Tag;
@@ -108,7 +108,7 @@ impl Streams for Table {
 pub struct Setup {
     pub limits: Arc<Limits>,
     pub pool: Arc<BufferPool>,
-    pub load: Arc<Load>,
+    pub budget: Arc<RequestBudget>,
     pub both_serve: bool,
     pub deposit: bool,
     pub streams: bool,
@@ -117,7 +117,7 @@ pub struct Setup {
 impl End {
     pub fn new(role: Role, setup: &Setup, fragment_size: Option<usize>, now: Instant) -> Self {
         let mut config = Config::new(role, Arc::clone(&setup.limits), Arc::clone(&setup.pool));
-        config.load = Arc::clone(&setup.load);
+        config.budget = Arc::clone(&setup.budget);
         config.accept_requests |= setup.both_serve;
         config.deposit = setup.deposit;
         config.fragment_size = fragment_size;

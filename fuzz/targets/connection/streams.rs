@@ -1,6 +1,6 @@
 //! Payloads that are taken while they arrive: in chunks, or into lent memory.
 
-use giop_proto::{Chunk, Loan, Returned, ServeToken};
+use giop_proto::{Chunk, Loan, LoanReturn, ServeToken};
 
 use crate::end::End;
 use crate::messages::tag_of;
@@ -83,9 +83,9 @@ impl End {
         let payload = &mut self.payloads[which];
         if payload.lent {
             match self.conn.input_mut().take_loan() {
-                Returned::Pending => return,
-                Returned::Nothing => {}
-                Returned::Loan(loan) => {
+                LoanReturn::Pending => return,
+                LoanReturn::Nothing => {}
+                LoanReturn::Loan(loan) => {
                     let Some((octets, filled, failed)) = loan.end::<Vec<u8>>() else {
                         panic!("another one than was lent")
                     };

@@ -12,7 +12,8 @@ use giop_codec::giop::{MessageHeader, MessageType, ReplyStatus, ResponseFlags};
 
 use giop_proto::pool::WINDOW;
 use giop_proto::{
-    BufferPool, CallId, CloseReason, Event, IncomingRequest, Limit, Limits, Load, Reply, Role, Sent,
+    BufferPool, CallId, CloseReason, Event, IncomingRequest, Limit, Limits, Reply, RequestBudget, Role,
+    SentPart,
 };
 
 use crate::end::{Answer, End, STREAMED, Served, Setup};
@@ -61,12 +62,12 @@ pub fn run(mut tape: Tape<'_>) {
             world.poll(side);
             world.ends[side].check();
         }
-        assert!(setup.load.taken() <= setup.limits.max_total_requests, "more than all may have");
+        assert!(setup.budget.taken() <= setup.limits.max_total_requests, "more than all may have");
     }
     world.end();
     let stats = setup.pool.stats();
     assert_eq!((stats.outside, stats.held), (0, stats.free), "somebody keeps memory");
-    assert_eq!(setup.load.taken(), 0, "somebody keeps requests");
+    assert_eq!(setup.budget.taken(), 0, "somebody keeps requests");
 }
 
 /// Returns limits that are small enough to be reached.
@@ -101,7 +102,7 @@ impl World {
         let limits = Arc::new(limits(small));
         let setup = Setup {
             pool: Arc::new(pool(small)),
-            load: Arc::new(Load::new(limits.max_total_requests)),
+            budget: Arc::new(RequestBudget::new(limits.max_total_requests)),
             limits,
             both_serve: mode & 0x04 == 0,
             deposit: mode & 0x08 == 0,
@@ -405,7 +406,7 @@ impl World {
         let completed = match outcome {
             Ok(reply) => self.answered(call.tag, &reply),
             // The caller knows that the operation is streamed, and that it may therefore have begun.
-            Err(error) if call.streamed && error.sent == Sent::Partly => CompletionStatus::Maybe,
+            Err(error) if call.streamed && error.sent == SentPart::Partly => CompletionStatus::Maybe,
             Err(error) => {
                 if !call.timed {
                     self.failures.push(error.to_string());

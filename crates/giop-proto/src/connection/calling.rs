@@ -7,8 +7,8 @@ use giop_codec::cdr::Encoder;
 use giop_codec::giop::RequestId;
 
 use super::{Connection, Outcome, Output};
-use crate::calls::{CallId, Calls, Place};
-use crate::error::{CallError, CallErrorKind, CloseReason, Sent};
+use crate::calls::{CallId, Calls, RequestSpan};
+use crate::error::{CallError, CallErrorKind, CloseReason, SentPart};
 use crate::event::Notice;
 use crate::hits::Limit;
 use crate::message::Reply;
@@ -79,16 +79,16 @@ impl Connection {
     /// Removes a request from the queue, or cancels it. Returns how much of it the peer receives. A
     /// completely queued request that cannot be removed is still sent.
     #[cold]
-    pub(super) fn withdraw(&mut self, id: RequestId, place: Place) -> Sent {
+    pub(super) fn withdraw(&mut self, id: RequestId, place: RequestSpan) -> SentPart {
         if !self.lifecycle.may_queue() {
-            return if place.start == u64::MAX { Sent::Nothing } else { Sent::Whole };
+            return if place.start == u64::MAX { SentPart::Nothing } else { SentPart::Whole };
         }
         if self.output.partial_request.is_some() && place.start != u64::MAX {
             // Another request cannot be cancelled in the middle of this one.
             return if self.output.is_unfinished(place) {
                 self.unfinished_request().give_up()
             } else {
-                Sent::Whole
+                SentPart::Whole
             };
         }
         if !self.output.fragment_queue.is_empty()
@@ -98,14 +98,14 @@ impl Connection {
             return sent;
         }
         if place.start == u64::MAX {
-            return Sent::Nothing; // not queued yet
+            return SentPart::Nothing; // not queued yet
         }
-        let unsent = !place.apart && self.output.sent(place) == Sent::Nothing;
+        let unsent = !place.apart && self.output.sent(place) == SentPart::Nothing;
         if unsent && self.output.unqueue(place.start, place.end) {
-            return Sent::Nothing;
+            return SentPart::Nothing;
         }
         self.output.queue_cancel(id, self.clock.now);
-        Sent::Whole
+        SentPart::Whole
     }
 
     /// Fails every call whose deadline has passed.
@@ -116,7 +116,7 @@ impl Connection {
         calls.fail_due(Some(now), |call, place| {
             notices.push_back(Notice::Reply(call));
             expired.push((call, place));
-            Err(CallError { kind: CallErrorKind::Timeout, sent: Sent::Whole })
+            Err(CallError { kind: CallErrorKind::Timeout, sent: SentPart::Whole })
         });
         // From the last queued to the first, because only the end of the queue can be removed.
         expired.sort_unstable_by_key(|(_, place)| std::cmp::Reverse(place.end));
@@ -127,7 +127,7 @@ impl Connection {
             // arrives.
             let sent = self.withdraw(id, place);
             self.calls.amend(call, Err(CallError { kind: CallErrorKind::Timeout, sent }));
-            if sent != Sent::Nothing {
+            if sent != SentPart::Nothing {
                 self.count_unanswered(now);
             }
         }
@@ -277,25 +277,25 @@ impl Calls<Outcome> {
         self.fail_due(None, |call, place| {
             notices.push_back(Notice::Reply(call));
             failed.push((call, place));
-            Err(CallError { kind, sent: Sent::Whole })
+            Err(CallError { kind, sent: SentPart::Whole })
         });
         // Only the end of the queue can be removed.
         failed.sort_unstable_by_key(|(_, place)| std::cmp::Reverse(place.end));
         for (call, place) in failed {
             let taken = !place.apart && output.unqueue(place.start, place.end);
-            let sent = if taken { Sent::Nothing } else { sent_at(output.tx.queued(), place) };
+            let sent = if taken { SentPart::Nothing } else { sent_at(output.tx.queued(), place) };
             self.amend(call, Err(CallError { kind, sent }));
         }
         output.timer.unqueued(output.tx.backlog() > 0);
     }
 }
 
-fn sent_at(reached: u64, place: Place) -> Sent {
+fn sent_at(reached: u64, place: RequestSpan) -> SentPart {
     if reached <= place.start {
-        Sent::Nothing
+        SentPart::Nothing
     } else if reached < place.end {
-        Sent::Partly
+        SentPart::Partly
     } else {
-        Sent::Whole
+        SentPart::Whole
     }
 }

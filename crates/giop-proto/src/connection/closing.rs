@@ -6,7 +6,7 @@ use giop_codec::Version;
 use giop_codec::giop::MessageType;
 
 use super::Connection;
-use crate::error::{CallError, CallErrorKind, CloseReason, ProtocolError, Sent};
+use crate::error::{CallError, CallErrorKind, CloseReason, ProtocolError, SentPart};
 use crate::event::Notice;
 use crate::hits::Limit;
 use crate::limits::{Role, later};
@@ -128,7 +128,7 @@ impl Lifecycle {
     #[cold]
     #[must_use]
     pub fn lost(&self) -> CallError {
-        CallError { sent: Sent::Partly, ..self.closed_error() }
+        CallError { sent: SentPart::Partly, ..self.closed_error() }
     }
 
     #[cold]

@@ -7,7 +7,7 @@ use giop_codec::cdr::Encoder;
 
 use super::Connection;
 use super::serving::ServedRequest;
-use crate::calls::{CallId, Place};
+use crate::calls::{CallId, RequestSpan};
 use crate::error::{CallError, CloseReason};
 
 /// The result of starting a reply that is sent while it is encoded.
@@ -67,7 +67,7 @@ impl Connection {
         }
         let place = self.output.queue(message, false, self.clock.now);
         match call {
-            Some(call) => self.calls.queued(call, Place { end: place.end + coming, ..place }),
+            Some(call) => self.calls.queued(call, RequestSpan { end: place.end + coming, ..place }),
             None => self.oneways.queued(self.output.tx.queued() + coming),
         }
         Ok(self.output.tx.leave_gap(coming))

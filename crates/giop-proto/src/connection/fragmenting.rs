@@ -13,8 +13,8 @@ use giop_codec::giop::{MessageHeader, MessageType, ReplyHeader, RequestHeader, R
 use giop_codec::{ByteOrder, Version};
 
 use super::{Connection, Outcome, Output};
-use crate::calls::{CallId, Calls, Place};
-use crate::error::Sent;
+use crate::calls::{CallId, Calls, RequestSpan};
+use crate::error::SentPart;
 use crate::frame::{HEADER_LEN, PIECE_HEADER_LEN, word};
 use crate::outbox::{BATCH, BULK_BATCH, Outbox};
 use crate::serving::ServeToken;
@@ -48,18 +48,18 @@ pub(super) struct FragmentQueue {
     /// not available when they start.
     takes: usize,
     /// The messages that are sent alternately.
-    open: VecDeque<Partial>,
+    open: VecDeque<FragmentedMessage>,
     /// The number of replies in `open` that were started before they were complete.
     growing: usize,
     /// Messages of which nothing is queued, after those in `open`.
-    waiting: VecDeque<Partial>,
+    waiting: VecDeque<FragmentedMessage>,
     /// Bytes of all pieces that are not queued, without their headers, and the part of them that is replies.
     octets: usize,
     owed: usize,
 }
 
 #[derive(Debug)]
-pub(super) struct Partial {
+pub(super) struct FragmentedMessage {
     /// The call that awaits the reply, or `None` if the message is a reply itself.
     call: Option<CallId>,
     /// Set for a reply that was started before it was complete: the request that it answers.
@@ -85,7 +85,7 @@ pub(super) struct Partial {
 
 /// The pieces of a request that are sent in sequence while it is supplied.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pieces {
+pub(super) struct RequestPieces {
     id: RequestId,
     order: ByteOrder,
     /// The maximum size of a piece in bytes.
@@ -96,7 +96,7 @@ pub(super) struct Pieces {
     rest: usize,
 }
 
-impl Pieces {
+impl RequestPieces {
     /// Returns the number of header bytes that are still to be queued.
     pub(super) fn headers(&self) -> u64 {
         (self.rest.div_ceil(self.size - PIECE_HEADER_LEN) * PIECE_HEADER_LEN) as u64
@@ -163,7 +163,7 @@ impl FragmentQueue {
     }
 
     /// Subtracts bytes of a message that are no longer to be queued.
-    fn uncount(&mut self, partial: &Partial, octets: usize) {
+    fn uncount(&mut self, partial: &FragmentedMessage, octets: usize) {
         self.octets -= octets;
         if partial.call.is_none() {
             self.owed -= octets;
@@ -196,14 +196,14 @@ impl FragmentQueue {
     }
 
     /// Returns the reply to that request, if it is incomplete.
-    pub(super) fn growing(&self, token: ServeToken) -> Option<&Partial> {
+    pub(super) fn growing(&self, token: ServeToken) -> Option<&FragmentedMessage> {
         self.open.iter().find(|partial| partial.grows && partial.serves == Some(token))
     }
 
     /// Appends to the incomplete reply to that request. `last` ends it. Returns whether there is such a
     /// reply.
     pub(super) fn grow(&mut self, token: ServeToken, octets: &mut Encoder, last: bool) -> bool {
-        let is_it = |partial: &&mut Partial| partial.grows && partial.serves == Some(token);
+        let is_it = |partial: &&mut FragmentedMessage| partial.grows && partial.serves == Some(token);
         let Some(partial) = self.open.iter_mut().find(is_it) else { return false };
         let there = partial.rest.len();
         octets.drain_part(&mut partial.rest);
@@ -215,7 +215,7 @@ impl FragmentQueue {
         true
     }
 
-    pub(super) fn enter(&mut self, partial: Partial) {
+    pub(super) fn enter(&mut self, partial: FragmentedMessage) {
         self.octets += partial.left;
         if partial.call.is_none() {
             self.owed += partial.left;
@@ -231,12 +231,12 @@ impl FragmentQueue {
     }
 
     /// Takes the message whose turn it is.
-    fn next(&mut self) -> Option<Partial> {
+    fn next(&mut self) -> Option<FragmentedMessage> {
         self.open.pop_front()
     }
 
     /// Takes the message back. If all of it is queued, another one may start.
-    fn turned(&mut self, partial: Partial) {
+    fn turned(&mut self, partial: FragmentedMessage) {
         if !partial.ended {
             self.open.push_back(partial);
         } else {
@@ -245,7 +245,7 @@ impl FragmentQueue {
     }
 
     /// Handles the removal of a message from the alternation.
-    fn left(&mut self, partial: &Partial) {
+    fn left(&mut self, partial: &FragmentedMessage) {
         match partial.serves {
             Some(_) => self.growing -= 1,
             None => self.open.extend(self.waiting.pop_front()),
@@ -257,8 +257,10 @@ impl FragmentQueue {
     }
 
     /// Removes a message from the queue.
-    fn remove(&mut self, id: RequestId, reply: bool) -> Option<Partial> {
-        let is_it = |partial: &Partial| partial.id == id && partial.call.is_none() == reply && !partial.grows;
+    fn remove(&mut self, id: RequestId, reply: bool) -> Option<FragmentedMessage> {
+        let is_it = |partial: &FragmentedMessage| {
+            partial.id == id && partial.call.is_none() == reply && !partial.grows
+        };
         if let Some(at) = self.waiting.iter().position(is_it) {
             let partial = self.waiting.remove(at)?;
             self.uncount(&partial, partial.left);
@@ -268,11 +270,11 @@ impl FragmentQueue {
     }
 
     /// Removes the reply to that request from the alternation, if it is incomplete.
-    pub(super) fn remove_growing(&mut self, token: ServeToken) -> Option<Partial> {
+    pub(super) fn remove_growing(&mut self, token: ServeToken) -> Option<FragmentedMessage> {
         self.remove_open(|partial| partial.grows && partial.serves == Some(token))
     }
 
-    fn remove_open(&mut self, is_it: impl Fn(&Partial) -> bool) -> Option<Partial> {
+    fn remove_open(&mut self, is_it: impl Fn(&FragmentedMessage) -> bool) -> Option<FragmentedMessage> {
         let at = self.open.iter().position(is_it)?;
         let partial = self.open.remove(at)?;
         self.uncount(&partial, partial.left);
@@ -281,7 +283,7 @@ impl FragmentQueue {
     }
 }
 
-impl Partial {
+impl FragmentedMessage {
     /// Turns it into the start of a reply to a request, of which more will be supplied.
     pub(super) fn growing(self, token: ServeToken) -> Self {
         Self { serves: Some(token), grows: true, ..self }
@@ -357,7 +359,7 @@ impl Output {
     pub(super) fn queue_in_pieces(&mut self, call: Option<CallId>, message: &mut Encoder) -> bool {
         let Some(partial) = self.cut_first(message, self.fragment_queue.size, None) else { return false };
         message.reset(message.order(), message.version());
-        self.fragment_queue.enter(Partial { call, ..partial });
+        self.fragment_queue.enter(FragmentedMessage { call, ..partial });
         true
     }
 
@@ -381,7 +383,7 @@ impl Output {
             if let Some(call) = partial.call {
                 let apart = !partial.is_in_one_part(&self.tx);
                 let end = if partial.ended { self.tx.queued() } else { u64::MAX };
-                calls.queued(call, Place { start: partial.start, end, locate: false, apart });
+                calls.queued(call, RequestSpan { start: partial.start, end, locate: false, apart });
             } else {
                 self.reply_backlog.add(taken);
             }
@@ -413,7 +415,7 @@ impl Output {
         message: &mut Encoder,
         size: usize,
         body: Option<usize>,
-    ) -> Option<Partial> {
+    ) -> Option<FragmentedMessage> {
         debug_assert!(self.partial_request.is_none(), "a message in the middle of a request");
         let left = message.len();
         let (header, id, first) = self.mark_first(message, left, size, body)?;
@@ -421,7 +423,7 @@ impl Output {
         self.version = message.version();
         let mut rest = VecDeque::new();
         message.drain_part(&mut rest);
-        Some(Partial {
+        Some(FragmentedMessage {
             call: None,
             serves: None,
             id,
@@ -467,27 +469,27 @@ impl Output {
 
     /// Starts the pieces of a request of which `coming` bytes follow what is in the encoder. Returns `None`
     /// if it is sent whole.
-    pub(super) fn begin_pieces(&self, message: &mut Encoder, coming: u64) -> Option<Pieces> {
+    pub(super) fn begin_pieces(&self, message: &mut Encoder, coming: u64) -> Option<RequestPieces> {
         let size = self.fragment_queue.takes;
         let whole = usize::try_from(coming).ok()?.checked_add(message.len())?;
         if whole <= size || message.version() != Version::V1_2 {
             return None;
         }
         let (header, id, first) = self.mark_first(message, whole, size, None)?;
-        Some(Pieces { id, order: header.order, size, lacks: first, rest: whole - first })
+        Some(RequestPieces { id, order: header.order, size, lacks: first, rest: whole - first })
     }
 
     /// Stops a request of which pieces are not queued. Returns how much of it the peer receives, or `None` if
     /// there is no such request.
     #[cold]
-    pub(super) fn stop_request(&mut self, id: RequestId, now: Instant) -> Option<Sent> {
+    pub(super) fn stop_request(&mut self, id: RequestId, now: Instant) -> Option<SentPart> {
         let partial = self.fragment_queue.remove(id, false)?;
         let sent = if !partial.is_begun() || self.take_back(&partial) {
-            Sent::Nothing
+            SentPart::Nothing
         } else {
             // The receiver discards the pieces that it has.
             self.queue_cancel(id, now);
-            Sent::Partly
+            SentPart::Partly
         };
         Some(sent)
     }
@@ -507,14 +509,14 @@ impl Output {
     }
 
     /// Ends a message with a piece without payload.
-    pub(super) fn queue_empty_end(&mut self, partial: &Partial, now: Instant) {
+    pub(super) fn queue_empty_end(&mut self, partial: &FragmentedMessage, now: Instant) {
         self.tx.push(&fragment_header(partial.id, partial.order, 0, false));
         self.count_message(now);
     }
 
     /// Removes the pieces of a message from the queue. This succeeds only if none of it was sent and nothing
     /// else was queued since.
-    pub(super) fn take_back(&mut self, partial: &Partial) -> bool {
+    pub(super) fn take_back(&mut self, partial: &FragmentedMessage) -> bool {
         partial.is_in_one_part(&self.tx) && self.unqueue(partial.start, self.tx.queued())
     }
 }

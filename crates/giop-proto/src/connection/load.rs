@@ -4,7 +4,7 @@
 use giop_codec::exception::{SystemException, minor};
 use giop_codec::giop::{MessageHeader, MessageType};
 
-use super::{Connection, Output, RequestBudget};
+use super::{Connection, Output, RequestAdmission};
 use crate::hits::Limit;
 use crate::limits::Limits;
 use crate::message::RequestHead;
@@ -40,7 +40,7 @@ impl Connection {
     }
 }
 
-impl RequestBudget {
+impl RequestAdmission {
     /// Called when all granted requests are in flight, or too much is queued. Takes more from the endpoint's
     /// budget if possible. Otherwise further requests are refused while this connection is below its own
     /// limit. Returns the limit because of which requests have to wait.

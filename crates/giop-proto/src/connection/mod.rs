@@ -33,12 +33,12 @@ use crate::error::CallError;
 use crate::event::{Event, Notice};
 use crate::fragments::Fragments;
 use crate::limits::{Limits, Role};
-use crate::load::{Load, Share};
 use crate::message::{LastHead, Reply};
 use crate::outbox::Outbox;
 use crate::pool::BufferPool;
 use crate::receive::{Receiver, Streams};
-use crate::serving::Serving;
+use crate::request_budget::{BudgetShare, RequestBudget};
+use crate::serving::ActiveRequests;
 use crate::stats::Stats;
 use backlog::{PoolShare, ReplyBacklog};
 pub use calling::PendingCall;
@@ -68,7 +68,7 @@ pub struct Config {
     pub pool: Arc<BufferPool>,
     /// The budget of requests in flight, shared by all connections with the same value. Default: a budget of
     /// its own, of `Limits::max_total_requests`.
-    pub load: Arc<Load>,
+    pub budget: Arc<RequestBudget>,
     /// The highest version that this side supports. MessageError carries it, and the connection's own
     /// messages are sent in it until the peer's version is known. Default 1.2.
     pub max_version: Version,
@@ -99,7 +99,7 @@ impl Config {
     pub fn new(role: Role, limits: Arc<Limits>, pool: Arc<BufferPool>) -> Self {
         Self {
             role,
-            load: Arc::new(Load::new(limits.max_total_requests)),
+            budget: Arc::new(RequestBudget::new(limits.max_total_requests)),
             limits,
             pool,
             max_version: Version::V1_2,
@@ -146,8 +146,8 @@ pub struct Connection {
     input: Input,
     output: Output,
     calls: Calls<Outcome>,
-    serving: Serving,
-    requests: RequestBudget,
+    serving: ActiveRequests,
+    requests: RequestAdmission,
     /// Events that do not result from messages.
     notices: VecDeque<Notice>,
     clock: Clock,
@@ -159,10 +159,10 @@ pub struct Connection {
 
 /// The memory and the budget of the peer's requests.
 #[derive(Debug)]
-struct RequestBudget {
+struct RequestAdmission {
     /// The number of requests that may be in flight at present. It is increased on demand.
     granted: usize,
-    share: Share,
+    share: BudgetShare,
     /// True if the endpoint's budget is exhausted: requests beyond `granted` are refused instead of left
     /// unread.
     sheds: bool,
@@ -225,7 +225,7 @@ impl Connection {
             role,
             limits,
             pool,
-            load,
+            budget,
             max_version,
             accept_requests,
             deposit,
@@ -259,10 +259,10 @@ impl Connection {
                 starved: (0, 0),
             },
             calls: Calls::new(role == Role::Client),
-            serving: Serving::default(),
-            requests: RequestBudget {
+            serving: ActiveRequests::default(),
+            requests: RequestAdmission {
                 granted: 1.min(limits.max_requests),
-                share: Share::new(load),
+                share: BudgetShare::new(budget),
                 sheds: false,
                 waited_at: None,
             },

@@ -5,10 +5,10 @@ use std::time::Instant;
 use bytes::Bytes;
 use giop_codec::cdr::Encoder;
 
-use super::fragmenting::Pieces;
+use super::fragmenting::RequestPieces;
 use super::{Connection, Output};
-use crate::calls::{CallId, Place};
-use crate::error::{CallError, CloseReason, Sent};
+use crate::calls::{CallId, RequestSpan};
+use crate::error::{CallError, CloseReason, SentPart};
 
 /// The request that is partly queued. Until it is complete, nothing else may be queued.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +19,7 @@ pub(super) struct PartialRequest {
     /// Bytes that are still to be queued.
     left: u64,
     /// `None` if it is sent whole.
-    pieces: Option<Pieces>,
+    pieces: Option<RequestPieces>,
 }
 
 /// The request that is partly queued, if there is one, by [`Connection::unfinished_request`].
@@ -58,7 +58,9 @@ impl Connection {
         };
         let coming_with_headers = coming + pieces.map_or(0, |pieces| pieces.headers());
         match call {
-            Some(call) => self.calls.queued(call, Place { end: place.end + coming_with_headers, ..place }),
+            Some(call) => {
+                self.calls.queued(call, RequestSpan { end: place.end + coming_with_headers, ..place })
+            }
             None => self.oneways.queued(self.output.tx.queued() + coming_with_headers),
         }
         let unfinished = PartialRequest { call, start: place.start, left: coming, pieces };
@@ -114,18 +116,19 @@ impl UnfinishedRequest<'_> {
     /// Gives up the incomplete request. It is removed from the queue if nothing of it was sent. Otherwise the
     /// connection is closed, because nothing can follow an incomplete message. Returns how much of it was
     /// sent.
-    pub fn give_up(&mut self) -> Sent {
+    pub fn give_up(&mut self) -> SentPart {
         let Some(PartialRequest { call, start, .. }) = self.connection.output.partial_request else {
-            return Sent::Whole;
+            return SentPart::Whole;
         };
-        let sent = if self.connection.output.tx.reached() <= start { Sent::Nothing } else { Sent::Partly };
-        if sent == Sent::Nothing
+        let sent =
+            if self.connection.output.tx.reached() <= start { SentPart::Nothing } else { SentPart::Partly };
+        if sent == SentPart::Nothing
             && self.connection.lifecycle.may_queue()
             && self.connection.output.unqueue(start, self.connection.output.tx.queued())
         {
             self.connection.output.partial_request = None;
             match call {
-                Some(call) => self.connection.calls.queued(call, Place::NOWHERE),
+                Some(call) => self.connection.calls.queued(call, RequestSpan::NOWHERE),
                 None => self.connection.oneways.took_back(start),
             }
             if !self.connection.output.fragment_queue.is_empty() {
@@ -142,7 +145,12 @@ impl UnfinishedRequest<'_> {
 impl Output {
     /// Queues the start of a request that is sent in pieces.
     #[cold]
-    fn queue_start(&mut self, message: &mut Encoder, pieces: &mut Pieces, now: Instant) -> Place {
+    fn queue_start(
+        &mut self,
+        message: &mut Encoder,
+        pieces: &mut RequestPieces,
+        now: Instant,
+    ) -> RequestSpan {
         let start = self.tx.queued();
         self.copied += message.copied() as u64;
         self.version = message.version();
@@ -152,11 +160,11 @@ impl Output {
             pieces.push(&mut self.tx, bytes);
         }
         self.count_message(now);
-        Place { start, end: self.tx.queued(), locate: false, apart: false }
+        RequestSpan { start, end: self.tx.queued(), locate: false, apart: false }
     }
 
     /// Returns whether the request at that position is the incomplete one.
-    pub(super) fn is_unfinished(&self, place: Place) -> bool {
+    pub(super) fn is_unfinished(&self, place: RequestSpan) -> bool {
         self.partial_request.is_some_and(|unfinished| unfinished.start == place.start)
     }
 

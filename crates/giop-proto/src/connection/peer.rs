@@ -10,7 +10,7 @@ use giop_codec::giop::{
 };
 
 use crate::limits::Limits;
-use crate::message::{self, LastHead, Terms};
+use crate::message::{self, LastHead, MessageSettings};
 
 /// Longer than any valid host name or address.
 const MAX_HOST: usize = 255;
@@ -68,8 +68,8 @@ impl Peer {
     }
 
     /// Returns the settings of all messages that are handed out at present.
-    pub(super) fn terms(&self, limits: &Limits, deposits: bool) -> Terms {
-        Terms::new(limits, self.code_sets_in_force(), deposits, self.reads_blocks)
+    pub(super) fn terms(&self, limits: &Limits, deposits: bool) -> MessageSettings {
+        MessageSettings::new(limits, self.code_sets_in_force(), deposits, self.reads_blocks)
     }
 
     /// Applies what a request announces: code sets, whether the peer reads lists of blocks, and its listen

@@ -10,9 +10,9 @@ use super::closing::Phase;
 use super::peer::RequestContexts;
 use super::unusual::GLASSFISH_FRAGMENT;
 use super::{Connection, Input};
-use crate::error::{CloseReason, IoFailure, Refused};
+use crate::error::{CloseReason, IoFailure, PeerRefusal};
 use crate::event::Event;
-use crate::frame::{HEADER_LEN, Joined};
+use crate::frame::{HEADER_LEN, JoinedMessage};
 use crate::limits::later;
 use crate::message::{IncomingRequest, Reply, ReplyHead, RequestError, RequestHead};
 use crate::receive::{ReadBuf, Receiver};
@@ -94,7 +94,7 @@ impl Connection {
     /// closed.
     #[cold]
     pub fn handle_read_error(&mut self, error: &io::Error, now: Instant) {
-        let refused = error.get_ref().and_then(|source| source.downcast_ref::<Refused>());
+        let refused = error.get_ref().and_then(|source| source.downcast_ref::<PeerRefusal>());
         let reason = refused.map_or_else(
             || CloseReason::Io(IoFailure::from(error)),
             |refused| CloseReason::Refused(*refused),
@@ -257,7 +257,7 @@ impl Connection {
     pub(super) fn admit_request(
         &mut self,
         header: MessageHeader,
-        joined: Option<&Joined>,
+        joined: Option<&JoinedMessage>,
     ) -> Option<RequestHead> {
         let octets = octets_of(joined, &self.input.rx);
         if !self.lifecycle.takes_requests() && !self.oneways.accepts(&self.lifecycle, &header, octets)
@@ -283,7 +283,7 @@ impl Connection {
     pub(super) fn hand_out(
         &mut self,
         header: MessageHeader,
-        joined: Option<Joined>,
+        joined: Option<JoinedMessage>,
         head: RequestHead,
         streams: bool,
     ) -> Event {
@@ -301,7 +301,7 @@ impl Connection {
 
     /// Decodes a request header that differs from the last one. Returns `None` if the request is refused.
     #[inline(never)]
-    fn new_head(&mut self, header: MessageHeader, joined: Option<&Joined>) -> Option<RequestHead> {
+    fn new_head(&mut self, header: MessageHeader, joined: Option<&JoinedMessage>) -> Option<RequestHead> {
         let octets = octets_of(joined, &self.input.rx);
         let decoded = match RequestHead::decode(&header, octets) {
             Ok(head) if !head.has_contexts => {
@@ -349,7 +349,7 @@ impl Connection {
     pub(super) fn handle_reply(
         &mut self,
         header: MessageHeader,
-        joined: Option<Joined>,
+        joined: Option<JoinedMessage>,
         streams: bool,
     ) -> Option<Event> {
         if header.more_fragments {
@@ -399,7 +399,7 @@ impl Connection {
 
 /// Returns the bytes of the current message.
 #[inline]
-fn octets_of<'a>(joined: Option<&'a Joined>, rx: &'a Receiver) -> &'a [u8] {
+fn octets_of<'a>(joined: Option<&'a JoinedMessage>, rx: &'a Receiver) -> &'a [u8] {
     match joined {
         Some(joined) => &joined.octets,
         None => rx.front(),

@@ -9,10 +9,10 @@ use super::{Connection, Input, Outcome};
 use crate::calls::{CallId, Calls};
 use crate::error::CloseReason;
 use crate::event::Event;
-use crate::fragments::First;
-use crate::frame::{Joined, word};
+use crate::fragments::FirstPiece;
+use crate::frame::{JoinedMessage, word};
 use crate::hits::Limit;
-use crate::receive::{Chunk, Loan, Returned};
+use crate::receive::{Chunk, Loan, LoanReturn};
 use crate::serving::ServeToken;
 
 /// The message whose payload is a stream.
@@ -133,7 +133,7 @@ impl Input {
 
     /// Takes back what was lent.
     #[must_use]
-    pub fn take_loan(&mut self) -> Returned {
+    pub fn take_loan(&mut self) -> LoanReturn {
         self.rx.stream.take_loan()
     }
 
@@ -291,7 +291,7 @@ impl Connection {
         };
         let first = MessageHeader { more_fragments: true, ..header };
         let started =
-            self.input.fragments.start(first, First::Streamed(octets), self.clock.now, &self.limits);
+            self.input.fragments.start(first, FirstPiece::Streamed(octets), self.clock.now, &self.limits);
         if let Err(error) = started {
             self.protocol_error(error);
             return None;
@@ -305,7 +305,7 @@ impl Connection {
     }
 
     /// Hands out the start of a message. The rest is discarded unless it is taken as a stream.
-    fn hand_out_start(&mut self, header: MessageHeader, joined: Option<Joined>) -> Option<Event> {
+    fn hand_out_start(&mut self, header: MessageHeader, joined: Option<JoinedMessage>) -> Option<Event> {
         if header.kind == MessageType::Reply {
             return self.handle_reply(header, joined, true);
         }
@@ -343,7 +343,7 @@ impl Connection {
     fn hand_out_joined(
         &mut self,
         header: MessageHeader,
-        joined: Joined,
+        joined: JoinedMessage,
         id: Option<RequestId>,
         left: usize,
         more: bool,

@@ -5,10 +5,10 @@ use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 use giop_codec::{DecodeError, DecodeErrorKind, Version};
 
 use super::Connection;
-use crate::error::{CallError, CallErrorKind, CloseReason, ProtocolError, Sent};
+use crate::error::{CallError, CallErrorKind, CloseReason, ProtocolError, SentPart};
 use crate::event::Event;
-use crate::fragments::{Added, First};
-use crate::frame::{Frame, HEADER_LEN, Joined, word};
+use crate::fragments::{FirstPiece, FragmentOutcome};
+use crate::frame::{Frame, HEADER_LEN, JoinedMessage, word};
 use crate::hits::Limit;
 use crate::message::{IncomingLocate, RequestHead};
 
@@ -41,7 +41,7 @@ impl Connection {
 
     /// Handles a request that is not handed out, or not yet.
     #[cold]
-    pub(super) fn handle_unusual_request(&mut self, header: MessageHeader, joined: Option<&Joined>) {
+    pub(super) fn handle_unusual_request(&mut self, header: MessageHeader, joined: Option<&JoinedMessage>) {
         if !self.accept_requests {
             return self.protocol_error(ProtocolError::Unexpected(MessageType::Request));
         }
@@ -95,7 +95,7 @@ impl Connection {
             return None;
         };
         self.stats.limits.hit_by(&error);
-        let failed = CallError { kind: CallErrorKind::BadReply(error), sent: Sent::Whole };
+        let failed = CallError { kind: CallErrorKind::BadReply(error), sent: SentPart::Whole };
         match self.calls.answer(id, header.kind == MessageType::LocateReply, || Err(failed)) {
             Some(call) => {
                 self.proceed_closing();
@@ -127,7 +127,7 @@ impl Connection {
         let now = self.clock.now;
         if oversized || unwanted {
             let octets = self.input.rx.take_front();
-            match self.input.fragments.start(header, First::Unwanted(&octets), now, &self.limits) {
+            match self.input.fragments.start(header, FirstPiece::Unwanted(&octets), now, &self.limits) {
                 Ok(()) if oversized && !unwanted => self.refusal(header).oversized(&octets, size),
                 Ok(()) => self.refusal(header).first_piece(&octets),
                 Err(error) => self.protocol_error(error),
@@ -138,11 +138,12 @@ impl Connection {
         let piece = if header.version == Version::V1_2 { self.input.rx.take_piece() } else { None };
         let started = match piece {
             Some(buffer) => {
-                self.input.fragments.start(header, First::Placed(buffer, size), now, &self.limits)
+                self.input.fragments.start(header, FirstPiece::Placed(buffer, size), now, &self.limits)
             }
             None => {
                 let octets = self.input.rx.front();
-                let started = self.input.fragments.start(header, First::Octets(octets), now, &self.limits);
+                let started =
+                    self.input.fragments.start(header, FirstPiece::Octets(octets), now, &self.limits);
                 self.input.rx.drop_front();
                 started
             }
@@ -233,10 +234,10 @@ impl Connection {
         };
         self.input.mind_nameless_behind(&header);
         match added {
-            Ok(Added::Kept) if named => self.hand_out_ripe(id),
-            Ok(Added::Kept) => None,
-            Ok(Added::Stray) => self.stray(),
-            Ok(Added::Whole(header, joined)) => {
+            Ok(FragmentOutcome::Kept) if named => self.hand_out_ripe(id),
+            Ok(FragmentOutcome::Kept) => None,
+            Ok(FragmentOutcome::Stray) => self.stray(),
+            Ok(FragmentOutcome::Whole(header, joined)) => {
                 self.input.rx.joined(joined.octets.len());
                 match header.kind {
                     MessageType::Request => {
@@ -247,7 +248,7 @@ impl Connection {
                     _ => self.handle_reply(header, Some(joined), false),
                 }
             }
-            Ok(Added::Overflow(header, octets)) => {
+            Ok(FragmentOutcome::Overflow(header, octets)) => {
                 let size = self.limits.max_message_size + 1;
                 self.refusal(header).oversized(&octets, size);
                 None

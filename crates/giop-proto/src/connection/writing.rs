@@ -12,8 +12,8 @@ use giop_codec::{ByteOrder, EncodeError, Version};
 
 use super::closing::Phase;
 use super::{Connection, Output};
-use crate::calls::Place;
-use crate::error::Sent;
+use crate::calls::RequestSpan;
+use crate::error::SentPart;
 use crate::outbox::{GATHER_MAX, Transmit};
 
 impl Connection {
@@ -53,7 +53,7 @@ impl Output {
     /// Queues a whole message and leaves the encoder empty. The encoder's chunks, and a head over 4 KiB, are
     /// not copied.
     #[inline]
-    pub(super) fn queue(&mut self, message: &mut Encoder, locate: bool, now: Instant) -> Place {
+    pub(super) fn queue(&mut self, message: &mut Encoder, locate: bool, now: Instant) -> RequestSpan {
         debug_assert!(self.partial_request.is_none(), "a message in the middle of a request");
         let start = self.tx.queued();
         self.copied += message.copied() as u64;
@@ -68,7 +68,7 @@ impl Output {
         self.version = message.version();
         message.reset(message.order(), message.version());
         self.count_message(now);
-        Place { start, end: self.tx.queued(), locate, apart: false }
+        RequestSpan { start, end: self.tx.queued(), locate, apart: false }
     }
 
     /// Queues an answer to the peer.
@@ -165,14 +165,14 @@ impl Output {
     }
 
     /// Returns how much of a queued message the socket may have accepted.
-    pub(super) fn sent(&self, place: Place) -> Sent {
+    pub(super) fn sent(&self, place: RequestSpan) -> SentPart {
         let reached = self.tx.reached();
         if reached <= place.start {
-            Sent::Nothing
+            SentPart::Nothing
         } else if reached < place.end {
-            Sent::Partly
+            SentPart::Partly
         } else {
-            Sent::Whole
+            SentPart::Whole
         }
     }
 

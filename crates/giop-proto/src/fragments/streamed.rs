@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use giop_codec::giop::{MessageHeader, RequestId};
 
-use super::{Data, Fragments, Joined, Open, told};
+use super::{Data, Fragments, IncompleteMessage, JoinedMessage, told};
 use crate::error::ProtocolError;
 use crate::frame::HEADER_LEN;
 use crate::receive::STREAM_START;
@@ -29,7 +29,11 @@ impl Fragments {
     /// Hands out the received part of a request, followed by `more`, which is copied. The following pieces go
     /// to the receiver's stream.
     #[cold]
-    pub(crate) fn hand_out(&mut self, id: Option<RequestId>, more: &[u8]) -> Option<(MessageHeader, Joined)> {
+    pub(crate) fn hand_out(
+        &mut self,
+        id: Option<RequestId>,
+        more: &[u8],
+    ) -> Option<(MessageHeader, JoinedMessage)> {
         let open = self.open.iter_mut().find(|open| open.id == id && open.streams)?;
         open.streams = false;
         let mut data = open.data.replace(Data::Streamed)?;
@@ -44,7 +48,7 @@ impl Fragments {
         let size = u32::try_from(data.len() - HEADER_LEN.min(data.len())).unwrap_or(u32::MAX);
         let header = MessageHeader { more_fragments: false, size, ..first };
         let pieces = told(&header, pieces);
-        Some((header, Joined { octets: data.join(&header, &self.pool), pieces }))
+        Some((header, JoinedMessage { octets: data.join(&header, &self.pool), pieces }))
     }
 
     /// Records the request id of the message whose pieces have that id. Later pieces do not carry it.
@@ -58,8 +62,9 @@ impl Fragments {
     /// Returns whether fragments of GIOP 1.1 may go to a stream, or belong to one that is discarded.
     #[cold]
     pub(crate) fn places_nameless(&self) -> bool {
-        let is_one =
-            |open: &Open| open.streams || open.thrown.is_some() || matches!(open.data, Some(Data::Streamed));
+        let is_one = |open: &IncompleteMessage| {
+            open.streams || open.thrown.is_some() || matches!(open.data, Some(Data::Streamed))
+        };
         self.open.iter().any(|open| open.id.is_none() && is_one(open))
     }
 

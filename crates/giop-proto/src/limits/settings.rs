@@ -102,7 +102,7 @@ impl Limits {
 }
 
 /// A parsed value, or the expected form as the error.
-type Parsed<T> = Result<T, &'static str>;
+type ParseResult<T> = Result<T, &'static str>;
 
 /// Defines the setter of fields by name. Each value is parsed by the function that handles its unit.
 macro_rules! settings {
@@ -112,7 +112,7 @@ macro_rules! settings {
 
         impl Limits {
             /// Sets the limit of that name. Returns `None` if there is none.
-            fn set(&mut self, field: &str, value: &str) -> Option<Parsed<()>> {
+            fn set(&mut self, field: &str, value: &str) -> Option<ParseResult<()>> {
                 Some(match field {
                     $(stringify!($field) => $read(value).map(|value| self.$field = value),)+
                     _ => return None,
@@ -146,7 +146,7 @@ settings! {
 }
 
 /// Parses a number of bytes, with or without a unit.
-fn size<T: TryFrom<u64>>(text: &str) -> Parsed<T> {
+fn size<T: TryFrom<u64>>(text: &str) -> ParseResult<T> {
     const FORM: &str = "a size of at least one byte, such as `64MiB` or `65536`";
     let (number, unit) = split(text).ok_or(FORM)?;
     let scale: u64 = match unit {
@@ -163,7 +163,7 @@ fn size<T: TryFrom<u64>>(text: &str) -> Parsed<T> {
     T::try_from(bytes).map_err(|_| FORM)
 }
 
-fn count<T: TryFrom<u64>>(text: &str) -> Parsed<T> {
+fn count<T: TryFrom<u64>>(text: &str) -> ParseResult<T> {
     const FORM: &str = "a whole number of at least 1 that is in range, such as `256`";
     match split(text) {
         Some((number @ 1.., "")) => T::try_from(number).map_err(|_| FORM),
@@ -171,7 +171,7 @@ fn count<T: TryFrom<u64>>(text: &str) -> Parsed<T> {
     }
 }
 
-fn time(text: &str) -> Parsed<Duration> {
+fn time(text: &str) -> ParseResult<Duration> {
     const FORM: &str = "a time with its unit, such as `30s`, `500ms`, `2min` or `1h`, or `never`";
     if text.trim() == "never" {
         return Ok(Duration::MAX);
@@ -187,7 +187,7 @@ fn time(text: &str) -> Parsed<Duration> {
     }
 }
 
-fn optional_time(text: &str) -> Parsed<Option<Duration>> {
+fn optional_time(text: &str) -> ParseResult<Option<Duration>> {
     time(text).map(Some)
 }
 

@@ -10,7 +10,7 @@ use giop_codec::cdr::{CodeSets, DecodeLimits, Decoder, Rewrites};
 use giop_codec::giop::{MessageHeader, MessageType, ReplyHeader, RequestHeader, ServiceContexts};
 use giop_codec::{ByteOrder, DecodeError, Version};
 
-use crate::frame::{DEPOSIT_MIN, HEADER_LEN, Joined, Pieces};
+use crate::frame::{DEPOSIT_MIN, HEADER_LEN, JoinedMessage, MessageLayout};
 use crate::limits::Limits;
 use crate::pool::BufferPool;
 
@@ -24,8 +24,8 @@ pub use request::{Arguments, IncomingLocate, IncomingRequest};
 #[derive(Debug)]
 struct Body {
     message: Bytes,
-    /// See `Joined`.
-    pieces: Option<Box<Pieces>>,
+    /// See `JoinedMessage`.
+    pieces: Option<Box<MessageLayout>>,
     limits: DecodeLimits,
     at: u32,
     version: Version,
@@ -38,7 +38,7 @@ struct Body {
 
 /// The settings that apply to all messages of a connection.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Terms {
+pub(crate) struct MessageSettings {
     pub(crate) code_sets: CodeSets,
     pub(crate) max_depth: u16,
     pub(crate) max_decoded: usize,
@@ -48,13 +48,13 @@ pub(crate) struct Terms {
     pub(crate) reads_blocks: bool,
 }
 
-impl Terms {
+impl MessageSettings {
     pub(crate) fn new(limits: &Limits, code_sets: CodeSets, shares: bool, reads_blocks: bool) -> Self {
         Self { code_sets, max_depth: limits.max_depth, max_decoded: limits.max_decoded, shares, reads_blocks }
     }
 
     #[inline]
-    fn body(&self, header: MessageHeader, message: Joined, at: u32, has_contexts: bool) -> Body {
+    fn body(&self, header: MessageHeader, message: JoinedMessage, at: u32, has_contexts: bool) -> Body {
         Body {
             limits: DecodeLimits {
                 depth: self.max_depth,
@@ -86,8 +86,8 @@ impl Body {
         d.set_limits(self.limits);
         match self.pieces.as_deref() {
             None => d,
-            Some(Pieces::Fragments(starts)) => d.with_pieces(starts),
-            Some(Pieces::Segments(segments)) => d.with_segments(segments),
+            Some(MessageLayout::Fragments(starts)) => d.with_pieces(starts),
+            Some(MessageLayout::Segments(segments)) => d.with_segments(segments),
         }
     }
 
@@ -115,7 +115,7 @@ impl Body {
     /// See [`Reply::pieces`].
     fn fragments(&self) -> &[u32] {
         match self.pieces.as_deref() {
-            Some(Pieces::Fragments(starts)) => starts,
+            Some(MessageLayout::Fragments(starts)) => starts,
             _ => &[],
         }
     }
@@ -129,7 +129,8 @@ impl Body {
 
     /// Returns whether it is so large that its buffers should be free as soon as it is decoded.
     fn is_large(&self) -> bool {
-        self.message.len() >= DEPOSIT_MIN || matches!(self.pieces.as_deref(), Some(Pieces::Segments(_)))
+        self.message.len() >= DEPOSIT_MIN
+            || matches!(self.pieces.as_deref(), Some(MessageLayout::Segments(_)))
     }
 
     /// Returns the contexts, found by decoding the header again. They are read less often than they are

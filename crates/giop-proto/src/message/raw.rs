@@ -5,7 +5,7 @@ use giop_codec::cdr::{CodeSets, Encoder};
 use giop_codec::{ByteOrder, Version};
 
 use super::{Arguments, Body, IncomingRequest, Reply};
-use crate::frame::Pieces;
+use crate::frame::MessageLayout;
 
 /// The arguments of a request or the results of a reply as encoded bytes, which are views of the message,
 /// with the properties needed for forwarding. They have the same meaning in another message of the same byte
@@ -17,11 +17,11 @@ pub struct RawBody {
     code_sets: CodeSets,
     phase: u8,
     fragmented: bool,
-    parts: Vec<Part>,
+    parts: Vec<BodyPart>,
 }
 
 #[derive(Debug, Clone)]
-struct Part {
+struct BodyPart {
     octets: Bytes,
     /// True if it is all the elements of a sequence.
     block: bool,
@@ -34,7 +34,7 @@ impl RawBody {
             version: body.version,
             code_sets: body.code_sets,
             phase: (body.at % 8) as u8,
-            fragmented: matches!(body.pieces.as_deref(), Some(Pieces::Fragments(_))),
+            fragmented: matches!(body.pieces.as_deref(), Some(MessageLayout::Fragments(_))),
             parts: Vec::with_capacity(1),
         };
         let mut header = body.at as usize;
@@ -42,11 +42,11 @@ impl RawBody {
             let skipped = header.min(octets.len());
             header -= skipped;
             if skipped < octets.len() {
-                raw.parts.push(Part { octets: octets.slice(skipped..), block });
+                raw.parts.push(BodyPart { octets: octets.slice(skipped..), block });
             }
         };
         match body.pieces.as_deref() {
-            Some(Pieces::Segments(segments)) => {
+            Some(MessageLayout::Segments(segments)) => {
                 segments.shared(&body.message).for_each(|(octets, block)| push(octets, block));
             }
             _ => push(body.message.clone(), false),
@@ -108,7 +108,7 @@ impl RawBody {
 
     /// Appends it to another message. Parts of at least the encoder's chunk threshold are not copied.
     pub fn put(&self, e: &mut Encoder) {
-        for Part { octets, block } in &self.parts {
+        for BodyPart { octets, block } in &self.parts {
             match block {
                 true => e.put_shared_ref(octets),
                 false => e.put_shared_part(octets.clone()),

@@ -8,8 +8,8 @@ use giop_codec::giop::{
 };
 use giop_codec::{ByteOrder, DecodeError, Version};
 
-use super::{Body, Terms, decoder, narrow};
-use crate::frame::Joined;
+use super::{Body, MessageSettings, decoder, narrow};
+use crate::frame::JoinedMessage;
 use crate::pool::BufferPool;
 
 /// The peer's answer to a call: a Reply, or a LocateReply if the call was a LocateRequest.
@@ -71,9 +71,9 @@ impl Reply {
     #[inline]
     pub(crate) fn new(
         header: MessageHeader,
-        message: Joined,
+        message: JoinedMessage,
         head: ReplyHead,
-        terms: Terms,
+        terms: MessageSettings,
         coming: usize,
     ) -> Self {
         Self { body: terms.body(header, message, head.at, head.has_contexts), answer: head.answer, coming }

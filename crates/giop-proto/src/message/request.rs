@@ -9,8 +9,8 @@ use giop_codec::giop::{
 use giop_codec::{ByteOrder, DecodeError, Version};
 
 use super::head::{RequestHead, place_of_key};
-use super::{Body, Terms, decoder, part};
-use crate::frame::{Frame, Joined};
+use super::{Body, MessageSettings, decoder, part};
+use crate::frame::{Frame, JoinedMessage};
 use crate::pool::BufferPool;
 use crate::serving::ServeToken;
 
@@ -48,10 +48,10 @@ impl IncomingRequest {
     #[inline]
     pub(crate) fn new(
         header: MessageHeader,
-        message: Joined,
+        message: JoinedMessage,
         head: RequestHead,
         token: ServeToken,
-        terms: Terms,
+        terms: MessageSettings,
         coming: usize,
     ) -> Self {
         let body = terms.body(header, message, head.body_at, head.has_contexts);

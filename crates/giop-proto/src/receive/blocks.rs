@@ -15,7 +15,7 @@ use giop_codec::Version;
 use giop_codec::cdr::Segments;
 use giop_codec::giop::{BlockList, MAX_BLOCK_HEAD, MIN_BLOCK, MessageHeader};
 
-use super::lent::{Deposit, Lent, Next};
+use super::lent::{Deposit, LentBuffer, NextHeader};
 use super::memory::grant;
 use super::parts::Memory;
 use super::{HEADER_LEN, PIECE_HEADER_LEN, Receiver, State};
@@ -28,7 +28,7 @@ const MOST_CONTROL: usize = 48 * 1024;
 const PAGE: usize = 4096;
 
 /// The result of looking for a list of blocks in a message.
-pub(super) enum Found {
+pub(super) enum BlockListSearch {
     /// More of its header is needed to decide.
     Wait,
     No,
@@ -39,7 +39,7 @@ pub(super) enum Found {
 #[derive(Debug)]
 pub(super) struct MessageParts {
     header: MessageHeader,
-    parts: Vec<Part>,
+    parts: Vec<MessagePart>,
     /// The index of the part that is being read.
     at: usize,
     /// Empty while the part that is being read is in the control buffer.
@@ -55,15 +55,15 @@ pub(super) struct MessageParts {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct MessagePart {
     /// The offset from the message's first byte.
     start: usize,
     len: usize,
-    kind: Kind,
+    kind: PartKind,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum PartKind {
     /// Control data, from this index of the control buffer on.
     Control(usize),
     Block,
@@ -73,7 +73,7 @@ enum Kind {
 
 /// The buffer of a part, the position in it at which the part starts, and the number of bytes that may be
 /// read now.
-struct Opened {
+struct PartBuffer {
     buffer: Buffer,
     base: usize,
     granted: usize,
@@ -96,7 +96,7 @@ impl MessageParts {
         let mut end = list.body_at;
         for (start, len) in &list.blocks {
             this.push_between(end, *start);
-            this.parts.push(Part { start: *start, len: *len, kind: Kind::Block });
+            this.parts.push(MessagePart { start: *start, len: *len, kind: PartKind::Block });
             end = start + len;
         }
         this.push_between(end, HEADER_LEN.saturating_add(header.size as usize));
@@ -116,7 +116,7 @@ impl MessageParts {
         let len = HEADER_LEN.saturating_add(header.size as usize).saturating_sub(start);
         Self {
             header,
-            parts: vec![Part { start, len, kind: Kind::Between }],
+            parts: vec![MessagePart { start, len, kind: PartKind::Between }],
             at: 0,
             control: Buffer::default(),
             control_len: 0,
@@ -130,10 +130,12 @@ impl MessageParts {
         let at = self.control_len + (start.wrapping_sub(self.control_len) % 8);
         self.control_len = at + len;
         match self.parts.last_mut() {
-            Some(Part { start: first, len: before, kind: Kind::Control(_) }) if *first + *before == start => {
+            Some(MessagePart { start: first, len: before, kind: PartKind::Control(_) })
+                if *first + *before == start =>
+            {
                 *before += len;
             }
-            _ => self.parts.push(Part { start, len, kind: Kind::Control(at) }),
+            _ => self.parts.push(MessagePart { start, len, kind: PartKind::Control(at) }),
         }
     }
 
@@ -145,7 +147,7 @@ impl MessageParts {
         if self.control_len + len + 8 <= MOST_CONTROL {
             self.push_control(start, len);
         } else {
-            self.parts.push(Part { start, len, kind: Kind::Between });
+            self.parts.push(MessagePart { start, len, kind: PartKind::Between });
         }
     }
 
@@ -153,7 +155,7 @@ impl MessageParts {
         HEADER_LEN.saturating_add(self.header.size as usize)
     }
 
-    fn part(&self) -> Option<Part> {
+    fn part(&self) -> Option<MessagePart> {
         self.parts.get(self.at).copied()
     }
 
@@ -162,7 +164,7 @@ impl MessageParts {
     fn ahead(&self) -> usize {
         match self.parts.get(self.at + 1) {
             None => HEADER_LEN,
-            Some(Part { len, kind: Kind::Control(_), .. }) => PIECE_HEADER_LEN.min(*len),
+            Some(MessagePart { len, kind: PartKind::Control(_), .. }) => PIECE_HEADER_LEN.min(*len),
             Some(_) => 0,
         }
     }
@@ -175,18 +177,19 @@ impl MessageParts {
 
     /// Copies bytes to their positions, and returns the buffer for the next read. Returns `None` if there is
     /// no memory at present, or if nothing more is to be read.
-    fn fill(&mut self, octets: &[u8], memory: &mut Memory, largest: usize) -> Option<Box<Lent>> {
+    fn fill(&mut self, octets: &[u8], memory: &mut Memory, largest: usize) -> Option<Box<LentBuffer>> {
         let mut octets = octets;
         loop {
             let part = self.part()?;
-            let Opened { mut buffer, base, granted } = self.open_part(part, octets.len(), memory, largest)?;
+            let PartBuffer { mut buffer, base, granted } =
+                self.open_part(part, octets.len(), memory, largest)?;
             let (here, rest) = octets.split_at_checked(part.len).unwrap_or((octets, &[]));
             if let Some(to) = buffer.room(base..base + here.len()) {
                 to.copy_from_slice(here);
             }
             memory.copied += here.len() as u64;
             if here.len() < part.len {
-                return Some(self.lend_part(part, Opened { buffer, base, granted }, here.len(), memory));
+                return Some(self.lend_part(part, PartBuffer { buffer, base, granted }, here.len(), memory));
             }
             octets = rest;
             self.close_part(part, buffer, base, memory);
@@ -194,25 +197,37 @@ impl MessageParts {
     }
 
     /// Returns the buffer for a part of which `here` bytes have been received already.
-    fn open_part(&mut self, part: Part, here: usize, memory: &mut Memory, largest: usize) -> Option<Opened> {
+    fn open_part(
+        &mut self,
+        part: MessagePart,
+        here: usize,
+        memory: &mut Memory,
+        largest: usize,
+    ) -> Option<PartBuffer> {
         let (slack, align) = match part.kind {
-            Kind::Control(at) => {
+            PartKind::Control(at) => {
                 let buffer = mem::take(&mut self.control);
-                return Some(Opened { buffer, base: at, granted: part.len });
+                return Some(PartBuffer { buffer, base: at, granted: part.len });
             }
-            Kind::Block => (PAGE, PAGE),
-            Kind::Between => (BASE_ALIGN, BASE_ALIGN),
+            PartKind::Block => (PAGE, PAGE),
+            PartKind::Between => (BASE_ALIGN, BASE_ALIGN),
         };
         let allowed = self.granted(part.start, here.min(part.len), largest);
         let granted = if allowed >= part.len { usize::MAX } else { allowed + slack };
         let (buffer, granted) = memory.buffer_granted(part.len + slack, granted)?;
-        let phase = if let Kind::Between = part.kind { part.start % 8 } else { 0 };
+        let phase = if let PartKind::Between = part.kind { part.start % 8 } else { 0 };
         let base = buffer.octets().as_ptr().addr().wrapping_neg() % align + phase;
-        Some(Opened { buffer, base, granted: granted.saturating_sub(base).min(part.len) })
+        Some(PartBuffer { buffer, base, granted: granted.saturating_sub(base).min(part.len) })
     }
 
-    fn lend_part(&self, part: Part, opened: Opened, here: usize, memory: &mut Memory) -> Box<Lent> {
-        let Opened { buffer, base, granted } = opened;
+    fn lend_part(
+        &self,
+        part: MessagePart,
+        opened: PartBuffer,
+        here: usize,
+        memory: &mut Memory,
+    ) -> Box<LentBuffer> {
+        let PartBuffer { buffer, base, granted } = opened;
         let deposit = Deposit { header: self.header, total: base + part.len };
         let mut buf = memory.lend(buffer, base + here, base + granted, Some(deposit)).0;
         buf.ahead = Some(self.ahead());
@@ -220,19 +235,23 @@ impl MessageParts {
     }
 
     /// Completes a part.
-    fn close_part(&mut self, part: Part, buffer: Buffer, base: usize, memory: &Memory) {
+    fn close_part(&mut self, part: MessagePart, buffer: Buffer, base: usize, memory: &Memory) {
         match part.kind {
-            Kind::Control(at) => {
+            PartKind::Control(at) => {
                 self.segments.push_control(at, part.len);
                 self.control = buffer;
             }
-            Kind::Block => self.segments.push_block(memory.pool.share(buffer).slice(base..base + part.len)),
-            Kind::Between => self.segments.push_rest(memory.pool.share(buffer).slice(base..base + part.len)),
+            PartKind::Block => {
+                self.segments.push_block(memory.pool.share(buffer).slice(base..base + part.len))
+            }
+            PartKind::Between => {
+                self.segments.push_rest(memory.pool.share(buffer).slice(base..base + part.len))
+            }
         }
         self.at += 1;
     }
 
-    fn grow_part(&self, part: Part, buf: &mut Lent, memory: &mut Memory, largest: usize) {
+    fn grow_part(&self, part: MessagePart, buf: &mut LentBuffer, memory: &mut Memory, largest: usize) {
         let base = buf.deposit.map_or(0, |deposit| deposit.total - part.len);
         let allowed = self.granted(part.start, buf.from - base, largest);
         memory.grow(buf, base.saturating_add(allowed));
@@ -247,22 +266,22 @@ impl MessageParts {
 impl Receiver {
     /// Returns whether the message, of which `octets` have been received, has a list of blocks.
     #[inline]
-    pub(super) fn find_blocks(&self, header: &MessageHeader, total: usize, octets: &[u8]) -> Found {
+    pub(super) fn find_blocks(&self, header: &MessageHeader, total: usize, octets: &[u8]) -> BlockListSearch {
         let may_have = total > 2 * MIN_BLOCK
             && header.version == Version::V1_2
             && !header.more_fragments
             && self.deposits;
         if !may_have || (octets.len() <= PIECE_HEADER_LEN && self.sizes.read_ahead == 0) {
-            return Found::No;
+            return BlockListSearch::No;
         }
         self.read_list(header, octets)
     }
 
-    fn read_list(&self, header: &MessageHeader, octets: &[u8]) -> Found {
+    fn read_list(&self, header: &MessageHeader, octets: &[u8]) -> BlockListSearch {
         match BlockList::read(header, octets) {
-            Ok(Some(list)) if list.body_at <= MAX_BLOCK_HEAD => Found::List(list),
-            Err(_) if self.sizes.read_ahead > 0 && octets.len() < MAX_BLOCK_HEAD => Found::Wait,
-            Ok(_) | Err(_) => Found::No,
+            Ok(Some(list)) if list.body_at <= MAX_BLOCK_HEAD => BlockListSearch::List(list),
+            Err(_) if self.sizes.read_ahead > 0 && octets.len() < MAX_BLOCK_HEAD => BlockListSearch::Wait,
+            Ok(_) | Err(_) => BlockListSearch::No,
         }
     }
 
@@ -275,8 +294,8 @@ impl Receiver {
             return None;
         }
         match self.find_blocks(header, octets.len(), octets) {
-            Found::List(list) => list.blocks.first().map(|(start, _)| (*start).min(WINDOW)),
-            Found::Wait | Found::No => None,
+            BlockListSearch::List(list) => list.blocks.first().map(|(start, _)| (*start).min(WINDOW)),
+            BlockListSearch::Wait | BlockListSearch::No => None,
         }
     }
 
@@ -326,7 +345,7 @@ impl Receiver {
 
     /// Takes back the buffer of a part, with `n` more bytes.
     #[cold]
-    pub(super) fn read_part(&mut self, mut buf: Box<Lent>, n: usize) {
+    pub(super) fn read_part(&mut self, mut buf: Box<LentBuffer>, n: usize) {
         let Some(mut parted) = self.parted.take() else { return self.memory.give_back(buf) };
         let (Some(part), Some(Deposit { total, .. })) = (parted.part(), buf.deposit) else {
             return self.memory.give_back(buf);
@@ -348,7 +367,7 @@ impl Receiver {
         }
         let base = total - part.len;
         let buffer = mem::take(&mut buf.buffer);
-        let mut ahead = Next { len: (filled - total).min(buf.ahead.unwrap_or(0)), ..buf.next };
+        let mut ahead = NextHeader { len: (filled - total).min(buf.ahead.unwrap_or(0)), ..buf.next };
         self.memory.keep_box(buf);
         parted.close_part(part, buffer, base, &self.memory);
         if parted.part().is_some() {
@@ -372,7 +391,7 @@ impl Receiver {
     }
 
     /// Completes the message.
-    fn parts_done(&mut self, parted: MessageParts, next: Next) {
+    fn parts_done(&mut self, parted: MessageParts, next: NextHeader) {
         let total = parted.total();
         self.sizes.read_ahead = parted.head.min(WINDOW);
         (self.sizes.expected, self.sizes.expected_total) = (total, 0);

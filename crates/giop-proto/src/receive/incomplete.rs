@@ -3,8 +3,8 @@
 use giop_codec::Version;
 use giop_codec::giop::{MessageHeader, MessageType};
 
-use super::blocks::Found;
-use super::lent::{Deposit, Lent, is_piece};
+use super::blocks::BlockListSearch;
+use super::lent::{Deposit, LentBuffer, is_piece};
 use super::memory::grant;
 use super::passing::PASSED_MIN;
 use super::pieces::{headers_len, is_fragment};
@@ -56,15 +56,15 @@ impl Receiver {
             Size::Fits(total) if total >= DEPOSIT_MIN => {
                 let start = window.buffer.view(from..from + have);
                 match self.find_blocks(&header, total, &start) {
-                    Found::Wait => return Ok(None),
-                    Found::List(list) => {
+                    BlockListSearch::Wait => return Ok(None),
+                    BlockListSearch::List(list) => {
                         if self.begin_parts(header, &list, &start) {
                             drop(start);
                             self.emptied();
                         }
                         return Ok(None);
                     }
-                    Found::No => {}
+                    BlockListSearch::No => {}
                 }
                 if self.stream.passes(&header, &start) {
                     if self.begin_rest(header, start) {
@@ -122,7 +122,7 @@ impl Receiver {
                         self.has_unplaced = next.len >= headers_len(&header);
                     }
                     Size::Fits(total) if total >= DEPOSIT_MIN => {
-                        if let Found::Wait = self.find_blocks(&header, total, next.octets()) {
+                        if let BlockListSearch::Wait = self.find_blocks(&header, total, next.octets()) {
                             return Ok(None);
                         }
                         if let Some(buf) = self.deposit(header, total, next.octets()) {
@@ -147,7 +147,7 @@ impl Receiver {
     }
 
     #[cold]
-    pub(super) fn skip_window(&mut self, buf: Box<Lent>) {
+    pub(super) fn skip_window(&mut self, buf: Box<LentBuffer>) {
         self.cut_from(buf);
         self.skip_rest();
         if self.window.from >= self.window.to {
@@ -156,7 +156,7 @@ impl Receiver {
     }
 
     /// Takes back a buffer with a deposited message.
-    pub(super) fn deposited(&mut self, mut buf: Box<Lent>, filled: usize) {
+    pub(super) fn deposited(&mut self, mut buf: Box<LentBuffer>, filled: usize) {
         let Some(deposit @ Deposit { header, total }) = buf.deposit else { return };
         if filled >= total {
             buf.next.len = (filled - total).min(deposit.next_len());

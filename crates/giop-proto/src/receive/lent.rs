@@ -11,11 +11,11 @@ use crate::pool::{Buffer, BufferPool};
 
 /// A buffer lent to the reader of the socket.
 #[derive(Debug)]
-pub struct ReadBuf(pub(super) Box<Lent>);
+pub struct ReadBuf(pub(super) Box<LentBuffer>);
 
 /// The contents of a [`ReadBuf`]. The box is reused, so that lending moves a pointer and allocates nothing.
 #[derive(Debug, Default)]
-pub(super) struct Lent {
+pub(super) struct LentBuffer {
     pub(super) buffer: Buffer,
     pub(super) from: usize,
     pub(super) to: usize,
@@ -23,7 +23,7 @@ pub(super) struct Lent {
     pub(super) deposit: Option<Deposit>,
     /// The number of bytes of `next` that are read after the deposit, if its header does not determine it.
     pub(super) ahead: Option<usize>,
-    pub(super) next: Next,
+    pub(super) next: NextHeader,
     /// Memory that receives the bytes instead of `buffer`.
     pub(super) loan: Option<Box<Loan>>,
 }
@@ -31,7 +31,7 @@ pub(super) struct Lent {
 /// A header that is read separately from the data before it: twelve bytes, or sixteen if a fragment may
 /// follow.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Next {
+pub(super) struct NextHeader {
     pub(super) octets: [u8; PIECE_HEADER_LEN],
     /// The number of bytes received.
     pub(super) len: usize,
@@ -55,7 +55,7 @@ impl ReadBuf {
             return self.target_slices();
         }
         let room = self.0.next_room();
-        let Lent { buffer, from, to, next, .. } = &mut *self.0;
+        let LentBuffer { buffer, from, to, next, .. } = &mut *self.0;
         let into = buffer.octets_mut().get_mut(*from..*to).unwrap_or_default();
         let next = next.octets.get_mut(next.len..next.len + room).unwrap_or_default();
         let pieces = if into.is_empty() { [next, into] } else { [into, next] };
@@ -65,7 +65,7 @@ impl ReadBuf {
     #[cold]
     fn target_slices(&mut self) -> [IoSliceMut<'_>; 2] {
         let room = self.0.next_room();
-        let Lent { from, to, next, loan, .. } = &mut *self.0;
+        let LentBuffer { from, to, next, loan, .. } = &mut *self.0;
         let into = loan.as_mut().map(|loan| loan.octets(*from, *to)).unwrap_or_default();
         let next = next.octets.get_mut(next.len..next.len + room).unwrap_or_default();
         // Without a destination for the payload, the bytes after it must not be read.
@@ -87,7 +87,7 @@ impl ReadBuf {
     #[inline]
     #[must_use]
     pub fn is_deposit(&self) -> bool {
-        let Lent { from, ahead, loan, .. } = &*self.0;
+        let LentBuffer { from, ahead, loan, .. } = &*self.0;
         self.0.deposit.is_some() && (*from >= HEADER_LEN || ahead.is_some() || loan.is_some())
     }
 
@@ -107,13 +107,13 @@ impl ReadBuf {
     /// dropping it runs the servant's code.
     #[must_use]
     pub fn give_back(self, pool: &BufferPool) -> Option<Box<Loan>> {
-        let Lent { buffer, loan, .. } = *self.0;
+        let LentBuffer { buffer, loan, .. } = *self.0;
         pool.give_back(buffer);
         loan
     }
 }
 
-impl Lent {
+impl LentBuffer {
     /// Returns the number of bytes of a next header that it accepts. They follow the end of a deposited
     /// message. Without a buffer, they are all missing bytes of the header.
     #[inline]
@@ -135,7 +135,7 @@ impl Deposit {
     }
 }
 
-impl Next {
+impl NextHeader {
     /// Creates it from the bytes that have been received, at most sixteen.
     pub(super) fn new(octets: &[u8]) -> Self {
         let mut next = Self { octets: [0; PIECE_HEADER_LEN], len: octets.len() };

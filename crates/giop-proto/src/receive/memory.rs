@@ -2,7 +2,7 @@
 
 use giop_codec::giop::{MessageHeader, MessageType};
 
-use super::lent::{Deposit, Lent, Next, ReadBuf, is_piece};
+use super::lent::{Deposit, LentBuffer, NextHeader, ReadBuf, is_piece};
 use super::parts::Memory;
 use super::{HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN, Receiver, STREAM_START, State};
 use crate::pool::{Buffer, WINDOW};
@@ -52,12 +52,12 @@ impl Memory {
     }
 
     /// Returns a buffer to the pool and keeps its box.
-    pub(super) fn give_back(&mut self, mut lent: Box<Lent>) {
+    pub(super) fn give_back(&mut self, mut lent: Box<LentBuffer>) {
         self.pool.give_back(std::mem::take(&mut lent.buffer));
         self.keep_box(lent);
     }
 
-    pub(super) fn keep_box(&mut self, empty: Box<Lent>) {
+    pub(super) fn keep_box(&mut self, empty: Box<LentBuffer>) {
         let [first, second] = &mut self.idle;
         if first.is_none() { *first = Some(empty) } else { *second = Some(empty) }
     }
@@ -123,7 +123,7 @@ impl Memory {
 
     /// Extends a deposit up to `granted` bytes, or suspends reading if the pool has no memory for it.
     #[cold]
-    pub(super) fn grow(&mut self, buf: &mut Lent, granted: usize) {
+    pub(super) fn grow(&mut self, buf: &mut LentBuffer, granted: usize) {
         let Some(Deposit { total, .. }) = buf.deposit else { return };
         let to = total.min(granted);
         // If it must not fail, the charge stays unchanged, and the buffer is not kept afterwards.
@@ -197,7 +197,7 @@ impl Receiver {
             return;
         }
         if rest.len() <= HEADER_LEN {
-            let next = Next::new(rest);
+            let next = NextHeader::new(rest);
             self.emptied();
             self.state = State::Early { next, of_piece: false };
         } else if let Some(mut buffer) = self.memory.pool.try_take(WINDOW) {
@@ -214,7 +214,7 @@ impl Receiver {
 
     /// Keeps an empty window for the next read, or returns it to the pool.
     #[inline]
-    pub(super) fn retire(&mut self, window: Box<Lent>) {
+    pub(super) fn retire(&mut self, window: Box<LentBuffer>) {
         if self.window.buf.is_none()
             && window.buffer.is_window()
             && (self.window.keeps || self.start_keeping())
@@ -313,7 +313,12 @@ impl Receiver {
     }
 
     /// Returns a buffer for the message alone, which starts with the bytes already received.
-    pub(super) fn deposit(&mut self, header: MessageHeader, total: usize, start: &[u8]) -> Option<Box<Lent>> {
+    pub(super) fn deposit(
+        &mut self,
+        header: MessageHeader,
+        total: usize,
+        start: &[u8],
+    ) -> Option<Box<LentBuffer>> {
         let room = if is_piece(&header) { self.room_for(total) } else { total };
         let (mut buffer, granted) = self.buffer_for(room, start.len())?;
         self.memory.copied += copy(start, buffer.octets_mut());
@@ -384,7 +389,7 @@ impl Receiver {
 }
 
 /// Returns whether the next bytes are the header of a fragment, or may still become one.
-fn awaits_fragment(next: &Next) -> bool {
+fn awaits_fragment(next: &NextHeader) -> bool {
     match next.header() {
         None => true,
         Some(Ok(header)) => header.kind == MessageType::Fragment && next.len < PIECE_HEADER_LEN,

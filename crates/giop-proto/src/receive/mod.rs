@@ -35,14 +35,14 @@ use giop_codec::giop::MessageHeader;
 
 use crate::error::ProtocolError;
 pub use crate::frame::{DEPOSIT_MIN, Frame, HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN};
-use crate::frame::{Joined, Pieces};
+use crate::frame::{JoinedMessage, MessageLayout};
 use crate::pool::BufferPool;
-use blocks::{Found, MessageParts};
+use blocks::{BlockListSearch, MessageParts};
 pub use lent::ReadBuf;
-use lent::{Deposit, Lent, Next};
-use parts::{Front, Memory, SizeHints, Skip, StreamState, Window};
-use place::Place;
-pub use place::{AlignedBuffer, DepositTarget, Loan, Returned};
+use lent::{Deposit, LentBuffer, NextHeader};
+use parts::{FrontMessage, Memory, SizeHints, SkippedMessage, StreamState, Window};
+use place::LoanPlace;
+pub use place::{AlignedBuffer, DepositTarget, Loan, LoanReturn};
 
 pub use stream::{CHUNK, Chunk};
 use stream_start::Decision;
@@ -58,7 +58,7 @@ pub struct Receiver {
     max_message: usize,
     state: State,
     window: Window,
-    front: Front,
+    front: FrontMessage,
     sizes: SizeHints,
     /// True if a partly received fragment waits for its position.
     has_unplaced: bool,
@@ -66,13 +66,13 @@ pub struct Receiver {
     deposits: bool,
     /// The incomplete message, while the window for its next bytes is with the reader. Used only if nothing
     /// is deposited.
-    staged: Option<Box<Lent>>,
+    staged: Option<Box<LentBuffer>>,
     pub(crate) stream: StreamState,
     /// The message that is read part by part, without the current part.
     parted: Option<Box<MessageParts>>,
     /// The layout of the first message, if it was read part by part.
     segments: Option<Box<Segments>>,
-    skip: Skip,
+    skip: SkippedMessage,
     /// While the buffer is lent: whether a message had started, and its size as far as it was known.
     lent: (bool, usize),
     pub(crate) memory: Memory,
@@ -85,13 +85,13 @@ enum State {
     /// The buffer is with the reader.
     Lent,
     /// A whole deposited message, and the part of the next header received with it.
-    Whole { header: MessageHeader, octets: Bytes, next: Next },
+    Whole { header: MessageHeader, octets: Bytes, next: NextHeader },
     /// A whole piece of a message, in the buffer that also receives the other pieces.
-    Piece { header: MessageHeader, buf: Box<Lent> },
+    Piece { header: MessageHeader, buf: Box<LentBuffer> },
     /// A header, or part of one, received after a deposited message or after a piece of one.
-    Early { next: Next, of_piece: bool },
+    Early { next: NextHeader, of_piece: bool },
     /// An incomplete message.
-    Partial(Box<Lent>),
+    Partial(Box<LentBuffer>),
 }
 
 impl Receiver {
@@ -103,7 +103,7 @@ impl Receiver {
             max_message,
             state: State::Window,
             window: Window { buf: None, from: 0, to: 0, keeps: false },
-            front: Front { len: 0, streams: false, has_more: false },
+            front: FrontMessage { len: 0, streams: false, has_more: false },
             sizes: SizeHints { expected: 0, expected_total: 0, first_piece: 0, largest: 0, read_ahead: 0 },
             has_unplaced: false,
             deposits,
@@ -117,12 +117,12 @@ impl Receiver {
                 passed: HashSet::new(),
                 deposits,
                 has_nameless: false,
-                place: Place::Nowhere,
+                place: LoanPlace::Nowhere,
                 dead: Vec::new(),
             },
             parted: None,
             segments: None,
-            skip: Skip { left: 0, size: 0, total: 0 },
+            skip: SkippedMessage { left: 0, size: 0, total: 0 },
             lent: (false, 0),
             memory: Memory {
                 pool,
@@ -337,9 +337,9 @@ impl Receiver {
 
     /// Takes the peeked message with its layout.
     #[inline]
-    pub(crate) fn take_joined(&mut self) -> Joined {
-        let pieces = self.segments.take().map(|segments| Box::new(Pieces::Segments(segments)));
-        Joined { octets: self.take_front(), pieces }
+    pub(crate) fn take_joined(&mut self) -> JoinedMessage {
+        let pieces = self.segments.take().map(|segments| Box::new(MessageLayout::Segments(segments)));
+        JoinedMessage { octets: self.take_front(), pieces }
     }
 
     /// Takes the peeked message, as a view.
@@ -423,7 +423,7 @@ impl Receiver {
     /// Continues to read into a window in which no message is complete, whatever the size of its message:
     /// nothing moves.
     #[inline]
-    fn window_filled(&mut self, mut buf: Box<Lent>) {
+    fn window_filled(&mut self, mut buf: Box<LentBuffer>) {
         if self.skip.left > 0 {
             return self.skip_window(buf);
         }
@@ -445,7 +445,7 @@ impl Receiver {
     }
 
     /// Returns whether the incomplete message at the start of the buffer is read on in place.
-    fn goes_on(&self, buf: &mut Lent, header: MessageHeader, total: usize) -> bool {
+    fn goes_on(&self, buf: &mut LentBuffer, header: MessageHeader, total: usize) -> bool {
         let here = buf.buffer.octets().get(..buf.from).unwrap_or_default();
         match self.stream.decide(&header, total, here) {
             Decision::Wait => buf.from < buf.to,
@@ -460,21 +460,21 @@ impl Receiver {
             }
             Decision::Whole if self.waits_for_place(&header) => false,
             Decision::Whole => match self.find_blocks(&header, total, here) {
-                Found::Wait => buf.from < buf.to,
-                Found::No if total <= buf.buffer.capacity() => {
+                BlockListSearch::Wait => buf.from < buf.to,
+                BlockListSearch::No if total <= buf.buffer.capacity() => {
                     buf.deposit = Some(Deposit { header, total });
                     buf.to = total;
                     buf.buffer.open(total);
                     true
                 }
-                Found::No | Found::List(_) => false,
+                BlockListSearch::No | BlockListSearch::List(_) => false,
             },
         }
     }
 
     /// Leaves a filled buffer to be split into messages.
     #[inline]
-    fn cut_from(&mut self, mut buf: Box<Lent>) {
+    fn cut_from(&mut self, mut buf: Box<LentBuffer>) {
         (self.window.from, self.window.to) = (0, buf.from);
         buf.buffer.freeze();
         // A window may have been kept while large messages bypassed it.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use giop_codec::giop::RequestId;
 
-use super::lent::Lent;
-use super::place::{Loan, Place};
+use super::lent::LentBuffer;
+use super::place::{Loan, LoanPlace};
 use super::stream::Stream;
 use super::stream_start::{ReplyStream, Streams};
 use crate::pool::BufferPool;
@@ -15,7 +15,7 @@ use crate::pool::BufferPool;
 #[derive(Debug)]
 pub(super) struct Window {
     /// Its bytes `from..to` are not processed yet. If there are none, it is kept for the next read.
-    pub(super) buf: Option<Box<Lent>>,
+    pub(super) buf: Option<Box<LentBuffer>>,
     pub(super) from: usize,
     pub(super) to: usize,
     /// True if an empty window may be kept.
@@ -24,10 +24,10 @@ pub(super) struct Window {
 
 /// The first message in the window, after it was peeked.
 #[derive(Debug)]
-pub(super) struct Front {
+pub(super) struct FrontMessage {
     /// Its length in bytes. 0 before it was peeked.
     pub(super) len: usize,
-    /// True if it is handed out before its payload, of which [`Skip::left`] bytes are received as a
+    /// True if it is handed out before its payload, of which [`SkippedMessage::left`] bytes are received as a
     /// stream.
     pub(super) streams: bool,
     /// True if further pieces of it follow.
@@ -73,7 +73,7 @@ pub(crate) struct StreamState {
     /// a position like those of GIOP 1.2, and no other stream starts.
     pub(super) has_nameless: bool,
     /// Memory that was lent for the stream.
-    pub(super) place: Place,
+    pub(super) place: LoanPlace,
     /// Loans that were returned after their stream was given up.
     #[expect(clippy::vec_box, reason = "the boxes go round")]
     pub(crate) dead: Vec<Box<Loan>>,
@@ -81,7 +81,7 @@ pub(crate) struct StreamState {
 
 /// An oversized message, whose bytes are discarded.
 #[derive(Debug)]
-pub(super) struct Skip {
+pub(super) struct SkippedMessage {
     /// Bytes of an oversized message that are still to be received.
     pub(super) left: usize,
     /// The size of that message.
@@ -100,7 +100,7 @@ pub(crate) struct Memory {
     /// True if it is the receiver that may take memory beyond the cap.
     pub(super) overdraws: bool,
     /// Empty boxes. There are at most two: one with a window, one with a deposit.
-    pub(super) idle: [Option<Box<Lent>>; 2],
+    pub(super) idle: [Option<Box<LentBuffer>>; 2],
     /// The number of bytes that were copied in user space.
     pub(super) copied: u64,
 }

@@ -4,7 +4,7 @@
 use giop_codec::Version;
 use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 
-use super::lent::{Lent, Next, is_piece};
+use super::lent::{LentBuffer, NextHeader, is_piece};
 use super::{DEPOSIT_MIN, HEADER_LEN, PIECE_HEADER_LEN, Receiver, State};
 use crate::frame::word;
 use crate::pool::Buffer;
@@ -129,7 +129,7 @@ impl Receiver {
             self.window.buf = Some(window);
             return None;
         }
-        let next = Next::new(window.buffer.octets().get(front..to).unwrap_or_default());
+        let next = NextHeader::new(window.buffer.octets().get(front..to).unwrap_or_default());
         self.state = State::Early { next, of_piece: true };
         (self.window.from, self.window.to, self.front.len) = (0, 0, 0);
         let buffer = std::mem::take(&mut window.buffer);
@@ -148,7 +148,7 @@ impl Receiver {
     }
 
     /// Handles a header that was read separately.
-    pub(super) fn read_header(&mut self, mut buf: Box<Lent>, n: usize) {
+    pub(super) fn read_header(&mut self, mut buf: Box<LentBuffer>, n: usize) {
         buf.next.len = (buf.next.len + n).min(PIECE_HEADER_LEN);
         self.state = State::Early { next: buf.next, of_piece: true };
         self.memory.keep_box(buf);

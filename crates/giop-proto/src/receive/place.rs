@@ -163,7 +163,7 @@ fn room_of<T: DepositTarget + ?Sized>(target: &mut T, at: u64, left: u64) -> io:
 
 /// The result of [`Input::take_loan`](crate::Input::take_loan).
 #[derive(Debug)]
-pub enum Returned {
+pub enum LoanReturn {
     /// The lent memory.
     Loan(Box<Loan>),
     /// It has not been returned yet.
@@ -174,7 +174,7 @@ pub enum Returned {
 
 /// The location of the loan.
 #[derive(Debug, Default)]
-pub(super) enum Place {
+pub(super) enum LoanPlace {
     /// There is no loan.
     #[default]
     Nowhere,

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 
 use super::Receiver;
-use super::lent::{Deposit, Lent};
+use super::lent::{Deposit, LentBuffer};
 
 impl Receiver {
     /// Takes the first message in the window as a copy of its own.
@@ -23,7 +23,12 @@ impl Receiver {
     /// Appends the part of a message in the window to the part received before. Data after it stays in the
     /// window.
     #[cold]
-    pub(super) fn read_staged(&mut self, mut message: Box<Lent>, mut window: Box<Lent>, n: usize) {
+    pub(super) fn read_staged(
+        &mut self,
+        mut message: Box<LentBuffer>,
+        mut window: Box<LentBuffer>,
+        n: usize,
+    ) {
         let Some(Deposit { total, .. }) = message.deposit else { return };
         let (at, here) = (message.from, n.min(total.saturating_sub(message.from)));
         if let Some(to) = message.buffer.room(at..at + here)

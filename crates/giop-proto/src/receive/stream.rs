@@ -13,10 +13,10 @@ use bytes::{Bytes, BytesMut};
 use giop_codec::giop::{MessageHeader, MessageType};
 use giop_codec::{ByteOrder, Version};
 
-use super::lent::{Deposit, Lent, Next, ReadBuf};
+use super::lent::{Deposit, LentBuffer, NextHeader, ReadBuf};
 use super::memory::STARVED_WINDOW;
 use super::parts::{Memory, StreamState};
-use super::place::{Loan, Place, Returned};
+use super::place::{Loan, LoanPlace, LoanReturn};
 use super::{DEPOSIT_MIN, Receiver, State};
 use crate::pool::WINDOW;
 
@@ -190,7 +190,7 @@ impl StreamState {
             _ if stream.is_whole() || stream.is_full() => true,
             Demand::Nothing => true,
             Demand::Chunks => false,
-            Demand::Loan => !matches!(self.place, Place::Waiting(_) | Place::Lent(_)),
+            Demand::Loan => !matches!(self.place, LoanPlace::Waiting(_) | LoanPlace::Lent(_)),
         })
     }
 
@@ -203,9 +203,9 @@ impl StreamState {
     /// Returns whether there is something to take for the reader of the stream.
     pub(crate) fn has_chunk(&self) -> bool {
         match self.place {
-            Place::Back(_) => true,
-            Place::Waiting(_) | Place::Lent(true) => false,
-            Place::Nowhere | Place::Lent(false) => {
+            LoanPlace::Back(_) => true,
+            LoanPlace::Waiting(_) | LoanPlace::Lent(true) => false,
+            LoanPlace::Nowhere | LoanPlace::Lent(false) => {
                 self.current.as_ref().is_none_or(|stream| stream.is_whole() || stream.has_octets())
             }
         }
@@ -234,12 +234,12 @@ impl StreamState {
         match &mut self.current {
             Some(stream)
                 if self.deposits
-                    && matches!(self.place, Place::Nowhere)
+                    && matches!(self.place, LoanPlace::Nowhere)
                     && !stream.has_octets()
                     && !stream.is_whole() =>
             {
                 stream.demand = Demand::Loan;
-                self.place = Place::Waiting(loan);
+                self.place = LoanPlace::Waiting(loan);
                 Ok(())
             }
             _ => Err(loan),
@@ -247,13 +247,13 @@ impl StreamState {
     }
 
     /// Takes back what was lent.
-    pub(crate) fn take_loan(&mut self) -> Returned {
+    pub(crate) fn take_loan(&mut self) -> LoanReturn {
         match std::mem::take(&mut self.place) {
-            Place::Back(loan) => Returned::Loan(loan),
-            Place::Nowhere => Returned::Nothing,
+            LoanPlace::Back(loan) => LoanReturn::Loan(loan),
+            LoanPlace::Nowhere => LoanReturn::Nothing,
             lent => {
                 self.place = lent;
-                Returned::Pending
+                LoanReturn::Pending
             }
         }
     }
@@ -261,14 +261,14 @@ impl StreamState {
     /// Returns whether the lent memory is with the reader of the socket.
     #[inline]
     pub(crate) fn is_lent(&self) -> bool {
-        matches!(self.place, Place::Lent(_))
+        matches!(self.place, LoanPlace::Lent(_))
     }
 
     /// Notes that the lent memory is lost because the reader of the socket keeps it.
     #[cold]
     pub(crate) fn lose_loan(&mut self) {
-        if let Place::Lent(_) = self.place {
-            self.place = Place::Nowhere;
+        if let LoanPlace::Lent(_) = self.place {
+            self.place = LoanPlace::Nowhere;
         }
     }
 
@@ -276,12 +276,12 @@ impl StreamState {
     /// more.
     pub(crate) fn drop_loan(&mut self) -> Option<Box<Loan>> {
         match std::mem::take(&mut self.place) {
-            Place::Waiting(loan) | Place::Back(loan) => Some(loan),
-            Place::Lent(_) => {
-                self.place = Place::Lent(false);
+            LoanPlace::Waiting(loan) | LoanPlace::Back(loan) => Some(loan),
+            LoanPlace::Lent(_) => {
+                self.place = LoanPlace::Lent(false);
                 None
             }
-            Place::Nowhere => None,
+            LoanPlace::Nowhere => None,
         }
     }
 
@@ -295,7 +295,7 @@ impl StreamState {
 
     fn recall_loan(&mut self) {
         self.place = match std::mem::take(&mut self.place) {
-            Place::Waiting(loan) => Place::Back(loan),
+            LoanPlace::Waiting(loan) => LoanPlace::Back(loan),
             other => other,
         };
     }
@@ -304,7 +304,7 @@ impl StreamState {
     #[inline]
     pub(super) fn loan_rest(&self) -> usize {
         match &self.place {
-            Place::Waiting(loan) => (loan.len - loan.filled).min(self.left()),
+            LoanPlace::Waiting(loan) => (loan.len - loan.filled).min(self.left()),
             _ => 0,
         }
     }
@@ -314,13 +314,13 @@ impl StreamState {
         let Some(mut loan) = loan else { return };
         loan.filled += here;
         match std::mem::take(&mut self.place) {
-            Place::Lent(true) if whole || loan.is_over() => self.place = Place::Back(loan),
-            Place::Lent(true) => self.place = Place::Waiting(loan),
+            LoanPlace::Lent(true) if whole || loan.is_over() => self.place = LoanPlace::Back(loan),
+            LoanPlace::Lent(true) => self.place = LoanPlace::Waiting(loan),
             other => {
                 // It is not awaited any more. It is dropped where its code may run.
                 self.place = other;
-                if let Place::Lent(false) = self.place {
-                    self.place = Place::Nowhere;
+                if let LoanPlace::Lent(false) = self.place {
+                    self.place = LoanPlace::Nowhere;
                 }
                 self.dead.push(loan);
             }
@@ -443,13 +443,13 @@ impl Receiver {
         let mut header = MessageHeader::new(version, ByteOrder::NATIVE, MessageType::Request);
         header.more_fragments = more;
         let place = std::mem::take(&mut self.stream.place);
-        if let Place::Waiting(loan) = place {
+        if let LoanPlace::Waiting(loan) = place {
             let (from, len) = (loan.filled, loan.len);
             let total = from.saturating_add(left);
             let mut buf =
                 self.memory.lend(Default::default(), from, len.min(total), Some(Deposit { header, total }));
             buf.0.loan = Some(loan);
-            self.stream.place = Place::Lent(true);
+            self.stream.place = LoanPlace::Lent(true);
             return buf;
         }
         self.stream.place = place;
@@ -466,7 +466,7 @@ impl Receiver {
 
     /// Handles received bytes of the stream.
     #[cold]
-    pub(super) fn read_chunk(&mut self, mut buf: Box<Lent>, n: usize) {
+    pub(super) fn read_chunk(&mut self, mut buf: Box<LentBuffer>, n: usize) {
         self.state = State::Window;
         let here = n.min(buf.to.saturating_sub(buf.from));
         let loan = buf.loan.take();
@@ -478,7 +478,7 @@ impl Receiver {
         stream.come += here as u64;
         if stream.left == 0 {
             buf.next.len = n - here;
-            let next = Next::new(buf.next.octets());
+            let next = NextHeader::new(buf.next.octets());
             self.state = State::Early { next, of_piece: stream.more };
         }
         let whole = stream.is_whole();
@@ -507,7 +507,7 @@ impl Receiver {
 
     /// Handles bytes of the stream received through the window, if everything is copied.
     #[cold]
-    pub(super) fn read_staged_chunk(&mut self, mut window: Box<Lent>, n: usize) {
+    pub(super) fn read_staged_chunk(&mut self, mut window: Box<LentBuffer>, n: usize) {
         window.from = n.min(window.to);
         self.cut_from(window);
         let here = self.stream.left().min(self.window.to);

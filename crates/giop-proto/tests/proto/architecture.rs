@@ -9,7 +9,7 @@ fn modules_use_each_other_in_one_direction() {
             "hits",
             "error",
             "stats",
-            "load",
+            "request_budget",
             "pool",
             "calls",
             "outbox",

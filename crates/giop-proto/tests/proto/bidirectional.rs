@@ -10,7 +10,7 @@ use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKi
 use giop_codec::giop::{
     BiDirIiopServiceContext, ContextId, ListenPoint, MAX_LISTEN_POINTS, ReplyStatus, ServiceContext,
 };
-use giop_proto::{CallErrorKind, CallId, CloseReason, Sent};
+use giop_proto::{CallErrorKind, CallId, CloseReason, SentPart};
 
 fn announcing(points: &[ListenPoint]) -> Ask {
     let context = BiDirIiopServiceContext { listen_points: points.to_vec() };
@@ -267,6 +267,6 @@ fn a_callback_that_meets_a_close_was_not_executed() {
     pair.drive();
     let error = pair.server.outcome(back).unwrap_err();
     assert_eq!((error.kind, error.completed()), (CallErrorKind::Closed, CompletionStatus::No));
-    assert!(error.sent != Sent::Nothing && error.retryable());
+    assert!(error.sent != SentPart::Nothing && error.retryable());
     assert!(pair.client.requests.is_empty());
 }

@@ -9,7 +9,7 @@ use crate::util::{Cut, Pair, every_cut};
 use giop_codec::exception::CompletionStatus;
 use giop_codec::giop::{HeaderError, MessageHeader, MessageType, RequestId, ResponseFlags};
 use giop_codec::{ByteOrder, Version};
-use giop_proto::{CallErrorKind, CloseReason, IoFailure, Limits, ProtocolError, Sent, SlowPeer};
+use giop_proto::{CallErrorKind, CloseReason, IoFailure, Limits, ProtocolError, SentPart, SlowPeer};
 
 /// Returns the kinds of the messages on their way to the client.
 fn kinds(octets: impl IntoIterator<Item = u8>) -> Vec<MessageType> {
@@ -41,7 +41,7 @@ fn a_closing_server_answers_what_it_has_and_tells_the_rest() {
         pair.drive();
         assert_eq!(pair.client.outcome(answered).unwrap().body().rest(), b"last");
         let error = pair.client.outcome(untold).unwrap_err();
-        assert_eq!((error.kind, error.sent), (CallErrorKind::Closed, Sent::Whole));
+        assert_eq!((error.kind, error.sent), (CallErrorKind::Closed, SentPart::Whole));
         assert_eq!(error.completed(), CompletionStatus::No);
         assert!(error.retryable());
         assert!(pair.client.closed && pair.server.closed);
@@ -125,7 +125,7 @@ fn a_client_says_goodbye_in_giop_1_2_only_and_when_its_calls_are_over() {
             pair.drive();
             pair.client.conn.close(pair.now);
             let refused = pair.client.conn.start_call(None, pair.now).unwrap_err();
-            assert_eq!((refused.kind, refused.sent), (CallErrorKind::LocalClose, Sent::Nothing));
+            assert_eq!((refused.kind, refused.sent), (CallErrorKind::LocalClose, SentPart::Nothing));
             assert!(refused.retryable());
             let request = pair.request();
             pair.answer(&request, b"x");
@@ -363,7 +363,7 @@ fn a_failed_write_still_reads_the_peers_last_words() {
             );
         }
         let error = pair.client.outcome(unwritten).unwrap_err();
-        assert_eq!((error.sent, error.completed()), (Sent::Partly, CompletionStatus::No));
+        assert_eq!((error.sent, error.completed()), (SentPart::Partly, CompletionStatus::No));
     }
 }
 
@@ -378,7 +378,7 @@ fn a_failed_write_ends_the_connection_when_the_peer_stays_silent() {
     assert!(!pair.client.closed);
     pair.wait(Duration::from_secs(1));
     assert!(pair.client.closed);
-    assert_eq!(pair.client.outcome(call).unwrap_err().sent, Sent::Nothing);
+    assert_eq!(pair.client.outcome(call).unwrap_err().sent, SentPart::Nothing);
 }
 
 // clause: giop.connection.idle

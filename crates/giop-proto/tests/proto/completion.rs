@@ -8,7 +8,7 @@ use crate::util::{Cut, Pair};
 use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{HeaderError, MessageType, ReplyStatus};
 use giop_codec::{DecodeError, DecodeErrorKind, Version};
-use giop_proto::{CallError, CallErrorKind, CloseReason, ProtocolError, Sent, SlowPeer};
+use giop_proto::{CallError, CallErrorKind, CloseReason, ProtocolError, SentPart, SlowPeer};
 
 // clause: exc.completed.nothing_sent, exc.completed.no_reply, exc.completed.reply, exc.when.lost
 // clause: exc.when.close_connection, exc.when.reply_undecodable, exc.when.request_timeout, exc.when.retry
@@ -18,7 +18,7 @@ use giop_proto::{CallError, CallErrorKind, CloseReason, ProtocolError, Sent, Slo
 fn every_failure_has_its_completion_status_and_exception() {
     use CallErrorKind::{BadReply, Closed, LocalClose, Lost, PeerError, Protocol, Timeout, TooManyCalls};
     use CompletionStatus::{Maybe, No, Yes};
-    use Sent::{Nothing, Partly, Whole};
+    use SentPart::{Nothing, Partly, Whole};
     use SystemExceptionKind as Kind;
 
     let lost = Lost(ErrorKind::ConnectionReset.into());
@@ -61,13 +61,13 @@ fn every_failure_has_its_completion_status_and_exception() {
 }
 
 /// Starts a call of the client whose request is sent as far as `sent` says.
-fn call_sent(sent: Sent) -> (Pair, giop_proto::CallId) {
+fn call_sent(sent: SentPart) -> (Pair, giop_proto::CallId) {
     let mut pair = Pair::new(Cut::Whole);
     let call = pair.call(&Ask::default());
-    if sent != Sent::Nothing {
+    if sent != SentPart::Nothing {
         let mut transmit = pair.client.conn.take_transmit().unwrap();
         let len = transmit.single().unwrap().len();
-        transmit.advance(if sent == Sent::Partly { len - 1 } else { len });
+        transmit.advance(if sent == SentPart::Partly { len - 1 } else { len });
         pair.client.conn.handle_written(transmit, pair.now);
     }
     pair.server.awake = false;
@@ -97,7 +97,7 @@ fn what_had_left_when_the_connection_ended_is_told() {
         (|pair| pair.client.conn.abort(CloseReason::Local), CallErrorKind::LocalClose),
     ];
     for (end, kind) in ends {
-        for sent in [Sent::Nothing, Sent::Partly, Sent::Whole] {
+        for sent in [SentPart::Nothing, SentPart::Partly, SentPart::Whole] {
             let (mut pair, call) = call_sent(sent);
             end(&mut pair);
             // Only the input is processed: queued data stays unwritten.
@@ -112,8 +112,8 @@ fn what_had_left_when_the_connection_ended_is_told() {
             }
             pair.client.poll();
             // MessageError follows the partly sent message, so the rest of that is sent as well.
-            let leaves = matches!(kind, CallErrorKind::Protocol(_)) && sent == Sent::Partly;
-            let sent = if leaves { Sent::Whole } else { sent };
+            let leaves = matches!(kind, CallErrorKind::Protocol(_)) && sent == SentPart::Partly;
+            let sent = if leaves { SentPart::Whole } else { sent };
             assert_eq!(pair.client.outcome(call).unwrap_err(), CallError { kind, sent });
         }
     }
@@ -134,7 +134,7 @@ fn what_leaves_before_an_orderly_end_is_not_said_to_be_unsent() {
     let last = pair.call(&Ask::default());
     read(&mut pair.client, b"GIOP\x01\x02\0\x08\0\0\0\0", pair.now);
     let sent = [first, last].map(|call| pair.client.outcome(call).unwrap_err().sent);
-    assert_eq!(sent, [Sent::Whole, Sent::Nothing]);
+    assert_eq!(sent, [SentPart::Whole, SentPart::Nothing]);
     let written = write_all(&mut pair.client, pair.now);
     let kinds: Vec<_> = written.iter().map(|message| message[7]).collect();
     let [request, reply, error] = [MessageType::Request, MessageType::Reply, MessageType::MessageError];
@@ -148,7 +148,7 @@ fn octets_lent_to_a_writer_count_as_sent() {
     let transmit = pair.client.conn.take_transmit().unwrap();
     pair.client.conn.handle_eof(pair.now);
     pair.client.poll();
-    assert_eq!(pair.client.outcome(call).unwrap_err().sent, Sent::Whole);
+    assert_eq!(pair.client.outcome(call).unwrap_err().sent, SentPart::Whole);
     pair.client.conn.handle_written(transmit, pair.now);
     assert!(!pair.client.conn.has_output());
 }

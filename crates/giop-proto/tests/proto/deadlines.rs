@@ -8,7 +8,7 @@ use giop_codec::Version;
 use giop_codec::exception::CompletionStatus;
 use giop_codec::giop::ResponseFlags;
 use giop_proto::calls::CallId;
-use giop_proto::{CallErrorKind, CloseReason, Limit, Limits, Sent, SlowPeer};
+use giop_proto::{CallErrorKind, CloseReason, Limit, Limits, SentPart, SlowPeer};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -34,7 +34,7 @@ fn a_call_that_is_not_answered_in_time_fails_and_is_cancelled() {
     assert!(pair.client.answered.is_empty());
     pair.wait(Duration::from_nanos(1));
     let error = pair.client.outcome(call).unwrap_err();
-    assert_eq!((error.kind, error.sent), (CallErrorKind::Timeout, Sent::Whole));
+    assert_eq!((error.kind, error.sent), (CallErrorKind::Timeout, SentPart::Whole));
     assert_eq!(error.completed(), CompletionStatus::Maybe);
     let request = pair.request();
     assert_eq!(pair.server.cancelled, [request.token()]);
@@ -57,7 +57,7 @@ fn a_call_that_expires_before_it_was_written_leaves_no_trace() {
     pair.client.poll();
     for call in calls {
         let error = pair.client.outcome(call).unwrap_err();
-        assert_eq!((error.kind, error.sent), (CallErrorKind::Timeout, Sent::Nothing));
+        assert_eq!((error.kind, error.sent), (CallErrorKind::Timeout, SentPart::Nothing));
         assert_eq!((error.completed(), error.retryable()), (CompletionStatus::No, false));
     }
     assert_eq!((pair.client.conn.output().backlog(), pair.client.conn.stats().unqueued), (0, 3));
@@ -122,7 +122,7 @@ fn a_byte_between_timeouts_keeps_the_connection() {
 fn a_call_that_starts_late_is_not_started() {
     let mut pair = Pair::new(Cut::Whole);
     let error = pair.client.conn.start_call(Some(pair.now), pair.now).unwrap_err();
-    assert_eq!((error.kind, error.sent), (CallErrorKind::Timeout, Sent::Nothing));
+    assert_eq!((error.kind, error.sent), (CallErrorKind::Timeout, SentPart::Nothing));
     assert_eq!(pair.client.conn.calls_waiting(), 0);
 }
 
@@ -323,7 +323,7 @@ fn a_peer_that_takes_nothing_is_given_up() {
     assert_eq!(pair.client.conn.lifecycle().close_reason(), Some(&CloseReason::SlowPeer(SlowPeer::Write)));
     pair.client.poll();
     let error = pair.client.outcome(call).unwrap_err();
-    assert_eq!((error.sent, error.completed()), (Sent::Partly, CompletionStatus::No));
+    assert_eq!((error.sent, error.completed()), (SentPart::Partly, CompletionStatus::No));
 }
 
 #[test]

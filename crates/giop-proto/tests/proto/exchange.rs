@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use giop_codec::exception::CompletionStatus;
 use giop_codec::giop::{LocateStatus, ReplyStatus, ResponseFlags};
 use giop_codec::{ByteOrder, Version};
-use giop_proto::{CallErrorKind, Sent};
+use giop_proto::{CallErrorKind, SentPart};
 
 const VERSIONS: [Version; 3] = [Version::V1_0, Version::V1_1, Version::V1_2];
 
@@ -268,11 +268,11 @@ fn the_end_of_the_stream_fails_the_calls_that_wait() {
         pair.client.poll();
         assert!(pair.client.closed && pair.client.conn.lifecycle().is_closed());
         let error = pair.client.outcome(written).unwrap_err();
-        assert_eq!((error.sent, error.completed()), (Sent::Whole, CompletionStatus::Maybe));
+        assert_eq!((error.sent, error.completed()), (SentPart::Whole, CompletionStatus::Maybe));
         assert!(!error.retryable());
         let error = pair.client.outcome(unwritten).unwrap_err();
         assert!(matches!(error.kind, CallErrorKind::Lost(_)));
-        assert_eq!((error.sent, error.completed()), (Sent::Nothing, CompletionStatus::No));
+        assert_eq!((error.sent, error.completed()), (SentPart::Nothing, CompletionStatus::No));
         assert!(error.retryable());
     });
 }

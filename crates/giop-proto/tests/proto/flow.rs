@@ -13,7 +13,7 @@ use giop_codec::giop::{
 };
 use giop_codec::{ByteOrder, Version};
 use giop_proto::outbox::{GATHER_MAX, MAX_SLICES, Outbox, Transmit};
-use giop_proto::{CallErrorKind, CallId, CloseReason, IncomingRequest, ReplyFlow, Sent};
+use giop_proto::{CallErrorKind, CallId, CloseReason, IncomingRequest, ReplyFlow, SentPart};
 use proptest::prelude::*;
 
 fn octets(len: usize) -> Bytes {
@@ -241,7 +241,7 @@ fn a_request_that_becomes_longer_or_shorter_than_it_said_closes_the_connection()
         pair.client.conn.flow(message).end();
         pair.drive();
         let error = pair.client.outcome(call).unwrap_err();
-        assert_eq!((error.kind, error.sent), (CallErrorKind::LocalClose, Sent::Partly), "{len}");
+        assert_eq!((error.kind, error.sent), (CallErrorKind::LocalClose, SentPart::Partly), "{len}");
         assert!(pair.client.closed && pair.server.closed && pair.server.requests.is_empty(), "{len}");
     }
     // Bytes after the end of a complete message belong to nothing.
@@ -267,7 +267,7 @@ fn calls_cancelled_or_late_meanwhile_are_cancelled_behind_it() {
             pair.now = deadline;
             pair.client.conn.handle_timeout(deadline);
             let error = pair.client.conn.call(call).take_outcome().unwrap().unwrap_err();
-            assert_eq!((error.kind, error.sent), (CallErrorKind::Timeout, Sent::Whole));
+            assert_eq!((error.kind, error.sent), (CallErrorKind::Timeout, SentPart::Whole));
         } else {
             pair.client.conn.call(call).cancel();
         }

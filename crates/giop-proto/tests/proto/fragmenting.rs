@@ -9,7 +9,7 @@ use crate::util::{Cut, Pair};
 use giop_codec::exception::CompletionStatus;
 use giop_codec::giop::{MessageHeader, MessageType, ReplyStatus, RequestId, ResponseFlags};
 use giop_codec::{ByteOrder, Version};
-use giop_proto::{CallErrorKind, CallId, CloseReason, Sent};
+use giop_proto::{CallErrorKind, CallId, CloseReason, SentPart};
 use proptest::prelude::*;
 
 const KIB: usize = 1024;
@@ -367,7 +367,7 @@ fn a_call_that_expires_while_its_request_leaves_was_not_executed() {
     pair.server.inject(&start);
     pair.wait(Duration::from_secs(2));
     let error = pair.client.outcome(call).unwrap_err();
-    assert_eq!((error.kind, error.sent), (CallErrorKind::Timeout, Sent::Partly));
+    assert_eq!((error.kind, error.sent), (CallErrorKind::Timeout, SentPart::Partly));
     assert_eq!(error.completed(), CompletionStatus::No);
     assert!(pair.server.requests.is_empty());
     assert!(!pair.client.conn.lifecycle().is_closing());
@@ -397,8 +397,8 @@ fn a_connection_that_is_lost_fails_the_calls_whose_pieces_wait() {
     pair.client.conn.handle_eof(now);
     pair.client.poll();
     let sent: Vec<_> = calls.iter().map(|call| pair.client.outcome(*call).unwrap_err().sent).collect();
-    assert_eq!(sent[0], Sent::Partly);
-    assert!(sent[1..].iter().all(|sent| *sent == Sent::Nothing), "{sent:?}");
+    assert_eq!(sent[0], SentPart::Partly);
+    assert!(sent[1..].iter().all(|sent| *sent == SentPart::Nothing), "{sent:?}");
     assert_eq!(pair.client.conn.output().backlog(), 0);
 }
 

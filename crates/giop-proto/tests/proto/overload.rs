@@ -12,7 +12,7 @@ use giop_codec::cdr::CdrDecode;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::{ReplyStatus, ResponseFlags};
 use giop_proto::pool::WINDOW;
-use giop_proto::{BufferPool, Config, Limit, Limits, Load, Reply, Role};
+use giop_proto::{BufferPool, Config, Limit, Limits, Reply, RequestBudget, Role};
 
 /// The interval at which a connection looks for memory.
 const LOOK: Duration = Duration::from_millis(5);
@@ -26,13 +26,13 @@ fn client() -> Config {
     Config::new(Role::Client, Arc::default(), Arc::new(BufferPool::new(64 << 20)))
 }
 
-/// Returns two pairs whose servers share a load and a pool.
-fn two(load: usize, cap: usize) -> [Pair; 2] {
-    let (load, pool) = (Arc::new(Load::new(load)), Arc::new(BufferPool::new(cap)));
+/// Returns two pairs whose servers share a budget and a pool.
+fn two(budget: usize, cap: usize) -> [Pair; 2] {
+    let (budget, pool) = (Arc::new(RequestBudget::new(budget)), Arc::new(BufferPool::new(cap)));
     [(), ()].map(|()| {
         let config = |role| Config::new(role, Arc::new(Limits::default()), Arc::clone(&pool));
         let mut server = config(Role::Server);
-        server.load = Arc::clone(&load);
+        server.budget = Arc::clone(&budget);
         Pair::with_configs(Cut::Whole, client(), server)
     })
 }
@@ -108,20 +108,20 @@ fn oneways_over_the_limit_of_all_connections_wait() {
 
 #[test]
 fn a_connection_that_ends_gives_its_part_back() {
-    let load = Arc::new(Load::new(100));
+    let budget = Arc::new(RequestBudget::new(100));
     let mut config = client();
     (config.role, config.accept_requests) = (Role::Server, true);
-    config.load = Arc::clone(&load);
+    config.budget = Arc::clone(&budget);
     let mut pair = Pair::with_configs(Cut::Whole, client(), config);
     for _ in 0..50 {
         pair.call(&Ask::default());
     }
     pair.drive();
-    assert!(load.taken() >= 49);
+    assert!(budget.taken() >= 49);
     pair.server.conn.abort(giop_proto::CloseReason::Local);
-    assert!(load.taken() >= 49, "the servants are still at it");
+    assert!(budget.taken() >= 49, "the servants are still at it");
     drop(pair);
-    assert_eq!(load.taken(), 0);
+    assert_eq!(budget.taken(), 0);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use giop_codec::exception::CompletionStatus;
 use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 use giop_codec::{ByteOrder, Version};
 use giop_proto::outbox::MAX_SLICES;
-use giop_proto::{BufferPool, CallErrorKind, CallId, Config, Connection, Limits, Role, Sent};
+use giop_proto::{BufferPool, CallErrorKind, CallId, Config, Connection, Limits, Role, SentPart};
 use proptest::prelude::*;
 
 fn octets(len: usize) -> Bytes {
@@ -165,7 +165,7 @@ fn a_call_given_up_before_anything_left_is_taken_back() {
     assert_eq!(pair.client.conn.stats().unqueued, 1);
     // The connection is usable as before.
     let call = begin(&mut pair, Version::V1_2, 3, None);
-    assert_eq!(pair.client.conn.unfinished_request().give_up(), Sent::Nothing);
+    assert_eq!(pair.client.conn.unfinished_request().give_up(), SentPart::Nothing);
     pair.client.conn.call(call).cancel();
     assert_eq!((pair.client.conn.output().backlog(), pair.client.conn.stats().cancels_out), (0, 0));
     begin(&mut pair, Version::V1_2, 3, None);
@@ -188,7 +188,7 @@ fn a_call_given_up_in_the_middle_ends_the_connection_without_a_word() {
             pair.now = deadline;
             pair.client.conn.handle_timeout(deadline);
             let error = pair.client.conn.call(call).take_outcome().unwrap().unwrap_err();
-            assert_eq!((error.kind, error.sent), (CallErrorKind::Timeout, Sent::Partly));
+            assert_eq!((error.kind, error.sent), (CallErrorKind::Timeout, SentPart::Partly));
         } else {
             pair.client.conn.call(call).cancel();
         }
@@ -263,7 +263,7 @@ fn a_peer_that_breaks_the_protocol_meanwhile_gets_no_message_error() {
     pair.client.inject(b"this is no message header");
     pair.drive();
     let error = pair.client.outcome(call).unwrap_err();
-    assert_eq!((error.sent, error.completed()), (Sent::Partly, CompletionStatus::No));
+    assert_eq!((error.sent, error.completed()), (SentPart::Partly, CompletionStatus::No));
     assert!(pair.client.closed);
     assert_eq!(pair.client.conn.stats().octets_out, sent);
 }

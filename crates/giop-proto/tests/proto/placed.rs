@@ -10,7 +10,7 @@ use giop_codec::giop::RequestId;
 use giop_codec::{ByteOrder, Version};
 use giop_proto::receive::STREAM_START;
 use giop_proto::{
-    AlignedBuffer, BufferPool, Chunk, CloseReason, Limits, Loan, ProtocolError, Returned, SlowPeer,
+    AlignedBuffer, BufferPool, Chunk, CloseReason, Limits, Loan, LoanReturn, ProtocolError, SlowPeer,
 };
 
 const MIB: usize = 1 << 20;
@@ -169,7 +169,7 @@ fn between_pieces_other_messages_come_and_a_cancel_ends_the_stream() {
     pair.server.inject(&cancel(Version::V1_2, 2));
     pair.drive();
     assert_eq!(pair.server.cancelled, [request.token()]);
-    let Returned::Loan(loan) = pair.server.conn.input_mut().take_loan() else { panic!() };
+    let LoanReturn::Loan(loan) = pair.server.conn.input_mut().take_loan() else { panic!() };
     assert_eq!(loan.end::<Vec<u8>>().unwrap().1, 0);
     assert_eq!(pair.server.conn.stream(request.token()).take_chunk(pair.now), Chunk::Lost);
     next(&mut pair, 8);
@@ -196,7 +196,7 @@ fn a_second_stream_begins_when_the_end_of_the_first_was_taken() {
     assert_eq!(pair.server.cancelled, [request.token()]);
     assert!(pair.server.conn.input().has_chunk(), "whoever takes the first one is told");
     assert!(pair.server.requests.is_empty() && !pair.server.conn.wants_read());
-    let Returned::Loan(_) = pair.server.conn.input_mut().take_loan() else { panic!() };
+    let LoanReturn::Loan(_) = pair.server.conn.input_mut().take_loan() else { panic!() };
     assert_eq!(pair.server.conn.stream(request.token()).take_chunk(pair.now), Chunk::Lost);
     pair.drive();
     let later = pair.request();
@@ -330,7 +330,7 @@ fn what_is_lent_comes_back_whatever_becomes_of_the_connection() {
         (pair, request.token())
     };
     let filled = |returned| match returned {
-        Returned::Loan(loan) => loan.end::<Vec<u8>>().unwrap().1,
+        LoanReturn::Loan(loan) => loan.end::<Vec<u8>>().unwrap().1,
         other => panic!("{other:?}"),
     };
     // The peer closes its side.
@@ -344,7 +344,7 @@ fn what_is_lent_comes_back_whatever_becomes_of_the_connection() {
     let mut buf = pair.server.conn.take_read_buf();
     buf.io_slices()[0][..5].fill(1);
     pair.server.conn.abort(CloseReason::Local);
-    assert!(matches!(pair.server.conn.input_mut().take_loan(), Returned::Pending));
+    assert!(matches!(pair.server.conn.input_mut().take_loan(), LoanReturn::Pending));
     assert!(pair.server.conn.input().is_loan_read());
     assert!(pair.server.conn.input_mut().take_dead().is_empty());
     pair.server.conn.handle_read(buf, 5, pair.now);
@@ -361,7 +361,7 @@ fn what_is_lent_comes_back_whatever_becomes_of_the_connection() {
         }
         pair.server.conn.handle_read(buf, 100, pair.now);
         assert_eq!(pair.server.conn.input_mut().take_dead().len(), 1);
-        assert!(matches!(pair.server.conn.input_mut().take_loan(), Returned::Nothing));
+        assert!(matches!(pair.server.conn.input_mut().take_loan(), LoanReturn::Nothing));
         if !end {
             pair.server.wire.drain(..100);
             pair.server.inject(&octets[200_000..]);
@@ -375,7 +375,7 @@ fn what_is_lent_comes_back_whatever_becomes_of_the_connection() {
     let (mut pair, _) = begun();
     let buf = pair.server.conn.take_read_buf();
     pair.server.conn.input_mut().lose_loan();
-    assert!(matches!(pair.server.conn.input_mut().take_loan(), Returned::Nothing));
+    assert!(matches!(pair.server.conn.input_mut().take_loan(), LoanReturn::Nothing));
     assert!(buf.give_back(&pair.pool).is_some());
 }
 
@@ -405,17 +405,17 @@ fn the_least_rate_holds_for_what_is_placed() {
             let (come, end) = place(&mut pair, &request, block.min(left), left);
             left -= come.len();
             if end == Chunk::Pending {
-                let Returned::Pending = pair.server.conn.input_mut().take_loan() else { panic!() };
+                let LoanReturn::Pending = pair.server.conn.input_mut().take_loan() else { panic!() };
                 let to = octets.len().min(at + 100_000);
                 trickle(&mut pair, &octets[at..to], 100_000);
                 at = to;
             }
-            while let Returned::Loan(loan) = pair.server.conn.input_mut().take_loan() {
+            while let LoanReturn::Loan(loan) = pair.server.conn.input_mut().take_loan() {
                 left -= loan.end::<Vec<u8>>().unwrap().1;
             }
-            if matches!(pair.server.conn.input_mut().take_loan(), Returned::Pending) {
+            if matches!(pair.server.conn.input_mut().take_loan(), LoanReturn::Pending) {
                 // Still lent: it continues.
-                while matches!(pair.server.conn.input_mut().take_loan(), Returned::Pending) {
+                while matches!(pair.server.conn.input_mut().take_loan(), LoanReturn::Pending) {
                     let to = octets.len().min(at + 100_000);
                     trickle(&mut pair, &octets[at..to], 100_000);
                     at = to;
@@ -424,7 +424,7 @@ fn the_least_rate_holds_for_what_is_placed() {
                         break;
                     }
                 }
-                if let Returned::Loan(loan) = pair.server.conn.input_mut().take_loan() {
+                if let LoanReturn::Loan(loan) = pair.server.conn.input_mut().take_loan() {
                     left -= loan.end::<Vec<u8>>().unwrap().1;
                 }
             }
@@ -474,7 +474,7 @@ fn message_timeout_is_paused_without_a_lent_buffer() {
         pair.server.conn.stream(request.token()).lend(loan, pair.now).unwrap();
         pair.drive();
         assert!(!pair.server.conn.lifecycle().is_closing());
-        let Returned::Loan(_) = pair.server.conn.input_mut().take_loan() else { panic!() };
+        let LoanReturn::Loan(_) = pair.server.conn.input_mut().take_loan() else { panic!() };
     }
 }
 

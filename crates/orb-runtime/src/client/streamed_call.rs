@@ -11,7 +11,7 @@ use giop_codec::exception::{CompletionStatus, SystemException, minor};
 use giop_codec::giop::{LocateStatus, ReplyStatus, ResponseFlags};
 use giop_codec::{EncodeError, EncodeErrorKind};
 use giop_proto::calls::CallId;
-use giop_proto::{CallError, Reply, Sent};
+use giop_proto::{CallError, Reply, SentPart};
 
 use crate::client::CallObserver;
 use crate::client::attempt::{Attempt, same_address};
@@ -207,7 +207,7 @@ async fn locates(
         },
         Err(error) => {
             // Nothing of the request itself was sent.
-            let error = CallError { sent: Sent::Nothing, ..error };
+            let error = CallError { sent: SentPart::Nothing, ..error };
             if attempt.repeats(&error) {
                 return Ok(false);
             }
@@ -317,9 +317,9 @@ pub(crate) async fn send_oneway(
                 Some(Fed::Whole | Fed::Answered) => match flushed(link, deadline).await {
                     None => return Err(late(operation, link, &payload)),
                     Some(Ok(())) => return Ok(()),
-                    Some(Err(error)) => CallError { sent: Sent::Whole, ..error },
+                    Some(Err(error)) => CallError { sent: SentPart::Whole, ..error },
                 },
-                Some(Fed::Lost) => CallError { sent: Sent::Whole, ..link.lost() },
+                Some(Fed::Lost) => CallError { sent: SentPart::Whole, ..link.lost() },
             },
         };
         if budget.again(&lost) && payload.rewind() {
@@ -410,10 +410,10 @@ fn unknown_object(operation: &Called<'_>, link: &SharedConnection) -> SystemExce
 }
 
 /// Returns the completion status. A servant that reads bytes while they arrive may have executed any part.
-fn completed(sent: Sent) -> CompletionStatus {
+fn completed(sent: SentPart) -> CompletionStatus {
     match sent {
-        Sent::Nothing => CompletionStatus::No,
-        Sent::Partly | Sent::Whole => CompletionStatus::Maybe,
+        SentPart::Nothing => CompletionStatus::No,
+        SentPart::Partly | SentPart::Whole => CompletionStatus::Maybe,
     }
 }
 

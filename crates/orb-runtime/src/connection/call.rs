@@ -11,7 +11,7 @@ use giop_codec::cdr::Encoder;
 use giop_codec::giop::RequestId;
 use giop_codec::{EncodeError, Version};
 use giop_proto::calls::CallId;
-use giop_proto::{CallError, CallErrorKind, Reply, Sent};
+use giop_proto::{CallError, CallErrorKind, Reply, SentPart};
 
 use crate::connection::blocking::Mode;
 use crate::connection::flow::Flow;
@@ -501,7 +501,7 @@ fn closed(state: &mut State) -> Option<CallError> {
     if !state.machine.lifecycle().is_closing() {
         return None;
     }
-    Some(CallError { kind: CallErrorKind::LocalClose, sent: Sent::Nothing })
+    Some(CallError { kind: CallErrorKind::LocalClose, sent: SentPart::Nothing })
 }
 
 /// Completes at the deadline. The timer is started at the first poll.

@@ -4,7 +4,7 @@ use std::sync::MutexGuard;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use giop_proto::{Chunk, Loan, Returned, StreamOf};
+use giop_proto::{Chunk, Loan, LoanReturn, StreamOf};
 
 use crate::connection::{SharedConnection, State, now};
 use crate::transport::loans::drop_lent;
@@ -91,9 +91,9 @@ impl SharedConnection {
             state.let_driver_read();
         }
         match state.machine.input_mut().take_loan() {
-            Returned::Loan(loan) => Poll::Ready(Lent::Back(loan)),
-            Returned::Nothing => Poll::Ready(Lent::Lost),
-            Returned::Pending => {
+            LoanReturn::Loan(loan) => Poll::Ready(Lent::Back(loan)),
+            LoanReturn::Nothing => Poll::Ready(Lent::Lost),
+            LoanReturn::Pending => {
                 state.stream_reader = Some(cx.waker().clone());
                 Poll::Pending
             }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use giop_codec::cdr::Encoder;
 use giop_proto::calls::CallId;
-use giop_proto::{CallError, Sent};
+use giop_proto::{CallError, SentPart};
 
 use crate::connection::call::Pending;
 use crate::connection::{SharedConnection, State};
@@ -29,7 +29,7 @@ pub(crate) enum Fed {
     Answered,
     /// The source failed after this part of the request was sent. A request that was sent in part cannot be
     /// completed.
-    Failed(SourceError, Sent),
+    Failed(SourceError, SentPart),
     /// The connection accepts no more, and there is no call that could report the reason.
     Lost,
 }
@@ -99,7 +99,7 @@ impl SharedConnection {
                 Poll::Ready(Some(Err(error))) => {
                     let mut state = self.lock();
                     let sent = state.machine.unfinished_request().give_up();
-                    if sent != Sent::Nothing {
+                    if sent != SentPart::Nothing {
                         self.drain_events(&mut state, None);
                         state.wake_driver();
                     }

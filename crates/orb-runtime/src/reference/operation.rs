@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use giop_codec::ByteOrder;
 #[cfg(feature = "experiments")]
 use giop_codec::ior::{ComponentTag, IiopProfile, TaggedComponent};
-use giop_proto::{CallError, Sent};
+use giop_proto::{CallError, SentPart};
 
 #[cfg(feature = "experiments")]
 use crate::experiments::NumberedInterface;
@@ -153,7 +153,7 @@ impl Called<'_> {
     #[cold]
     pub(crate) fn judge(&self, error: CallError) -> CallError {
         match error.sent {
-            Sent::Partly if self.streamed => CallError { sent: Sent::Whole, ..error },
+            SentPart::Partly if self.streamed => CallError { sent: SentPart::Whole, ..error },
             _ => error,
         }
     }

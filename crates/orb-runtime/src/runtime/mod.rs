@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use giop_codec::giop::HeaderError;
 use giop_codec::{DecodeError, OneLine};
 use giop_proto::pool::BufferPool;
-use giop_proto::{Limit, Load, ProtocolError, Stats};
+use giop_proto::{Limit, ProtocolError, RequestBudget, Stats};
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     pub(crate) extensions: Extensions,
     pub(crate) pool: Arc<BufferPool>,
     /// Requests in flight on all connections.
-    pub(crate) load: Arc<Load>,
+    pub(crate) budget: Arc<RequestBudget>,
     pub(crate) sockets: Sockets,
     /// The limiter of TLS handshakes with clients.
     #[cfg(feature = "tls")]
@@ -120,7 +120,7 @@ impl Shared {
                 crate::tls::handshakes::Handshakes::new(most, config.server.evict_idle_after)
             },
             sockets: Sockets::new(config.connection.transport),
-            load: Arc::new(Load::new(config.limits.max_total_requests)),
+            budget: Arc::new(RequestBudget::new(config.limits.max_total_requests)),
             config,
             extensions,
             pool: Arc::new(BufferPool::new(pool)),

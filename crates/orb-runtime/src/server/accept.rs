@@ -227,7 +227,7 @@ impl Shared {
     /// Returns the GIOP configuration for connections of this ORB.
     pub(crate) fn link_config(&self, role: Role) -> Config {
         let mut config = Config::new(role, Arc::clone(&self.config.limits), Arc::clone(&self.pool));
-        config.load = Arc::clone(&self.load);
+        config.budget = Arc::clone(&self.budget);
         #[cfg(feature = "experiments")]
         {
             config.deposit = self.config.connection.deposit;

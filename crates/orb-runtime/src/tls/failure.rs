@@ -5,7 +5,7 @@ use std::io;
 
 use giop_codec::OneLine;
 use giop_codec::exception::{MinorCode, SystemException, SystemExceptionKind, minor};
-use giop_proto::Refused;
+use giop_proto::PeerRefusal;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
 /// A handshake that failed.
@@ -52,8 +52,8 @@ impl Failure {
 }
 
 /// Returns the meaning of an alert that rejects a certificate, or the lack of one.
-pub(crate) fn refusal(alert: AlertDescription) -> Option<Refused> {
-    Some(Refused(match alert {
+pub(crate) fn refusal(alert: AlertDescription) -> Option<PeerRefusal> {
+    Some(PeerRefusal(match alert {
         AlertDescription::CertificateRequired => "the peer requires a certificate (TlsBuilder::identity)",
         AlertDescription::BadCertificate => "the peer finds the certificate of this side bad",
         AlertDescription::UnsupportedCertificate => "the peer can not use a certificate of this side's kind",
@@ -84,7 +84,7 @@ impl fmt::Display for Failure {
                 f.write_str("what the peer sends is not TLS: is it a port of plain IIOP?")
             }
             Self::Tls(Error::AlertReceived(alert)) => match refusal(*alert) {
-                Some(Refused(text)) => f.write_str(text),
+                Some(PeerRefusal(text)) => f.write_str(text),
                 None => write!(f, "the peer ended the handshake: {alert:?}"),
             },
             Self::Tls(Error::NoCertificatesPresented) => f.write_str("the peer shows no certificate"),

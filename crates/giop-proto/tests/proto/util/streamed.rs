@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use giop_codec::giop::RequestId;
 use giop_proto::receive::CHUNK;
-use giop_proto::{BufferPool, Chunk, Config, IncomingRequest, Limits, Loan, Returned, Role, Streams};
+use giop_proto::{BufferPool, Chunk, Config, IncomingRequest, Limits, Loan, LoanReturn, Role, Streams};
 
 use super::messages::Ask;
 use super::{Cut, Pair};
@@ -82,19 +82,19 @@ pub fn place(pair: &mut Pair, request: &IncomingRequest, block: usize, left: usi
         loop {
             let before = pair.server.read;
             match pair.server.conn.input_mut().take_loan() {
-                Returned::Loan(loan) => {
+                LoanReturn::Loan(loan) => {
                     let (octets, filled, failed) = loan.end::<Vec<u8>>().unwrap();
                     assert!(failed.is_none());
                     come.extend_from_slice(&octets[..filled]);
                     break;
                 }
-                Returned::Pending => {
+                LoanReturn::Pending => {
                     pair.wait(Duration::from_millis(1));
                     if pair.server.read == before && !pair.server.conn.input().has_chunk() {
                         return (come, Chunk::Pending);
                     }
                 }
-                Returned::Nothing => panic!("it is lost"),
+                LoanReturn::Nothing => panic!("it is lost"),
             }
         }
     }

@@ -11,19 +11,19 @@ const PORTION: usize = 16;
 /// of each connection does not count: it is always served, so that every connection makes progress. The
 /// number of connections has a limit of its own.
 #[derive(Debug)]
-pub struct Load {
+pub struct RequestBudget {
     taken: AtomicUsize,
     most: usize,
 }
 
-/// The part of a [`Load`] that one connection has taken.
+/// The part of a [`RequestBudget`] that one connection has taken.
 #[derive(Debug)]
-pub(crate) struct Share {
-    load: Arc<Load>,
+pub(crate) struct BudgetShare {
+    budget: Arc<RequestBudget>,
     taken: usize,
 }
 
-impl Load {
+impl RequestBudget {
     /// Creates a budget of `most` requests.
     #[must_use]
     pub fn new(most: usize) -> Self {
@@ -39,10 +39,10 @@ impl Load {
     }
 }
 
-impl Share {
+impl BudgetShare {
     /// Creates an empty share.
-    pub(crate) fn new(load: Arc<Load>) -> Self {
-        Self { load, taken: 0 }
+    pub(crate) fn new(budget: Arc<RequestBudget>) -> Self {
+        Self { budget, taken: 0 }
     }
 
     /// Returns the number of requests that may be in flight.
@@ -55,10 +55,10 @@ impl Share {
         let want = PORTION.min(most.saturating_sub(self.granted()));
         let mut got = 0;
         let take = |taken: usize| {
-            got = want.min(self.load.most.saturating_sub(taken));
+            got = want.min(self.budget.most.saturating_sub(taken));
             (got > 0).then_some(taken + got)
         };
-        let grown = self.load.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
+        let grown = self.budget.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
         if grown {
             self.taken += got;
         }
@@ -68,7 +68,7 @@ impl Share {
     /// Returns everything to the budget that `to` requests in flight do not need.
     pub(crate) fn shrink(&mut self, to: usize) {
         let spare = self.taken.saturating_sub(to.saturating_sub(1));
-        self.load.taken.fetch_sub(spare, Ordering::Relaxed);
+        self.budget.taken.fetch_sub(spare, Ordering::Relaxed);
         self.taken -= spare;
     }
 
@@ -84,7 +84,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for BudgetShare {
     fn drop(&mut self) {
         self.shrink(0);
     }
@@ -96,18 +96,19 @@ mod tests {
 
     #[test]
     fn shares_take_no_more_than_there_is_and_give_all_back() {
-        let load = Arc::new(Load::new(40));
-        let (mut one, mut other) = (Share::new(Arc::clone(&load)), Share::new(Arc::clone(&load)));
+        let budget = Arc::new(RequestBudget::new(40));
+        let (mut one, mut other) =
+            (BudgetShare::new(Arc::clone(&budget)), BudgetShare::new(Arc::clone(&budget)));
         assert!(one.grow(256) && one.grow(256));
         assert!(other.grow(256), "what is left");
-        assert_eq!((one.taken(), other.taken(), load.taken()), (32, 8, 40));
+        assert_eq!((one.taken(), other.taken(), budget.taken()), (32, 8, 40));
         assert!(!one.grow(256) && !other.grow(256));
         one.shrink(5);
-        assert_eq!((one.granted(), load.taken()), (5, 12));
+        assert_eq!((one.granted(), budget.taken()), (5, 12));
         assert!(other.grow(10), "up to its own limit");
         assert!(!other.grow(10));
-        assert_eq!((other.granted(), load.taken()), (10, 13));
+        assert_eq!((other.granted(), budget.taken()), (10, 13));
         drop((one, other));
-        assert_eq!(load.taken(), 0);
+        assert_eq!(budget.taken(), 0);
     }
 }
