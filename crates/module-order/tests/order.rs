@@ -75,5 +75,5 @@ fn the_list_has_each_module_once() {
     assert_eq!(of(&["high"], &files), ["module `low` is not listed exactly once"]);
     assert_eq!(of(&["low", "high", "high"], &files), ["module `high` is not listed exactly once"]);
     assert_eq!(of(&["low", "high", "top"], &files), ["module `top` does not exist"]);
-    assert!(of(&["low"], &[("lib.rs", "mod low;")])[0].contains("no file for module `low`"));
+    assert!(of(&["low"], &[("lib.rs", "mod low;")])[0].contains("module `low` has no file"));
 }
