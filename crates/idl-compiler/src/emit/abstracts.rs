@@ -7,10 +7,11 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
+use super::cx::Cx;
 use super::docs::doc_after;
+use super::forms::Side;
 use super::method::Method;
-use super::passing::Side;
-use super::{Cx, client, servant, value_ops};
+use super::{client, servant, value_ops};
 use crate::model::{Def, DefId};
 
 impl Cx<'_> {

@@ -6,10 +6,10 @@ use std::collections::HashSet;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::Cx;
+use super::cx::Cx;
+use super::forms::{Form, Side};
 use super::ident::RustName;
 use super::method::{Method, Parameter};
-use super::passing::{Form, Side};
 use crate::model::{Def, DefId, DefKind, Flavour};
 
 impl Cx<'_> {

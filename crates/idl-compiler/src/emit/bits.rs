@@ -3,9 +3,10 @@
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
+use super::cx::Cx;
 use super::docs::doc;
-use super::hybrid::Traits;
-use super::{Cx, structs};
+use super::hybrid_types::Traits;
+use super::structs;
 use crate::model::{BitField, Bitmask, Bitset, Def, Primitive};
 
 /// The traits that bitsets and bitmasks implement by default.

@@ -4,10 +4,11 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::{quote, quote_spanned};
 
+use super::cx::Cx;
 use super::docs::doc_after;
+use super::errors;
+use super::forms::Side;
 use super::method::Method;
-use super::passing::Side;
-use super::{Cx, errors};
 use crate::model::{Def, DefId};
 
 /// Emits the inherent methods of the reference: those of the interface itself and all inherited ones.

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::Cx;
+use super::cx::Cx;
 use crate::model::{Attribute, Def, DefId, DefKind, Direction, Flavour, Interface, Operation};
 
 /// Emits the description of an interface. Like that of types, it is accessed by a function.

@@ -3,22 +3,21 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::Cx;
-use crate::model::{Annotation, Docs, Member};
+use crate::model::{Annotation, Docs, Member, Model};
 
 /// Annotations about a member's values, which are part of the member's documentation.
 const DOCUMENTED_ANNOTATIONS: &[&str] = &["optional", "default", "range", "min", "max", "unit"];
 
 /// Returns the documentation of a member: the comment in the IDL or a default text, and the annotations
 /// about the member's values.
-pub(super) fn member_docs(cx: &Cx<'_>, what: &str, member: &Member) -> TokenStream {
-    let text = format!("{what} `{}`: IDL `{}`.", member.name, cx.model.describe(member.ty));
+pub(super) fn member_docs(model: &Model, what: &str, member: &Member) -> TokenStream {
+    let text = format!("{what} `{}`: IDL `{}`.", member.name, model.describe(member.ty));
     let documented = member
         .annotations
         .0
         .iter()
         .filter(|annotation| DOCUMENTED_ANNOTATIONS.contains(&annotation.name.as_str()));
-    let documented: Vec<String> = documented.map(|annotation| annotation_text(cx, annotation)).collect();
+    let documented: Vec<String> = documented.map(|annotation| annotation_text(model, annotation)).collect();
     match documented.as_slice() {
         [] => doc(&member.docs, &text),
         documented => doc_and(&member.docs, &text, &format!("`{}`", documented.join(" "))),
@@ -26,9 +25,9 @@ pub(super) fn member_docs(cx: &Cx<'_>, what: &str, member: &Member) -> TokenStre
 }
 
 /// Returns the text of an annotation in the IDL, with the white space in arguments reduced.
-fn annotation_text(cx: &Cx<'_>, annotation: &Annotation) -> String {
+fn annotation_text(model: &Model, annotation: &Annotation) -> String {
     let args = annotation.args.iter().map(|arg| {
-        let value = cx.model.sources().snippet(arg.span).split_whitespace().collect::<Vec<_>>().join(" ");
+        let value = model.sources().snippet(arg.span).split_whitespace().collect::<Vec<_>>().join(" ");
         match &arg.name {
             Some(name) => format!("{name} = {value}"),
             None => value,

@@ -3,8 +3,9 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
+use super::cx::Cx;
 use super::docs::doc;
-use super::{Cx, hybrid, structs};
+use super::{hybrid, structs};
 use crate::model::{Def, Enum};
 
 /// Emits an enum with all its implementations.

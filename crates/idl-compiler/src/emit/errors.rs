@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::Cx;
+use super::cx::Cx;
 use super::docs::doc;
 use super::ident::{Case, RustName};
 use super::method::Method;

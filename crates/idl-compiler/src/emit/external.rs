@@ -6,8 +6,8 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::names::Names;
-use super::options::relative_path;
-use super::{IncludePolicy, OptionProblem, Options, standard};
+use super::options::{IncludePolicy, OptionProblem, Options, relative_path};
+use super::standard;
 use crate::diagnostic::Diagnostic;
 use crate::model::{ConstValue, DefId, DefKind, Model, Type, TypeId};
 use crate::work;

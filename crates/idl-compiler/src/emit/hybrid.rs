@@ -1,45 +1,22 @@
 //! The annotations `@interpretive` and `@adaptive`. Such types give the interpreter access to their parts,
 //! instead of or in addition to marshalling code of their own.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::Cx;
+use super::cx::Cx;
+use super::forms::{ArrayForm, SeqForm, Use};
+use super::hybrid_types::{Hybrid, Mode, Traits, is_type};
 use super::ident::RustName;
+use super::options::matches_name;
 use super::typed::label_bits;
-use super::types::{ArrayForm, SeqForm, Use, matches_name};
 use crate::diagnostic::Diagnostic;
 use crate::model::{
     Annotation, AnnotationValue, ConstValue, Def, DefId, DefKind, Flavour, Member, Primitive, Type, TypeId,
     Union,
 };
-
-/// How a type is marshalled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
-    /// By the interpreter.
-    Interpretive,
-    /// By the interpreter for this number of uses, then by the type's own code.
-    Adaptive(u32),
-}
-
-/// The types and calls that are interpreted.
-#[derive(Debug, Default)]
-pub(super) struct Hybrid {
-    modes: HashMap<DefId, Mode>,
-    /// Types that give access to their parts: those with a mode, and those that calls need.
-    exposed: HashSet<DefId>,
-    /// Interfaces whose calls interpret their parameters and results.
-    calls: HashSet<DefId>,
-}
-
-/// The traits that a type's own marshalling code implements.
-pub(super) struct Traits {
-    pub(super) encode: TokenStream,
-    pub(super) decode: TokenStream,
-}
 
 impl Hybrid {
     /// Evaluates annotations and options.
@@ -97,21 +74,6 @@ impl Hybrid {
         }
         hybrid
     }
-
-    /// Returns how a type is marshalled, if not only by its own code.
-    pub(super) fn mode(&self, id: DefId) -> Option<Mode> {
-        self.modes.get(&id).copied()
-    }
-
-    /// Returns whether the calls of an interface interpret their parameters and results.
-    pub(super) fn calls(&self, id: DefId) -> bool {
-        self.calls.contains(&id)
-    }
-}
-
-/// Returns whether types of this kind can be interpreted.
-pub(super) fn is_type(kind: &DefKind) -> bool {
-    matches!(kind, DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) | DefKind::Enum(_))
 }
 
 fn unsupported(annotation: &Annotation, message: &str) -> Diagnostic {

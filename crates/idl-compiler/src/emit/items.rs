@@ -5,11 +5,12 @@ use std::collections::{HashMap, HashSet};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
+use super::cx::Cx;
 use super::docs::{doc, doc_after};
+use super::forms::Use;
 use super::names::alias_of_interface;
-use super::types::Use;
 use super::{
-    Cx, abstracts, ami, bits, client, described, enums, errors, hybrid, local, reference, servant, structs,
+    abstracts, ami, bits, client, described, enums, errors, hybrid, local, reference, servant, structs,
     typed, unions, value, value_ops,
 };
 use crate::model::{Const, Def, DefId, DefKind, Docs, Flavour, Type};

@@ -7,10 +7,11 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
+use super::cx::Cx;
 use super::docs::{doc, doc_after};
+use super::forms::Side;
 use super::method::Method;
-use super::passing::Side;
-use super::{Cx, client, servant};
+use super::{client, servant};
 use crate::model::{Def, DefId};
 
 /// Emits the alias of a native type's Rust type, under its IDL name.

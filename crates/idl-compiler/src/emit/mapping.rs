@@ -3,9 +3,8 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use super::Options;
-use super::passing::{Form, Passing};
-use super::types::{ArrayForm, MAX_INLINE_BYTES, SeqForm, Use, matches_name};
+use super::forms::{ArrayForm, Form, MAX_INLINE_BYTES, Passing, SeqForm, Use};
+use super::options::{Options, matches_name};
 use crate::model::{
     Annotations, Bounds, ConstValue, Def, DefId, DefKind, Flavour, Member, Model, Primitive, Type, TypeId,
     ZeroCopyLayout,

@@ -7,30 +7,38 @@
 //! types `Option` or `Result`.
 //!
 //! The modules `ident` and `names` determine the names of items, and `mapping`, `types`, `passing` and
-//! `typed` their types. Most of the others emit one kind of item each.
+//! `typed` their types. `cx` has the data that all emitters share. Most of the others emit one kind of item
+//! each.
 
 mod abstracts;
 mod ami;
 mod bits;
 mod client;
+mod cx;
+mod derives;
 mod described;
 mod docs;
 mod enums;
 mod errors;
 mod external;
+mod forms;
 mod hybrid;
+mod hybrid_types;
 mod ident;
 mod items;
 mod local;
 mod mapping;
 mod method;
+mod methods;
 mod names;
+mod option_check;
 mod options;
 mod passing;
 mod paths;
 mod reference;
 mod servant;
 mod shorten;
+mod signature;
 mod skeleton;
 mod standard;
 mod structs;
@@ -42,22 +50,19 @@ mod unions;
 mod value;
 mod value_ops;
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use proc_macro2::TokenStream;
-use quote::quote;
 
 pub use options::{IncludePolicy, OptionProblem, Options};
 pub use skeleton::{ServantNames, Skeleton, servant_names, served_interfaces, skeleton};
 
-use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{DefId, DefKind, Model};
+use crate::diagnostic::Diagnostics;
+use crate::model::{DefKind, Model};
 
+use cx::Cx;
 use external::External;
-use hybrid::Hybrid;
-use mapping::{Cache, Mapping};
-use method::Method;
+use hybrid_types::Hybrid;
 use names::Names;
 use paths::Paths;
 
@@ -97,45 +102,11 @@ fn context<'a>(model: &'a Model, options: &'a Options) -> Result<Cx<'a>, Diagnos
     cx.warnings = warnings;
     let called =
         model.defs().iter().filter(|def| matches!(def.kind, DefKind::Interface(_) | DefKind::Value(_)));
-    cx.methods = called.map(|def| (def.id, method::methods(&cx, def.id))).collect();
+    cx.methods = called.map(|def| (def.id, methods::methods(&cx, def.id))).collect();
     cx.hybrid = Hybrid::new(&cx, &mut problems);
     value::report_without_default(&cx, &mut problems);
     if !problems.is_empty() {
         return Err(Diagnostics::new(problems, Rc::clone(&model.sources)));
     }
     Ok(cx)
-}
-
-/// The data that every part of the emitter needs.
-struct Cx<'a> {
-    model: &'a Model,
-    options: &'a Options,
-    paths: Paths<'a>,
-    mapping: Mapping<'a>,
-    /// Path of the private runtime API.
-    v1: TokenStream,
-    /// The methods that each interface and value type itself declares.
-    methods: HashMap<DefId, Vec<Method>>,
-    /// Whether the module of a definition has any content.
-    modules: Cache<bool>,
-    /// The types and calls that are interpreted.
-    hybrid: Hybrid,
-    warnings: Vec<Diagnostic>,
-}
-
-impl<'a> Cx<'a> {
-    fn new(model: &'a Model, options: &'a Options, paths: Paths<'a>) -> Self {
-        let runtime = &options.runtime;
-        Cx {
-            model,
-            options,
-            paths,
-            mapping: Mapping::new(model, options),
-            v1: quote!(#runtime::__private::v1),
-            methods: HashMap::new(),
-            modules: Cache::default(),
-            hybrid: Hybrid::default(),
-            warnings: Vec::new(),
-        }
-    }
 }

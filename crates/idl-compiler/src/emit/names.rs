@@ -8,9 +8,9 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::Options;
 use super::external::External;
 use super::ident::{Case, RustName, is_identifier};
+use super::options::Options;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
     AnnotationValue, Annotations, ConstValue, Def, DefId, DefKind, Direction, Flavour, Model, Type,

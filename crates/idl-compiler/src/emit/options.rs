@@ -1,13 +1,9 @@
-//! Options of the user, and their application to definitions.
+//! Options of the user, their paths and their patterns.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
 
-use super::hybrid::is_type;
-use super::method::Method;
-use super::types::matches_name;
-use super::{Cx, external, ident, names};
-use crate::model::{Def, DefId, DefKind, Flavour, Model, ValueModifier};
+use crate::model::{DefId, Model};
 
 /// Options of the output.
 ///
@@ -111,77 +107,21 @@ pub enum OptionProblem {
 }
 
 impl Options {
-    /// Returns the invalid options for this model, in the order of the entries.
-    pub fn check(&self, model: &Model) -> Vec<OptionProblem> {
-        let known = names::renamable_names(model);
-        let check = |(index, (idl, rust)): (usize, &(String, String))| {
-            if !known.contains(idl.trim_start_matches("::")) {
-                return Some(OptionProblem::UnknownName(index));
-            }
-            (!ident::is_identifier(rust)).then_some(OptionProblem::NotAnIdentifier(index))
-        };
-        let external = (0..self.external.len()).filter_map(|index| external::problem(model, self, index));
-        // `*` is valid even if it matches nothing.
-        let matches_any = |pattern: &str, has_kind: fn(&DefKind) -> bool| {
-            let mut defs = model.defs().iter().filter(|def| has_kind(&def.kind));
-            pattern == "*" || defs.any(|def| covers(model, pattern, def.id))
-        };
-        let derive = self.derive.iter().enumerate().filter_map(|(index, (pattern, _))| {
-            (!matches_any(pattern, derives)).then_some(OptionProblem::UnmatchedDerive(index))
-        });
-        let bodies = self.default_bodies.iter().enumerate().filter_map(|(index, pattern)| {
-            let has_body = |kind: &DefKind| matches!(kind, DefKind::Operation(_) | DefKind::Attribute(_));
-            (!matches_any(pattern, has_body)).then_some(OptionProblem::UnmatchedDefaultBody(index))
-        });
-        let ami = self.ami.iter().enumerate().filter_map(|(index, pattern)| {
-            let is_plain = |kind: &DefKind| {
-                matches!(kind, DefKind::Interface(interface) if interface.flavour == Flavour::Plain)
-            };
-            (!matches_any(pattern, is_plain)).then_some(OptionProblem::UnmatchedAmi(index))
-        });
-        let interpretive = self.interpretive.iter().enumerate().filter_map(|(index, pattern)| {
-            let has_kind = |kind: &DefKind| is_type(kind) || matches!(kind, DefKind::Interface(_));
-            (!matches_any(pattern, has_kind)).then_some(OptionProblem::UnmatchedInterpretive(index))
-        });
-        let adaptive = self.adaptive.iter().enumerate().filter_map(|(index, (pattern, uses))| match uses {
-            0 => Some(OptionProblem::ZeroUses(index)),
-            _ => (!matches_any(pattern, is_type)).then_some(OptionProblem::UnmatchedAdaptive(index)),
-        });
-        let invalid_name = self.uses.as_ref().filter(|name| !ident::is_identifier(name));
-        let hybrid = interpretive.chain(adaptive).chain(invalid_name.map(|_| OptionProblem::InvalidUsesName));
-        let relative = is_relative(&self.runtime).then_some(OptionProblem::RelativeRuntime);
-        let renamed = self.rename.iter().enumerate().filter_map(check);
-        renamed.chain(external).chain(derive).chain(bodies).chain(ami).chain(hybrid).chain(relative).collect()
-    }
-}
-
-impl Options {
     /// Returns whether replies of the interface can be delivered to handlers.
     pub(super) fn has_handlers(&self, model: &Model, id: DefId) -> bool {
         self.ami.iter().any(|pattern| matches_name(pattern, &model.scoped_name(id)))
     }
 }
 
-/// Returns whether derives apply to definitions of this kind.
-fn derives(kind: &DefKind) -> bool {
-    match kind {
-        DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) | DefKind::Enum(_) => true,
-        DefKind::Bitset(_) | DefKind::Bitmask(_) => true,
-        DefKind::Value(value) => value.modifier != ValueModifier::Abstract,
-        DefKind::ValueBox(_) => true,
-        _ => false,
-    }
-}
-
 /// Returns whether a pattern names the definition or the one that it is a member of.
-fn covers(model: &Model, pattern: &str, id: DefId) -> bool {
+pub(super) fn covers(model: &Model, pattern: &str, id: DefId) -> bool {
     let is_owner = |owner: &DefId| model.interface(*owner).is_some() || model.value(*owner).is_some();
     let owner = model.def(id).parent.filter(is_owner);
     [Some(id), owner].into_iter().flatten().any(|id| matches_name(pattern, &model.scoped_name(id)))
 }
 
 /// Returns whether a path starts with `self` or `super`.
-fn is_relative(path: &TokenStream) -> bool {
+pub(super) fn is_relative(path: &TokenStream) -> bool {
     matches!(path.clone().into_iter().next(), Some(TokenTree::Ident(word)) if word == "self" || word == "super")
 }
 
@@ -201,55 +141,12 @@ pub(super) fn relative_path(path: &TokenStream, up: usize) -> TokenStream {
     quote!(#(#supers)::* :: #path)
 }
 
-/// Derive macros of the standard library, with the modules of their traits. Their full paths are emitted,
-/// because the IDL may use the same names.
-const STANDARD_DERIVES: &[(&str, &str)] = &[
-    ("Clone", "clone"),
-    ("Copy", "marker"),
-    ("Debug", "fmt"),
-    ("Default", "default"),
-    ("Eq", "cmp"),
-    ("Hash", "hash"),
-    ("Ord", "cmp"),
-    ("PartialEq", "cmp"),
-    ("PartialOrd", "cmp"),
-];
-
-impl Cx<'_> {
-    /// Returns the `#[derive]` that the user requested for a type, without the traits that the type
-    /// implements by default.
-    pub(super) fn derives(&self, depth: usize, def: &Def, default: &[&str]) -> TokenStream {
-        let scoped = self.model.scoped_name(def.id);
-        let mut seen = Vec::new();
-        let mut paths = Vec::new();
-        for (_, path) in self.options.derive.iter().filter(|(pattern, _)| matches_name(pattern, &scoped)) {
-            let text = path.to_string().replace(' ', "");
-            let standard = STANDARD_DERIVES.iter().find(|(name, module)| {
-                let text = text.trim_start_matches("::");
-                text == *name
-                    || ["core", "std"].iter().any(|root| text == format!("{root}::{module}::{name}"))
-            });
-            let key = standard.map_or(text.clone(), |(name, _)| (*name).to_owned());
-            if default.contains(&key.as_str()) || seen.contains(&key) {
-                continue;
-            }
-            seen.push(key);
-            let span =
-                path.clone().into_iter().next().map_or(proc_macro2::Span::call_site(), |tree| tree.span());
-            paths.push(match standard {
-                Some((name, module)) => {
-                    let (name, module) =
-                        (proc_macro2::Ident::new(name, span), proc_macro2::Ident::new(module, span));
-                    quote!(::core::#module::#name)
-                }
-                None => relative_path(path, self.paths.up(depth)),
-            });
-        }
-        if paths.is_empty() { TokenStream::new() } else { quote!(#[derive(#(#paths),*)]) }
-    }
-
-    /// Returns whether the servant need not implement the method.
-    pub(super) fn has_default_body(&self, method: &Method) -> bool {
-        self.options.default_bodies.iter().any(|pattern| covers(self.model, pattern, method.def))
+/// Returns whether a scoped name matches a pattern: a scoped name, or a prefix
+/// followed by `*`.
+pub(super) fn matches_name(pattern: &str, scoped: &str) -> bool {
+    let pattern = pattern.trim_start_matches("::");
+    match pattern.strip_suffix('*') {
+        Some(prefix) => scoped.starts_with(prefix),
+        None => scoped == pattern,
     }
 }

@@ -4,38 +4,9 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::Cx;
-use super::types::{SeqForm, Use};
+use super::cx::Cx;
+use super::forms::{Form, Passing, SeqForm, Side, Use};
 use crate::model::{DefId, Type};
-
-/// The form of an `in` parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    /// By value: numbers, characters, enums.
-    Value,
-    /// `&str`.
-    Str,
-    /// `WStr`, which is a reference to text.
-    WStr,
-    /// `Bytes` or `Seq<T>` by value.
-    Shared,
-    /// `&[T]`.
-    Slice,
-    /// An object reference, or a handle to a value, by value.
-    Reference,
-    /// `&T`.
-    Borrow,
-    /// `&[T; N]`, a reference to the content of a box.
-    Boxed,
-}
-
-/// How an `in` parameter is passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Passing {
-    pub(super) form: Form,
-    /// The bound of a string or sequence, which is checked before the argument is sent.
-    pub(super) bound: Option<u32>,
-}
 
 /// The types of a `@stream` result.
 pub(super) struct ResultStream {
@@ -43,19 +14,6 @@ pub(super) struct ResultStream {
     pub(super) source: TokenStream,
     /// The type that a client receives.
     pub(super) stream: TokenStream,
-}
-
-/// The kind of method to which a signature belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    /// A method of the reference. It takes everything that converts to the parameter's type.
-    Client,
-    /// The call function, which the methods of the reference call.
-    Call,
-    /// A method of the servant.
-    Servant,
-    /// A method of the object-safe local trait, whose future is boxed. All its borrows have one lifetime.
-    Local,
 }
 
 impl Cx<'_> {

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::Cx;
+use super::cx::Cx;
 use super::docs::doc_after;
 use crate::model::Def;
 

@@ -3,10 +3,11 @@
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
+use super::cx::Cx;
 use super::docs::doc_after;
+use super::forms::Side;
 use super::method::Method;
-use super::passing::Side;
-use super::{Cx, client, errors};
+use super::{client, errors};
 use crate::model::{Def, DefId};
 
 /// The number of operations that one future handles. With up to twice as many, there is only one future.

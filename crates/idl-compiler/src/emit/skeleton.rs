@@ -7,13 +7,13 @@ use std::collections::HashMap;
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
+use super::cx::Cx;
 use super::ident::{Case, RustName};
 use super::method::Method;
-use super::options::Options;
+use super::options::{Options, matches_name};
 use super::servant::Signature;
 use super::shorten::{Shortener, prelude};
-use super::types::matches_name;
-use super::{Cx, context, servant};
+use super::{context, servant};
 use crate::diagnostic::Diagnostics;
 use crate::model::{Def, DefId, DefKind, Flavour, Model};
 

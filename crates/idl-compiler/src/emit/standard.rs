@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
 
-use super::Options;
 use super::external::{find_entry, used_definitions};
+use super::options::Options;
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefKind, Flavour, Model};
 use crate::standard::{StandardFile, has_rust};

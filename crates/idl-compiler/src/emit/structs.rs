@@ -3,10 +3,11 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::hybrid::Traits;
+use super::cx::Cx;
+use super::forms::Use;
+use super::hybrid_types::Traits;
 use super::ident::RustName;
-use super::types::Use;
-use super::{Cx, docs, hybrid};
+use super::{docs, hybrid};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Def, DefKind, Model, ZeroCopyLayout};
 
@@ -74,7 +75,7 @@ fn fields(cx: &Cx<'_>, depth: usize, def: &Def) -> Vec<Field> {
                     true => cx.member_default(depth, u, member),
                     false => TokenStream::new(),
                 },
-                docs: docs::member_docs(cx, "Member", member),
+                docs: docs::member_docs(cx.model, "Member", member),
                 optional: u.optional,
                 offset: None,
             });

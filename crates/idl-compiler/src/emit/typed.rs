@@ -7,8 +7,9 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
+use super::cx::Cx;
+use super::described;
 use super::docs::doc;
-use super::{Cx, described};
 use crate::model::{
     ConstValue, Def, DefKind, Docs, Member, Primitive, Type, TypeId, Union, Value, ValueModifier, Visibility,
 };
@@ -262,10 +263,11 @@ pub(super) fn label_bits(value: &ConstValue) -> TokenStream {
 mod tests {
     use quote::quote;
 
+    use crate::emit::cx::Cx;
     use crate::emit::external::External;
     use crate::emit::names::Names;
     use crate::emit::paths::Paths;
-    use crate::emit::{Cx, IncludePolicy, Options};
+    use crate::emit::{IncludePolicy, Options};
     use crate::{Compiler, Memory};
 
     /// Returns the description of a definition's type, without blanks. The definition need not be emitted.

@@ -3,59 +3,11 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::Cx;
+use super::cx::Cx;
+use super::forms::{ArrayForm, SeqForm, Use};
 use super::names::alias_of_interface;
 use crate::model::{ConstValue, Member, Primitive, Type, TypeId};
 use crate::work;
-
-/// Maximum size in bytes of an array that is stored inline.
-pub(super) const MAX_INLINE_BYTES: u64 = 4096;
-
-/// A type of a member, parameter, result or element, with the properties that its use determines.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Use {
-    pub(super) ty: TypeId,
-    /// The references in it are never nil.
-    pub(super) non_nil: bool,
-    /// The member is optional.
-    pub(super) optional: bool,
-    /// The minimum and maximum, in the form that `Ranged` uses.
-    pub(super) range: Option<(i128, i128)>,
-}
-
-impl Use {
-    /// A use of a type without further properties.
-    pub(super) fn plain(ty: TypeId) -> Use {
-        Use::of(ty, false)
-    }
-
-    /// A use of a type inside another type.
-    pub(super) fn of(ty: TypeId, non_nil: bool) -> Use {
-        Use { ty, non_nil, optional: false, range: None }
-    }
-}
-
-/// The Rust form of a sequence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SeqForm {
-    /// `sequence<octet>`.
-    Bytes,
-    /// `Seq<T>`, for elements whose memory is their encoding.
-    Seq,
-    /// `Vec<T>`, for all other elements.
-    Vec,
-}
-
-/// The Rust form of an array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ArrayForm {
-    /// `[T; N]`.
-    Inline,
-    /// `Box<[T; N]>`, for large arrays.
-    Boxed,
-    /// `FixedSeq<T, N>`, for large arrays of elements whose memory is their encoding.
-    Shared,
-}
 
 impl Cx<'_> {
     /// Returns the Rust type of owned values: members, elements, results.
@@ -328,14 +280,4 @@ fn nested(element: TokenStream, dims: &[u32]) -> TokenStream {
 
 fn optional(path: TokenStream, non_nil: bool) -> TokenStream {
     if non_nil { path } else { quote!(::core::option::Option<#path>) }
-}
-
-/// Returns whether a scoped name matches a pattern of the option `non_nil`: a scoped name, or a prefix
-/// followed by `*`.
-pub(super) fn matches_name(pattern: &str, scoped: &str) -> bool {
-    let pattern = pattern.trim_start_matches("::");
-    match pattern.strip_suffix('*') {
-        Some(prefix) => scoped.starts_with(prefix),
-        None => scoped == pattern,
-    }
 }

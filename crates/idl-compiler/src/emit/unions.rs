@@ -3,10 +3,11 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
+use super::cx::Cx;
 use super::docs::doc_and;
-use super::hybrid::Traits;
-use super::types::Use;
-use super::{Cx, hybrid};
+use super::forms::Use;
+use super::hybrid;
+use super::hybrid_types::Traits;
 use crate::model::{Case, ConstValue, Def, TypeId, Union};
 
 /// The content of the variant for a case.

@@ -3,10 +3,11 @@
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
+use super::cx::Cx;
 use super::docs::doc;
+use super::forms::Use;
 use super::ident::RustName;
-use super::types::Use;
-use super::{Cx, abstracts, docs, value_ops};
+use super::{abstracts, docs, value_ops};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Def, DefId, DefKind, Docs, Member, Model, TypeId, Value, ValueModifier, Visibility};
 
@@ -74,7 +75,7 @@ fn state(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value) -> TokenStream {
             Visibility::Private => "Private state member",
         };
         let member = &state.member;
-        let (docs, Field { name, ty, .. }) = (docs::member_docs(cx, visibility, member), field);
+        let (docs, Field { name, ty, .. }) = (docs::member_docs(cx.model, visibility, member), field);
         quote!(#docs pub #name: #ty,)
     });
     let more_derives = cx.derives(depth, def, DERIVED);

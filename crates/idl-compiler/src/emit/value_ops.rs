@@ -3,10 +3,11 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
+use super::cx::Cx;
 use super::docs::doc_after;
+use super::forms::Side;
 use super::method::Method;
-use super::passing::Side;
-use super::{Cx, errors, method};
+use super::{errors, methods};
 use crate::model::{Def, DefId, DefKind, Value};
 
 impl Cx<'_> {
@@ -182,7 +183,7 @@ fn factory_methods(cx: &Cx<'_>, def: &Def, value: &Value) -> Vec<Method> {
         .factories
         .iter()
         .zip(names)
-        .map(|(factory, names)| method::factory(cx, def, factory, names))
+        .map(|(factory, names)| methods::factory(cx, def, factory, names))
         .collect()
 }
 

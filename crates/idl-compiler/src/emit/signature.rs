@@ -1,0 +1,102 @@
+//! The signatures of methods: parameters, results and errors.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::cx::Cx;
+use super::forms::{Form, Side};
+use super::method::{Method, Parameter};
+use crate::work;
+
+impl Cx<'_> {
+    /// Returns the parameters of a method as `name: Type`.
+    pub(super) fn parameters(&self, depth: usize, method: &Method, side: Side) -> Vec<TokenStream> {
+        work::step();
+        let v1 = &self.v1;
+        let lifetime = (side == Side::Local).then(|| quote!('l));
+        let context = method.context_name().map(|name| quote!(#name: &#lifetime #v1::Context));
+        method
+            .sent()
+            .map(|param| {
+                let name = param.ident();
+                let ty = if param.is_stream {
+                    self.stream_type(depth, param.ty, side)
+                } else if param.is_inout() {
+                    self.inout_type(depth, param.ty, side)
+                } else {
+                    self.in_type(depth, param.ty, side)
+                };
+                quote!(#name: #ty)
+            })
+            .chain(context)
+            .collect()
+    }
+
+    /// Returns the lifetime parameter `'w,` of a client's method that takes wide strings.
+    pub(super) fn wide_lifetime(&self, method: &Method) -> Option<TokenStream> {
+        let is_wide =
+            |param: &Parameter| !param.is_inout() && self.mapping.passing(param.ty).form == Form::WStr;
+        method.sent().any(is_wide).then(|| quote!('w,))
+    }
+
+    /// Returns the generic parameters of a client's method, if there are any.
+    pub(super) fn wide_generics(&self, method: &Method) -> Option<TokenStream> {
+        self.wide_lifetime(method).map(|wide| quote!(<#wide>))
+    }
+
+    /// Returns the type of a client's results: `()`, the type of the only result, a tuple or a struct; a
+    /// stream for a `@stream` result.
+    pub(super) fn result_type(&self, depth: usize, method: &Method) -> TokenStream {
+        if let Some(reply) = &method.reply {
+            return self.paths.path(depth, method.def, reply);
+        }
+        if let Some(result) = method.streamed_result() {
+            return self.result_stream(depth, result.ty).stream;
+        }
+        let types: Vec<_> = method.results.iter().map(|result| self.ty(depth, result.ty)).collect();
+        match types.as_slice() {
+            [one] => quote!(#one),
+            _ => quote!((#(#types),*)),
+        }
+    }
+
+    /// Returns the type of the errors.
+    pub(super) fn error_type(&self, depth: usize, method: &Method) -> TokenStream {
+        let v1 = &self.v1;
+        match &method.error {
+            Some(error) => self.paths.method_type(depth, method, error),
+            None => quote!(#v1::SystemException),
+        }
+    }
+
+    /// Returns `Result<results, errors>`.
+    pub(super) fn output(&self, depth: usize, method: &Method) -> TokenStream {
+        let (result, error) = (self.result_type(depth, method), self.error_type(depth, method));
+        quote!(::core::result::Result<#result, #error>)
+    }
+
+    /// Returns the result type of a servant's method. It differs from [`output`](Self::output) for a
+    /// `@stream` result: the servant returns the source of the stream.
+    pub(super) fn servant_output(&self, depth: usize, method: &Method) -> TokenStream {
+        match method.streamed_result() {
+            Some(result) => {
+                let source = self.result_stream(depth, result.ty).source;
+                let error = self.error_type(depth, method);
+                quote!(::core::result::Result<#source, #error>)
+            }
+            None => self.output(depth, method),
+        }
+    }
+
+    /// Returns the return type of an asynchronous method of a servant.
+    pub(super) fn servant_future(&self, output: &TokenStream) -> TokenStream {
+        let v1 = &self.v1;
+        quote!(impl #v1::ServantFuture<Output = #output> + ::core::marker::Send)
+    }
+
+    /// Returns the return type of an asynchronous method of a trait.
+    pub(super) fn future(&self, depth: usize, method: &Method) -> TokenStream {
+        let output = self.output(depth, method);
+        quote!(impl ::core::future::Future<Output = #output> + ::core::marker::Send)
+    }
+}
