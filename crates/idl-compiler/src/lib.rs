@@ -21,6 +21,7 @@ mod ast;
 mod components;
 mod decimal;
 mod lex;
+mod limits;
 mod output;
 mod parse;
 mod preprocess;
@@ -36,6 +37,7 @@ pub mod model;
 pub mod source;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity, printable};
+pub use limits::MAX_DEPTH;
 pub use model::Model;
 pub use output::write_atomically;
 pub use preprocess::{Disk, Files, Memory, NoFiles};
@@ -49,10 +51,6 @@ use std::rc::Rc;
 use diagnostic::Collector;
 use lex::Lexed;
 use preprocess::{Define, Settings};
-
-/// Maximum nesting depth of parentheses, operators, types, modules, conditions, macro calls, includes, and
-/// types that are built of types. It bounds all recursion of the compiler, and of programs that walk a model.
-pub const MAX_DEPTH: usize = 64;
 
 /// Compiles with default options.
 ///

@@ -38,7 +38,7 @@ use text::Text;
 pub(crate) const MAX_TOKENS: usize = 1 << 20;
 
 /// Maximum number of files that are open at once.
-pub(crate) const MAX_OPEN_FILES: usize = crate::MAX_DEPTH;
+pub(crate) const MAX_OPEN_FILES: usize = crate::limits::MAX_DEPTH;
 /// Maximum number of file openings in total.
 pub(crate) const MAX_FILES: usize = 10_000;
 /// Maximum size of all files together. A file counts each time it is opened.

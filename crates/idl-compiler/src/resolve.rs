@@ -26,21 +26,27 @@ mod bits;
 mod component;
 mod constant;
 mod constructed;
+mod declare;
+mod description;
 mod event;
 mod expr;
 mod finish;
 mod fixed;
 mod flavour;
 mod home;
+mod id_state;
+mod implied;
 mod import;
 mod interface;
 mod known;
+mod known_templates;
 mod lineage;
 mod lookup;
 mod map;
 mod port;
 mod real;
 mod repository_id;
+mod resolver;
 mod scope;
 mod symbols;
 mod template;
@@ -49,21 +55,13 @@ mod types;
 mod union;
 mod value;
 
+pub(crate) use symbols::Conditions;
+
+use id_state::IdState;
 use known::AnnotatedKind;
-use repository_id::{EarlyPrefixes, IdState};
+use resolver::Resolver;
 use scope::{Entity, ScopeId};
 use symbols::{Progress, State, Symbols};
-
-/// Conditions of the resolution.
-pub(crate) struct Conditions {
-    /// See [`crate::Compiler::strict_names`].
-    pub(crate) strict_names: bool,
-    /// Parts of the text were skipped after an error, so missing names are not reported.
-    pub(crate) incomplete: bool,
-    /// The only missing parts of the text are included files that do not exist. An undeclared name may be
-    /// declared in one of them, or may be an error in the text.
-    pub(crate) only_files_missing: bool,
-}
 
 /// Builds the model. The model is valid only if the collector has no error at the end.
 pub(crate) fn resolve(
@@ -85,18 +83,6 @@ pub(crate) fn resolve(
     resolver.finish();
     resolver.symbols.note_assumed();
     resolver.symbols.model
-}
-
-struct Resolver<'o> {
-    symbols: Symbols<'o>,
-    /// Annotations for which the changed encoding was already reported.
-    warned_encodings: HashSet<&'static str>,
-    /// Declared annotations, by scope and lower-case name.
-    annotation_types: HashMap<(ScopeId, String), annotation_types::DeclaredAnnotation>,
-    /// The keys of `annotation_types`, in the order of their declarations.
-    annotation_keys: Vec<(ScopeId, String)>,
-    /// Some sequence has elements of a type that was incomplete at that point.
-    recursion_possible: bool,
 }
 
 impl Resolver<'_> {
@@ -433,10 +419,4 @@ impl DefKind {
             DefKind::Bitmask(_) => "bitmask",
         }
     }
-}
-
-/// Prefixes a word with `a` or `an`.
-fn article(what: &str) -> String {
-    let vowel = what.starts_with(['a', 'e', 'i', 'o', 'u']) && !what.starts_with("union");
-    format!("{} {what}", if vowel { "an" } else { "a" })
 }

@@ -3,7 +3,8 @@
 
 use super::input::Input;
 use super::item::ScopeKind;
-use super::{Parse, Parser, Reported, value};
+use super::parser::{Parse, Parser, Reported};
+use super::value;
 use crate::ast::{
     Component, Head, Home, Ident, Import, Item, ItemKind, Name, Port, PortKind, TypeKind, TypeSpec,
 };

@@ -1,6 +1,6 @@
 //! Constant expressions.
 
-use super::{Parse, Parser};
+use super::parser::{Parse, Parser};
 use crate::ast::{Binary, Expr, ExprKind, Unary};
 use crate::diagnostic::Diagnostic;
 use crate::token::{Punct, TokenKind, Wideness};

@@ -1,7 +1,7 @@
 //! Annotations and documentation before a declaration.
 
 use super::input::Input;
-use super::{Parse, Parser};
+use super::parser::{Parse, Parser};
 use crate::ast::{Annotation, Head};
 use crate::token::{Punct, TokenKind};
 

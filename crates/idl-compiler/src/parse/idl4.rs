@@ -3,7 +3,7 @@
 
 use super::input::Input;
 use super::item::ScopeKind;
-use super::{Parse, Parser, Reported};
+use super::parser::{Parse, Parser, Reported};
 use crate::ast::{AnnotationDef, AnnotationMember, BitField, Bitmask, Bitset, ItemKind, TypeKind};
 use crate::token::{Punct, TokenKind};
 

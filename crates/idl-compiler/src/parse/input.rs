@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::{Parse, Reported};
+use super::parser::{Parse, Reported};
 use crate::ast::{Ident, Name, StringArg};
 use crate::diagnostic::{Collector, Diagnostic, Severity};
 use crate::lex::clean_comment;

@@ -2,7 +2,7 @@
 
 use super::input::Input;
 use super::item::ScopeKind;
-use super::{Parse, Parser, Reported};
+use super::parser::{Parse, Parser, Reported};
 use crate::ast::{Attribute, Head, Item, ItemKind, Operation, Param, Raises, StringArg, TypeKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Direction, Flavour};

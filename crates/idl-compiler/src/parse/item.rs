@@ -1,7 +1,8 @@
 //! Definitions in a file, a module, an interface or a value type.
 
 use super::input::STARTERS;
-use super::{Parse, Parser, Reported, ccm, interface, template, value};
+use super::parser::{Parse, Parser, Reported};
+use super::{ccm, interface, template, value};
 use crate::ast::{Head, Item, ItemKind, TypeKind};
 use crate::diagnostic::Diagnostic;
 use crate::model::Docs;

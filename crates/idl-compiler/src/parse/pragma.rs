@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::input::Input;
-use super::{Parse, Parser};
+use super::parser::{Parse, Parser};
 use crate::ast::{Pragma, StringArg};
 use crate::diagnostic::Diagnostic;
 use crate::token::{Punct, Token, TokenKind};

@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use super::input::Input;
 use super::item::ScopeKind;
-use super::{Parse, Parser, Reported, types};
+use super::parser::{Parse, Parser, Reported};
+use super::types;
 use crate::ast::{
     Actual, Expr, ExprKind, Formal, FormalKind, Head, Ident, Instance, Item, ItemKind, Name, Template,
 };

@@ -1,7 +1,7 @@
 //! Types.
 
 use super::input::Input;
-use super::{Parse, Parser, Reported};
+use super::parser::{Parse, Parser, Reported};
 use crate::ast::{
     Case, Declarator, Enumerator, Expr, Head, Ident, Member, MemberKind, TypeKind, TypeSpec, Union,
 };

@@ -2,7 +2,7 @@
 
 use super::input::Input;
 use super::item::ScopeKind;
-use super::{Parse, Parser, Reported};
+use super::parser::{Parse, Parser, Reported};
 use crate::ast::{Factory, Head, Ident, Item, ItemKind, State, Value};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Direction, ValueModifier, Visibility};

@@ -2,8 +2,8 @@
 
 use super::Preprocessor;
 use super::text::{Kind, Piece};
-use crate::MAX_DEPTH;
 use crate::diagnostic::Diagnostic;
+use crate::limits::MAX_DEPTH;
 use crate::source::Span;
 
 /// A number. The result of an operator is unsigned if one operand is.

@@ -14,8 +14,8 @@ use super::{MAX_EXPANDED_TOKENS, Preprocessor};
 /// Number of bytes of generated text that count as one token.
 const BYTES_PER_TOKEN: usize = 16;
 
-use crate::MAX_DEPTH;
 use crate::diagnostic::Diagnostic;
+use crate::limits::MAX_DEPTH;
 
 /// Tokens of C++ that `##` may form although they are two tokens of IDL.
 const PASTED_PAIRS: &[&str] =

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use super::bits;
 use super::known::AnnotatedKind;
+use super::resolver::Resolver;
 use super::scope::ScopeId;
 use super::symbols::Symbols;
-use super::{Resolver, bits};
 use crate::ast::Head;
 use crate::diagnostic::Diagnostic;
 use crate::model::{

@@ -1,24 +1,16 @@
 //! Annotations that the text declares, and the arguments of all annotations. Arguments are checked against
 //! the declaration in the text, or against the known annotations.
 
+use super::constant;
 use super::known::{ArgumentKind, KNOWN};
+use super::resolver::{DeclaredAnnotation, Resolver};
 use super::scope::{Entity, ScopeId};
 use super::symbols::{Symbols, children_mut};
-use super::{Resolver, constant};
 use crate::ast::{self, AnnotationDef, Binary, Expr, ExprKind, Head, Ident};
 use crate::diagnostic::Diagnostic;
 use crate::model::{AnnotationArg, AnnotationMember, AnnotationType, AnnotationValue, Primitive, Type};
 use crate::source::Span;
 use crate::suggest::closest;
-
-/// An annotation that the text declares.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DeclaredAnnotation {
-    /// Index in [`Model::annotation_types`].
-    index: usize,
-    /// The scope in which names in arguments are looked up first.
-    inside: ScopeId,
-}
 
 impl Resolver<'_> {
     /// Resolves `@annotation name { ... }`.

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
+use super::expr;
 use super::known::AnnotatedKind;
+use super::resolver::Resolver;
 use super::scope::{Entity, ScopeId};
-use super::symbols::Symbols;
-use super::{Progress, Resolver, expr};
+use super::symbols::{Progress, Symbols};
 use crate::ast::{self, Head, Ident, Name, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{

@@ -1,8 +1,9 @@
 //! Values of constants, labels and annotation arguments, evaluated in the required type.
 
+use super::description::article;
 use super::scope::{Entity, ScopeId};
 use super::symbols::Symbols;
-use super::{article, expr, fixed, real};
+use super::{expr, fixed, real};
 use crate::ast::{Expr, ExprKind, Name};
 use crate::diagnostic::Diagnostic;
 use crate::model::{ConstValue, DefId, DefKind, Model, Primitive, Type, TypeId};

@@ -1,9 +1,10 @@
 //! Structs, exceptions and enums.
 
 use super::known::AnnotatedKind;
+use super::resolver::Resolver;
 use super::scope::{Entity, ScopeId};
-use super::symbols::Symbols;
-use super::{Progress, Resolver, annotation, repository_id, typed_annotation, types};
+use super::symbols::{Progress, Symbols};
+use super::{annotation, repository_id, typed_annotation, types};
 use crate::ast::{self, Head, Ident, MemberKind, Name};
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefKind, Enum, Enumerator, Member, Struct};

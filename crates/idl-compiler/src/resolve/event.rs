@@ -1,11 +1,10 @@
 //! Event types: value types that inherit from `Components::EventBase`, and for each event type the interface
 //! of its consumers (OMG component model, clause "Event Types", "Equivalent IDL").
 
-use super::component::components_name;
-use super::port::implied_operation;
+use super::implied::{absolute_name, components_name, implied_operation};
+use super::resolver::Resolver;
 use super::scope::{Entity, ScopeId};
-use super::symbols::Symbols;
-use super::{Progress, Resolver, component};
+use super::symbols::{Progress, Symbols};
 use crate::ast::{Head, Ident, Item, ItemKind, TypeKind, TypeSpec};
 use crate::model::{Construct, DefId, DefKind, Docs, Interface, Model};
 
@@ -29,9 +28,8 @@ impl Resolver<'_> {
         let span = name.span;
         let event_bases = self.symbols.model.value(event).map_or(Vec::new(), |value| value.bases.clone());
         let consumers = event_bases.iter().filter_map(|base| self.symbols.implied.consumers.get(base));
-        let mut bases: Vec<_> = consumers
-            .map(|consumer| component::absolute_name(&self.symbols.model, *consumer, span))
-            .collect();
+        let mut bases: Vec<_> =
+            consumers.map(|consumer| absolute_name(&self.symbols.model, *consumer, span)).collect();
         if bases.is_empty() {
             bases.push(components_name("EventConsumerBase", span));
         }
@@ -41,10 +39,8 @@ impl Resolver<'_> {
         let body = Interface { construct: Construct::EventConsumer, ..Interface::default() };
         let (id, inside) = self.open_interface(&head, body, &consumer, &bases, scope);
         if let Some(inside) = inside {
-            let event = TypeSpec {
-                kind: TypeKind::Name(component::absolute_name(&self.symbols.model, event, span)),
-                span,
-            };
+            let event =
+                TypeSpec { kind: TypeKind::Name(absolute_name(&self.symbols.model, event, span)), span };
             let void = TypeSpec { kind: TypeKind::Void, span };
             let (param, push) = (format!("the_{}", name.text), format!("push_{}", name.text));
             let push = implied_operation(Ident { text: push, span }, void, &[(&param, event)], &[]);

@@ -1,7 +1,8 @@
 //! Checks that are only possible after all definitions are resolved.
 
-use super::symbols::Symbols;
-use super::{Progress, Resolver, annotation, flavour, import, port, repository_id};
+use super::resolver::Resolver;
+use super::symbols::{Progress, Symbols};
+use super::{annotation, flavour, import, port, repository_id};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::model::{Construct, DefId, DefKind, Model, Type, TypeId};
 

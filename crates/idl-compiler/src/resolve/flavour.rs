@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::article;
+use super::description::article;
 use super::symbols::Symbols;
 use crate::ast::{Ident, Name};
 use crate::diagnostic::Diagnostic;

@@ -2,11 +2,12 @@
 //! one with the operations of every home, and one that inherits from both (OMG component model, clause
 //! "Homes", "Equivalent Interfaces").
 
-use super::component::{self, components_name};
-use super::port::implied_operation;
+use super::component;
+use super::implied::{Home, absolute_name, components_name, implied_operation};
+use super::resolver::Resolver;
 use super::scope::{Entity, ScopeId};
-use super::symbols::Symbols;
-use super::{Progress, Resolver, value};
+use super::symbols::{Progress, Symbols};
+use super::value;
 use crate::ast::{self, Factory, Head, Ident, Item, ItemKind, Name, Operation, Raises, TypeKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Construct, DefId, Docs, Interface, Type, Visibility};
@@ -26,12 +27,12 @@ impl Resolver<'_> {
         check_managed(&mut self.symbols, &name, base, managed, &manages);
         let component = TypeSpec {
             kind: managed.map_or(TypeKind::Object, |id| {
-                TypeKind::Name(component::absolute_name(&self.symbols.model, id, manages.span))
+                TypeKind::Name(absolute_name(&self.symbols.model, id, manages.span))
             }),
             span: manages.span,
         };
         let mut bases = vec![match base {
-            Some((_, base)) => component::absolute_name(&self.symbols.model, base.explicit, span),
+            Some((_, base)) => absolute_name(&self.symbols.model, base.explicit, span),
             None => components_name("CCMHome", span),
         }];
         bases.extend(supports);
@@ -52,13 +53,13 @@ impl Resolver<'_> {
         self.symbols.states[explicit.0.index()].progress = Progress::Complete;
         let implicit = self.implicit(&name, &component, primary_key.as_ref(), scope);
         let bases = [
-            component::absolute_name(&self.symbols.model, explicit.0, span),
-            component::absolute_name(&self.symbols.model, implicit, span),
+            absolute_name(&self.symbols.model, explicit.0, span),
+            absolute_name(&self.symbols.model, implicit, span),
         ];
         let body = Interface { construct: Construct::Home, ..Interface::default() };
         let (id, _) = self.open_interface(&head, body, &name, &bases, scope);
         self.symbols.states[id.index()].progress = Progress::Complete;
-        self.symbols.implied.homes.insert(id, component::Home { explicit: explicit.0, managed });
+        self.symbols.implied.homes.insert(id, Home { explicit: explicit.0, managed });
     }
 
     /// Opens the interface `HExplicit` or `HImplicit` of the home `H`.
@@ -95,10 +96,8 @@ impl Resolver<'_> {
             None if key.is_some() => {}
             None => add("create", component, &[], &["CreateFailure"]),
             Some(key) => {
-                let key_type = TypeSpec {
-                    kind: TypeKind::Name(component::absolute_name(&self.symbols.model, key, span)),
-                    span,
-                };
+                let key_type =
+                    TypeSpec { kind: TypeKind::Name(absolute_name(&self.symbols.model, key, span)), span };
                 let by_key = [("key", key_type.clone())];
                 let void = TypeSpec { kind: TypeKind::Void, span };
                 add("create", component, &by_key, &["CreateFailure", "DuplicateKeyValue", "InvalidKey"]);
@@ -131,7 +130,7 @@ impl Resolver<'_> {
 fn check_managed(
     symbols: &mut Symbols<'_>,
     name: &Ident,
-    base: Option<(&Name, component::Home)>,
+    base: Option<(&Name, Home)>,
     managed: Option<DefId>,
     manages: &Name,
 ) {

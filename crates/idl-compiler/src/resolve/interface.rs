@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use super::known::AnnotatedKind;
+use super::resolver::Resolver;
 use super::scope::{Entity, Entry, ScopeId};
-use super::symbols::Symbols;
-use super::{Progress, Resolver, annotation, flavour, template, typed_annotation, value};
+use super::symbols::{Progress, Symbols};
+use super::{annotation, flavour, typed_annotation, value};
 use crate::ast::{self, Head, Ident, Item, Name, Raises, TypeKind};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Attribute, DefId, DefKind, Direction, Flavour, Interface, Model, Operation, Param};
@@ -46,7 +47,7 @@ impl Resolver<'_> {
         if let DefKind::Interface(interface) = &mut self.symbols.model.defs[id.index()].kind {
             interface.bases = bases;
         }
-        template::mark_unknown_bases(&mut self.symbols, id, unknown);
+        self.symbols.mark_unknown_bases(id, unknown);
         self.symbols.set_depth(id);
         check_inherited(&mut self.symbols, id, name);
         (id, self.symbols.states[id.index()].scope)

@@ -1,8 +1,9 @@
 //! Annotations that need no declaration: those of the standard ("Standardized Annotations"), those that DDS
 //! adds, and zorb's own. Defines the arguments of each and where it is allowed.
 
+use super::description::article;
+use super::resolver::Resolver;
 use super::scope::ScopeId;
-use super::{Resolver, article};
 use crate::ast::{Annotation, ExprKind, Head};
 use crate::diagnostic::Diagnostic;
 use crate::model::DefKind;

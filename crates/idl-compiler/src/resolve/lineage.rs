@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::description::FACTORY;
 use super::scope::{Entry, ScopeId};
 use super::symbols::Symbols;
-use super::value::FACTORY;
 use crate::model::{DefId, Model};
 use crate::work;
 

@@ -2,11 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::description::{FACTORY, PARAMETER, USED_PARAMETER, article};
 use super::scope::{Entity, Entry, ScopeId};
 use super::symbols::Symbols;
-use super::template::{PARAMETER, USED_PARAMETER};
-use super::value::FACTORY;
-use super::{article, lineage, scope};
+use super::{lineage, scope};
 use crate::ast::{Ident, Item, ItemKind, Name, TypeKind};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Def, DefId, DefKind, Model};

@@ -1,16 +1,16 @@
 //! Ports of components and connectors, and port types, which are expanded at their uses.
 
-use super::component::components_name;
+use super::implied::{Part, PartKind, PortType, Target, absolute_name, components_name, implied_operation};
 use super::known::AnnotatedKind;
+use super::resolver::Resolver;
 use super::scope::{Entity, ScopeId};
 use super::symbols::Symbols;
-use super::{Resolver, component, event, interface, value};
+use super::{event, interface, value};
 use crate::ast::{
-    self, Declarator, Head, Ident, Item, ItemKind, Member, MemberKind, Operation, Param, PortKind, Raises,
-    TypeKind, TypeSpec,
+    self, Declarator, Head, Ident, Item, ItemKind, Member, MemberKind, PortKind, TypeKind, TypeSpec,
 };
 use crate::diagnostic::Diagnostic;
-use crate::model::{Attribute, DefId, Direction, Docs, Model};
+use crate::model::{Docs, Model};
 use crate::source::Span;
 use crate::work;
 
@@ -20,38 +20,6 @@ const MAX_EXPANDED_BYTES: usize = 4 << 20;
 
 /// Number of tokens of the struct and the sequence that a `uses multiple` port declares.
 const CONNECTION_TOKENS: usize = 20;
-
-/// A port type, which is not a definition of the model.
-pub(super) struct PortType {
-    pub(super) name: String,
-    pub(super) span: Span,
-    /// Not yet defined.
-    forward: bool,
-    /// Its ports and attributes. Ports of other port types are expanded.
-    parts: Vec<Part>,
-}
-
-/// A port or attribute of a port type.
-#[derive(Clone)]
-struct Part {
-    head: Head,
-    name: Ident,
-    kind: PartKind,
-}
-
-#[derive(Clone)]
-enum PartKind {
-    Port(PortKind, Target),
-    Attribute(Attribute),
-}
-
-/// The type at the other end of a port.
-#[derive(Clone, Copy)]
-enum Target {
-    Object,
-    /// An interface, or the consumer interface of an event type.
-    Interface(DefId),
-}
 
 impl Resolver<'_> {
     /// Resolves a port of a component or connector. `inside` is the scope of the component or connector.
@@ -336,47 +304,16 @@ fn target(symbols: &mut Symbols<'_>, port: &ast::Port, scope: ScopeId) -> Option
 fn target_type(model: &Model, target: Target, span: Span) -> TypeSpec {
     let kind = match target {
         Target::Object => TypeKind::Object,
-        Target::Interface(id) => TypeKind::Name(component::absolute_name(model, id, span)),
+        Target::Interface(id) => TypeKind::Name(absolute_name(model, id, span)),
     };
     TypeSpec { kind, span }
 }
 
 /// Returns the absolute name of an item declared in a scope.
 fn inner_name(symbols: &Symbols<'_>, name: &Ident, inside: ScopeId) -> ast::Name {
-    let around = symbols
-        .scope(inside)
-        .owner
-        .map(|owner| component::absolute_name(&symbols.model, owner, name.span).parts);
+    let around =
+        symbols.scope(inside).owner.map(|owner| absolute_name(&symbols.model, owner, name.span).parts);
     let mut parts = around.unwrap_or_default();
     parts.push(name.clone());
     ast::Name { absolute: true, parts, span: name.span }
-}
-
-/// Returns the operation `result name(in ..., ...) raises (Components::...);`.
-pub(super) fn implied_operation(
-    name: Ident,
-    result: TypeSpec,
-    params: &[(&str, TypeSpec)],
-    raises: &[&str],
-) -> Operation {
-    // Five tokens: a type, a name, two brackets and a semicolon. Four for each parameter: `in`, a type, a
-    // name and a comma. Four for the name of each exception, including `raises`.
-    work::tokens(5 + 4 * params.len() + 4 * raises.len());
-    let span = name.span;
-    let params = params.iter().map(|(name, ty)| Param {
-        head: Head::default(),
-        direction: Direction::In,
-        direction_span: span,
-        ty: ty.clone(),
-        name: Ident { text: (*name).to_owned(), span },
-    });
-    let names: Vec<_> = raises.iter().map(|name| components_name(name, span)).collect();
-    Operation {
-        oneway: None,
-        result,
-        params: params.collect(),
-        raises: (!names.is_empty()).then_some(Raises { names, span }),
-        name,
-        context: Vec::new(),
-    }
 }

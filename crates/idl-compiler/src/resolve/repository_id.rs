@@ -8,9 +8,9 @@
 //! A `#pragma prefix` is valid up to the end of its file. A file that is included at file level starts
 //! without a prefix. A file that is included inside a scope starts with the prefix of the scope.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::id_state::{EarlyPrefix, Explicit};
 use super::scope::{Entity, ScopeId};
 use super::symbols::Symbols;
 use crate::ast::{Ident, Name, Pragma, StringArg};
@@ -19,44 +19,8 @@ use crate::model::{DefId, DefKind};
 use crate::source::Span;
 use crate::work;
 
-/// The parts of a definition's repository id.
-pub(super) struct IdState {
-    prefix: Rc<str>,
-    version: Option<(String, Span)>,
-    /// Set by `#pragma ID` or `typeid`.
-    explicit: Option<Explicit>,
-    /// The location of a `typeprefix` that names the definition itself.
-    type_prefix: Option<Span>,
-}
-
-struct Explicit {
-    id: String,
-    span: Span,
-    /// Set by `typeid`, which is allowed only once for each definition.
-    by_typeid: bool,
-}
-
-/// A `typeprefix` of a scope that is declared later.
-#[derive(Debug)]
-struct EarlyPrefix {
-    name: Name,
-    prefix: StringArg,
-    /// The scope that contains it.
-    scope: ScopeId,
-}
-
-/// The prefixes that are not yet applied, by the scoped name of their scope.
-#[derive(Debug, Default)]
-pub(super) struct EarlyPrefixes(HashMap<String, Vec<EarlyPrefix>>);
-
 /// Maximum length of a repository id. Receivers reject longer ones.
 const MAX_ID_BYTES: usize = 1024;
-
-impl IdState {
-    pub(super) fn new(prefix: Rc<str>) -> Self {
-        IdState { prefix, version: None, explicit: None, type_prefix: None }
-    }
-}
 
 /// Returns the complete id.
 pub(super) fn repository_id(symbols: &Symbols<'_>, def: DefId) -> String {

@@ -4,17 +4,28 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::component::Implied;
+use super::description::article;
+use super::id_state::{EarlyPrefixes, IdState};
+use super::implied::Implied;
+use super::known_templates::Templates;
 use super::lineage::Lineage;
-use super::repository_id::{EarlyPrefixes, IdState};
 use super::scope::{Entity, Scope, ScopeId};
-use super::template::Templates;
-use super::{Conditions, article};
-use crate::MAX_DEPTH;
 use crate::ast::Name;
 use crate::diagnostic::{Collector, Diagnostic};
+use crate::limits::MAX_DEPTH;
 use crate::model::{DefId, DefKind, Model, Type, TypeId};
 use crate::source::Span;
+
+/// Conditions of the resolution.
+pub(crate) struct Conditions {
+    /// See [`crate::Compiler::strict_names`].
+    pub(crate) strict_names: bool,
+    /// Parts of the text were skipped after an error, so missing names are not reported.
+    pub(crate) incomplete: bool,
+    /// The only missing parts of the text are included files that do not exist. An undeclared name may be
+    /// declared in one of them, or may be an error in the text.
+    pub(crate) only_files_missing: bool,
+}
 
 /// The model under construction, with the names that its scopes declare.
 pub(super) struct Symbols<'o> {

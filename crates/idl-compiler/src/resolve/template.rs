@@ -6,69 +6,28 @@
 //! parameter is left out without a message, as after an error. If errors are found, which do not depend on
 //! arguments, the template cannot be instantiated.
 
-use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use super::description::{PARAMETER, USED_PARAMETER, article};
+use super::id_state::EarlyPrefixes;
 use super::known::AnnotatedKind;
+use super::known_templates::{CheckState, KnownTemplate};
+use super::resolver::Resolver;
 use super::scope::{Entity, Entry, ScopeId};
-use super::symbols::Symbols;
-use super::{Progress, Resolver, article, constant, finish, fixed, repository_id, typed_annotation, types};
-use crate::MAX_DEPTH;
+use super::symbols::{Progress, Symbols};
+use super::{constant, finish, fixed, repository_id, typed_annotation, types};
 use crate::ast::{Actual, Expr, ExprKind, Formal, FormalKind, Head, Instance, Name, Template, TypeKind};
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::model::{ConstValue, DefId, DefKind, Model, Module, Type, TypeId};
+use crate::limits::MAX_DEPTH;
+use crate::model::{DefId, DefKind, Model, Module, Type, TypeId};
 use crate::source::Span;
 use crate::work;
-
-/// The description of a parameter in messages.
-pub(super) const PARAMETER: &str = "parameter of a template module";
-
-/// The description of a parameter that a scope uses and does not declare.
-pub(super) const USED_PARAMETER: &str = "template parameter";
 
 /// Maximum number of tokens of all instances of a text. Each level of nested instances can double the number.
 const MAX_INSTANCE_TOKENS: usize = 1 << 20;
 
 /// Number of tokens that each instance counts in addition to those of its body.
 const INSTANCE_OVERHEAD_TOKENS: usize = 16;
-
-/// The template modules of a text, and data of their instances.
-#[derive(Default)]
-pub(super) struct Templates {
-    all: Vec<KnownTemplate>,
-    /// Values of `const` parameters.
-    values: Vec<(TypeId, ConstValue)>,
-    /// Number of tokens of all instances so far.
-    instance_tokens: usize,
-    /// Nesting depth of template modules that are being checked.
-    checking: usize,
-    /// Number of names whose meaning was unknown so far.
-    unknown: usize,
-    /// The index of the first definition of the body that is being checked.
-    checked_from: usize,
-    /// The template module of each instance.
-    instances: HashMap<DefId, usize>,
-    /// Location and code of the warnings about bodies. Each is reported once, not for each instance.
-    warned: HashSet<(Span, &'static str)>,
-}
-
-struct KnownTemplate {
-    template: Rc<Template>,
-    head: Head,
-    /// The scope of its declaration.
-    scope: ScopeId,
-    state: CheckState,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CheckState {
-    Unchecked,
-    /// The body is being checked, as the body of this module.
-    Checking(DefId),
-    Valid,
-    /// The body contains errors, which were reported.
-    Invalid,
-}
 
 /// The state of the resolver before a body was checked.
 struct Checkpoint {
@@ -78,8 +37,8 @@ struct Checkpoint {
     templates: usize,
     values: usize,
     annotation_types: usize,
-    implied: super::component::Checkpoint,
-    early: super::EarlyPrefixes,
+    implied: super::implied::Checkpoint,
+    early: EarlyPrefixes,
     checked_from: usize,
 }
 
@@ -339,22 +298,6 @@ fn checkpoint(symbols: &mut Symbols<'_>) -> Checkpoint {
     }
 }
 
-/// Records that a definition may inherit any name, if the meaning of one of its direct or indirect bases is
-/// unknown. `before` is the number of unknown names before the bases were looked up.
-pub(super) fn mark_unknown_bases(symbols: &mut Symbols<'_>, id: DefId, before: usize) {
-    if symbols.templates.checking == 0 {
-        return;
-    }
-    let may_inherit_unknown = |base: DefId| {
-        symbols.states[base.index()].scope.is_some_and(|scope| symbols.scope(scope).may_inherit_unknown)
-    };
-    let unknown =
-        symbols.templates.unknown != before || symbols.model.direct_bases(id).any(may_inherit_unknown);
-    if let Some(scope) = symbols.states[id.index()].scope {
-        symbols.scope_mut(scope).may_inherit_unknown |= unknown;
-    }
-}
-
 fn template_named(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option<usize> {
     // The instance may have the name of its template, so this use must not introduce the name.
     if let Some(Entity::Template(index)) = symbols.lookup_silently(name, scope) {
@@ -451,28 +394,6 @@ fn is_same_type(model: &Model, one: TypeId, other: TypeId) -> bool {
     }
 }
 
-impl Templates {
-    /// Returns whether a body is being checked and the definition is not part of it.
-    pub(super) fn is_outside_checked_body(&self, def: DefId) -> bool {
-        self.checking > 0 && def.index() < self.checked_from
-    }
-
-    /// Counts a name whose meaning is unknown.
-    pub(super) fn count_unknown(&mut self) {
-        self.unknown += 1;
-    }
-
-    /// Returns the number of names whose meaning was unknown.
-    pub(super) fn unknown_names(&self) -> usize {
-        self.unknown
-    }
-
-    /// Returns the value of a parameter of a template module.
-    pub(super) fn parameter_value(&self, index: usize) -> Option<(TypeId, ConstValue)> {
-        self.values.get(index).cloned()
-    }
-}
-
 impl Symbols<'_> {
     /// Returns the meaning of a template module's name in its own body: the instance that the body belongs
     /// to.
@@ -502,6 +423,22 @@ impl Symbols<'_> {
         let place = (message.span().unwrap_or(Span::START), message.code);
         let is_new = message.severity == Severity::Error || !is_copied || self.templates.warned.insert(place);
         is_new.then_some(message)
+    }
+
+    /// Records that a definition may inherit any name, if the meaning of one of its direct or indirect bases
+    /// is unknown. `before` is the number of unknown names before the bases were looked up.
+    pub(super) fn mark_unknown_bases(&mut self, id: DefId, before: usize) {
+        if self.templates.checking == 0 {
+            return;
+        }
+        let may_inherit_unknown = |base: DefId| {
+            self.states[base.index()].scope.is_some_and(|scope| self.scope(scope).may_inherit_unknown)
+        };
+        let unknown =
+            self.templates.unknown != before || self.model.direct_bases(id).any(may_inherit_unknown);
+        if let Some(scope) = self.states[id.index()].scope {
+            self.scope_mut(scope).may_inherit_unknown |= unknown;
+        }
     }
 }
 

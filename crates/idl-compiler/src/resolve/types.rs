@@ -1,8 +1,9 @@
 //! Binding of types.
 
+use super::resolver::Resolver;
 use super::scope::{Entity, ScopeId};
-use super::symbols::Symbols;
-use super::{Progress, Resolver, expr, fixed, map};
+use super::symbols::{Progress, Symbols};
+use super::{expr, fixed, map};
 use crate::ast::{Expr, Head, Name, TypeKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefKind, Primitive, Type, TypeId};

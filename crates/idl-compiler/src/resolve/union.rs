@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use super::known::AnnotatedKind;
+use super::resolver::Resolver;
 use super::scope::{Entity, ScopeId};
-use super::symbols::Symbols;
-use super::{Progress, Resolver, annotation, constant, typed_annotation, types};
+use super::symbols::{Progress, Symbols};
+use super::{annotation, constant, typed_annotation, types};
 use crate::ast::{self, Head, Ident};
 use crate::diagnostic::Diagnostic;
 use crate::model::{

@@ -1,18 +1,16 @@
 //! Value types and value boxes.
 
+use super::description::{FACTORY, article};
 use super::known::AnnotatedKind;
+use super::resolver::Resolver;
 use super::scope::{Entity, ScopeId};
-use super::symbols::Symbols;
-use super::{Progress, Resolver, annotation, article, event, interface, template, typed_annotation, types};
+use super::symbols::{Progress, Symbols};
+use super::{annotation, event, interface, typed_annotation, types};
 use crate::ast::{self, Factory as FactoryItem, Head, Ident, Name, State};
 use crate::diagnostic::Diagnostic;
 use crate::model::{
     DefId, DefKind, Factory, Flavour, Member, Model, StateMember, Value, ValueBox, ValueModifier,
 };
-
-/// The description of a factory in messages. It also distinguishes factories from other members, because
-/// factories are not inherited.
-pub(super) const FACTORY: &str = "factory";
 
 impl Resolver<'_> {
     pub(super) fn value(&mut self, head: Head, value: ast::Value, scope: ScopeId) {
@@ -34,7 +32,7 @@ impl Resolver<'_> {
             let modifier = *modifier;
             *body = Value { modifier, is_event: *is_event, truncatable, bases, supports, ..Value::default() };
         }
-        template::mark_unknown_bases(&mut self.symbols, id, unknown);
+        self.symbols.mark_unknown_bases(id, unknown);
         self.symbols.set_depth(id);
         interface::check_inherited(&mut self.symbols, id, name);
         if let Some(inside) = self.symbols.states[id.index()].scope {

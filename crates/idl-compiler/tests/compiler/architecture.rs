@@ -6,6 +6,7 @@ fn modules_use_each_other_in_one_direction() {
         env!("CARGO_MANIFEST_DIR"),
         &[
             "work",
+            "limits",
             "standard",
             "source",
             "diagnostic",

@@ -1,0 +1,152 @@
+//! The state of the parser, its nesting, and its recovery from errors.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::input::Input;
+use super::pragma::SeparatedPragma;
+use crate::diagnostic::Diagnostic;
+use crate::limits::MAX_DEPTH;
+use crate::source::Span;
+use crate::token::{Punct, Token, TokenKind};
+
+/// Keywords of clauses that follow an operation or attribute.
+const CLAUSES: &[&str] = &["raises", "context", "getraises", "setraises"];
+
+/// Marker: the error has already been pushed to the collector.
+pub(super) struct Reported;
+
+pub(super) type Parse<T> = Result<T, Reported>;
+
+pub(super) struct Parser<'o> {
+    pub(super) input: Input<'o>,
+    /// Pragmas after the current token.
+    pub(super) pragmas: VecDeque<SeparatedPragma>,
+    /// The current nesting depth.
+    pub(super) depth: usize,
+    /// The greatest depth since this field was last reset.
+    pub(super) deepest: usize,
+    /// Number of enclosing template modules.
+    pub(super) template_depth: usize,
+    /// Inside `<...>`, where `>>` closes two brackets instead of shifting.
+    pub(super) in_angle: bool,
+    /// As in [`Parsed`](super::Parsed).
+    pub(super) components: BTreeSet<&'static str>,
+}
+
+impl Parser<'_> {
+    /// Consumes a `;`. If it is missing and the next token can start a new declaration, parsing continues as
+    /// if it were present.
+    pub(super) fn semicolon(&mut self, after: &str) -> Parse<()> {
+        if self.input.take_punct(Punct::Semicolon) {
+            return Ok(());
+        }
+        let message = format!("expected `;` after {after}, found {}", self.input.kind().describe());
+        let has_ended = self.starts_item()
+            || matches!(self.input.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End);
+        if has_ended {
+            let last = self.input.last_span();
+            let end = Span { start: last.end.saturating_sub(1).max(last.start), ..last };
+            // An unterminated literal, which was reported, has consumed the `;`.
+            if !matches!(
+                self.input.tokens.get(self.input.at.saturating_sub(1)),
+                Some(Token { kind: TokenKind::BadLiteral, .. })
+            ) {
+                self.input.unexpected(Diagnostic::error("syntax", end, message));
+            }
+            return Ok(());
+        }
+        let error = Diagnostic::error("syntax", self.input.span(), message);
+        self.input.unexpected(self.input.with_suggestion(error, CLAUSES));
+        Err(Reported)
+    }
+
+    /// Returns whether the current token can only be the start of a new declaration.
+    fn starts_item(&self) -> bool {
+        self.input.at_definition_keyword() || self.follows_pragma()
+    }
+
+    /// Runs a production one level deeper.
+    pub(super) fn nested<T>(&mut self, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        self.enter_level()?;
+        let result = production(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Increments the nesting depth, or reports that it is too great. The caller decrements it later.
+    pub(super) fn enter_level(&mut self) -> Parse<()> {
+        if self.depth >= MAX_DEPTH {
+            let error = Diagnostic::error(
+                "too-deep",
+                self.input.span(),
+                format!("this nests more than {MAX_DEPTH} levels deep"),
+            );
+            self.input.report(error.help("give the inner parts names of their own"));
+            self.input.silenced = true;
+            self.input.at = self.input.tokens.len().saturating_sub(1);
+            return Err(Reported);
+        }
+        self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
+        Ok(())
+    }
+
+    /// Runs a production in which `>>` closes two brackets if `in_angle` is set, and otherwise shifts.
+    pub(super) fn with_angle<T>(
+        &mut self,
+        in_angle: bool,
+        production: impl FnOnce(&mut Self) -> Parse<T>,
+    ) -> Parse<T> {
+        let outer = std::mem::replace(&mut self.in_angle, in_angle);
+        let result = production(self);
+        self.in_angle = outer;
+        result
+    }
+
+    /// Recovers from an error in a declaration that started at this token. Continues where the next
+    /// declaration can start, and consumes at least one token unless the scope ends.
+    pub(super) fn recover_from(&mut self, start: usize) {
+        // If a definition starts here, the `}` of an open block is probably missing.
+        let open = if self.input.at_definition_keyword() { 0 } else { self.input.open_braces(start) };
+        self.recover(open);
+        if self.input.at == start && !self.input.at_punct(Punct::BraceClose) {
+            self.input.advance();
+        }
+    }
+
+    /// Recovers from an error inside `depth` open blocks of a declaration. Skips the rest of the declaration:
+    /// to after its `;`, to after its last block if no `;` follows, or to the `}` of the enclosing scope.
+    fn recover(&mut self, mut depth: usize) {
+        let start = self.input.at;
+        loop {
+            match self.input.kind() {
+                TokenKind::End => return,
+                _ if depth == 0 && self.input.at > start && self.follows_pragma() => return,
+                TokenKind::Punct(Punct::BraceOpen) => depth += 1,
+                TokenKind::Punct(Punct::BraceClose) if depth == 0 => return,
+                TokenKind::Punct(Punct::BraceClose) => {
+                    depth -= 1;
+                    if depth == 0
+                        && self.input.kind_at(1) != &TokenKind::Punct(Punct::Semicolon)
+                        && declaration_ends(&self.input)
+                    {
+                        self.input.advance();
+                        return;
+                    }
+                }
+                TokenKind::Punct(Punct::Semicolon) if depth == 0 => {
+                    self.input.advance();
+                    return;
+                }
+                _ => {}
+            }
+            self.input.advance();
+        }
+    }
+}
+
+/// Returns whether the token after this `}` cannot belong to the same declaration. In
+/// `typedef struct S { ... } T;` it can.
+fn declaration_ends(input: &Input<'_>) -> bool {
+    !matches!(input.kind_at(1), TokenKind::Ident { .. } | TokenKind::Punct(_))
+}

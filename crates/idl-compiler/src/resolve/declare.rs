@@ -1,0 +1,245 @@
+//! The rules for declaring names in scopes.
+
+use super::description::{PARAMETER, article};
+use super::repository_id;
+use super::scope::{Entity, Entry, Scope, ScopeId, full_name};
+use super::symbols::{Progress, Symbols};
+use crate::ast::Ident;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::model::{DefId, DefKind};
+use crate::work;
+
+/// The help of warnings that strict names turn into errors.
+const PORTABILITY_HELP: &str = "zorb accepts this; other IDL compilers may not";
+
+impl Symbols<'_> {
+    pub(super) fn scope(&self, id: ScopeId) -> &Scope {
+        &self.scopes[id.0]
+    }
+
+    pub(super) fn scope_mut(&mut self, id: ScopeId) -> &mut Scope {
+        &mut self.scopes[id.0]
+    }
+
+    /// Opens the scope inside a definition.
+    pub(super) fn open_scope(&mut self, owner: DefId, parent: ScopeId) -> ScopeId {
+        let id = self.inner_scope(Some(owner), parent);
+        self.states[owner.index()].scope = Some(id);
+        self.scope_mut(id).opened_in = Some(self.model.def(owner).span.file);
+        repository_id::apply_early_prefixes(self, owner);
+        id
+    }
+
+    /// Opens a scope without a name, for example for parameters.
+    pub(super) fn inner_scope(&mut self, owner: Option<DefId>, parent: ScopeId) -> ScopeId {
+        work::step();
+        self.scopes.push(Scope { owner, parent: Some(parent), ..Scope::file() });
+        ScopeId(self.scopes.len() - 1)
+    }
+
+    /// Returns the entity that the scope itself declares with this name, ignoring case.
+    pub(super) fn declared(&self, scope: ScopeId, name: &str) -> Option<Entity> {
+        let entry = self.scope(scope).name(&name.to_ascii_lowercase())?;
+        (!entry.used).then_some(entry.entity)
+    }
+
+    /// Declares a type, constant, exception, module or enumerator. If the name is taken, reports an error,
+    /// returns `false`, and keeps the earlier declaration.
+    pub(super) fn declare(
+        &mut self,
+        scope: ScopeId,
+        name: &Ident,
+        entity: Entity,
+        what: &'static str,
+    ) -> bool {
+        self.declare_entry(scope, name, entity, what, false)
+    }
+
+    /// Declares an operation, attribute, member or parameter; otherwise like [`Symbols::declare`].
+    pub(super) fn declare_local(
+        &mut self,
+        scope: ScopeId,
+        name: &Ident,
+        entity: Entity,
+        what: &'static str,
+    ) -> bool {
+        self.declare_entry(scope, name, entity, what, true)
+    }
+
+    fn declare_entry(
+        &mut self,
+        scope: ScopeId,
+        name: &Ident,
+        entity: Entity,
+        what: &'static str,
+        is_local: bool,
+    ) -> bool {
+        work::step();
+        let lower = name.text.to_ascii_lowercase();
+        let entry = Entry { name: name.text.clone(), span: name.span, entity, what, used: false };
+        let inside = self.scope(scope);
+        let earlier = match is_local {
+            true => inside.local(&lower).or(inside.name(&lower)),
+            false => inside.name(&lower).or(inside.local(&lower)),
+        };
+        let earlier = earlier.cloned();
+        let clashes = self.clashes_with_scope(scope, name, what, is_local)
+            || earlier.is_some_and(|earlier| self.clashes_with_entry(&entry, &earlier, is_local))
+            || self.clashes_with_inherited(scope, &entry);
+        if !clashes {
+            let inside = self.scope_mut(scope);
+            let entries = if is_local { &mut inside.locals } else { &mut inside.names };
+            entries.insert(lower, entry);
+        }
+        !clashes
+    }
+
+    /// Declares a definition and, if the name is free, lists it under its parent.
+    pub(super) fn declare_def(
+        &mut self,
+        id: DefId,
+        scope: ScopeId,
+        name: &Ident,
+        what: &'static str,
+    ) -> bool {
+        let declared = self.declare(scope, name, Entity::Def(id), what);
+        if declared {
+            self.add_child(id, scope);
+        }
+        declared
+    }
+
+    /// Declares an operation or attribute and, if the name is free, lists it under its parent.
+    pub(super) fn declare_local_def(&mut self, id: DefId, scope: ScopeId, name: &Ident, what: &'static str) {
+        if self.declare_local(scope, name, Entity::Def(id), what) {
+            self.add_child(id, scope);
+        }
+    }
+
+    /// Moves the location of a forward declaration to its definition.
+    pub(super) fn move_declaration(&mut self, scope: ScopeId, name: &Ident) {
+        if let Some(entry) = self.scope_mut(scope).names.get_mut(&name.text.to_ascii_lowercase()) {
+            entry.span = name.span;
+        }
+    }
+
+    /// Reports a name that repeats the name of the enclosing scope. A local name may differ from it only in
+    /// case, with a warning: a file of the OMG contains `struct Right { string right; };`. Returns whether
+    /// there is an error.
+    fn clashes_with_scope(&mut self, scope: ScopeId, name: &Ident, what: &str, is_local: bool) -> bool {
+        let Some(owner) = self.scope(scope).owner.map(|owner| self.model.def(owner)) else { return false };
+        if !owner.name.eq_ignore_ascii_case(&name.text) {
+            return false;
+        }
+        let strict = self.conditions.strict_names || !is_local || owner.name == name.text;
+        let message =
+            format!("{what} `{}` has the name of the {} around it", name.text, owner.kind.description());
+        let mut found = Diagnostic::error("enclosing-scope-name", name.span, message);
+        found = found.and(owner.span, format!("{} `{}`", owner.kind.description(), owner.name));
+        found = found.note("the name of a scope cannot be used again immediately inside it, in any case");
+        if !strict {
+            found.severity = Severity::Warning;
+            found = found.help(PORTABILITY_HELP);
+        }
+        self.report(found);
+        strict
+    }
+
+    /// Reports that a name is taken. A local name may be that of a type used in the scope, with a warning.
+    /// Returns whether there is an error.
+    fn clashes_with_entry(&mut self, new: &Entry, earlier: &Entry, is_local: bool) -> bool {
+        let Entry { name, what, .. } = new;
+        let differs_in_case = *name != earlier.name;
+        if earlier.what == PARAMETER {
+            let message = format!("`{name}` is the name of a parameter of this template module");
+            let error = Diagnostic::error("redefinition", new.span, message);
+            self.report(error.and(earlier.span, "declared here"));
+            return true;
+        }
+        if earlier.used {
+            return self.clashes_with_use(new, earlier, is_local);
+        }
+        if earlier.entity == Entity::Bad {
+            return true;
+        }
+        let error = if differs_in_case {
+            let message =
+                format!("{what} `{name}` and {} `{}` differ in case only", earlier.what, earlier.name);
+            let error = Diagnostic::error("case-collision", new.span, message);
+            error.note("IDL names in one scope must differ in more than case")
+        } else {
+            Diagnostic::error("redefinition", new.span, format!("`{name}` is already declared in this scope"))
+        };
+        let mut error = error.and(earlier.span, format!("declared here as {}", article(earlier.what)));
+        if matches!(earlier.entity, Entity::Template(_)) && new.what.ends_with("module") {
+            error = error.note("a template module cannot be opened again");
+        }
+        self.report(self.implied.explain(error, [new, earlier]));
+        // The new entry may be the definition of the forward declaration, which must not be reported as
+        // undefined.
+        if let Entity::Def(def) = earlier.entity
+            && matches!(self.states[def.index()].progress, Progress::Forward(_))
+        {
+            self.states[def.index()].progress = Progress::Complete;
+        }
+        true
+    }
+
+    fn clashes_with_use(&mut self, new: &Entry, earlier: &Entry, is_local: bool) -> bool {
+        let strict = !is_local || self.conditions.strict_names;
+        let message = match new.name == earlier.name {
+            true => {
+                format!("{} `{}` is declared after its name was used for something else", new.what, new.name)
+            }
+            false => format!(
+                "{} `{}` and the name `{}` used here differ in case only",
+                new.what, new.name, earlier.name
+            ),
+        };
+        let mut diagnostic = Diagnostic::error("use-then-define", new.span, message);
+        if !strict {
+            diagnostic.severity = Severity::Warning;
+        }
+        let diagnostic = diagnostic.and(earlier.span, format!("`{}` is used here", earlier.name));
+        let diagnostic = diagnostic
+            .note("a name used in a scope belongs to the scope and cannot mean another thing there");
+        let help = match strict {
+            true => match full_name(&self.model, earlier.entity) {
+                Some(full) => format!("choose another name, or write `{full}` where the other is used"),
+                None => "choose another name".to_owned(),
+            },
+            false => PORTABILITY_HELP.to_owned(),
+        };
+        self.report(diagnostic.help(help));
+        strict
+    }
+
+    /// Reports a declaration that repeats an operation, attribute or state member of a base, or a member of a
+    /// base struct or bitset.
+    fn clashes_with_inherited(&mut self, scope: ScopeId, new: &Entry) -> bool {
+        let Some(owner) = self.scope(scope).owner else { return false };
+        let Some((base, entry)) = self.inherited_local(scope, owner, &new.name.to_ascii_lowercase()) else {
+            return false;
+        };
+        let base = self.model.scoped_name(base);
+        let message = format!(
+            "{} `{}` redefines {} `{}` inherited from `{base}`",
+            new.what, new.name, entry.what, entry.name
+        );
+        let error = Diagnostic::error("inherited-redefinition", new.span, message);
+        let error = error.and(entry.span, format!("{} of `{base}`", article(entry.what)));
+        self.report(self.implied.explain(error, [new, &entry]));
+        true
+    }
+
+    /// Returns the scope inside a definition, if it has one in which names can be looked up.
+    pub(super) fn scope_of(&self, entity: Entity) -> Option<ScopeId> {
+        match entity {
+            Entity::Def(def) if !matches!(self.model.def(def).kind, DefKind::Operation(_)) => {
+                self.states[def.index()].scope
+            }
+            Entity::Template(index) => self.states[self.enclosing_instance(index)?.index()].scope,
+            _ => None,
+        }
+    }
+}
