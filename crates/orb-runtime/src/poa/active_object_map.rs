@@ -8,22 +8,24 @@ use papaya::Guard;
 
 use crate::servant::active_object::ActiveObject;
 
-/// Objects by id. The id is a part of the object's key, so that it is stored only once.
+/// A concurrent hash map from ids to objects. The object's key contains its id, so that the map stores no
+/// copy.
 #[derive(Default)]
 pub(crate) struct ObjectMap {
-    by_id: papaya::HashMap<ById, ()>,
+    by_id: papaya::HashMap<KeyedById, ()>,
 }
 
-struct ById(Arc<ActiveObject>);
+/// An object that is hashed and compared by its id.
+struct KeyedById(Arc<ActiveObject>);
 
 impl ObjectMap {
     pub(crate) fn get(&self, id: &[u8]) -> Option<Arc<ActiveObject>> {
         self.by_id.pin().get_key_value(id).map(|(found, ())| Arc::clone(&found.0))
     }
 
-    /// Adds an object. Returns `false` if another has its id.
+    /// Adds an object. Returns `false` if the map contains another object with the same id.
     pub(crate) fn insert(&self, entry: &Arc<ActiveObject>) -> bool {
-        self.by_id.pin().try_insert(ById(Arc::clone(entry)), ()).is_ok()
+        self.by_id.pin().try_insert(KeyedById(Arc::clone(entry)), ()).is_ok()
     }
 
     /// Removes an object. The reference to its servant is dropped immediately, not in a later batch.
@@ -47,22 +49,22 @@ impl ObjectMap {
     }
 }
 
-impl Borrow<[u8]> for ById {
+impl Borrow<[u8]> for KeyedById {
     fn borrow(&self) -> &[u8] {
         self.0.id()
     }
 }
 
-impl Hash for ById {
+impl Hash for KeyedById {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.id().hash(state);
     }
 }
 
-impl PartialEq for ById {
+impl PartialEq for KeyedById {
     fn eq(&self, other: &Self) -> bool {
         self.0.id() == other.0.id()
     }
 }
 
-impl Eq for ById {}
+impl Eq for KeyedById {}

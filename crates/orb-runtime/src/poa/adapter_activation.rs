@@ -6,15 +6,15 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use giop_codec::exception::{SystemException, SystemExceptionKind, minor};
 
 use crate::poa::core::ChildInitGuard;
 use crate::poa::error::PoaError;
 use crate::poa::handle::Poa;
 use crate::poa::lookup::no_such_poa;
-use crate::poa::servants::Boxed;
 use crate::poa::step_queue as steps;
-use crate::poa::step_queue::{Making, Steps};
+use crate::poa::step_queue::{RunningStep, Steps};
 use crate::runtime::Shared;
 use crate::servant::Refusal;
 use crate::servant::poa_gate::PoaGate;
@@ -22,16 +22,17 @@ use crate::servant::request::panicked;
 
 /// Creates missing child POAs on demand.
 ///
-/// For one name, at most one activation runs at a time. Requests that arrive meanwhile are held, including
-/// those for objects of the POA that it has already created, and of POAs below that one. The activator can
-/// therefore finish initialization before requests are served. Its own collocated calls of these objects are
-/// served. It must not wait for calls of other callers. It runs in a task of its own, so that a cancelled
-/// caller does not stop it.
+/// * For one name, at most one activation runs at a time.
+/// * Requests for the new POA and its descendants are held until the activation ends, so that the activator
+///   can finish the initialization first. Only collocated calls from the activator itself are served.
+/// * Therefore the activator must not wait for calls of other callers to these objects.
+/// * An activation runs in a task of its own. It continues if its caller is cancelled.
 ///
 /// Source clause: "The Object Adapter / AdapterActivator Interface".
 #[doc(alias = "PortableServer::AdapterActivator")]
 pub trait AdapterActivator: Send + Sync + 'static {
-    /// Creates the child of that name. Returns `Ok(false)` if there is no such child.
+    /// Creates the child of `parent` with this name. Returns `Ok(false)` if `parent` has no child of this
+    /// name.
     ///
     /// # Errors
     /// On an error, requests get OBJ_ADAPTER minor OMG 1. The same happens if the activator panics, or
@@ -49,7 +50,7 @@ trait Activator: Send + Sync {
         &'a self,
         parent: &'a Poa,
         name: &'a str,
-    ) -> Boxed<'a, Result<bool, SystemException>>;
+    ) -> BoxFuture<'a, Result<bool, SystemException>>;
 }
 
 impl<A: AdapterActivator> Activator for A {
@@ -57,7 +58,7 @@ impl<A: AdapterActivator> Activator for A {
         &'a self,
         parent: &'a Poa,
         name: &'a str,
-    ) -> Boxed<'a, Result<bool, SystemException>> {
+    ) -> BoxFuture<'a, Result<bool, SystemException>> {
         Box::pin(AdapterActivator::unknown_adapter(self, parent, name))
     }
 }
@@ -74,7 +75,7 @@ impl AdapterActivations {
         self.activator.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn are_possible(&self) -> bool {
+    pub(crate) fn has_activator(&self) -> bool {
         self.lock().is_some()
     }
 
@@ -89,7 +90,7 @@ impl AdapterActivations {
 }
 
 impl Poa {
-    /// Sets or replaces the adapter activator, which creates missing POAs below this one. `None` removes it.
+    /// Sets or replaces the adapter activator, which creates missing children of this POA. `None` removes it.
     #[doc(alias = "the_activator")]
     pub fn set_adapter_activator<A: AdapterActivator>(&self, activator: impl Into<Option<A>>) {
         let activator = activator.into().map(|activator| Arc::new(activator) as Arc<dyn Activator>);
@@ -103,14 +104,15 @@ impl Poa {
     #[must_use]
     #[doc(alias = "the_activator")]
     pub fn has_adapter_activator(&self) -> bool {
-        self.core.node().adapter_activations.are_possible()
+        self.core.node().adapter_activations.has_activator()
     }
 
-    /// Returns the child of that name. If it is missing, the adapter activator creates it. If an activation
-    /// is running, waits until it has finished.
+    /// Returns the child with this name. If the child is missing, the adapter activator creates it. If an
+    /// activation of this name is running, waits until it has finished.
     ///
     /// # Errors
-    /// [`PoaError::AdapterNonExistent`]; `OBJ_ADAPTER` minor OMG 1, COMPLETED_NO: the activator failed.
+    /// * [`PoaError::AdapterNonExistent`] if there is neither a child nor an activator that creates it.
+    /// * `OBJ_ADAPTER` minor OMG 1, COMPLETED_NO, if the activator failed.
     ///
     /// # Cancel safety
     /// The activation continues if this future is dropped.
@@ -125,14 +127,14 @@ impl Poa {
                 }
                 return Ok(child);
             }
-            let none = || PoaError::AdapterNonExistent(name.to_owned());
-            let step = self.core.activate_child(&self.orb, name)?.ok_or_else(none)?;
+            let not_found = || PoaError::AdapterNonExistent(name.to_owned());
+            let step = self.core.activate_child(&self.orb, name)?.ok_or_else(not_found)?;
             match step.await {
                 Ok(()) => {}
                 Err(Refusal::System(error)) if error.kind != SystemExceptionKind::ObjectNotExist => {
                     return Err(error.into());
                 }
-                Err(_) => return Err(none()),
+                Err(_) => return Err(not_found()),
             }
         }
     }
@@ -143,35 +145,38 @@ impl PoaGate {
     /// activation is running.
     ///
     /// # Errors
-    /// Those of [`Steps::bring`].
+    /// Those of [`Steps::start_or_join`].
     pub(crate) fn activate_child(
         self: &Arc<Self>,
         orb: &Arc<Shared>,
         name: &str,
-    ) -> Result<Option<Making>, SystemException> {
+    ) -> Result<Option<RunningStep>, SystemException> {
         let activator = self.node().adapter_activations.lock().clone();
         let Some(activator) = activator else { return Ok(self.node().adapter_activations.steps.get(name)) };
-        let is_there = || self.child(name).is_some();
+        let already_exists = || self.child(name).is_some();
         let parent = Poa::new(Arc::clone(self), orb);
         let work = |name: Box<str>| async move {
             let _turn = parent.core.take_turn().await;
-            let _awaited = ChildInitGuard::new(&parent.core, &name);
-            let asked = AssertUnwindSafe(activator.unknown_adapter(&parent, &name)).catch_unwind().await;
-            let made = match asked {
+            let _init_guard = ChildInitGuard::new(&parent.core, &name);
+            let answer = AssertUnwindSafe(activator.unknown_adapter(&parent, &name)).catch_unwind().await;
+            let result = match answer {
                 Ok(Ok(true)) if parent.core.child(&name).is_some() => Ok(()),
-                Ok(Ok(true)) => Err(failed(&name, "it says that it made the POA, which is not there")),
+                Ok(Ok(true)) => Err(activator_failed(
+                    &name,
+                    "`unknown_adapter` returned true, but the POA does not exist",
+                )),
                 Ok(Ok(false)) => Err(no_such_poa(&name)),
-                Ok(Err(error)) => Err(failed(&name, &error.to_string())),
-                Err(panic) => Err(failed(&name, &panicked(&*panic).to_string())),
+                Ok(Err(error)) => Err(activator_failed(&name, &error.to_string())),
+                Err(panic) => Err(activator_failed(&name, &panicked(&*panic).to_string())),
             };
-            made.map_err(Refusal::System)
+            result.map_err(Refusal::System)
         };
-        self.node().adapter_activations.steps.bring((self, orb), name, is_there, work).map(Some)
+        self.node().adapter_activations.steps.start_or_join((self, orb), name, already_exists, work).map(Some)
     }
 }
 
 #[cold]
-fn failed(name: &str, text: &str) -> SystemException {
+fn activator_failed(name: &str, text: &str) -> SystemException {
     SystemException::obj_adapter()
         .with_minor(minor::OBJ_ADAPTER_UNKNOWN_ADAPTER)
         .with_reason(format!("the adapter activator failed for `{name}`: {text}"))
@@ -179,6 +184,6 @@ fn failed(name: &str, text: &str) -> SystemException {
 
 impl fmt::Debug for AdapterActivations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Births").finish_non_exhaustive()
+        f.debug_struct("AdapterActivations").finish_non_exhaustive()
     }
 }

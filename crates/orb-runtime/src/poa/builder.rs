@@ -15,7 +15,7 @@ use crate::poa::policy::{
 use crate::poa::servants::{ServantActivator, ServantLocator};
 use crate::servant::Servant;
 
-/// Types for the id assignment: see [`PoaBuilder`].
+/// The values of the type parameter `Ids` of [`PoaBuilder`]: the assignment of ids.
 pub mod ids {
     /// The POA chooses ids (SYSTEM_ID).
     #[derive(Debug)]
@@ -23,20 +23,21 @@ pub mod ids {
     /// The program chooses ids (USER_ID).
     #[derive(Debug)]
     pub enum User {}
-    /// The POA chooses ids, and asking for the reference of a servant activates it (IMPLICIT_ACTIVATION).
+    /// The POA chooses ids, and activates a servant when the program asks for its reference
+    /// (SYSTEM_ID, IMPLICIT_ACTIVATION).
     #[derive(Debug)]
     pub enum Implicit {}
 }
 
-/// Types for the request processing: see [`PoaBuilder`].
+/// The values of the type parameter `Serving` of [`PoaBuilder`]: how a request finds its servant.
 pub mod serving {
     /// Active objects only (RETAIN, USE_ACTIVE_OBJECT_MAP_ONLY).
     #[derive(Debug)]
     pub enum Map {}
-    /// Active objects, and a default servant for all others (RETAIN, USE_DEFAULT_SERVANT).
+    /// Active objects, and a default servant for all other objects (RETAIN, USE_DEFAULT_SERVANT).
     #[derive(Debug)]
     pub enum MapOrDefault {}
-    /// Active objects, and a servant activator for all others (RETAIN, USE_SERVANT_MANAGER).
+    /// Active objects, and a servant activator for all other objects (RETAIN, USE_SERVANT_MANAGER).
     #[derive(Debug)]
     pub enum Activator {}
     /// A servant locator (NON_RETAIN, USE_SERVANT_MANAGER).
@@ -49,9 +50,8 @@ pub mod serving {
 
 /// Creates a POA: `root.child("accounts").user_ids().persistent().create()?`.
 ///
-/// `Ids` is a type of [`ids`], `Serving` one of [`serving`]. Combinations of policies that the standard
-/// forbids have no method. Each policy has the default of the standard, except that the manager is that of
-/// the parent.
+/// `Ids` is a type of [`ids`], `Serving` a type of [`serving`]. Policies have the defaults of the standard.
+/// By default, the POA has the manager of its parent.
 ///
 /// ```
 /// # use orb_runtime::Orb;
@@ -72,7 +72,7 @@ pub mod serving {
 /// # }
 /// ```
 ///
-/// implicit activation without a map of active objects,
+/// implicit activation without an active object map,
 ///
 /// ```compile_fail,E0599
 /// # use orb_runtime::{Orb, Servant};
@@ -81,7 +81,7 @@ pub mod serving {
 /// # }
 /// ```
 ///
-/// and no map without a default servant or servant locator.
+/// or a POA that has neither an active object map nor a default servant or servant locator.
 ///
 /// ```compile_fail,E0599
 /// # use orb_runtime::Orb;
@@ -89,69 +89,72 @@ pub mod serving {
 /// let poa = orb.root_poa().child("p").without_map();
 /// # }
 /// ```
-#[must_use = "it does nothing until `create`"]
+#[must_use = "`create` creates the POA"]
 pub struct PoaBuilder<Ids, Serving> {
     parent: Poa,
     name: String,
     policies: Policies,
-    manager: Choice,
-    finish: Option<Finish>,
+    manager: ManagerChoice,
+    initialize: Option<Initializer>,
     types: PhantomData<fn() -> (Ids, Serving)>,
 }
 
-/// An action that runs after the POA was created.
-type Finish = Box<dyn FnOnce(&Poa) -> Result<(), PoaError> + Send>;
+/// Sets the servant or servant manager of the new POA.
+type Initializer = Box<dyn FnOnce(&Poa) -> Result<(), PoaError> + Send>;
 
-/// The choice of the POA's manager.
-enum Choice {
-    Parents,
-    Own,
-    Of(PoaManager),
+/// The POA manager that a new POA gets.
+enum ManagerChoice {
+    OfParent,
+    New,
+    Given(PoaManager),
 }
 
 impl Poa {
-    /// Starts building a child of that name: 1 to 255 bytes of UTF-8.
+    /// Starts building a child with this name of 1 to 255 bytes.
     pub fn child(&self, name: impl Into<String>) -> PoaBuilder<ids::System, serving::Map> {
         PoaBuilder {
             parent: self.clone(),
             name: name.into(),
             policies: Policies::default(),
-            manager: Choice::Parents,
-            finish: None,
+            manager: ManagerChoice::OfParent,
+            initialize: None,
             types: PhantomData,
         }
     }
 }
 
 impl<Ids, Serving> PoaBuilder<Ids, Serving> {
-    fn becomes<I, S>(self) -> PoaBuilder<I, S> {
-        let Self { parent, name, policies, manager, finish, types: _ } = self;
-        PoaBuilder { parent, name, policies, manager, finish, types: PhantomData }
+    fn with_types<I, S>(self) -> PoaBuilder<I, S> {
+        let Self { parent, name, policies, manager, initialize, types: _ } = self;
+        PoaBuilder { parent, name, policies, manager, initialize, types: PhantomData }
     }
 
-    /// Makes references outlive the process (PERSISTENT). They stay valid in another run of the program, if
-    /// it listens at the same address and creates a POA with the same names.
+    /// Makes references outlive the process (PERSISTENT). They are valid in a later run of the program if it
+    /// listens at the same address and creates a POA with the same name and ancestors.
     pub fn persistent(mut self) -> Self {
         self.policies.lifespan = LifespanPolicy::Persistent;
         self
     }
 
-    /// Sets the threads that run its requests, and whether requests are serialized. The default is
-    /// ORB_CTRL_MODEL.
+    /// Sets the threads that run requests, and whether requests are serialized. The default is
+    /// [`ThreadModel::OrbControl`].
     ///
-    /// With [`ThreadModel::Single`], requests of all its objects and calls of its servant manager run one at
-    /// a time, in order of arrival. A collocated call from one of them runs within its turn. With
-    /// [`ThreadModel::Main`], they run one at a time in the task that runs
-    /// [`Orb::run_until`](crate::Orb::run_until), together with those of all other such POAs. In both models,
-    /// a servant that calls its own POA over a connection waits for itself until the deadline.
+    /// * [`ThreadModel::Single`]: the requests for all objects of the POA and the calls of its servant
+    ///   manager run one at a time, in order of arrival. A collocated call from such a request to the same
+    ///   POA runs within it.
+    /// * [`ThreadModel::Main`]: the requests of all POAs with this model run one at a time, in the task that
+    ///   runs [`Orb::run_until`](crate::Orb::run_until).
+    ///
+    /// In the last two models, a servant that calls its own POA over a connection blocks itself until the
+    /// call's deadline.
     pub fn thread_model(mut self, model: ThreadModel) -> Self {
         self.policies.thread = model;
         self
     }
 
-    /// Allows callbacks to its objects over connections that this ORB opens from now on (BIDIRECTIONAL), if
-    /// the ORB listens. An ORB that does not listen offers them by `OrbBuilder::offer_bidirectional`, for the
-    /// objects of all POAs.
+    /// Allows peers to call the POA's objects over connections that this ORB opens from now on
+    /// (BIDIRECTIONAL). This requires that the ORB listens. An ORB that does not listen allows it for the
+    /// objects of all POAs, by `OrbBuilder::offer_bidirectional`.
     pub fn bidirectional(mut self) -> Self {
         self.policies.bidirectional = BidirectionalPolicy::Both;
         self
@@ -159,14 +162,14 @@ impl<Ids, Serving> PoaBuilder<Ids, Serving> {
 
     /// Sets the manager of the POA.
     pub fn manager(mut self, manager: &PoaManager) -> Self {
-        self.manager = Choice::Of(manager.clone());
+        self.manager = ManagerChoice::Given(manager.clone());
         self
     }
 
     /// Gives the POA a manager of its own, initially holding. Call `poa.manager().activate()` to serve
     /// requests.
     pub fn own_manager(mut self) -> Self {
-        self.manager = Choice::Own;
+        self.manager = ManagerChoice::New;
         self
     }
 
@@ -174,20 +177,20 @@ impl<Ids, Serving> PoaBuilder<Ids, Serving> {
     ///
     /// # Errors
     /// * [`PoaError::AdapterAlreadyExists`].
-    /// * `BAD_INV_ORDER` minor OMG 17 below a POA that is being destroyed, minor OMG 4 after the shutdown has
-    ///   begun.
+    /// * `BAD_INV_ORDER` minor OMG 17 if the parent is being destroyed, and minor OMG 4 after the shutdown of
+    ///   the ORB has begun.
     /// * `BAD_PARAM` for an invalid name.
     pub fn create(self) -> Result<Poa, PoaError> {
         let manager = match self.manager {
-            Choice::Parents => Some(self.parent.manager()),
-            Choice::Own => None,
-            Choice::Of(manager) => Some(manager),
+            ManagerChoice::OfParent => Some(self.parent.manager()),
+            ManagerChoice::New => None,
+            ManagerChoice::Given(manager) => Some(manager),
         };
         // Requests must not find the POA before its servant or servant manager is set.
-        let _awaited = ChildInitGuard::new(&self.parent.core, &self.name);
+        let _init_guard = ChildInitGuard::new(&self.parent.core, &self.name);
         let poa = self.parent.create(&self.name, self.policies, manager.as_ref().map(PoaManager::core))?;
-        if let Some(finish) = self.finish {
-            finish(&poa)?;
+        if let Some(initialize) = self.initialize {
+            initialize(&poa)?;
         }
         Ok(poa)
     }
@@ -197,15 +200,15 @@ impl<Serving> PoaBuilder<ids::System, Serving> {
     /// Lets the program choose ids (USER_ID).
     pub fn user_ids(mut self) -> PoaBuilder<ids::User, Serving> {
         self.policies.id_assignment = IdAssignmentPolicy::User;
-        self.becomes()
+        self.with_types()
     }
 }
 
 impl PoaBuilder<ids::System, serving::Map> {
-    /// Activates a servant when its reference or id is asked for (IMPLICIT_ACTIVATION).
+    /// Activates a servant when the program asks for its reference or id (IMPLICIT_ACTIVATION).
     pub fn implicit_activation(mut self) -> PoaBuilder<ids::Implicit, serving::Map> {
         self.policies.implicit_activation = ImplicitActivationPolicy::Implicit;
-        self.becomes()
+        self.with_types()
     }
 }
 
@@ -216,13 +219,13 @@ impl<Ids> PoaBuilder<Ids, serving::Map> {
         self
     }
 
-    /// Sets one servant for all objects that are not active (USE_DEFAULT_SERVANT, MULTIPLE_ID).
-    /// `request().object_id()` returns the id of the called object. Such objects take no memory.
+    /// Sets one servant for all objects that are not active (USE_DEFAULT_SERVANT, MULTIPLE_ID). These objects
+    /// take no memory. `request().object_id()` tells the servant which object is called.
     pub fn default_servant(mut self, servant: Servant) -> PoaBuilder<Ids, serving::MapOrDefault> {
         self.policies.id_uniqueness = IdUniquenessPolicy::Multiple;
         self.policies.request_processing = RequestProcessingPolicy::DefaultServant;
-        self.finish = Some(Box::new(move |poa| poa.set_servant(servant)));
-        self.becomes()
+        self.initialize = Some(Box::new(move |poa| poa.set_servant(servant)));
+        self.with_types()
     }
 
     /// Sets the activator that creates a servant when the first request for its object arrives
@@ -232,29 +235,29 @@ impl<Ids> PoaBuilder<Ids, serving::Map> {
         activator: impl ServantActivator,
     ) -> PoaBuilder<Ids, serving::Activator> {
         self.policies.request_processing = RequestProcessingPolicy::ServantManager;
-        self.finish = Some(Box::new(move |poa| poa.set_servant_activator(activator)));
-        self.becomes()
+        self.initialize = Some(Box::new(move |poa| poa.set_servant_activator(activator)));
+        self.with_types()
     }
 
-    fn locator(mut self, locator: impl ServantLocator) -> PoaBuilder<Ids, serving::Locator> {
+    fn with_locator(mut self, locator: impl ServantLocator) -> PoaBuilder<Ids, serving::Locator> {
         self.policies.request_processing = RequestProcessingPolicy::ServantManager;
         self.policies.servant_retention = ServantRetentionPolicy::NonRetain;
-        self.finish = Some(Box::new(move |poa| poa.set_servant_locator(locator)));
-        self.becomes()
+        self.initialize = Some(Box::new(move |poa| poa.set_servant_locator(locator)));
+        self.with_types()
     }
 }
 
 impl PoaBuilder<ids::System, serving::Map> {
     /// Sets the locator that finds a servant for each request (USE_SERVANT_MANAGER, NON_RETAIN).
     pub fn servant_locator(self, locator: impl ServantLocator) -> PoaBuilder<ids::System, serving::Locator> {
-        self.locator(locator)
+        self.with_locator(locator)
     }
 }
 
 impl PoaBuilder<ids::User, serving::Map> {
     /// Sets the locator that finds a servant for each request (USE_SERVANT_MANAGER, NON_RETAIN).
     pub fn servant_locator(self, locator: impl ServantLocator) -> PoaBuilder<ids::User, serving::Locator> {
-        self.locator(locator)
+        self.with_locator(locator)
     }
 }
 
@@ -283,7 +286,7 @@ impl PoaBuilder<ids::User, serving::MapOrDefault> {
 impl<Ids> PoaBuilder<Ids, serving::MapOrDefault> {
     fn non_retain(mut self) -> PoaBuilder<Ids, serving::DefaultOnly> {
         self.policies.servant_retention = ServantRetentionPolicy::NonRetain;
-        self.becomes()
+        self.with_types()
     }
 }
 

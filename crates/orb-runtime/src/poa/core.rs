@@ -1,6 +1,6 @@
-//! The state of a POA that only this module knows: its place in the tree, its manager and its objects.
+//! The part of a POA's state that is private to module `poa`: its parent and children, manager and objects.
 //!
-//! The part that objects and their requests use is [`PoaGate`].
+//! [`PoaGate`] is the part that is used for dispatching requests.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use crate::object_key::PathBuf;
 use crate::poa::adapter_activation::AdapterActivations;
-use crate::poa::destroy::Ending;
+use crate::poa::destroy::DestructionFuture;
 use crate::poa::manager::ManagerCore;
 use crate::poa::places::Keys;
 use crate::poa::policies::Policies;
@@ -28,15 +28,15 @@ use crate::servant::thread_model::Turn;
 
 /// A POA in the tree of POAs, with its objects and their managers.
 pub(crate) struct PoaNode {
-    /// This POA or an ancestor is still being initialized, by a builder or an adapter activator: requests are
-    /// held.
+    /// Whether a builder or an adapter activator is still initializing this POA or an ancestor. Requests are
+    /// held meanwhile.
     pub(crate) initializing: AtomicBool,
-    /// Its objects and their keys.
+    /// The POA's objects and their keys.
     pub(crate) keys: Keys,
     /// The number of active objects.
-    pub(crate) active: AtomicUsize,
-    /// The default servant or servant locator: serves requests for objects that are not active.
-    pub(crate) default: ArcSwapOption<ActiveObject>,
+    pub(crate) active_count: AtomicUsize,
+    /// The default servant or servant locator, which serves requests for objects that are not active.
+    pub(crate) fallback: ArcSwapOption<ActiveObject>,
     pub(crate) policies: Policies,
     /// The number of the POA within the ORB.
     pub(crate) number: u32,
@@ -46,21 +46,21 @@ pub(crate) struct PoaNode {
     pub(crate) parent: Weak<PoaGate>,
     pub(crate) servant_activations: ServantActivations,
     pub(crate) adapter_activations: AdapterActivations,
-    pub(crate) family: Mutex<Children>,
-    /// The objects of each servant of which programs have handles.
+    pub(crate) children: Mutex<ChildPoas>,
+    /// The objects of each servant to which the program has a handle, by the servant's address.
     pub(crate) servants: Mutex<HashMap<usize, Vec<Weak<ActiveObject>>>>,
 }
 
 #[derive(Default)]
-pub(crate) struct Children {
-    pub(crate) children: HashMap<Box<str>, Arc<PoaGate>>,
-    /// The children that are being initialized, with the number of [`ChildInitGuard`] guards of each.
-    awaited: HashMap<Box<str>, usize>,
-    /// Set once the POA is being destroyed. No child can be created any more.
-    pub(crate) ending: Option<Ending>,
+pub(crate) struct ChildPoas {
+    pub(crate) by_name: HashMap<Box<str>, Arc<PoaGate>>,
+    /// The number of [`ChildInitGuard`]s of each child that is being initialized, by name.
+    initializing: HashMap<Box<str>, usize>,
+    /// Set when the destruction of the POA begins. From then on, no child can be created.
+    pub(crate) destruction: Option<DestructionFuture>,
 }
 
-/// Guard that holds requests for a child POA while it is initialized, even if the child exists already.
+/// A guard: while it exists, requests for a child POA are held, even if the child exists already.
 pub(crate) struct ChildInitGuard<'a> {
     parent: &'a Arc<PoaGate>,
     name: &'a str,
@@ -79,30 +79,30 @@ pub(crate) struct PoaParams {
 impl PoaGate {
     /// Returns the POA's place in the tree of POAs, and its objects.
     #[inline]
-    #[expect(clippy::expect_used, reason = "`new` is the only constructor")]
+    #[expect(clippy::expect_used, reason = "`new` is the only constructor and always sets a node")]
     pub(crate) fn node(&self) -> &PoaNode {
         self.node_as().expect("a POA has a node")
     }
 
     pub(crate) fn new(
-        birth: PoaParams,
+        params: PoaParams,
         number: u32,
         manager: &Arc<ManagerCore>,
         threads: &Arc<Semaphore>,
         main: &Turn,
     ) -> Arc<Self> {
-        let PoaParams { name, path, policies, keys, parent, initializing } = birth;
+        let PoaParams { name, path, policies, keys, parent, initializing } = params;
         let turn = match policies.thread {
             ThreadModel::OrbControl => None,
             ThreadModel::Single => Some(Arc::new(Semaphore::new(1))),
             ThreadModel::Main => Some(Arc::clone(main)),
         };
-        let is_main = policies.thread == ThreadModel::Main;
+        let uses_main_thread = policies.thread == ThreadModel::Main;
         let node = PoaNode {
             initializing: AtomicBool::new(initializing),
             keys,
-            active: AtomicUsize::new(0),
-            default: ArcSwapOption::empty(),
+            active_count: AtomicUsize::new(0),
+            fallback: ArcSwapOption::empty(),
             policies,
             number,
             manager: Arc::clone(manager),
@@ -111,16 +111,22 @@ impl PoaGate {
             parent,
             servant_activations: ServantActivations::default(),
             adapter_activations: AdapterActivations::default(),
-            family: Mutex::default(),
+            children: Mutex::default(),
             servants: Mutex::default(),
         };
-        let poa =
-            Arc::new(Self::with_node(Arc::clone(threads), turn, is_main, policies.has_activator(), node));
-        manager.adopt(&poa);
+        let poa = Arc::new(Self::with_node(
+            Arc::clone(threads),
+            turn,
+            uses_main_thread,
+            policies.has_activator(),
+            node,
+        ));
+        manager.add_poa(&poa);
         poa
     }
 
-    /// Sets the state of the manager. The caller holds the manager's lock.
+    /// Sets the gate for the state of the manager, whose lock the caller holds. A POA that is being
+    /// initialized stays holding, a destroyed one stays destroyed.
     pub(crate) fn set_gate(&self, gate: Gate) {
         let gate = if gate == Gate::Active && self.is_initializing() { Gate::Holding } else { gate };
         if self.gate() != Gate::Destroyed {
@@ -132,55 +138,55 @@ impl PoaGate {
         self.node().initializing.load(Ordering::Relaxed)
     }
 
-    /// Returns whether requests for a child of that name must be held. `family` is that of this POA.
-    pub(crate) fn holds_child(&self, family: &Children, name: &str) -> bool {
-        self.is_initializing() || family.awaited.contains_key(name)
+    /// Returns whether requests for a child of that name must be held. `children` are this POA's, locked.
+    pub(crate) fn holds_child(&self, children: &ChildPoas, name: &str) -> bool {
+        self.is_initializing() || children.initializing.contains_key(name)
     }
 
-    /// Returns whether this POA serves the calling task although it is being initialized: the task is its
-    /// adapter activator.
-    pub(crate) fn serves_its_activator(&self, orb: &Shared) -> bool {
+    /// Returns whether the calling task is an activation of this ORB, whose collocated calls this POA serves
+    /// although it is being initialized.
+    pub(crate) fn serves_activator_task(&self, orb: &Shared) -> bool {
         self.is_initializing() && steps::is_step_of(orb) && self.node().manager.is_active()
     }
 
-    /// Ends the initialization: requests of this POA start, and those of its children that are not being
-    /// initialized.
+    /// Ends the initialization of this POA and of its descendants, except those with a [`ChildInitGuard`] of
+    /// their own. Held requests are served from now on.
     fn finish_initialization(self: &Arc<Self>) {
-        let family = self.family();
-        self.node().manager.takes_up(self, || self.node().initializing.store(false, Ordering::Relaxed));
-        let done = family.children.iter().filter(|(name, _)| !family.awaited.contains_key(*name));
-        let children: Vec<_> = done.map(|(_, child)| Arc::clone(child)).collect();
-        drop(family);
-        children.iter().for_each(Self::finish_initialization);
+        let children = self.children();
+        self.node().manager.change_poa(self, || self.node().initializing.store(false, Ordering::Relaxed));
+        let done = children.by_name.iter().filter(|(name, _)| !children.initializing.contains_key(*name));
+        let done: Vec<_> = done.map(|(_, child)| Arc::clone(child)).collect();
+        drop(children);
+        done.iter().for_each(Self::finish_initialization);
     }
 
-    pub(crate) fn family(&self) -> MutexGuard<'_, Children> {
-        self.node().family.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn children(&self) -> MutexGuard<'_, ChildPoas> {
+        self.node().children.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn child(&self, name: &str) -> Option<Arc<Self>> {
-        self.family().children.get(name).map(Arc::clone)
+        self.children().by_name.get(name).map(Arc::clone)
     }
 
     /// Counts an object as active, in this POA and in the whole ORB.
     pub(crate) fn count_activation(&self, in_orb: &AtomicUsize) {
-        self.node().active.fetch_add(1, Ordering::Relaxed);
+        self.node().active_count.fetch_add(1, Ordering::Relaxed);
         in_orb.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts an object as no longer active.
     pub(crate) fn count_deactivation(&self, in_orb: &AtomicUsize) {
-        self.node().active.fetch_sub(1, Ordering::Relaxed);
+        self.node().active_count.fetch_sub(1, Ordering::Relaxed);
         in_orb.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Returns the number of active objects.
     #[cfg(feature = "admin")]
     pub(crate) fn active_objects(&self) -> usize {
-        self.node().active.load(Ordering::Relaxed)
+        self.node().active_count.load(Ordering::Relaxed)
     }
 
-    /// Returns whether its objects are looked up by index, with ids that are made of index and generation.
+    /// Returns whether objects are looked up by index. Their ids consist of an index and a generation.
     pub(crate) fn is_indexed(&self) -> bool {
         self.node().keys.indexed
     }
@@ -193,18 +199,21 @@ impl PoaGate {
         self.node().policies.id_uniqueness == IdUniquenessPolicy::Unique
     }
 
-    /// Returns the object of that id, or else the default servant or servant locator.
+    /// Returns the object with this id. If it is not active, returns the default servant or servant locator.
     pub(crate) fn find(&self, id: &[u8]) -> Option<Arc<ActiveObject>> {
         let found = if self.node().policies.retains() { self.node().keys.objects.get(id) } else { None };
         match found {
             Some(entry) => Some(entry),
-            None => self.node().default.load_full(),
+            None => self.node().fallback.load_full(),
         }
     }
 
     /// Returns the exception for a request whose object is not active.
     #[cold]
-    pub(crate) fn nothing(&self, no_such_object: impl FnOnce() -> SystemException) -> SystemException {
+    pub(crate) fn inactive_object_exception(
+        &self,
+        no_such_object: impl FnOnce() -> SystemException,
+    ) -> SystemException {
         let (minor, text) = match self.node().policies.request_processing {
             RequestProcessingPolicy::ActiveObjectMapOnly => return no_such_object(),
             RequestProcessingPolicy::DefaultServant => {
@@ -222,12 +231,12 @@ impl PoaGate {
         [&*self.node().keys.prefix, id].concat()
     }
 
-    /// Records that the servant has the object. Returns `false` if `exclusive` is set and the servant has an
-    /// object already.
-    pub(crate) fn note_servant(&self, servant: usize, entry: &Arc<ActiveObject>, exclusive: bool) -> bool {
+    /// Records that the servant, given by its address, serves the object. Returns `false` if `exclusive` is
+    /// set and the servant serves another object of this POA.
+    pub(crate) fn record_servant(&self, servant: usize, entry: &Arc<ActiveObject>, exclusive: bool) -> bool {
         let mut servants = self.node().servants.lock().unwrap_or_else(PoisonError::into_inner);
         let objects = servants.entry(servant).or_default();
-        objects.retain(|object| object.upgrade().is_some_and(|object| !object.is_gone()));
+        objects.retain(|object| object.upgrade().is_some_and(|object| !object.is_deactivated()));
         if exclusive && !objects.is_empty() {
             return false;
         }
@@ -241,12 +250,12 @@ impl PoaGate {
     pub(crate) fn objects_of(&self, servant: usize) -> Vec<Arc<ActiveObject>> {
         let servants = self.node().servants.lock().unwrap_or_else(PoisonError::into_inner);
         let objects = servants.get(&servant).map(Vec::as_slice).unwrap_or_default();
-        objects.iter().filter_map(Weak::upgrade).filter(|object| !object.is_gone()).collect()
+        objects.iter().filter_map(Weak::upgrade).filter(|object| !object.is_deactivated()).collect()
     }
 
     pub(crate) fn forget_servant(&self, entry: &ActiveObject) {
         let mut servants = self.node().servants.lock().unwrap_or_else(PoisonError::into_inner);
-        let servant = entry.servant();
+        let servant = entry.servant_address();
         if let Some(objects) = servants.get_mut(&servant) {
             objects.retain(|object| !std::ptr::eq(object.as_ptr(), entry));
             if objects.is_empty() {
@@ -260,41 +269,42 @@ impl PoaGate {
         self.gate() == Gate::Destroyed
     }
 
-    pub(crate) fn release_default(&self) {
-        if let Some(shared) = self.node().default.swap(None) {
+    pub(crate) fn release_fallback(&self) {
+        if let Some(shared) = self.node().fallback.swap(None) {
             shared.retire();
         }
     }
 
-    /// Drops all references, so that reference cycles between objects and POAs are freed.
+    /// Drops all references to objects, activators and children, because these may refer to this POA.
     pub(crate) fn release(&self) {
         self.node().keys.objects.clear();
         self.node().servant_activations.release();
         self.node().adapter_activations.release();
-        self.release_default();
-        let children = std::mem::take(&mut self.family().children);
+        self.release_fallback();
+        let children = std::mem::take(&mut self.children().by_name);
         children.into_values().for_each(|child| child.release());
     }
 }
 
 impl<'a> ChildInitGuard<'a> {
     pub(crate) fn new(parent: &'a Arc<PoaGate>, name: &'a str) -> Self {
-        *parent.family().awaited.entry(name.into()).or_default() += 1;
+        *parent.children().initializing.entry(name.into()).or_default() += 1;
         Self { parent, name }
     }
 }
 
 impl Drop for ChildInitGuard<'_> {
     fn drop(&mut self) {
-        let mut family = self.parent.family();
-        let Some(others) = family.awaited.get_mut(self.name) else { return };
-        *others -= 1;
-        if *others > 0 {
+        let mut children = self.parent.children();
+        let Some(guards) = children.initializing.get_mut(self.name) else { return };
+        *guards -= 1;
+        if *guards > 0 {
             return;
         }
-        family.awaited.remove(self.name);
-        let child = family.children.get(self.name).filter(|_| !self.parent.is_initializing()).map(Arc::clone);
-        drop(family);
+        children.initializing.remove(self.name);
+        let child =
+            children.by_name.get(self.name).filter(|_| !self.parent.is_initializing()).map(Arc::clone);
+        drop(children);
         if let Some(child) = child {
             child.finish_initialization();
         }
@@ -302,8 +312,8 @@ impl Drop for ChildInitGuard<'_> {
 }
 
 impl Policies {
-    /// Returns whether objects are looked up by index: only the POA chooses their ids, and it serves active
-    /// objects only.
+    /// Returns whether objects can be looked up by index. This requires that the POA chooses the ids, and
+    /// serves only active objects of this run.
     pub(crate) fn is_indexed(&self) -> bool {
         self.lifespan == LifespanPolicy::Transient
             && self.id_assignment == IdAssignmentPolicy::System

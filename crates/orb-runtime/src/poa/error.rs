@@ -7,41 +7,43 @@ use crate::poa::policies::InvalidPolicy;
 
 /// An error of a POA operation.
 ///
-/// Source clause: "The Object Adapter / POA Interface": its user exceptions under their names.
+/// Variants other than `System` are the user exceptions of the standard, with the same names.
+///
+/// Source clause: "The Object Adapter / POA Interface".
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoaError {
-    /// A sibling has the name.
-    #[error("there is a POA `{0}` already: take another name, or `find` it")]
+    /// The parent has a child with this name.
+    #[error("a POA `{0}` exists already: use another name, or `find` the existing POA")]
     AdapterAlreadyExists(String),
-    /// No child has the name, and no adapter activator created one.
+    /// No child has this name, and no adapter activator created one.
     #[error("there is no POA `{0}`")]
     AdapterNonExistent(String),
     /// The policies contradict each other.
     #[error(transparent)]
     InvalidPolicy(#[from] InvalidPolicy),
-    /// The operation needs other policies.
-    #[error("`{operation}` needs a POA with {needs}")]
+    /// The POA lacks policies that the operation requires.
+    #[error("`{operation}` requires a POA with {required}")]
     WrongPolicy {
-        /// Its name in IDL.
+        /// The name of the operation in IDL.
         operation: &'static str,
-        /// The policies.
-        needs: &'static str,
+        /// The required policies.
+        required: &'static str,
     },
-    /// The reference is of an object of another POA.
-    #[error("the object is one of another POA")]
+    /// The reference refers to an object of another POA.
+    #[error("the object belongs to another POA")]
     WrongAdapter,
-    /// An object with the id is active, or is deactivated with requests still running.
-    #[error("an object is active under the id: deactivate it, or take another id")]
+    /// An object with this id is active, or was deactivated and still serves requests.
+    #[error("an object is active under this id: deactivate it, or use another id")]
     ObjectAlreadyActive,
-    /// No object has the id.
-    #[error("no object is active under the id")]
+    /// No object is active under this id.
+    #[error("no object is active under this id")]
     ObjectNotActive,
-    /// UNIQUE_ID: the servant has an object of this POA.
+    /// The servant serves an object of this POA already, and the POA has UNIQUE_ID.
     #[error("the servant is active under another id, and the POA has UNIQUE_ID")]
     ServantAlreadyActive,
-    /// The servant has no object of this POA, and the POA has no implicit activation.
-    #[error("the servant is not active, and the POA has no IMPLICIT_ACTIVATION")]
+    /// The servant serves no object of this POA, and the POA has NO_IMPLICIT_ACTIVATION.
+    #[error("the servant is not active, and the POA has NO_IMPLICIT_ACTIVATION")]
     ServantNotActive,
     /// No default servant is set.
     #[error("the POA has no default servant yet")]
@@ -52,43 +54,39 @@ pub enum PoaError {
 }
 
 impl PoaError {
-    pub(crate) fn wrong_policy(operation: &'static str, needs: &'static str) -> Self {
-        Self::WrongPolicy { operation, needs }
+    pub(crate) fn wrong_policy(operation: &'static str, required: &'static str) -> Self {
+        Self::WrongPolicy { operation, required }
     }
 
-    /// The POA is being destroyed.
-    pub(crate) fn destroyed(name: &str) -> Self {
+    pub(crate) fn being_destroyed(name: &str) -> Self {
         SystemException::bad_inv_order()
             .with_minor(minor::BAD_INV_ORDER_POA_DESTROYED)
             .with_reason(format!("the POA `{name}` is being destroyed"))
             .into()
     }
 
-    /// A servant manager of the wrong kind.
-    pub(crate) fn wrong_manager(text: &str) -> Self {
+    /// The servant manager is of the wrong kind.
+    pub(crate) fn wrong_manager_kind(text: &str) -> Self {
         SystemException::obj_adapter()
             .with_minor(minor::OBJ_ADAPTER_NO_SERVANT_MANAGER)
             .with_reason(text.to_owned())
             .into()
     }
 
-    /// A servant manager is already set and cannot be replaced.
     pub(crate) fn manager_is_set() -> Self {
         SystemException::bad_inv_order()
             .with_minor(minor::BAD_INV_ORDER_MANAGER_SET)
-            .with_reason("the POA has a servant manager, and keeps it")
+            .with_reason("the POA has a servant manager, which cannot be replaced")
             .into()
     }
 
-    /// The POA is destroyed.
-    pub(crate) fn gone() -> Self {
+    pub(crate) fn already_destroyed() -> Self {
         SystemException::object_not_exist()
             .with_minor(minor::OBJECT_NOT_EXIST_NO_ADAPTER)
-            .with_reason("the POA is destroyed: `find` or create the one that has its name now")
+            .with_reason("the POA was destroyed: `find` or create another POA with its name")
             .into()
     }
 
-    /// The ORB has shut down.
     pub(crate) fn shut_down() -> Self {
         SystemException::bad_inv_order()
             .with_minor(minor::BAD_INV_ORDER_SHUTDOWN)
@@ -96,11 +94,10 @@ impl PoaError {
             .into()
     }
 
-    /// The id is not one that the POA chose.
     pub(crate) fn foreign_id() -> Self {
         SystemException::bad_param()
             .with_minor(minor::BAD_PARAM_OBJECT_ID)
-            .with_reason("the POA has SYSTEM_ID, and this is not an id that it chose")
+            .with_reason("the POA has SYSTEM_ID, but did not choose this id")
             .into()
     }
 }

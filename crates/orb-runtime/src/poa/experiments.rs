@@ -1,7 +1,5 @@
-//! Look-up of POAs and objects by other strategies than the default. Feature `experiments`.
-//!
-//! [`Together`] is the combined table of all operations of all objects: object key and operation name lead to
-//! object and number.
+//! Alternative strategies for looking up POAs, objects and operations, for comparison with the default.
+//! Feature `experiments`.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -23,16 +21,16 @@ use crate::runtime::Shared;
 use crate::servant::active_object::ActiveObject;
 use crate::servant::poa_gate::PoaGate;
 
-/// The strategies of an object adapter, and the tables that only they need.
+/// The look-up strategies of an object adapter, and their tables.
 pub(crate) struct Strategies {
     demux: Demux,
     /// The combined table of objects and operations, if [`PathDemux::DeLayered`] is configured.
-    together: Option<Together>,
+    combined: Option<CombinedTable>,
 }
 
 impl Strategies {
     pub(crate) fn new(demux: Demux) -> Self {
-        Self { demux, together: (demux.path == PathDemux::DeLayered).then(Together::default) }
+        Self { demux, combined: (demux.path == PathDemux::DeLayered).then(CombinedTable::default) }
     }
 
     /// Returns the keys of a new POA.
@@ -55,61 +53,62 @@ impl Strategies {
     }
 
     /// Records that an object is in the table of its POA.
-    pub(crate) fn activated(&self, entry: &Arc<ActiveObject>) {
-        if let Some(together) = &self.together {
-            together.insert(entry);
+    pub(crate) fn record_activation(&self, entry: &Arc<ActiveObject>) {
+        if let Some(combined) = &self.combined {
+            combined.insert(entry);
         }
     }
 
     /// Removes a retired object.
-    pub(crate) fn take_out(&self, entry: &ActiveObject) {
-        if let Some(together) = &self.together {
-            together.remove(entry);
+    pub(crate) fn remove_from_tables(&self, entry: &ActiveObject) {
+        if let Some(combined) = &self.combined {
+            combined.remove(entry);
         }
     }
 
-    /// Finds the object and the number of its operation by one look-up.
-    pub(crate) fn find_together(&self, key: &[u8], operation: &[u8]) -> Option<(Arc<ActiveObject>, u16)> {
-        let found = self.together.as_ref()?.get(key, operation);
-        found.filter(|(entry, _)| !entry.is_gone())
+    /// Finds an object and the number of its operation in the combined table.
+    pub(crate) fn find_combined(&self, key: &[u8], operation: &[u8]) -> Option<(Arc<ActiveObject>, u16)> {
+        let found = self.combined.as_ref()?.get(key, operation);
+        found.filter(|(entry, _)| !entry.is_deactivated())
     }
 }
 
 impl ObjectAdapter {
-    /// Looks up a key by the names of its POAs, from the root down. `None`: its form or the configuration
-    /// asks for another look-up.
+    /// Looks up a key by the names of its POAs, from the root down. Returns `None` if the key has no names,
+    /// or if [`PathDemux::Layered`] is not configured.
     pub(super) fn locate_layered<'a>(&self, key: &'a [u8]) -> Option<Located<'a>> {
         if self.strategies.demux.path != PathDemux::Layered {
             return None;
         }
         let (poa, id) = match Key::parse(key) {
             Ok(Key::Persistent { path, id }) => {
-                let lasts = |poa: &Arc<PoaGate>| poa.node().policies.lifespan == LifespanPolicy::Persistent;
-                (self.walk(path).ok().filter(lasts), id)
+                let is_persistent =
+                    |poa: &Arc<PoaGate>| poa.node().policies.lifespan == LifespanPolicy::Persistent;
+                (self.find_poa(path).ok().filter(is_persistent), id)
             }
             Ok(Key::Layered { boot, number, path, id }) if boot == self.boot => {
-                // The keys of a persistent POA have another form.
-                let is_it = |poa: &Arc<PoaGate>| {
+                // The POA that has these names now may be a later or a persistent one.
+                let has_key = |poa: &Arc<PoaGate>| {
                     poa.node().number == number && key.starts_with(&poa.node().keys.prefix)
                 };
-                let poa = self.walk(path).ok().filter(is_it);
+                let poa = self.find_poa(path).ok().filter(has_key);
                 if let Some(poa) = poa.as_ref().filter(|poa| poa.is_indexed()) {
                     let place = id.try_into().map(Place::from_octets);
-                    let found = place.ok().and_then(|place| self.at(place, key));
-                    return Some(found.map_or(Located::Missing(Arc::clone(poa), id), Located::Object));
+                    let found = place.ok().and_then(|place| self.object_at(place, key));
+                    return Some(found.map_or(Located::MissingObject(Arc::clone(poa), id), Located::Object));
                 }
                 (poa, id)
             }
             _ => return None,
         };
-        let Some(poa) = poa else { return Some(Located::Nowhere) };
-        Some(poa.find(id).map_or(Located::Missing(poa, id), Located::Object))
+        let Some(poa) = poa else { return Some(Located::NotFound) };
+        Some(poa.find(id).map_or(Located::MissingObject(poa, id), Located::Object))
     }
 }
 
 impl Shared {
-    /// Returns the numbers of an object's operations, if references publish them. They are known while a
-    /// servant is active.
+    /// Returns the numbers of an object's operations for its reference. Returns `None` if
+    /// [`OperationDemux::Numeric`] is not configured, or if the object is not active.
     pub(crate) fn operation_numbers(&self, key: &ObjectKey) -> Option<OperationNumbers> {
         if self.config.server.demux.operations != OperationDemux::Numeric {
             return None;
@@ -124,61 +123,61 @@ impl Shared {
 pub(crate) struct ObjectMap {
     by_hash: active_object_map::ObjectMap,
     /// The same objects for linear search, if that is configured.
-    in_order: Option<Box<InOrder>>,
+    search_list: Option<Box<SearchList>>,
 }
 
-/// Objects in the order of insertion. Slots of removed objects are reused.
+/// Objects for linear search. Slots of removed objects are reused.
 #[derive(Default)]
-struct InOrder {
+struct SearchList {
     places: boxcar::Vec<ArcSwapOption<ActiveObject>>,
-    taken: Mutex<Taken>,
+    used: Mutex<UsedSlots>,
 }
 
 /// Bookkeeping for insertion and removal. Look-ups do not use it.
 #[derive(Default)]
-struct Taken {
+struct UsedSlots {
     /// The slot of each object, by its address.
-    by: HashMap<usize, usize>,
+    slot_of: HashMap<usize, usize>,
     free: Vec<usize>,
 }
 
 impl ObjectMap {
     fn new(demux: ObjectDemux) -> Self {
-        let in_order = (demux == ObjectDemux::Linear).then(Box::default);
-        Self { by_hash: Default::default(), in_order }
+        let search_list = (demux == ObjectDemux::Linear).then(Box::default);
+        Self { by_hash: Default::default(), search_list }
     }
 
     pub(crate) fn get(&self, id: &[u8]) -> Option<Arc<ActiveObject>> {
-        match &self.in_order {
-            Some(in_order) => in_order.get(id),
+        match &self.search_list {
+            Some(search_list) => search_list.get(id),
             None => self.by_hash.get(id),
         }
     }
 
-    /// Adds an object. Returns `false` if another has its id.
+    /// Adds an object. Returns `false` if another object with the same id is in the map.
     pub(crate) fn insert(&self, entry: &Arc<ActiveObject>) -> bool {
         let added = self.by_hash.insert(entry);
-        if added && let Some(in_order) = &self.in_order {
-            in_order.push(entry);
+        if added && let Some(search_list) = &self.search_list {
+            search_list.push(entry);
         }
         added
     }
 
     /// Removes an object.
     pub(crate) fn remove(&self, id: &[u8]) {
-        // Remove it from the list first: while it is in the table, no other object can take its id.
-        if let Some(in_order) = &self.in_order
+        // Remove it from the list first: while it is in the hash map, no other object can get its id.
+        if let Some(search_list) = &self.search_list
             && let Some(found) = self.by_hash.get(id)
         {
-            in_order.remove(&found);
+            search_list.remove(&found);
         }
         self.by_hash.remove(id);
     }
 
     /// Removes all objects.
     pub(crate) fn clear(&self) {
-        if let Some(in_order) = &self.in_order {
-            in_order.clear();
+        if let Some(search_list) = &self.search_list {
+            search_list.clear();
         }
         self.by_hash.clear();
     }
@@ -189,7 +188,7 @@ impl ObjectMap {
     }
 }
 
-impl InOrder {
+impl SearchList {
     fn get(&self, id: &[u8]) -> Option<Arc<ActiveObject>> {
         self.places.iter().find_map(|(_, place)| {
             let held = place.load();
@@ -197,55 +196,56 @@ impl InOrder {
         })
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn used(&self) -> MutexGuard<'_, UsedSlots> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn push(&self, entry: &Arc<ActiveObject>) {
-        let mut taken = self.taken();
-        let free = taken.free.pop();
+        let mut used = self.used();
+        let free = used.free.pop();
         let at = free.unwrap_or_else(|| self.places.push(ArcSwapOption::empty()));
-        taken.by.insert(Arc::as_ptr(entry) as usize, at);
+        used.slot_of.insert(Arc::as_ptr(entry) as usize, at);
         if let Some(place) = self.places.get(at) {
             place.store(Some(Arc::clone(entry)));
         }
     }
 
     fn remove(&self, entry: &Arc<ActiveObject>) {
-        let mut taken = self.taken();
-        let Some(at) = taken.by.remove(&(Arc::as_ptr(entry) as usize)) else { return };
+        let mut used = self.used();
+        let Some(at) = used.slot_of.remove(&(Arc::as_ptr(entry) as usize)) else { return };
         if let Some(place) = self.places.get(at) {
             // The caller holds another reference, so that no servant is dropped under the lock.
             place.store(None);
         }
-        taken.free.push(at);
+        used.free.push(at);
     }
 
     fn clear(&self) {
         self.places.iter().for_each(|(_, place)| place.store(None));
-        *self.taken() = Taken::default();
+        *self.used() = UsedSlots::default();
     }
 }
 
-/// Every operation of every active object. Keys and names are not copied: they belong to the objects.
+/// The combined table: every operation of every active object, by object key and operation name. It contains
+/// no copies of keys and names.
 #[derive(Default)]
-struct Together(papaya::HashMap<Pair, ()>);
+struct CombinedTable(papaya::HashMap<CombinedEntry, ()>);
 
-struct Pair {
+struct CombinedEntry {
     entry: Arc<ActiveObject>,
     number: u16,
 }
 
 /// The key and operation name of a request.
-struct Asked<'a> {
+struct CombinedKey<'a> {
     key: &'a [u8],
     operation: &'a [u8],
 }
 
-impl Together {
+impl CombinedTable {
     fn get(&self, key: &[u8], operation: &[u8]) -> Option<(Arc<ActiveObject>, u16)> {
         let table = self.0.pin();
-        let (pair, ()) = table.get_key_value(&Asked { key, operation })?;
+        let (pair, ()) = table.get_key_value(&CombinedKey { key, operation })?;
         Some((Arc::clone(&pair.entry), pair.number))
     }
 
@@ -253,13 +253,13 @@ impl Together {
     fn insert(&self, entry: &Arc<ActiveObject>) {
         let table = self.0.pin();
         for (number, name) in (0..=u16::MAX).zip(entry.skeleton.operations().names) {
-            let asked = Asked { key: entry.key(), operation: name.as_bytes() };
-            // Inserting over an existing key would keep the old key.
-            table.remove(&asked);
-            table.insert(Pair { entry: Arc::clone(entry), number }, ());
+            let key = CombinedKey { key: entry.key(), operation: name.as_bytes() };
+            // `insert` alone would replace the value, but not the key, which contains the object.
+            table.remove(&key);
+            table.insert(CombinedEntry { entry: Arc::clone(entry), number }, ());
         }
         drop(table);
-        if entry.is_gone() {
+        if entry.is_deactivated() {
             // The task that deactivated the object may have called `remove` before the insertion.
             self.remove(entry);
         }
@@ -269,49 +269,49 @@ impl Together {
     fn remove(&self, entry: &ActiveObject) {
         let guard = self.0.guard();
         for name in entry.skeleton.operations().names {
-            let asked = Asked { key: entry.key(), operation: name.as_bytes() };
-            let _ = self.0.remove_if(&asked, |pair, ()| std::ptr::eq(&*pair.entry, entry), &guard);
+            let key = CombinedKey { key: entry.key(), operation: name.as_bytes() };
+            let _ = self.0.remove_if(&key, |pair, ()| std::ptr::eq(&*pair.entry, entry), &guard);
         }
         guard.flush();
     }
 }
 
-impl Pair {
-    fn asked(&self) -> Asked<'_> {
+impl CombinedEntry {
+    fn key(&self) -> CombinedKey<'_> {
         let name = self.entry.skeleton.operations().names.get(usize::from(self.number));
-        Asked { key: self.entry.key(), operation: name.map_or(&[], |name| name.as_bytes()) }
+        CombinedKey { key: self.entry.key(), operation: name.map_or(&[], |name| name.as_bytes()) }
     }
 }
 
-impl Asked<'_> {
-    fn is(&self, other: &Asked<'_>) -> bool {
+impl CombinedKey<'_> {
+    fn is(&self, other: &CombinedKey<'_>) -> bool {
         self.operation == other.operation && self.key == other.key
     }
 }
 
-impl Equivalent<Pair> for Asked<'_> {
-    fn equivalent(&self, pair: &Pair) -> bool {
-        self.is(&pair.asked())
+impl Equivalent<CombinedEntry> for CombinedKey<'_> {
+    fn equivalent(&self, pair: &CombinedEntry) -> bool {
+        self.is(&pair.key())
     }
 }
 
-impl Hash for Asked<'_> {
+impl Hash for CombinedKey<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write(self.key);
         state.write(self.operation);
     }
 }
 
-impl Hash for Pair {
+impl Hash for CombinedEntry {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.asked().hash(state);
+        self.key().hash(state);
     }
 }
 
-impl PartialEq for Pair {
+impl PartialEq for CombinedEntry {
     fn eq(&self, other: &Self) -> bool {
-        self.asked().is(&other.asked())
+        self.key().is(&other.key())
     }
 }
 
-impl Eq for Pair {}
+impl Eq for CombinedEntry {}

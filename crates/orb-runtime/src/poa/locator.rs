@@ -1,4 +1,4 @@
-//! A servant locator as the servant of all objects of its POA.
+//! The skeleton that serves all objects of a POA with a servant locator.
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -11,33 +11,34 @@ use giop_codec::exception::SystemException;
 
 use crate::object_key::ObjectId;
 use crate::poa::servants::ServantLocator;
-use crate::servant::request::{OBJECT_ID, panicked};
+use crate::servant::request::{OBJECT_REPOSITORY_ID, panicked};
 use crate::servant::{DispatchSlot, Outcome, Refusal, ServerRequest, Skeleton};
 
-/// Serves each request with the servant that the locator returns for it. A request needs two more boxes than
-/// one of an active object.
-pub(crate) struct Located<L>(pub(crate) L);
+/// Serves each request with the servant that the locator returns. Compared to a request for an active object,
+/// this takes two more allocations.
+pub(crate) struct LocatorSkeleton<L>(pub(crate) L);
 
-impl<L: ServantLocator> Skeleton for Located<L> {
+impl<L: ServantLocator> Skeleton for LocatorSkeleton<L> {
     fn repository_ids(&self) -> &'static [&'static str] {
-        &[OBJECT_ID]
+        &[OBJECT_REPOSITORY_ID]
     }
 
-    /// The interface is unknown until the locator returns a servant for a request.
+    /// Knows only `CORBA::Object`: the interface is unknown until the locator returns a servant for a
+    /// request.
     fn is_a(&self, repository_id: &str) -> Option<bool> {
-        (repository_id == OBJECT_ID).then_some(true)
+        (repository_id == OBJECT_REPOSITORY_ID).then_some(true)
     }
 
     fn dispatch(self: Arc<Self>, request: ServerRequest, slot: &mut DispatchSlot) {
         slot.set(async move { self.serve(request).await });
     }
 
-    /// Sets nothing, because the servant is unknown before a request arrives: collocated calls are dispatched
-    /// as requests too.
+    /// Sets nothing, because the servant is unknown before a request arrives. Therefore collocated calls are
+    /// dispatched as requests too.
     fn local(self: Arc<Self>, _: &mut dyn Any) {}
 }
 
-impl<L: ServantLocator> Located<L> {
+impl<L: ServantLocator> LocatorSkeleton<L> {
     async fn serve(&self, request: ServerRequest) -> Outcome {
         let current = request.current.clone();
         let Some(poa) = current.poa() else { return request.refuse(no_poa()) };
@@ -51,9 +52,9 @@ impl<L: ServantLocator> Located<L> {
         };
         current.set_servant(servant.clone());
         let mut request = request;
-        // Sending the reply in fragments must not begin before `postinvoke` has run, because `postinvoke` can
-        // replace it.
-        request.encoder.stay_whole();
+        // No fragment of the reply may be sent before `postinvoke` has run, because `postinvoke` can replace
+        // the reply.
+        request.encoder.send_next_whole();
         let to = request.to;
         let mut slot = DispatchSlot::new();
         let skeleton = Arc::clone(&servant.skeleton);
@@ -64,22 +65,22 @@ impl<L: ServantLocator> Located<L> {
                     current.enter(|| slot.poll(cx))
                 })) {
                     Ok(poll) => poll,
-                    Err(panic) => Poll::Ready(to.failed(panicked(&*panic))),
+                    Err(panic) => Poll::Ready(to.exception_outcome(panicked(&*panic))),
                 };
                 poll_fn(&mut poll).await
             }
-            Err(panic) => to.failed(panicked(&*panic)),
+            Err(panic) => to.exception_outcome(panicked(&*panic)),
         };
         let after = self.0.postinvoke(&id, &poa, &operation, cookie, servant);
         match AssertUnwindSafe(after).catch_unwind().await {
             Ok(Ok(())) => outcome,
-            Ok(Err(exception)) => to.failed(exception),
-            Err(panic) => to.failed(panicked(&*panic)),
+            Ok(Err(exception)) => to.exception_outcome(exception),
+            Err(panic) => to.exception_outcome(panicked(&*panic)),
         }
     }
 }
 
 #[cold]
 fn no_poa() -> Refusal {
-    SystemException::internal().with_reason("a request without a POA").into()
+    SystemException::internal().with_reason("the request has no POA").into()
 }

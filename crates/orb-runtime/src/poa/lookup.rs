@@ -20,29 +20,31 @@ impl Shared {
         self.extensions.adapter.get().expect("an ORB has an object adapter")
     }
 
-    /// Returns whether a request for the key would find an object, or may find one after requests are no
-    /// longer held.
+    /// Returns whether a request for the key would find an object, now or after being held. An activator may
+    /// create the object or its POA.
     pub(crate) fn may_be_here(&self, key: &[u8]) -> bool {
-        match self.adapter().locate_or_level(key) {
-            Located::Object(entry) if !entry.is_gone() || entry.poa.node().servant_activations.is_set() => {
+        match self.adapter().locate_with_missing_poa(key) {
+            Located::Object(entry)
+                if !entry.is_deactivated() || entry.poa.node().servant_activations.is_set() =>
+            {
                 true
             }
-            Located::Missing(poa, _)
+            Located::MissingObject(poa, _)
                 if poa.gate() == Gate::Holding || poa.node().servant_activations.is_set() =>
             {
                 true
             }
-            Located::Level(parent, _)
-                if parent.gate() == Gate::Holding || parent.node().adapter_activations.are_possible() =>
+            Located::MissingPoa(parent, _)
+                if parent.gate() == Gate::Holding || parent.node().adapter_activations.has_activator() =>
             {
                 true
             }
-            _ => self.pauses.is_on_hold() && self.adapter().may_come(key),
+            _ => self.pauses.is_on_hold() && self.adapter().can_be_activated(key),
         }
     }
 
-    /// Takes an object out of service. Its servant activator etherealizes it after its last request. Returns
-    /// whether this call deactivated it.
+    /// Deactivates an object. A servant activator etherealizes it after its last request. Returns `false` if
+    /// the object was deactivated before.
     pub(crate) fn deactivate(self: &Arc<Self>, entry: &Arc<ActiveObject>, cleanup_in_progress: bool) -> bool {
         if entry.poa.node().servant_activations.is_set() {
             entry.poa.etherealize(self, entry, cleanup_in_progress)
@@ -53,11 +55,11 @@ impl Shared {
 }
 
 impl ObjectAdapter {
-    /// Returns the exception for a key whose POA does not exist. If the index in the key leads nowhere, it
-    /// says that the object does not exist.
+    /// Returns the exception for a key whose POA does not exist. A key with an index does not tell its POA:
+    /// the exception is that for a missing object.
     #[cold]
     pub(crate) fn no_such_adapter(&self, key: &[u8]) -> SystemException {
-        match self.may_come(key) {
+        match self.can_be_activated(key) {
             true => not_exist(minor::OBJECT_NOT_EXIST_NO_ADAPTER, no_object(key)),
             false => no_such_object(key),
         }
@@ -85,8 +87,7 @@ fn not_exist(minor: MinorCode, text: String) -> SystemException {
 }
 
 impl SystemId {
-    /// Parses an id that a POA of that lifespan chose. Returns `None` if no POA with SYSTEM_ID chose these
-    /// bytes.
+    /// Parses an id that a POA with this lifespan and SYSTEM_ID chose. Returns `None` for other bytes.
     #[must_use]
     pub fn parse(lifespan: LifespanPolicy, id: &[u8]) -> Option<Self> {
         match lifespan {
@@ -118,6 +119,6 @@ mod tests {
             }
         }
         let id = |boot| SystemId::Stamped { boot, count: 1 }.object_id();
-        assert_ne!(id([1; 8]), id([2; 8]), "each run has its own");
+        assert_ne!(id([1; 8]), id([2; 8]), "ids of different runs differ");
     }
 }

@@ -10,18 +10,18 @@ use giop_codec::exception::{SystemException, minor};
 use giop_proto::Limits;
 
 use crate::poa::step_queue as steps;
-use crate::poa::step_queue::Making;
+use crate::poa::step_queue::RunningStep;
 use crate::runtime::Shared;
 use crate::servant::poa_gate::{Gate, PoaGate};
 
-/// The state of a POA manager, which decides about the requests of its POAs.
+/// The state of a POA manager: what happens to requests of its POAs.
 ///
 /// Source clause: "The Object Adapter / POAManager Interface" (`PortableServer::POAManager::State`).
 #[doc(alias = "PortableServer::POAManager::State")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PoaManagerState {
-    /// Requests are held, up to `Limits::max_held_requests` and `Limits::max_held_bytes`. Those beyond get
-    /// TRANSIENT minor OMG 1, COMPLETED_NO.
+    /// Requests are held, up to `Limits::max_held_requests` and `Limits::max_held_bytes`. Further requests
+    /// get TRANSIENT minor OMG 1, COMPLETED_NO.
     Holding,
     /// Requests are served.
     Active,
@@ -31,18 +31,17 @@ pub enum PoaManagerState {
     Inactive,
 }
 
-/// The manager is inactive, which is final.
+/// The manager is inactive and cannot be activated again.
 ///
 /// Source clause: "The Object Adapter / POAManager Interface" (`AdapterInactive`).
 #[doc(alias = "PortableServer::POAManager::AdapterInactive")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the POA manager is inactive, which is for good: make a POA with a manager of its own")]
+#[error("the POA manager is permanently inactive: create a POA with a manager of its own")]
 pub struct AdapterInactive;
 
-/// Decides whether the requests of its POAs are served.
+/// A POA manager: decides whether the requests of its POAs are served.
 ///
-/// Cheap to clone; clones are the same manager. POAs that are created without another manager have
-/// `orb.root_poa().manager()`.
+/// Cheap to clone; all clones control the same manager. By default, a POA has the manager of its parent.
 ///
 /// Source clause: "The Object Adapter / POAManager Interface".
 #[doc(alias = "PortableServer::POAManager")]
@@ -52,37 +51,39 @@ pub struct PoaManager {
     orb: Arc<Shared>,
 }
 
-/// The requests that were running when a manager changed its state. Dropping it has no effect.
-#[must_use = "the state has changed already; `completed().await` waits for the requests under way"]
+/// The requests that were running when a manager changed its state. Dropping this value has no effect.
+#[must_use = "the state has changed already; `completed().await` waits for the running requests"]
 #[derive(Debug)]
 pub struct Completion {
     manager: PoaManager,
-    endings: Vec<Making>,
+    etherealizations: Vec<RunningStep>,
 }
 
 pub(crate) struct ManagerCore {
     id: Box<str>,
-    /// It was created for one POA, and is removed with it.
-    for_one: bool,
+    /// Whether it was created for one POA, with which it is removed.
+    is_for_one_poa: bool,
     inner: Mutex<Inner>,
-    /// The number of held requests, and their total size in bytes.
-    held: AtomicUsize,
-    held_octets: AtomicUsize,
+    /// The number of held requests.
+    held_requests: AtomicUsize,
+    /// The total size of the held requests in bytes.
+    held_bytes: AtomicUsize,
 }
 
 struct Inner {
     state: PoaManagerState,
     poas: Vec<Weak<PoaGate>>,
-    /// Wakers of held requests, by number. Woken when the state changes.
-    waiting: HashMap<u64, Waker>,
-    next: u64,
+    /// The wakers of held requests, by number. They are woken when the state changes.
+    held_wakers: HashMap<u64, Waker>,
+    /// The number of the latest held request.
+    last_number: u64,
 }
 
 /// A held request, and its share of the manager's limits.
-pub(crate) struct Held {
+pub(crate) struct HeldRequest {
     poa: Arc<PoaGate>,
     number: u64,
-    octets: usize,
+    size: usize,
 }
 
 impl PoaManagerState {
@@ -105,7 +106,7 @@ impl PoaManager {
         &self.core
     }
 
-    /// Returns its id, unique within the ORB: `RootPOAManager` for that of the root POA.
+    /// Returns the manager's id, which is unique in the ORB. The root POA's manager is `RootPOAManager`.
     #[must_use]
     #[doc(alias = "get_id")]
     pub fn id(&self) -> &str {
@@ -119,7 +120,7 @@ impl PoaManager {
         self.core.state()
     }
 
-    /// Serves requests. Held requests are served first, in the order of arrival on each connection.
+    /// Serves requests from now on. Held requests are served first, for each connection in order of arrival.
     ///
     /// # Errors
     /// [`AdapterInactive`].
@@ -144,7 +145,7 @@ impl PoaManager {
     }
 
     /// Rejects new and held requests with OBJ_ADAPTER minor OMG 1, permanently. Running requests continue.
-    /// With `etherealize`, servant activators etherealize their objects after the last requests.
+    /// With `etherealize`, servant activators etherealize each object after its last request.
     ///
     /// # Errors
     /// [`AdapterInactive`].
@@ -154,7 +155,7 @@ impl PoaManager {
             for poa in self.core.poas().into_iter().filter(|poa| poa.node().servant_activations.is_set()) {
                 for entry in self.orb.adapter().objects_of(&poa) {
                     self.orb.deactivate(&entry, true);
-                    completion.endings.extend(poa.ending(&entry));
+                    completion.etherealizations.extend(poa.running_etherealization(&entry));
                 }
             }
         }
@@ -163,49 +164,50 @@ impl PoaManager {
 
     fn change(&self, state: PoaManagerState) -> Result<Completion, AdapterInactive> {
         self.core.change(state)?;
-        Ok(Completion { manager: self.clone(), endings: Vec::new() })
+        Ok(Completion { manager: self.clone(), etherealizations: Vec::new() })
     }
 }
 
 impl Completion {
-    /// Waits until every request of the manager's POAs that had started before is done.
+    /// Waits until the running requests of the manager's POAs have ended, and objects are etherealized if
+    /// this was requested.
     ///
     /// # Errors
-    /// `BAD_INV_ORDER` minor OMG 3, `COMPLETED_NO`, if a servant of this ORB calls it, because it would wait
-    /// for its own request.
+    /// `BAD_INV_ORDER` minor OMG 3, `COMPLETED_NO`, if the caller is a servant or servant manager of this
+    /// ORB, because it may wait for its own request.
     ///
     /// # Cancel safety
     /// Dropping this future does not change the state.
     pub async fn completed(self) -> Result<(), SystemException> {
         let PoaManager { core, orb } = self.manager;
-        would_deadlock(&orb)?;
+        check_deadlock(&orb)?;
         for poa in core.poas() {
-            orb.adapter().idle(&poa).await;
+            orb.adapter().wait_until_idle(&poa).await;
         }
-        futures_util::future::join_all(self.endings).await;
+        futures_util::future::join_all(self.etherealizations).await;
         Ok(())
     }
 }
 
-/// Returns an error if the caller is in a request or a servant manager's step of this ORB, and would
-/// therefore wait for itself.
-pub(crate) fn would_deadlock(orb: &Arc<Shared>) -> Result<(), SystemException> {
+/// Returns an error if the caller serves a request or runs a servant manager of this ORB, and would therefore
+/// wait for itself.
+pub(crate) fn check_deadlock(orb: &Arc<Shared>) -> Result<(), SystemException> {
     let in_request = crate::servant::try_request().is_some_and(|request| Arc::ptr_eq(request.core(), orb));
     if !in_request && !steps::is_step_of(orb) {
         return Ok(());
     }
     Err(SystemException::bad_inv_order().with_minor(minor::BAD_INV_ORDER_WOULD_DEADLOCK)
-    .with_reason("a servant, or its manager, would wait for its own request: wait in a task of your own, without its Request"))
+    .with_reason("a servant or servant manager would wait for its own request: wait in a spawned task, outside of the request"))
 }
 
 impl ManagerCore {
-    pub(crate) fn new(id: impl Into<Box<str>>, state: PoaManagerState, for_one: bool) -> Arc<Self> {
+    pub(crate) fn new(id: impl Into<Box<str>>, state: PoaManagerState, is_for_one_poa: bool) -> Arc<Self> {
         Arc::new(Self {
             id: id.into(),
-            for_one,
-            inner: Mutex::new(Inner { state, poas: Vec::new(), waiting: HashMap::new(), next: 0 }),
-            held: AtomicUsize::new(0),
-            held_octets: AtomicUsize::new(0),
+            is_for_one_poa,
+            inner: Mutex::new(Inner { state, poas: Vec::new(), held_wakers: HashMap::new(), last_number: 0 }),
+            held_requests: AtomicUsize::new(0),
+            held_bytes: AtomicUsize::new(0),
         })
     }
 
@@ -221,23 +223,24 @@ impl ManagerCore {
         self.lock().state
     }
 
-    /// Returns whether it was created for one POA, and all its POAs are destroyed.
-    pub(crate) fn is_for_one(&self) -> bool {
-        self.for_one && self.lock().poas.iter().all(|poa| poa.upgrade().is_none_or(|poa| poa.is_destroyed()))
+    /// Returns whether the manager was created for one POA, and all its POAs are destroyed.
+    pub(crate) fn is_removable(&self) -> bool {
+        self.is_for_one_poa
+            && self.lock().poas.iter().all(|poa| poa.upgrade().is_none_or(|poa| poa.is_destroyed()))
     }
 
-    /// Removes a POA that is being destroyed. Its requests are rejected, including held ones.
-    pub(crate) fn lose(&self, poa: &Arc<PoaGate>) {
+    /// Removes a POA that is being destroyed. New and held requests of the POA are rejected from now on.
+    pub(crate) fn remove_poa(&self, poa: &Arc<PoaGate>) {
         let mut inner = self.lock();
         poa.set_gate(Gate::Destroyed);
         inner.poas.retain(|other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(poa)));
-        let waiting = std::mem::take(&mut inner.waiting);
+        let held_wakers = std::mem::take(&mut inner.held_wakers);
         drop(inner);
-        waiting.into_values().for_each(Waker::wake);
+        held_wakers.into_values().for_each(Waker::wake);
     }
 
-    /// Adds a POA, and sets its gate from now on.
-    pub(crate) fn adopt(&self, poa: &Arc<PoaGate>) {
+    /// Adds a POA, whose gate follows the manager's state from now on.
+    pub(crate) fn add_poa(&self, poa: &Arc<PoaGate>) {
         let mut inner = self.lock();
         poa.set_gate(inner.state.gate());
         inner.poas.retain(|poa| poa.strong_count() > 0);
@@ -248,17 +251,16 @@ impl ManagerCore {
         self.state() == PoaManagerState::Active
     }
 
-    /// Applies a change to a POA that affects its gate, and updates the gate.
-    pub(crate) fn takes_up(&self, poa: &PoaGate, change: impl FnOnce()) {
+    /// Applies a change that affects the gate of a POA, updates the gate and wakes held requests.
+    pub(crate) fn change_poa(&self, poa: &PoaGate, change: impl FnOnce()) {
         let mut inner = self.lock();
         change();
         poa.set_gate(inner.state.gate());
-        let waiting = std::mem::take(&mut inner.waiting);
+        let held_wakers = std::mem::take(&mut inner.held_wakers);
         drop(inner);
-        waiting.into_values().for_each(Waker::wake);
+        held_wakers.into_values().for_each(Waker::wake);
     }
 
-    /// Returns the POAs that it manages.
     pub(crate) fn poas(&self) -> Vec<Arc<PoaGate>> {
         self.lock().poas.iter().filter_map(Weak::upgrade).collect()
     }
@@ -272,27 +274,27 @@ impl ManagerCore {
         for poa in inner.poas.iter().filter_map(Weak::upgrade) {
             poa.set_gate(state.gate());
         }
-        let waiting = std::mem::take(&mut inner.waiting);
+        let held_wakers = std::mem::take(&mut inner.held_wakers);
         drop(inner);
-        waiting.into_values().for_each(Waker::wake);
+        held_wakers.into_values().for_each(Waker::wake);
         Ok(())
     }
 }
 
-impl Held {
-    /// Counts a request as held. Returns `None` if a limit is exceeded.
-    pub(crate) fn new(poa: &Arc<PoaGate>, octets: usize, limits: &Limits) -> Option<Self> {
+impl HeldRequest {
+    /// Counts a request of `size` bytes as held. Returns `None` if a limit is exceeded.
+    pub(crate) fn new(poa: &Arc<PoaGate>, size: usize, limits: &Limits) -> Option<Self> {
         let manager = &poa.node().manager;
-        let requests = manager.held.fetch_add(1, Ordering::Relaxed);
-        let before = manager.held_octets.fetch_add(octets, Ordering::Relaxed);
+        let requests = manager.held_requests.fetch_add(1, Ordering::Relaxed);
+        let before = manager.held_bytes.fetch_add(size, Ordering::Relaxed);
         let number = {
             let mut inner = manager.lock();
-            inner.next += 1;
-            inner.next
+            inner.last_number += 1;
+            inner.last_number
         };
-        let held = Self { poa: Arc::clone(poa), number, octets };
+        let held = Self { poa: Arc::clone(poa), number, size };
         let fits =
-            requests < limits.max_held_requests && before.saturating_add(octets) <= limits.max_held_bytes;
+            requests < limits.max_held_requests && before.saturating_add(size) <= limits.max_held_bytes;
         fits.then_some(held)
     }
 
@@ -305,18 +307,18 @@ impl Held {
         let mut inner = self.poa.node().manager.lock();
         let gate = self.poa.gate();
         if gate == Gate::Holding {
-            inner.waiting.insert(self.number, cx.waker().clone());
+            inner.held_wakers.insert(self.number, cx.waker().clone());
         }
         gate
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldRequest {
     fn drop(&mut self) {
         let manager = &self.poa.node().manager;
-        manager.held.fetch_sub(1, Ordering::Relaxed);
-        manager.held_octets.fetch_sub(self.octets, Ordering::Relaxed);
-        manager.lock().waiting.remove(&self.number);
+        manager.held_requests.fetch_sub(1, Ordering::Relaxed);
+        manager.held_bytes.fetch_sub(self.size, Ordering::Relaxed);
+        manager.lock().held_wakers.remove(&self.number);
     }
 }
 

@@ -6,38 +6,37 @@ use std::sync::atomic::{Ordering, fence};
 use crate::object_key::{ObjectId, Place};
 use crate::poa::error::PoaError;
 use crate::poa::handle::Poa;
-use crate::poa::locator::Located;
+use crate::poa::locator::LocatorSkeleton;
 use crate::poa::policy::{ImplicitActivationPolicy, LifespanPolicy, RequestProcessingPolicy};
 use crate::poa::servants::{ServantActivator, ServantLocator};
-use crate::poa::step_queue::Making;
+use crate::poa::step_queue::RunningStep;
 use crate::reference::{ObjectRef, Reference, Serves};
 use crate::servant::Servant;
 use crate::servant::active_object::{ActiveObject, RunMode};
 
-/// The deactivation of an object. It is out of the map, and its running requests continue. Dropping this has
-/// no effect.
+/// A deactivated object, whose running requests continue. Dropping this value has no effect.
 #[derive(Debug)]
 pub struct Deactivation {
     entry: Arc<ActiveObject>,
-    ended: Option<Making>,
+    etherealization: Option<RunningStep>,
 }
 
 impl Deactivation {
-    /// Waits until its requests are done, and its servant activator has etherealized its servant.
+    /// Waits until the object's requests have ended, and a servant activator has etherealized its servant.
     ///
     /// # Cancel safety
     /// The deactivation continues if this future is dropped.
     pub async fn completed(self) {
-        self.entry.idle().await;
-        if let Some(ended) = self.ended {
-            let _ = ended.await;
+        self.entry.wait_until_idle().await;
+        if let Some(etherealization) = self.etherealization {
+            let _ = etherealization.await;
         }
     }
 }
 
 impl Poa {
-    /// Activates a servant under an id that the POA chooses, and returns its reference. The type of the
-    /// reference selects the interface.
+    /// Activates a servant under an id that the POA chooses, and returns the object's reference. The type of
+    /// the reference determines the interface.
     ///
     /// # Errors
     /// Those of [`activate_object`](Self::activate_object).
@@ -49,8 +48,8 @@ impl Poa {
         Ok(R::from_object(self.reference(R::REPOSITORY_ID, id.as_slice())))
     }
 
-    /// Activates a servant under an id, and returns its reference. The type of the reference selects the
-    /// interface.
+    /// Activates a servant under an id, and returns the object's reference. The type of the reference
+    /// determines the interface.
     ///
     /// # Errors
     /// Those of [`activate_object_with_id`](Self::activate_object_with_id).
@@ -68,10 +67,11 @@ impl Poa {
     /// # Errors
     /// * [`WrongPolicy`](PoaError::WrongPolicy) without SYSTEM_ID and RETAIN.
     /// * [`ServantAlreadyActive`](PoaError::ServantAlreadyActive) with UNIQUE_ID.
-    /// * `BAD_INV_ORDER` minor OMG 4 after the shutdown has begun.
+    /// * `BAD_INV_ORDER` minor OMG 4 after the shutdown of the ORB has begun.
+    /// * `OBJECT_NOT_EXIST` minor OMG 2 after `destroy`.
     pub fn activate_object(&self, servant: Servant) -> Result<ObjectId, PoaError> {
-        self.needs(self.core.chooses_ids() && self.retains(), "activate_object", "SYSTEM_ID and RETAIN")?;
-        let entry = self.put(None, servant)?;
+        self.require(self.core.chooses_ids() && self.retains(), "activate_object", "SYSTEM_ID and RETAIN")?;
+        let entry = self.activate_servant(None, servant)?;
         Ok(entry.id().into())
     }
 
@@ -81,64 +81,68 @@ impl Poa {
     /// * [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN.
     /// * [`ObjectAlreadyActive`](PoaError::ObjectAlreadyActive).
     /// * [`ServantAlreadyActive`](PoaError::ServantAlreadyActive) with UNIQUE_ID.
-    /// * `BAD_PARAM` minor OMG 14 with SYSTEM_ID for an id that the POA did not choose, and for one with
-    ///   which keys would be too long.
-    /// * `BAD_INV_ORDER` minor OMG 4 after the shutdown has begun.
+    /// * `BAD_PARAM` minor OMG 14 if the POA has SYSTEM_ID and did not choose the id, or if the object's key
+    ///   would be too long.
+    /// * `BAD_INV_ORDER` minor OMG 4 after the shutdown of the ORB has begun.
+    /// * `OBJECT_NOT_EXIST` minor OMG 2 after `destroy`.
     pub fn activate_object_with_id(&self, id: &ObjectId, servant: Servant) -> Result<(), PoaError> {
-        self.needs(self.retains(), "activate_object_with_id", "RETAIN")?;
+        self.require(self.retains(), "activate_object_with_id", "RETAIN")?;
         self.check_id(id)?;
-        self.put(Some(id), servant).map(drop)
+        self.activate_servant(Some(id), servant).map(drop)
     }
 
-    /// Removes an object from the map. From now on its requests get OBJECT_NOT_EXIST, unless a default
-    /// servant or servant manager serves objects that are not in the map. Running requests continue.
+    /// Deactivates an object. From now on, requests for the object get OBJECT_NOT_EXIST, unless the POA has a
+    /// default servant or a servant activator. Running requests continue.
     ///
     /// # Errors
     /// [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN; [`ObjectNotActive`](PoaError::ObjectNotActive).
     pub fn deactivate_object(&self, id: &ObjectId) -> Result<Deactivation, PoaError> {
-        self.needs(self.retains(), "deactivate_object", "RETAIN")?;
+        self.require(self.retains(), "deactivate_object", "RETAIN")?;
         let entry = self.entry(id.as_slice()).ok_or(PoaError::ObjectNotActive)?;
         if !self.orb.deactivate(&entry, false) {
             return Err(PoaError::ObjectNotActive);
         }
-        Ok(Deactivation { ended: self.core.ending(&entry), entry })
+        Ok(Deactivation { etherealization: self.core.running_etherealization(&entry), entry })
     }
 
     /// Creates a reference to an object that is not active yet, with an id that the POA chooses.
-    /// `request().object_id()` or [`reference_to_id`](Self::reference_to_id) returns the id.
+    /// [`reference_to_id`](Self::reference_to_id) returns this id, and `request().object_id()` in a request.
     ///
     /// A POA with TRANSIENT, SYSTEM_ID, RETAIN and USE_ACTIVE_OBJECT_MAP_ONLY reserves a slot of 24 bytes for
-    /// it. The slot is reused only after the object's deactivation.
+    /// the object. The slot is reused only after the object was activated and deactivated.
     ///
     /// # Errors
     /// [`WrongPolicy`](PoaError::WrongPolicy) without SYSTEM_ID.
     pub fn create_reference<R: Reference>(&self) -> Result<R, PoaError> {
-        self.needs(self.core.chooses_ids(), "create_reference", "SYSTEM_ID")?;
+        self.require(self.core.chooses_ids(), "create_reference", "SYSTEM_ID")?;
         Ok(R::from_object(self.reference(R::REPOSITORY_ID, &self.next_id())))
     }
 
     /// Creates a reference to an object that need not be active.
     ///
     /// # Errors
-    /// `BAD_PARAM` minor OMG 14 with SYSTEM_ID for an id that the POA did not choose, and for one with which
-    /// the key would be too long.
+    /// `BAD_PARAM` minor OMG 14 if the POA has SYSTEM_ID and did not choose the id, or if the object's key
+    /// would be too long.
     pub fn create_reference_with_id<R: Reference>(&self, id: impl Into<ObjectId>) -> Result<R, PoaError> {
         let id = id.into();
         self.check_id(&id)?;
         Ok(R::from_object(self.reference(R::REPOSITORY_ID, id.as_slice())))
     }
 
-    /// Returns the id under which the servant is active. With IMPLICIT_ACTIVATION, it is activated if it is
-    /// not active or if MULTIPLE_ID allows another activation. For the default servant in one of its own
-    /// requests, returns the id of the request.
+    /// Returns the id of the servant's object. The first case that applies determines it:
+    ///
+    /// 1. With RETAIN and UNIQUE_ID, the id under which the servant is active.
+    /// 2. With USE_DEFAULT_SERVANT, the called object's id if the servant serves the current request.
+    /// 3. With RETAIN and IMPLICIT_ACTIVATION, a new id, under which the servant is activated.
+    /// 4. The called object's id if the servant serves the current request.
     ///
     /// # Errors
-    /// * [`WrongPolicy`](PoaError::WrongPolicy) without USE_DEFAULT_SERVANT, and without RETAIN and UNIQUE_ID
-    ///   or IMPLICIT_ACTIVATION.
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) unless the POA has USE_DEFAULT_SERVANT, or RETAIN together
+    ///   with UNIQUE_ID or IMPLICIT_ACTIVATION.
     /// * [`ServantNotActive`](PoaError::ServantNotActive).
     pub fn servant_to_id(&self, servant: &Servant) -> Result<ObjectId, PoaError> {
-        self.needs(
-            self.uses_default() || self.finds_servants(),
+        self.require(
+            self.uses_default() || self.can_find_by_servant(),
             "servant_to_id",
             "USE_DEFAULT_SERVANT, or RETAIN with UNIQUE_ID or IMPLICIT_ACTIVATION",
         )?;
@@ -149,15 +153,15 @@ impl Poa {
     /// activates.
     ///
     /// # Errors
-    /// * [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN and UNIQUE_ID or IMPLICIT_ACTIVATION, unless
-    ///   the servant serves the current request.
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) unless the POA has RETAIN together with UNIQUE_ID or
+    ///   IMPLICIT_ACTIVATION, or the servant serves the current request.
     /// * [`ServantNotActive`](PoaError::ServantNotActive).
     #[doc(alias = "_this")]
     pub fn servant_to_reference(&self, servant: &Servant) -> Result<ObjectRef, PoaError> {
-        self.needs(
-            self.finds_servants() || self.current_id(servant).is_some(),
+        self.require(
+            self.can_find_by_servant() || self.current_id(servant).is_some(),
             "servant_to_reference",
-            "RETAIN and UNIQUE_ID or IMPLICIT_ACTIVATION",
+            "RETAIN, and UNIQUE_ID or IMPLICIT_ACTIVATION",
         )?;
         let id = self.id_of(servant)?;
         Ok(self.reference(servant.repository_id(), id.as_slice()))
@@ -166,11 +170,11 @@ impl Poa {
     /// Returns the servant of the object, or the default servant if the object is not active.
     ///
     /// # Errors
-    /// * [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN or USE_DEFAULT_SERVANT.
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) with neither RETAIN nor USE_DEFAULT_SERVANT.
     /// * [`WrongAdapter`](PoaError::WrongAdapter).
     /// * [`ObjectNotActive`](PoaError::ObjectNotActive).
     pub fn reference_to_servant<R: Reference>(&self, reference: &R) -> Result<Servant, PoaError> {
-        self.needs(
+        self.require(
             self.retains() || self.uses_default(),
             "reference_to_servant",
             "RETAIN or USE_DEFAULT_SERVANT",
@@ -193,10 +197,14 @@ impl Poa {
     /// Returns the servant of the object, or the default servant if the object is not active.
     ///
     /// # Errors
-    /// * [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN or USE_DEFAULT_SERVANT.
+    /// * [`WrongPolicy`](PoaError::WrongPolicy) with neither RETAIN nor USE_DEFAULT_SERVANT.
     /// * [`ObjectNotActive`](PoaError::ObjectNotActive).
     pub fn id_to_servant(&self, id: &ObjectId) -> Result<Servant, PoaError> {
-        self.needs(self.retains() || self.uses_default(), "id_to_servant", "RETAIN or USE_DEFAULT_SERVANT")?;
+        self.require(
+            self.retains() || self.uses_default(),
+            "id_to_servant",
+            "RETAIN or USE_DEFAULT_SERVANT",
+        )?;
         self.servant_of(id)
     }
 
@@ -206,7 +214,7 @@ impl Poa {
     /// * [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN.
     /// * [`ObjectNotActive`](PoaError::ObjectNotActive).
     pub fn id_to_reference(&self, id: &ObjectId) -> Result<ObjectRef, PoaError> {
-        self.needs(self.retains(), "id_to_reference", "RETAIN")?;
+        self.require(self.retains(), "id_to_reference", "RETAIN")?;
         let entry = self.entry(id.as_slice()).ok_or(PoaError::ObjectNotActive)?;
         Ok(ObjectRef::local(&self.orb, &entry, entry.key()))
     }
@@ -218,17 +226,17 @@ impl Poa {
     /// * [`NoServant`](PoaError::NoServant).
     #[doc(alias = "get_servant")]
     pub fn servant(&self) -> Result<Servant, PoaError> {
-        self.needs(self.uses_default(), "get_servant", "USE_DEFAULT_SERVANT")?;
+        self.require(self.uses_default(), "get_servant", "USE_DEFAULT_SERVANT")?;
         self.default_servant().ok_or(PoaError::NoServant)
     }
 
-    /// Sets or replaces the default servant. Running requests of the previous one continue.
+    /// Sets or replaces the default servant. Running requests of the previous servant continue.
     ///
     /// # Errors
     /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_DEFAULT_SERVANT.
     pub fn set_servant(&self, servant: Servant) -> Result<(), PoaError> {
-        self.needs(self.uses_default(), "set_servant", "USE_DEFAULT_SERVANT")?;
-        self.set_default(servant)
+        self.require(self.uses_default(), "set_servant", "USE_DEFAULT_SERVANT")?;
+        self.set_fallback(servant)
     }
 
     /// Sets the activator that creates servants on demand.
@@ -237,19 +245,19 @@ impl Poa {
     /// * [`WrongPolicy`](PoaError::WrongPolicy) without USE_SERVANT_MANAGER.
     /// * `OBJ_ADAPTER` minor OMG 4 without RETAIN.
     /// * `OBJECT_NOT_EXIST` minor OMG 2 after `destroy`.
-    /// * `BAD_INV_ORDER` minor OMG 6 if one is set.
+    /// * `BAD_INV_ORDER` minor OMG 6 if an activator is set already.
     #[doc(alias = "set_servant_manager")]
     pub fn set_servant_activator(&self, activator: impl ServantActivator) -> Result<(), PoaError> {
-        self.needs(self.uses_manager(), "set_servant_manager", "USE_SERVANT_MANAGER")?;
+        self.require(self.uses_manager(), "set_servant_manager", "USE_SERVANT_MANAGER")?;
         if !self.retains() {
-            return Err(PoaError::wrong_manager("a POA with NON_RETAIN takes a servant locator"));
+            return Err(PoaError::wrong_manager_kind("a POA with NON_RETAIN requires a servant locator"));
         }
         if !self.core.node().servant_activations.set(Arc::new(activator)) {
             return Err(PoaError::manager_is_set());
         }
         if self.core.is_destroyed() {
             self.core.node().servant_activations.release();
-            return Err(PoaError::gone());
+            return Err(PoaError::already_destroyed());
         }
         Ok(())
     }
@@ -260,19 +268,20 @@ impl Poa {
     /// * [`WrongPolicy`](PoaError::WrongPolicy) without USE_SERVANT_MANAGER.
     /// * `OBJ_ADAPTER` minor OMG 4 without NON_RETAIN.
     /// * `OBJECT_NOT_EXIST` minor OMG 2 after `destroy`.
-    /// * `BAD_INV_ORDER` minor OMG 6 if one is set.
+    /// * `BAD_INV_ORDER` minor OMG 6 if a locator is set already.
     #[doc(alias = "set_servant_manager")]
     pub fn set_servant_locator(&self, locator: impl ServantLocator) -> Result<(), PoaError> {
-        self.needs(self.uses_manager(), "set_servant_manager", "USE_SERVANT_MANAGER")?;
+        self.require(self.uses_manager(), "set_servant_manager", "USE_SERVANT_MANAGER")?;
         if self.retains() {
-            return Err(PoaError::wrong_manager("a POA with RETAIN takes a servant activator"));
+            return Err(PoaError::wrong_manager_kind("a POA with RETAIN requires a servant activator"));
         }
-        let _one_at_a_time = self.core.family();
-        if self.core.node().default.load().is_some() {
+        // Serializes concurrent calls, so that only the first one sets a locator.
+        let _lock = self.core.children();
+        if self.core.node().fallback.load().is_some() {
             return Err(PoaError::manager_is_set());
         }
-        let skeleton = Arc::new(Located(locator));
-        self.set_default(Servant { skeleton, mode: RunMode::default() })
+        let skeleton = Arc::new(LocatorSkeleton(locator));
+        self.set_fallback(Servant { skeleton, mode: RunMode::default() })
     }
 
     /// Returns whether a servant activator or locator is set.
@@ -281,15 +290,15 @@ impl Poa {
     /// [`WrongPolicy`](PoaError::WrongPolicy) without USE_SERVANT_MANAGER.
     #[doc(alias = "get_servant_manager")]
     pub fn has_servant_manager(&self) -> Result<bool, PoaError> {
-        self.needs(self.uses_manager(), "get_servant_manager", "USE_SERVANT_MANAGER")?;
-        Ok(self.core.node().servant_activations.is_set() || self.core.node().default.load().is_some())
+        self.require(self.uses_manager(), "get_servant_manager", "USE_SERVANT_MANAGER")?;
+        Ok(self.core.node().servant_activations.is_set() || self.core.node().fallback.load().is_some())
     }
 
     fn uses_manager(&self) -> bool {
         self.core.node().policies.request_processing == RequestProcessingPolicy::ServantManager
     }
 
-    fn needs(&self, has: bool, operation: &'static str, policies: &'static str) -> Result<(), PoaError> {
+    fn require(&self, has: bool, operation: &'static str, policies: &'static str) -> Result<(), PoaError> {
         if has { Ok(()) } else { Err(PoaError::wrong_policy(operation, policies)) }
     }
 
@@ -301,26 +310,26 @@ impl Poa {
         self.core.node().policies.request_processing == RequestProcessingPolicy::DefaultServant
     }
 
-    fn activates(&self) -> bool {
+    fn activates_implicitly(&self) -> bool {
         self.core.node().policies.implicit_activation == ImplicitActivationPolicy::Implicit
     }
 
-    fn finds_servants(&self) -> bool {
-        self.retains() && (self.core.is_unique() || self.activates())
+    fn can_find_by_servant(&self) -> bool {
+        self.retains() && (self.core.is_unique() || self.activates_implicitly())
     }
 
-    fn lasts(&self) -> bool {
+    fn is_persistent(&self) -> bool {
         self.core.node().policies.lifespan == LifespanPolicy::Persistent
     }
 
-    /// Returns the object of that id, if it is active.
+    /// Returns the object with this id, if it is active.
     fn entry(&self, id: &[u8]) -> Option<Arc<ActiveObject>> {
         let found = if self.core.is_indexed() {
             self.orb.adapter().find(&self.core.key(id)).filter(|entry| Arc::ptr_eq(&entry.poa, &self.core))
         } else {
             self.core.node().keys.objects.get(id)
         };
-        found.filter(|entry| !entry.is_gone())
+        found.filter(|entry| !entry.is_deactivated())
     }
 
     /// Returns a new id that the POA chooses.
@@ -329,18 +338,18 @@ impl Poa {
         if self.core.is_indexed() {
             adapter.reserve(&self.core).octets().to_vec()
         } else {
-            adapter.next_id(self.lasts())
+            adapter.next_id(self.is_persistent())
         }
     }
 
-    /// Checks whether an object of the POA can have the id.
+    /// Checks whether the id is valid for an object of this POA.
     pub(crate) fn check_id(&self, id: &ObjectId) -> Result<(), PoaError> {
         let octets = id.as_slice();
         let adapter = self.orb.adapter();
         let chosen = if self.core.is_indexed() {
             octets.try_into().is_ok_and(|octets| adapter.is_reserved(Place::from_octets(octets), &self.core))
         } else {
-            !self.core.chooses_ids() || adapter.is_chosen(octets, self.lasts())
+            !self.core.chooses_ids() || adapter.was_chosen(octets, self.is_persistent())
         };
         if !chosen {
             return Err(PoaError::foreign_id());
@@ -353,18 +362,23 @@ impl Poa {
         }
     }
 
-    fn put(&self, id: Option<&ObjectId>, servant: Servant) -> Result<Arc<ActiveObject>, PoaError> {
+    fn activate_servant(
+        &self,
+        id: Option<&ObjectId>,
+        servant: Servant,
+    ) -> Result<Arc<ActiveObject>, PoaError> {
         if self.orb.closing.has_begun() {
             return Err(PoaError::shut_down());
         }
         if self.core.is_destroyed() {
-            return Err(PoaError::gone());
+            return Err(PoaError::already_destroyed());
         }
         let (adapter, poa) = (self.orb.adapter(), &self.core);
         let (identity, mode) = (servant.identity(), servant.mode);
-        // Skip the bookkeeping for a servant without another handle: nothing can ask for its objects.
-        let known = Arc::strong_count(&servant.skeleton) > 1;
-        if known && poa.is_unique() && !poa.objects_of(identity).is_empty() {
+        // If the program has no other handle of the servant, it cannot ask for the servant's objects, and
+        // they are not recorded.
+        let has_other_handles = Arc::strong_count(&servant.skeleton) > 1;
+        if has_other_handles && poa.is_unique() && !poa.objects_of(identity).is_empty() {
             return Err(PoaError::ServantAlreadyActive);
         }
         let entry = match id {
@@ -378,25 +392,25 @@ impl Poa {
             Some(id) => adapter.activate_with_id(poa, id.as_slice(), servant.skeleton, mode),
         };
         let entry = entry.ok_or(PoaError::ObjectAlreadyActive)?;
-        // Pairs with the fence in `PoaGate::end`: either the destruction finds this object, or the check
-        // below sees the destruction.
+        // Pairs with the fence in `PoaGate::finish_destruction`: either the destruction finds this object, or
+        // the check below sees the destruction.
         fence(Ordering::SeqCst);
         if poa.is_destroyed() {
             adapter.deactivate(&entry);
-            return Err(PoaError::gone());
+            return Err(PoaError::already_destroyed());
         }
-        if known && !poa.note_servant(identity, &entry, poa.is_unique()) {
+        if has_other_handles && !poa.record_servant(identity, &entry, poa.is_unique()) {
             adapter.deactivate(&entry);
             return Err(PoaError::ServantAlreadyActive);
         }
         Ok(entry)
     }
 
-    /// Returns the id of the current request, if that servant serves it for this POA.
+    /// Returns the id of the called object, if this servant serves the current request in this POA.
     fn current_id(&self, servant: &Servant) -> Option<ObjectId> {
         let request = crate::servant::try_request()?;
         let entry = request.entry().filter(|entry| Arc::ptr_eq(&entry.poa, &self.core))?;
-        (entry.servant() == servant.identity()).then(|| request.object_id().into())
+        (entry.servant_address() == servant.identity()).then(|| request.object_id().into())
     }
 
     fn id_of(&self, servant: &Servant) -> Result<ObjectId, PoaError> {
@@ -411,8 +425,8 @@ impl Poa {
         {
             return Ok(id);
         }
-        if self.retains() && self.activates() {
-            return self.put(None, servant.clone()).map(|entry| entry.id().into());
+        if self.retains() && self.activates_implicitly() {
+            return self.activate_servant(None, servant.clone()).map(|entry| entry.id().into());
         }
         self.current_id(servant).ok_or(PoaError::ServantNotActive)
     }
@@ -421,29 +435,29 @@ impl Poa {
         let found = if self.retains() { self.entry(id.as_slice()) } else { None };
         match found {
             Some(entry) => {
-                // The program gets a handle of the servant: its objects can be asked for from now on.
-                self.core.note_servant(entry.servant(), &entry, false);
+                // From now on the program has a handle, by which it can ask for the servant's objects.
+                self.core.record_servant(entry.servant_address(), &entry, false);
                 Ok(Servant { skeleton: Arc::clone(&entry.skeleton), mode: entry.mode })
             }
             None => self.default_servant().filter(|_| self.uses_default()).ok_or(PoaError::ObjectNotActive),
         }
     }
 
-    fn set_default(&self, servant: Servant) -> Result<(), PoaError> {
+    fn set_fallback(&self, servant: Servant) -> Result<(), PoaError> {
         if self.core.is_destroyed() {
-            return Err(PoaError::gone());
+            return Err(PoaError::already_destroyed());
         }
-        self.orb.adapter().set_default(&self.core, servant);
+        self.orb.adapter().set_fallback(&self.core, servant);
         fence(Ordering::SeqCst);
         if self.core.is_destroyed() {
-            self.core.release_default();
-            return Err(PoaError::gone());
+            self.core.release_fallback();
+            return Err(PoaError::already_destroyed());
         }
         Ok(())
     }
 
     fn default_servant(&self) -> Option<Servant> {
-        let entry = self.core.node().default.load_full()?;
+        let entry = self.core.node().fallback.load_full()?;
         Some(Servant { skeleton: Arc::clone(&entry.skeleton), mode: entry.mode })
     }
 }

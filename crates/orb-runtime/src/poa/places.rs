@@ -1,4 +1,4 @@
-//! The places of objects and POAs in the tables that keys index.
+//! Tables of objects and POAs that are looked up by an index in the object key.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,14 +15,14 @@ use crate::poa::policies::Policies;
 use crate::poa::policy::LifespanPolicy;
 use crate::servant::poa_gate::PoaGate;
 
-/// A table whose places are used again, each time with another generation. Reads take no lock.
+/// A table whose slots are reused, each time with another generation. Reads take no lock.
 pub(crate) struct Slots<T> {
     slots: boxcar::Vec<Slot<T>>,
     free: Mutex<VecDeque<u32>>,
 }
 
 pub(crate) struct Slot<T> {
-    pub(crate) held: ArcSwapOption<T>,
+    pub(crate) value: ArcSwapOption<T>,
     pub(crate) generation: AtomicU32,
     /// The number of the POA that uses the slot.
     pub(crate) owner: AtomicU32,
@@ -38,11 +38,11 @@ impl<T> Slots<T> {
         self.slots.get(index as usize)
     }
 
-    /// Takes an unused place, with the next generation.
+    /// Reserves an unused slot, and increments its generation.
     pub(crate) fn take(&self) -> Place {
         let reused = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let index = reused.unwrap_or_else(|| {
-            let slot = Slot { held: ArcSwapOption::empty(), generation: 0.into(), owner: 0.into() };
+            let slot = Slot { value: ArcSwapOption::empty(), generation: 0.into(), owner: 0.into() };
             u32::try_from(self.slots.push(slot)).unwrap_or(u32::MAX)
         });
         let slot = self.get(index);
@@ -51,42 +51,43 @@ impl<T> Slots<T> {
         Place { index, generation }
     }
 
-    /// Publishes a value at a place that was taken.
+    /// Publishes a value in a reserved slot.
     pub(crate) fn put(&self, index: u32, value: &Arc<T>) {
         if let Some(slot) = self.get(index) {
-            slot.held.store(Some(Arc::clone(value)));
+            slot.value.store(Some(Arc::clone(value)));
         }
     }
 
-    /// Empties a place, which may then be taken again.
+    /// Empties a slot, which can then be reserved again.
     pub(crate) fn free(&self, index: u32) {
         if let Some(slot) = self.get(index) {
-            slot.held.store(None);
+            slot.value.store(None);
         }
         self.free.lock().unwrap_or_else(PoisonError::into_inner).push_back(index);
     }
 
     /// Returns all values.
     pub(crate) fn values(&self) -> impl Iterator<Item = Arc<T>> {
-        self.slots.iter().filter_map(|(_, slot)| slot.held.load_full())
+        self.slots.iter().filter_map(|(_, slot)| slot.value.load_full())
     }
 }
 
-/// The keys of a POA's objects, and the table in which they are found.
+/// How the keys of a POA's objects are formed, and the objects that are found by id.
 #[derive(Default)]
 pub(crate) struct Keys {
-    /// The prefix of the keys. The object id follows it.
+    /// The bytes of each key before the object id.
     pub(crate) prefix: Box<[u8]>,
-    /// The POA's place if the keys contain it.
+    /// The POA's place in the table of transient POAs, if the keys contain it.
     pub(crate) place: Option<Place>,
-    /// Whether objects are looked up by index, with ids that are made of index and generation.
+    /// Whether objects are looked up by index. Their ids consist of an index and a generation.
     pub(crate) indexed: bool,
     /// The objects that are looked up by id.
     pub(crate) objects: ObjectMap,
 }
 
 impl Keys {
-    /// Returns the keys of a new POA. `indexed`: objects are looked up by index if the policies allow it.
+    /// Returns the keys of a new POA. With `indexed`, objects are looked up by index if the policies allow
+    /// it.
     pub(crate) fn new(
         boot: Boot,
         (policies, path): (&Policies, Path<'_>),
@@ -98,7 +99,7 @@ impl Keys {
         let prefix = if policies.lifespan == LifespanPolicy::Persistent {
             Key::Persistent { path, id }.encode()?
         } else if indexed {
-            active_prefix(boot).into()
+            active_key_prefix(boot).into()
         } else {
             let poa = poas.take();
             place = Some(poa);
@@ -108,7 +109,7 @@ impl Keys {
     }
 }
 
-pub(crate) fn active_prefix(boot: Boot) -> [u8; 12] {
+pub(crate) fn active_key_prefix(boot: Boot) -> [u8; 12] {
     let mut prefix = [0; 12];
     let place = Place { index: 0, generation: 0 };
     for (to, from) in prefix.iter_mut().zip(Key::Active { boot, place }.encode().unwrap_or_default()) {

@@ -7,7 +7,7 @@ use crate::poa::policy::{
 
 /// All policies of a POA.
 ///
-/// `Policies::default()` are those of a POA that is created without any.
+/// `Policies::default()` are the policies of a POA that is created without a list of policies.
 ///
 /// ```
 /// # use orb_runtime::poa::*;
@@ -30,9 +30,9 @@ pub struct Policies {
     pub id_uniqueness: IdUniquenessPolicy,
     /// The assignment of ids: by the program or by the POA.
     pub id_assignment: IdAssignmentPolicy,
-    /// Whether asking for a reference activates the servant.
+    /// Whether a servant is activated when the program asks for its reference.
     pub implicit_activation: ImplicitActivationPolicy,
-    /// Whether there is a map of active objects.
+    /// Whether the POA has an active object map.
     pub servant_retention: ServantRetentionPolicy,
     /// The handling of a request whose object is not in the map.
     pub request_processing: RequestProcessingPolicy,
@@ -40,7 +40,7 @@ pub struct Policies {
     pub bidirectional: BidirectionalPolicy,
 }
 
-/// A POA cannot have this list of policies (`PortableServer::POA::InvalidPolicy`).
+/// A list of policies is invalid (`PortableServer::POA::InvalidPolicy`).
 ///
 /// `Display` names the rejected policy of the list and the reason.
 #[doc(alias = "PortableServer::POA::InvalidPolicy")]
@@ -48,17 +48,17 @@ pub struct Policies {
 #[error("policy {index} of the list, {policy}: {reason}")]
 #[non_exhaustive]
 pub struct InvalidPolicy {
-    /// The index of a policy at fault in the list, counted from 0. If there are several, the last one.
+    /// The index in the list of the policy at fault, counted from 0. If several are at fault, the last one.
     pub index: u16,
     policy: Policy,
     reason: &'static str,
 }
 
 /// A violated rule: its text, and the policy types that it concerns.
-type Broken = (&'static str, &'static [u32]);
+type Violation = (&'static str, &'static [u32]);
 
 impl Policies {
-    /// Returns whether its objects are incarnated by a servant activator.
+    /// Returns whether a servant activator incarnates the POA's objects.
     pub(crate) fn has_activator(&self) -> bool {
         self.request_processing == RequestProcessingPolicy::ServantManager && self.retains()
     }
@@ -69,11 +69,10 @@ impl Policies {
         Self { implicit_activation: ImplicitActivationPolicy::Implicit, ..Self::default() }
     }
 
-    /// Returns the policies of a POA that is created with that list. Types that are missing from the list
-    /// have their defaults.
+    /// Returns the policies of the list, and defaults for the types that are missing from it.
     ///
     /// # Errors
-    /// A type is in the list twice with different values, or the policies contradict each other.
+    /// The list contains a type twice with different values, or the policies contradict each other.
     pub fn from_list(list: &[Policy]) -> Result<Self, InvalidPolicy> {
         let refused = |at: usize, policy, reason| InvalidPolicy {
             index: u16::try_from(at).unwrap_or(u16::MAX),
@@ -90,11 +89,11 @@ impl Policies {
             };
             policies.set(policy);
             if seen & bit != 0 && policies != before {
-                return Err(refused(at, policy, "its type stands in the list before with another value"));
+                return Err(refused(at, policy, "the list already contains another value of this type"));
             }
             seen |= bit;
         }
-        let Some((reason, part)) = policies.broken() else { return Ok(policies) };
+        let Some((reason, part)) = policies.violation() else { return Ok(policies) };
         let last = list.iter().enumerate().rev().find(|(_, policy)| part.contains(&policy.id()));
         // The defaults violate no rule, so a policy of the list must take part in the violation.
         last.map_or(Ok(policies), |(at, &policy)| Err(refused(at, policy, reason)))
@@ -133,17 +132,17 @@ impl Policies {
     /// Returns whether a POA can have this combination.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        self.broken().is_none()
+        self.violation().is_none()
     }
 
-    /// Returns whether there is a map of active objects.
+    /// Returns whether the POA has an active object map.
     #[must_use]
     pub fn retains(&self) -> bool {
         self.servant_retention == ServantRetentionPolicy::Retain
     }
 
     /// Returns the first rule that the combination violates.
-    fn broken(&self) -> Option<Broken> {
+    fn violation(&self) -> Option<Violation> {
         let implicit = self.implicit_activation == ImplicitActivationPolicy::Implicit;
         if !self.retains() && self.request_processing == RequestProcessingPolicy::ActiveObjectMapOnly {
             return Some((
@@ -180,9 +179,10 @@ mod tests {
     use super::*;
     use crate::poa::policy::InvalidPolicyValue;
 
-    /// The expected verdicts of all combinations, written by hand: a line for each retention and processing.
-    /// In a line, USER_ID and SYSTEM_ID; in each, UNIQUE_ID and MULTIPLE_ID; first for IMPLICIT_ACTIVATION,
-    /// then for NO_IMPLICIT_ACTIVATION.
+    /// For all combinations whether they are valid (`.`) or not (`x`). There is a line for each number of the
+    /// retention and of the request processing. Its first four columns are for IMPLICIT_ACTIVATION, the last
+    /// four for NO_IMPLICIT_ACTIVATION: USER_ID with UNIQUE_ID, USER_ID with MULTIPLE_ID, and the same for
+    /// SYSTEM_ID.
     const VERDICTS: [(&str, u32, u32); 6] = [
         ("xx.. ....", 0, 0),
         ("xxx. x.x.", 0, 1),
@@ -244,14 +244,14 @@ mod tests {
                 ('x', Err(InvalidPolicy { index, policy, .. })) => {
                     assert_eq!(policy, list[usize::from(index)]);
                     // The policy takes part in the violation: another value of its type satisfies the rule.
-                    let rule = policies.broken().map(|(rule, _)| rule);
-                    let kept =
+                    let rule = policies.violation().map(|(rule, _)| rule);
+                    let is_at_fault =
                         (0..3).filter_map(|value| Policy::from_value(policy.id(), value).ok()).any(|other| {
                             let mut others = policies;
                             others.set(other);
-                            others.broken().map(|(rule, _)| rule) != rule
+                            others.violation().map(|(rule, _)| rule) != rule
                         });
-                    assert!(kept, "{list:?}: {policy}");
+                    assert!(is_at_fault, "{list:?}: {policy}");
                 }
                 (expected, got) => panic!("{list:?}: {expected} in the table, but {got:?}"),
             }
@@ -261,7 +261,7 @@ mod tests {
 
     // clause: poa.combination.index
     #[test]
-    fn the_policy_at_fault_is_the_last_that_has_a_part_in_it() {
+    fn invalid_policy_has_the_index_of_the_last_policy_at_fault() {
         use Policy::*;
         let unique = IdUniqueness(IdUniquenessPolicy::Unique);
         let default_servant = RequestProcessing(RequestProcessingPolicy::DefaultServant);
@@ -304,7 +304,7 @@ mod tests {
 
     // clause: poa.combination.twice
     #[test]
-    fn a_type_may_stand_twice_with_one_value_only() {
+    fn list_with_two_values_of_one_type_is_invalid() {
         let (multiple, unique) = (IdUniquenessPolicy::Multiple.into(), IdUniquenessPolicy::Unique.into());
         let persistent = LifespanPolicy::Persistent.into();
         let twice = Policies::from_list(&[multiple, persistent, multiple]).unwrap();
@@ -316,14 +316,14 @@ mod tests {
         ] {
             let error = Policies::from_list(&list).unwrap_err();
             assert_eq!(error.index, index);
-            assert!(error.to_string().contains("before with another value"), "{error}");
+            assert!(error.to_string().contains("already contains another value"), "{error}");
         }
     }
 
     // clause: poa.combination.foreign_type
     #[test]
-    fn types_that_mean_nothing_to_a_poa_are_ignored() {
-        // Types of messaging, of real time, and one of a vendor.
+    fn types_that_do_not_apply_to_a_poa_are_ignored() {
+        // Types of CORBA Messaging, of Real-time CORBA, and of a vendor.
         for id in [23, 24, 35, 40, 45, 61, 0x4154_5401] {
             let other = Policy::from_value(id, 1).unwrap();
             assert_eq!(other, Policy::Other { id, value: 1 });
@@ -334,7 +334,7 @@ mod tests {
 
     // clause: poa.policy.thread.default, poa.policy.lifespan.default, poa.policy.id_uniqueness.default, poa.policy.id_assignment.default, poa.policy.implicit_activation.default, poa.policy.implicit_activation.root, poa.policy.servant_retention.default, poa.policy.request_processing.default
     #[test]
-    fn what_is_not_chosen_has_its_default_and_the_root_activates_implicitly() {
+    fn missing_policies_have_defaults_and_the_root_poa_activates_implicitly() {
         let names = |policies: Policies| policies.to_list().map(|policy| policy.to_string()).join(" ");
         let common =
             ["ORB_CTRL_MODEL TRANSIENT UNIQUE_ID SYSTEM_ID", "RETAIN USE_ACTIVE_OBJECT_MAP_ONLY NORMAL"];

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The ids of the policies that apply to a POA (`CORBA::PolicyType`).
 ///
-/// Source clause: "The Object Adapter / PortableServer / Policies", and for the last one "Bi-Directional
+/// Source clause: "The Object Adapter / PortableServer / Policies"; for [`BIDIRECTIONAL`], "Bi-Directional
 /// GIOP".
 pub mod policy_id {
     /// [`ThreadModel`](super::ThreadModel).
@@ -25,7 +25,7 @@ pub mod policy_id {
     pub const BIDIRECTIONAL: u32 = 37;
 }
 
-/// One policy type: an enum with its values as they are numbered in IDL.
+/// Defines the enum of a policy type, whose values have the numbers of the IDL.
 macro_rules! policy {
     ($(#[$meta:meta])* $name:ident = $id:ident / $variant:ident {
         $($(#[$value_meta:meta])* $value:ident = $number:literal $omg:literal,)+
@@ -47,7 +47,7 @@ macro_rules! policy {
                 self as u32
             }
 
-            /// Returns the value of that number.
+            /// Returns the value with this number.
             #[must_use]
             pub const fn from_value(value: u32) -> Option<Self> {
                 match value {
@@ -102,7 +102,7 @@ policy! {
         /// Until the POA is destroyed, or the process ends.
         #[default]
         Transient = 0 "TRANSIENT",
-        /// As long as there is a POA of that name, in this process or a later one.
+        /// As long as a POA with the same name and ancestors exists, in this process or a later one.
         Persistent = 1 "PERSISTENT",
     }
 }
@@ -132,19 +132,19 @@ policy! {
 }
 
 policy! {
-    /// Whether asking for the reference of a servant that is not active activates it.
+    /// Whether a servant is activated when the program asks for its reference.
     #[doc(alias = "ImplicitActivationPolicyValue")]
     ImplicitActivationPolicy = IMPLICIT_ACTIVATION / ImplicitActivation {
-        /// It does. The RootPOA has this value.
+        /// The servant is activated. The RootPOA has this value.
         Implicit = 0 "IMPLICIT_ACTIVATION",
-        /// It does not.
+        /// The servant is not activated.
         #[default]
         NoImplicit = 1 "NO_IMPLICIT_ACTIVATION",
     }
 }
 
 policy! {
-    /// Whether the POA has a map of active objects.
+    /// Whether the POA has an active object map.
     #[doc(alias = "ServantRetentionPolicyValue")]
     ServantRetentionPolicy = SERVANT_RETENTION / ServantRetention {
         /// It has a map.
@@ -156,7 +156,7 @@ policy! {
 }
 
 policy! {
-    /// The handling of a request whose object is not in the map of active objects.
+    /// The handling of a request whose object is not in the active object map.
     #[doc(alias = "RequestProcessingPolicyValue")]
     RequestProcessingPolicy = REQUEST_PROCESSING / RequestProcessing {
         /// The request gets `OBJECT_NOT_EXIST`.
@@ -170,13 +170,13 @@ policy! {
 }
 
 policy! {
-    /// Whether callbacks to a POA's objects may come over the connections that this ORB opened.
+    /// Whether peers may call a POA's objects over connections that this ORB opened.
     #[doc(alias = "BidirectionalPolicyValue")]
     BidirectionalPolicy = BIDIRECTIONAL / Bidirectional {
-        /// They may not.
+        /// Peers call only over connections that they opened.
         #[default]
         Normal = 0 "NORMAL",
-        /// They may.
+        /// Peers may call over connections of both directions.
         Both = 1 "BOTH",
     }
 }
@@ -194,9 +194,9 @@ pub enum Policy {
     IdUniqueness(IdUniquenessPolicy),
     /// The assignment of ids: by the program or by the POA.
     IdAssignment(IdAssignmentPolicy),
-    /// Whether asking for a reference activates the servant.
+    /// Whether a servant is activated when the program asks for its reference.
     ImplicitActivation(ImplicitActivationPolicy),
-    /// Whether there is a map of active objects.
+    /// Whether the POA has an active object map.
     ServantRetention(ServantRetentionPolicy),
     /// The handling of a request whose object is not in the map.
     RequestProcessing(RequestProcessingPolicy),
@@ -204,14 +204,14 @@ pub enum Policy {
     Bidirectional(BidirectionalPolicy),
     /// A policy that does not apply to a POA. It is ignored.
     Other {
-        /// Its type.
+        /// The number of the policy type.
         id: u32,
-        /// Its value as a number.
+        /// The number of the value.
         value: u32,
     },
 }
 
-/// The policy type does not have that value (`CORBA::PolicyError` with `BAD_POLICY_VALUE`).
+/// A policy type has no value with this number (`CORBA::PolicyError` with `BAD_POLICY_VALUE`).
 #[doc(alias = "CORBA::PolicyError")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the policy type {id} has no value {value}")]
@@ -223,11 +223,11 @@ pub struct InvalidPolicyValue {
 }
 
 impl Policy {
-    /// Returns the policy of a type and a value, both by their numbers in IDL. A type that does not apply to
-    /// a POA becomes [`Policy::Other`].
+    /// Returns the policy with these numbers of type and value in IDL. For a type that does not apply to a
+    /// POA, returns [`Policy::Other`].
     ///
     /// # Errors
-    /// The type is known and has no such value.
+    /// The type is known, but no value of it has this number.
     #[doc(alias = "create_policy")]
     pub fn from_value(id: u32, value: u32) -> Result<Self, InvalidPolicyValue> {
         let known = match id {

@@ -1,4 +1,4 @@
-//! Servant activation and etherealization: for one id, one step at a time.
+//! Incarnation and etherealization of servants by a servant activator.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use crate::object_key::ObjectId;
 use crate::poa::handle::Poa;
 use crate::poa::servants::SharedActivator;
 use crate::poa::step_queue as steps;
-use crate::poa::step_queue::{Making, Steps};
+use crate::poa::step_queue::{RunningStep, Steps};
 use crate::runtime::Shared;
 use crate::servant::active_object::ActiveObject;
 use crate::servant::poa_gate::PoaGate;
@@ -56,7 +56,7 @@ impl ServantActivations {
 }
 
 impl PoaGate {
-    /// Waits for the turn of a servant manager, if the thread model serializes it with requests.
+    /// If the thread model serializes requests, waits until the servant manager may run.
     pub(crate) async fn take_turn(&self) -> Option<OwnedSemaphorePermit> {
         match &self.turn {
             Some(turn) => Arc::clone(turn).acquire_owned().await.ok(),
@@ -64,32 +64,32 @@ impl PoaGate {
         }
     }
 
-    /// Returns the step that a request for an inactive object waits for: the running etherealization, or the
-    /// next incarnation. Returns `None` if there is no activator and no step is running.
+    /// Returns the step for which a request for an inactive object must wait: a running step for its id, or a
+    /// new incarnation. Returns `None` if no step is running and there is no activator.
     ///
     /// # Errors
-    /// Those of [`Steps::bring`].
-    pub(crate) fn make(
+    /// Those of [`Steps::start_or_join`].
+    pub(crate) fn incarnate(
         self: &Arc<Self>,
         orb: &Arc<Shared>,
         id: &[u8],
-    ) -> Result<Option<Making>, SystemException> {
+    ) -> Result<Option<RunningStep>, SystemException> {
         let Some(activator) = self.node().servant_activations.activator() else {
             return Ok(self.node().servant_activations.steps.get(id));
         };
-        let is_there = || self.node().keys.objects.get(id).is_some();
+        let already_exists = || self.node().keys.objects.get(id).is_some();
         let poa = Poa::new(Arc::clone(self), orb);
         let work = |id: ObjectId| async move {
             let turn = poa.core.take_turn().await;
-            let made = AssertUnwindSafe(activator.incarnate(&id, &poa)).catch_unwind().await;
+            let incarnated = AssertUnwindSafe(activator.incarnate(&id, &poa)).catch_unwind().await;
             drop(turn);
-            let made = made.unwrap_or_else(|panic| Err(panicked(&*panic).into()));
-            made.and_then(|servant| poa.core.enter_into_map(&poa.orb, &id, servant))
+            let servant = incarnated.unwrap_or_else(|panic| Err(panicked(&*panic).into()))?;
+            poa.core.activate_incarnated(&poa.orb, &id, servant)
         };
-        self.node().servant_activations.steps.bring((self, orb), id, is_there, work).map(Some)
+        self.node().servant_activations.steps.start_or_join((self, orb), id, already_exists, work).map(Some)
     }
 
-    fn enter_into_map(
+    fn activate_incarnated(
         self: &Arc<Self>,
         orb: &Shared,
         id: &ObjectId,
@@ -102,22 +102,19 @@ impl PoaGate {
         let identity = servant.identity();
         if self.is_unique() && !self.objects_of(identity).is_empty() {
             return Err(violated(
-                "the servant that was incarnated has an object already, and the POA has UNIQUE_ID",
+                "the servant activator returned a servant that serves another object, and the POA has UNIQUE_ID",
             ));
         }
         let adapter = orb.adapter();
-        match adapter.activate_with_id(self, id.as_slice(), servant.skeleton, servant.mode) {
-            Some(entry) => {
-                self.note_servant(identity, &entry, false);
-                Ok(())
-            }
-            // The program activated an object under the id meanwhile: that object serves.
-            None => Ok(()),
+        // If the program activated an object under the id meanwhile, that object serves the requests.
+        if let Some(entry) = adapter.activate_with_id(self, id.as_slice(), servant.skeleton, servant.mode) {
+            self.record_servant(identity, &entry, false);
         }
+        Ok(())
     }
 
-    /// Deactivates an object with an activator, and etherealizes it after its last request. Returns whether
-    /// this call deactivated it.
+    /// Deactivates an object of a POA with a servant activator, which etherealizes it after its last request.
+    /// Returns `false` if the object was deactivated before.
     pub(crate) fn etherealize(
         self: &Arc<Self>,
         orb: &Arc<Shared>,
@@ -129,12 +126,13 @@ impl PoaGate {
             (Some(activator), Ok(runtime)) => (activator, runtime),
             (None, _) => return orb.adapter().deactivate(entry),
             (Some(_), Err(error)) => {
-                tracing::warn!(target: "zorb", poa = &*self.node().name, %error, "a servant is not etherealized");
+                tracing::warn!(target: "zorb", poa = &*self.node().name, %error, "cannot etherealize a servant");
                 return orb.adapter().deactivate(entry);
             }
         };
         let steps = self.node().servant_activations.steps.lock();
-        // Retire the object under the lock: a request that finds it retired must also find the step.
+        // Retire the object under the lock: a request that finds it retired must also find the
+        // etherealization.
         if !entry.retire() {
             return false;
         }
@@ -142,17 +140,17 @@ impl PoaGate {
         let (entry, poa) = (Arc::clone(entry), Poa::new(Arc::clone(self), orb));
         let id = ObjectId::from(entry.id());
         let _ending = steps.run(orb, &runtime, id.clone(), async move {
-            entry.idle().await;
-            poa.orb.adapter().take_out(&entry);
+            entry.wait_until_idle().await;
+            poa.orb.adapter().remove_from_tables(&entry);
             poa.core.forget_servant(&entry);
-            let remaining = !poa.core.objects_of(entry.servant()).is_empty();
+            let remaining = !poa.core.objects_of(entry.servant_address()).is_empty();
             let servant = Servant { skeleton: Arc::clone(&entry.skeleton), mode: entry.mode };
             drop(entry);
             let _turn = poa.core.take_turn().await;
             let ended = activator.etherealize(&id, &poa, servant, cleanup_in_progress, remaining);
             if let Err(panic) = AssertUnwindSafe(ended).catch_unwind().await {
                 let error = panicked(&*panic);
-                tracing::error!(target: "zorb", poa = poa.name(), %id, %error, "a servant activator failed to end a servant");
+                tracing::error!(target: "zorb", poa = poa.name(), %id, %error, "a servant activator panicked in etherealize");
             }
             Ok(())
         });
@@ -160,7 +158,7 @@ impl PoaGate {
     }
 
     /// Returns the running etherealization of a deactivated object.
-    pub(crate) fn ending(&self, entry: &ActiveObject) -> Option<Making> {
+    pub(crate) fn running_etherealization(&self, entry: &ActiveObject) -> Option<RunningStep> {
         self.node().servant_activations.steps.get(entry.id())
     }
 }

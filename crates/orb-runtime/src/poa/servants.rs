@@ -1,39 +1,41 @@
-//! Servant managers: create or find servants when requests arrive.
+//! The traits of servant managers, which create or find servants when requests arrive.
 
 use std::fmt;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use giop_codec::exception::SystemException;
 
 use crate::object_key::ObjectId;
 use crate::poa::handle::Poa;
 use crate::servant::{Refusal, Servant};
 
-/// Creates the servants of a POA with RETAIN when their first request arrives, and etherealizes them.
+/// A servant manager of a POA with RETAIN. It creates (incarnates) a servant when the first request for an
+/// object arrives, and cleans up (etherealizes) the servant after the object's deactivation.
 ///
-/// For one id, at most one method runs at a time. Requests that arrive meanwhile wait. Both methods run in
-/// tasks of their own, so that a cancelled caller stops neither.
+/// For one object id, at most one method runs at a time. Requests that arrive meanwhile wait. Both methods
+/// run in tasks of their own, which continue if a caller is cancelled.
 ///
-/// A deactivated object is etherealized after its last request. A call that such a request makes to the same
-/// object in this process is part of the request and does not wait for the etherealization. This also holds
-/// for calls by way of other active objects of the process. Only a dynamic call to itself gets
-/// `BAD_INV_ORDER` minor OMG 3, because a message does not identify the request that sends it.
+/// A deactivated object is etherealized after its last request. If such a request calls the same object
+/// again, in this process and possibly through other objects, the nested call is served as a part of the
+/// request. A nested dynamic call gets `BAD_INV_ORDER` minor OMG 3 instead, because a message does not
+/// identify the request that sends it.
 ///
 /// Source clause: "The Object Adapter / PortableServer / Servant Manager Interfaces" (`ServantActivator`).
 #[doc(alias = "PortableServer::ServantActivator")]
 pub trait ServantActivator: Send + Sync + 'static {
-    /// Creates the servant of the object, which is active under the id from then on.
+    /// Creates the servant of the object, which is then active under the id.
     ///
-    /// A panic raises UNKNOWN, COMPLETED_MAYBE in the waiting requests. With UNIQUE_ID, a servant that has an
-    /// object already raises OBJ_ADAPTER minor OMG 5, COMPLETED_NO.
+    /// After a panic, the waiting requests get UNKNOWN, COMPLETED_MAYBE. If the POA has UNIQUE_ID and the
+    /// servant serves another object, they get OBJ_ADAPTER minor OMG 5, COMPLETED_NO.
     fn incarnate(&self, id: &ObjectId, poa: &Poa) -> impl Future<Output = Result<Servant, Refusal>> + Send;
 
-    /// Ends the servant of a deactivated object after its last request.
+    /// Cleans up the servant of a deactivated object, after the object's last request.
     ///
-    /// * `cleanup_in_progress`: the POA is being destroyed, or its manager deactivated.
-    /// * `remaining_activations`: the servant has other objects of the POA.
+    /// * `cleanup_in_progress`: whether the reason is the destruction of the POA or the deactivation of its
+    ///   manager.
+    /// * `remaining_activations`: whether the servant serves other objects of the POA.
     #[doc(alias = "etherealise")]
     fn etherealize(
         &self,
@@ -48,7 +50,7 @@ pub trait ServantActivator: Send + Sync + 'static {
     }
 }
 
-/// Finds a servant for each request of a POA with NON_RETAIN.
+/// A servant manager of a POA with NON_RETAIN. It finds the servant of each request.
 ///
 /// Source clause: "The Object Adapter / PortableServer / Servant Manager Interfaces" (`ServantLocator`).
 #[doc(alias = "PortableServer::ServantLocator")]
@@ -56,7 +58,7 @@ pub trait ServantLocator: Send + Sync + 'static {
     /// A value that `preinvoke` passes to `postinvoke`.
     type Cookie: Send + 'static;
 
-    /// Returns the servant for one request. A panic raises UNKNOWN, COMPLETED_MAYBE.
+    /// Returns the servant for one request. After a panic, the request gets UNKNOWN, COMPLETED_MAYBE.
     fn preinvoke(
         &self,
         id: &ObjectId,
@@ -64,10 +66,10 @@ pub trait ServantLocator: Send + Sync + 'static {
         operation: &str,
     ) -> impl Future<Output = Result<(Servant, Self::Cookie), Refusal>> + Send;
 
-    /// Runs after the request, before its reply is sent. It is not called for a request that was cancelled.
+    /// Runs after the request, before its reply is sent. It is not called if the request was cancelled.
     ///
     /// # Errors
-    /// The exception replaces the reply.
+    /// The exception is sent instead of the reply.
     fn postinvoke(
         &self,
         id: &ObjectId,
@@ -81,11 +83,9 @@ pub trait ServantLocator: Send + Sync + 'static {
     }
 }
 
-pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
 /// A type-erased [`ServantActivator`].
 pub(crate) trait Activator: Send + Sync {
-    fn incarnate<'a>(&'a self, id: &'a ObjectId, poa: &'a Poa) -> Boxed<'a, Result<Servant, Refusal>>;
+    fn incarnate<'a>(&'a self, id: &'a ObjectId, poa: &'a Poa) -> BoxFuture<'a, Result<Servant, Refusal>>;
 
     fn etherealize<'a>(
         &'a self,
@@ -94,11 +94,11 @@ pub(crate) trait Activator: Send + Sync {
         servant: Servant,
         cleanup_in_progress: bool,
         remaining_activations: bool,
-    ) -> Boxed<'a, ()>;
+    ) -> BoxFuture<'a, ()>;
 }
 
 impl<A: ServantActivator> Activator for A {
-    fn incarnate<'a>(&'a self, id: &'a ObjectId, poa: &'a Poa) -> Boxed<'a, Result<Servant, Refusal>> {
+    fn incarnate<'a>(&'a self, id: &'a ObjectId, poa: &'a Poa) -> BoxFuture<'a, Result<Servant, Refusal>> {
         Box::pin(ServantActivator::incarnate(self, id, poa))
     }
 
@@ -109,7 +109,7 @@ impl<A: ServantActivator> Activator for A {
         servant: Servant,
         cleanup: bool,
         remaining: bool,
-    ) -> Boxed<'a, ()> {
+    ) -> BoxFuture<'a, ()> {
         Box::pin(ServantActivator::etherealize(self, id, poa, servant, cleanup, remaining))
     }
 }
@@ -120,5 +120,4 @@ impl fmt::Debug for dyn Activator {
     }
 }
 
-/// A shared, type-erased servant activator.
 pub(crate) type SharedActivator = Arc<dyn Activator>;

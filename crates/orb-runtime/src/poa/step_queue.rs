@@ -1,5 +1,5 @@
-//! Steps of servant and adapter activators. For one key, one step runs at a time, and other callers wait for
-//! it.
+//! Steps: the incarnations and etherealizations of servant activators, and the activations of adapter
+//! activators. For one object id or POA name, one step runs at a time, for which other callers wait.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -8,32 +8,32 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
-use futures_util::future::Shared as SharedFuture;
+use futures_util::future::{BoxFuture, Shared as SharedFuture};
 use giop_codec::exception::{SystemException, minor};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::poa::servants::Boxed;
 use crate::runtime::Shared;
 use crate::servant::Refusal;
 use crate::servant::poa_gate::{Gate, PoaGate};
 
-/// A shared step. After awaiting it, a caller repeats its look-up.
-pub(crate) type Making = SharedFuture<Boxed<'static, Result<(), Refusal>>>;
+/// A future that completes when a running step ends. Its awaiter then repeats the look-up that found no
+/// object.
+pub(crate) type RunningStep = SharedFuture<BoxFuture<'static, Result<(), Refusal>>>;
 
-type Map<K> = Mutex<HashMap<K, Making>>;
+type Map<K> = Mutex<HashMap<K, RunningStep>>;
 
-/// The running steps by key.
+/// The running steps, by object id or POA name.
 pub(crate) struct Steps<K: Eq + Hash>(Arc<Map<K>>);
 
-/// The steps under their lock: none begins or ends meanwhile.
-pub(crate) struct Locked<'a, K: Eq + Hash> {
+/// The locked table of steps. While it is locked, no step begins or ends.
+pub(crate) struct LockedSteps<'a, K: Eq + Hash> {
     steps: &'a Steps<K>,
-    map: MutexGuard<'a, HashMap<K, Making>>,
+    map: MutexGuard<'a, HashMap<K, RunningStep>>,
 }
 
-/// The registration of a running step. Dropping it removes the step, when it ends or its runtime drops it.
-struct UnderWay<K: Eq + Hash> {
+/// Removes a step from the table on drop: when the step ends, or when the runtime drops its task.
+struct StepRegistration<K: Eq + Hash> {
     map: Arc<Map<K>>,
     key: K,
 }
@@ -43,7 +43,7 @@ tokio::task_local! {
     static ORB_OF_STEP: usize;
 }
 
-/// Returns whether the current task is a step of this ORB, which must not wait for steps.
+/// Returns whether the current task runs a step of this ORB. Such a task must not wait for steps.
 pub(crate) fn is_step_of(orb: &Shared) -> bool {
     ORB_OF_STEP.try_with(|of| *of == std::ptr::from_ref(orb) as usize).unwrap_or(false)
 }
@@ -55,12 +55,12 @@ impl<K: Eq + Hash> Default for Steps<K> {
 }
 
 impl<K: Clone + Eq + Hash + Send + 'static> Steps<K> {
-    pub(crate) fn lock(&self) -> Locked<'_, K> {
-        Locked { steps: self, map: self.0.lock().unwrap_or_else(PoisonError::into_inner) }
+    pub(crate) fn lock(&self) -> LockedSteps<'_, K> {
+        LockedSteps { steps: self, map: self.0.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
-    /// Returns the running step for that key.
-    pub(crate) fn get<Q>(&self, key: &Q) -> Option<Making>
+    /// Returns the running step for this key.
+    pub(crate) fn get<Q>(&self, key: &Q) -> Option<RunningStep>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
@@ -68,24 +68,25 @@ impl<K: Clone + Eq + Hash + Send + 'static> Steps<K> {
         self.lock().map.get(key).cloned()
     }
 
-    /// Waits for all running steps.
-    pub(crate) async fn over(&self) {
+    /// Waits until all steps that are running now have ended.
+    pub(crate) async fn wait_for_running(&self) {
         let all: Vec<_> = self.lock().map.values().cloned().collect();
         futures_util::future::join_all(all).await;
     }
 
-    /// Returns the running step for that key, or starts `work` as one.
+    /// Returns the running step for this key, or starts `work` as a new one. If `already_exists` returns
+    /// true, the result is a completed step.
     ///
     /// # Errors
     /// TRANSIENT, COMPLETED_NO: minor OMG 4 if the POA is destroyed; minor OMG 1 if the limit of running
     /// steps is reached or there is no runtime.
-    pub(crate) fn bring<Q, W>(
+    pub(crate) fn start_or_join<Q, W>(
         &self,
         (poa, orb): (&PoaGate, &Arc<Shared>),
         key: &Q,
-        is_there: impl FnOnce() -> bool,
+        already_exists: impl FnOnce() -> bool,
         work: impl FnOnce(K) -> W,
-    ) -> Result<Making, SystemException>
+    ) -> Result<RunningStep, SystemException>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
@@ -96,13 +97,12 @@ impl<K: Clone + Eq + Hash + Send + 'static> Steps<K> {
         if let Some(step) = locked.map.get(key) {
             return Ok(step.clone());
         }
-        // Check under the lock: a destruction that looks at the steps afterwards finds all of them.
+        // Check under the lock: the destruction of the POA then finds every step that passed this check.
         if poa.is_destroyed() {
             return Err(Gate::Destroyed.refusal());
         }
-        if is_there() {
-            let there: Boxed<'static, _> = Box::pin(std::future::ready(Ok(())));
-            return Ok(there.shared());
+        if already_exists() {
+            return Ok(std::future::ready(Ok(())).boxed().shared());
         }
         if locked.map.len() >= orb.config.limits.max_held_requests {
             orb.counters.hit(giop_proto::Limit::HeldRequests);
@@ -115,35 +115,36 @@ impl<K: Clone + Eq + Hash + Send + 'static> Steps<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash + Send + 'static> Locked<'_, K> {
-    /// Runs the step in a task of its own. A step that the runtime drops ends with TRANSIENT.
+impl<K: Clone + Eq + Hash + Send + 'static> LockedSteps<'_, K> {
+    /// Runs the step in a task of its own. If the runtime drops the task, the step ends with TRANSIENT.
     pub(crate) fn run(
         mut self,
         orb: &Arc<Shared>,
         runtime: &Handle,
         key: K,
         work: impl Future<Output = Result<(), Refusal>> + Send + 'static,
-    ) -> Making {
-        let (tell, told) = oneshot::channel();
-        let step: Boxed<'static, _> = Box::pin(told.map(|told| {
-            told.unwrap_or_else(|_| Err(transient("the runtime of the activator has ended").into()))
-        }));
-        let step = step.shared();
-        let under_way = UnderWay { map: Arc::clone(&self.steps.0), key: key.clone() };
+    ) -> RunningStep {
+        let (sender, receiver) = oneshot::channel();
+        let result = receiver.map(|result| {
+            result.unwrap_or_else(|_| Err(transient("the runtime of the activator has ended").into()))
+        });
+        let step = result.boxed().shared();
+        let registration = StepRegistration { map: Arc::clone(&self.steps.0), key: key.clone() };
         self.map.insert(key, step.clone());
-        // Unlock before spawning: a runtime that has ended drops the task here, which takes the lock.
+        // Unlock before spawning: a runtime that has ended drops the task at once, and the drop takes the
+        // lock.
         drop(self.map);
         runtime.spawn(ORB_OF_STEP.scope(Arc::as_ptr(orb) as usize, async move {
-            let done = work.await;
-            // Remove the step before waking callers: a look-up from here on finds its result.
-            drop(under_way);
-            let _ = tell.send(done);
+            let result = work.await;
+            // Remove the step before waking callers: their look-ups must find the step's result.
+            drop(registration);
+            let _ = sender.send(result);
         }));
         step
     }
 }
 
-impl<K: Eq + Hash> Drop for UnderWay<K> {
+impl<K: Eq + Hash> Drop for StepRegistration<K> {
     fn drop(&mut self) {
         self.map.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
     }
@@ -154,9 +155,9 @@ impl<K: Eq + Hash> Drop for UnderWay<K> {
 /// # Errors
 /// TRANSIENT minor OMG 1, COMPLETED_NO: there is no runtime.
 pub(crate) fn runtime(orb: &Shared) -> Result<Handle, SystemException> {
-    let runtime = orb.tasks.home.clone().or_else(|| Handle::try_current().ok());
+    let runtime = orb.tasks.runtime.clone().or_else(|| Handle::try_current().ok());
     runtime.ok_or_else(|| {
-        transient("there is no tokio runtime for the activator: build the ORB, or deactivate, inside of one")
+        transient("there is no tokio runtime for the activator: build the ORB inside of a runtime")
     })
 }
 

@@ -1,4 +1,4 @@
-//! [`IorTemplate`]: references of one POA and interface that differ only in the object.
+//! [`IorTemplate`]: references that differ only in the object id.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,12 +13,12 @@ use crate::poa::error::PoaError;
 use crate::poa::handle::Poa;
 use crate::reference::{ObjectRef, Reference};
 
-/// A template for references to objects of one POA as one interface. Everything except the object's id is
+/// A template for references to objects of one POA with one interface. Everything except the object id is
 /// encoded once.
 ///
-/// It serves programs that publish references to very many objects, for example those of a default servant.
-/// An IOR takes two allocations per profile, and no look-up of addresses, components and code sets. The
-/// result is byte for byte that of [`create_reference_with_id`](Poa::create_reference_with_id).
+/// It is for programs that publish references to very many objects, such as those of a default servant. An
+/// IOR takes two allocations per profile. The IOR is byte for byte that of
+/// [`create_reference_with_id`](Poa::create_reference_with_id).
 ///
 /// ```
 /// # use orb_runtime::{ObjectRef, Orb};
@@ -34,7 +34,7 @@ use crate::reference::{ObjectRef, Reference};
 pub struct IorTemplate<R> {
     poa: Poa,
     interface: PhantomData<fn() -> R>,
-    /// `None` if references differ in more than the key.
+    /// `None` if references must be encoded individually, because they differ in more than the key.
     profiles: Option<Vec<Profile>>,
 }
 
@@ -42,35 +42,34 @@ pub struct IorTemplate<R> {
 #[derive(Clone)]
 struct Profile {
     tag: ProfileTag,
-    /// The bytes before the key's length.
+    /// The bytes before the length of the key.
     before: Box<[u8]>,
-    /// The bytes from the next multiple of four after the key.
+    /// The bytes after the key and its padding to a multiple of four.
     after: Box<[u8]>,
-    little: bool,
+    is_little_endian: bool,
 }
 
-/// A placeholder for the key. Its length is a multiple of four bytes, so that the bytes after it are aligned
-/// to four.
-const SAMPLE: &[u8] = b"\xFBzorb's sample of a key.";
+/// The key in the IOR from which a template is made. Its length is a multiple of four, so that no padding
+/// follows.
+const PLACEHOLDER_KEY: &[u8] = b"\xFBzorb's sample of a key.";
 
 impl Poa {
-    /// Creates a template for references to objects of this POA as the interface `R`. Everything except the
-    /// object's id is encoded once.
-    ///
-    /// The template keeps the addresses at the time of this call.
+    /// Creates a template for references to objects of this POA with the interface of `R`. The references
+    /// have the ORB's addresses at the time of this call.
     pub fn template<R: Reference>(&self) -> IorTemplate<R> {
         let type_id = R::REPOSITORY_ID;
-        let sample = self.orb.ior(type_id, SAMPLE);
+        let placeholder_ior = self.orb.ior(type_id, PLACEHOLDER_KEY);
         // With numeric operations, each reference has operation numbers of its own.
         #[cfg(feature = "experiments")]
-        let sample = sample.filter(|_| self.orb.config.server.demux.operations != OperationDemux::Numeric);
-        let profiles = sample.and_then(|ior| ior.profiles.iter().map(Profile::around).collect());
+        let placeholder_ior =
+            placeholder_ior.filter(|_| self.orb.config.server.demux.operations != OperationDemux::Numeric);
+        let profiles = placeholder_ior.and_then(|ior| ior.profiles.iter().map(Profile::split).collect());
         IorTemplate { poa: self.clone(), interface: PhantomData, profiles }
     }
 }
 
 impl<R: Reference> IorTemplate<R> {
-    /// Returns the IOR of the object of that id. It has no profile if the ORB does not listen.
+    /// Returns the IOR of the object with this id. The IOR has no profile if the ORB does not listen.
     ///
     /// # Errors
     /// Those of [`create_reference_with_id`](Poa::create_reference_with_id).
@@ -82,11 +81,11 @@ impl<R: Reference> IorTemplate<R> {
             let nowhere = || Ior { type_id: R::REPOSITORY_ID.to_owned(), profiles: Vec::new() };
             return Ok(self.poa.orb.ior(R::REPOSITORY_ID, &key).unwrap_or_else(nowhere));
         };
-        let profiles = profiles.iter().map(|profile| profile.with(&key)).collect();
+        let profiles = profiles.iter().map(|profile| profile.with_key(&key)).collect();
         Ok(Ior { type_id: R::REPOSITORY_ID.to_owned(), profiles })
     }
 
-    /// Returns a reference to the object of that id.
+    /// Returns a reference to the object with this id.
     ///
     /// # Errors
     /// Those of [`ior`](Self::ior).
@@ -94,24 +93,24 @@ impl<R: Reference> IorTemplate<R> {
         let id = id.into();
         let ior = self.ior(id.clone())?;
         let key = ObjectKey::from(self.poa.core.key(id.as_slice()).as_slice());
-        Ok(R::from_object(ObjectRef::of_own(&self.poa.orb, ior, key)))
+        Ok(R::from_object(ObjectRef::own_with_ior(&self.poa.orb, ior, key)))
     }
 }
 
 impl Profile {
-    /// Splits an encoded profile around the placeholder of the key.
-    fn around(profile: &TaggedProfile) -> Option<Self> {
+    /// Splits an encoded profile at the placeholder key.
+    fn split(profile: &TaggedProfile) -> Option<Self> {
         let data = &profile.data;
-        let at = data.windows(SAMPLE.len()).position(|octets| octets == SAMPLE)?;
+        let at = data.windows(PLACEHOLDER_KEY.len()).position(|bytes| bytes == PLACEHOLDER_KEY)?;
         let before = data.get(..at.checked_sub(4)?)?.into();
-        let after = data.get(at + SAMPLE.len()..)?.into();
-        Some(Self { tag: profile.tag, before, after, little: data.first()? & 1 == 1 })
+        let after = data.get(at + PLACEHOLDER_KEY.len()..)?.into();
+        Some(Self { tag: profile.tag, before, after, is_little_endian: data.first()? & 1 == 1 })
     }
 
-    /// Returns the encoded profile with that key.
-    fn with(&self, key: &[u8]) -> TaggedProfile {
+    /// Returns the encoded profile with this key.
+    fn with_key(&self, key: &[u8]) -> TaggedProfile {
         let len = key.len() as u32;
-        let len = if self.little { len.to_le_bytes() } else { len.to_be_bytes() };
+        let len = if self.is_little_endian { len.to_le_bytes() } else { len.to_be_bytes() };
         let end = self.before.len() + len.len() + key.len();
         let padding = end.next_multiple_of(4) - end;
         let mut data = Vec::with_capacity(end + padding + self.after.len());
@@ -126,7 +125,7 @@ impl Profile {
     }
 }
 
-const _: () = assert!(SAMPLE.len().is_multiple_of(4));
+const _: () = assert!(PLACEHOLDER_KEY.len().is_multiple_of(4));
 
 impl<R> Clone for IorTemplate<R> {
     fn clone(&self) -> Self {
