@@ -1,7 +1,8 @@
-//! Value types, and abstract interfaces, whose operations take an object or a value.
+//! Value types and abstract interfaces.
 //!
-//! Values are graphs that are passed by value, with sharing, cycles and null: see [`Value`]. The contents of
-//! abstract interfaces are [`Abstract`]. Other items for generated code and custom value types are here too.
+//! A [`Value`] is a graph that is passed by value, and may contain shared values, cycles and nulls. An
+//! [`Abstract`] is the content of a handle to an abstract interface: an object or a value. This module also
+//! re-exports what generated code and custom value types need.
 
 use core::fmt;
 
@@ -28,7 +29,7 @@ pub enum Abstract<V> {
 }
 
 impl<V: ValueForm> Abstract<V> {
-    /// Converts the content to that of a handle to a base of the interface.
+    /// Converts the content of a handle to that of a handle to a base interface.
     pub fn upcast<B: ValueForm>(self) -> Abstract<B>
     where
         V: Extends<B>,
@@ -40,11 +41,11 @@ impl<V: ValueForm> Abstract<V> {
     }
 }
 
-/// Methods of every handle to an abstract interface. Operations of an interface take precedence over these by
-/// name.
+/// The methods of every handle to an abstract interface. If an operation of the interface has the same name
+/// as a method, the operation takes precedence.
 ///
-/// A call of an operation goes to the object, or to the operations of the value. It is NO_IMPLEMENT,
-/// completion No, if the author of that value type has not implemented them.
+/// An operation is called on the object, or on the value. If the value's type does not implement its
+/// operations, the call fails with NO_IMPLEMENT, COMPLETED_NO.
 #[doc(alias = "CORBA::AbstractBase")]
 pub trait AbstractReference: AbstractForm + Clone + fmt::Debug + Send + Sync + 'static {
     /// The repository id of the interface.
@@ -56,13 +57,13 @@ pub trait AbstractReference: AbstractForm + Clone + fmt::Debug + Send + Sync + '
     /// Returns the content of the handle.
     fn as_abstract(&self) -> &Abstract<Self::Values>;
 
-    /// Creates a handle to an object without a check that it has the interface. An object with another one
-    /// answers BAD_OPERATION.
+    /// Creates a handle to an object, without checking the object's interface. If it is another interface,
+    /// calls raise BAD_OPERATION.
     fn from_object(object: impl Reference) -> Self {
         Self::from_abstract(Abstract::Object(object.as_object().clone()))
     }
 
-    /// Returns the reference, unless it is a value.
+    /// Returns the object, or `None` if the content is a value.
     #[doc(alias = "_to_object")]
     fn as_object(&self) -> Option<&ObjectRef> {
         match self.as_abstract() {
@@ -71,7 +72,7 @@ pub trait AbstractReference: AbstractForm + Clone + fmt::Debug + Send + Sync + '
         }
     }
 
-    /// Returns the value, unless it is an object.
+    /// Returns the value, or `None` if the content is an object.
     #[doc(alias = "_to_value")]
     fn as_value(&self) -> Option<&Value<Self::Values>> {
         match self.as_abstract() {
@@ -80,14 +81,14 @@ pub trait AbstractReference: AbstractForm + Clone + fmt::Debug + Send + Sync + '
         }
     }
 
-    /// Returns the value as one of the type `D`, if it is one.
+    /// Returns the value as a `D`, or `None` if the content is an object or a value of another type.
     fn downcast<D: ValueForm>(&self) -> Option<Value<D>> {
         self.as_value()?.downcast()
     }
 }
 
-/// Encoded as a boolean that tells whether a reference or a value follows. Nil is encoded as a null value. A
-/// nil reference is decoded as nil too.
+/// The encoding is a boolean, and then a reference (TRUE) or a value (FALSE). Nil is encoded as a null value.
+/// A nil reference is decoded as nil too.
 impl<V: ValueForm> Nilable for Abstract<V> {
     const MIN_SIZE: usize = 5;
 
@@ -118,7 +119,7 @@ impl<V: ValueForm> CdrEncode for Abstract<V> {
     }
 }
 
-/// For positions where nil is not allowed: `INV_OBJREF`.
+/// Decodes a content that must not be nil. Nil is `INV_OBJREF`.
 impl<V: ValueForm> CdrDecode for Abstract<V> {
     const MIN_SIZE: usize = <Self as Nilable>::MIN_SIZE;
 
@@ -128,7 +129,7 @@ impl<V: ValueForm> CdrDecode for Abstract<V> {
     }
 }
 
-/// Lets a handle to an abstract interface, which wraps this type, delegate to it.
+/// Handles to abstract interfaces, which wrap this type, delegate to this implementation.
 impl<V: ValueForm> AbstractForm for Abstract<V> {
     type Values = V;
 
@@ -146,7 +147,7 @@ impl<V: ValueForm> AbstractForm for Abstract<V> {
     fn encode_object(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         match self {
             Abstract::Object(object) => object.encode(e),
-            // A value has no reference.
+            // A value cannot be encoded as a reference.
             Abstract::Value(_) => <ObjectRef as Nilable>::encode_nil(e),
         }
     }
@@ -171,13 +172,13 @@ mod tests {
     type Any = Abstract<ValueBase>;
 
     #[tokio::test]
-    async fn text_that_is_not_valid_is_what_the_builder_says() {
-        for (says, text) in [
+    async fn invalid_text_is_handled_as_the_builder_configures() {
+        for (handling, text) in [
             (InvalidText::Refuse, None),
             (InvalidText::Replace, Some("A\u{fffd}(")),
             (InvalidText::Latin1, Some("A\u{c3}(")),
         ] {
-            let orb = Orb::builder().invalid_text(says).build().await.unwrap();
+            let orb = Orb::builder().invalid_text(handling).build().await.unwrap();
             let core = Arc::clone(orb.core());
             let mut d =
                 Decoder::new(b"\0\0\0\x04A\xc3(\0", ByteOrder::Big, Version::V1_2).with_context(&core);

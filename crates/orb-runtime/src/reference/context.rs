@@ -1,16 +1,16 @@
-//! Properties that follow the arguments of operations with a `context` clause.
+//! `Context`: properties that are sent after the arguments of operations with a `context` clause in IDL.
 
 use std::collections::BTreeMap;
 
 use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use giop_codec::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// Properties of the caller, strings by name. Each operation with a `context` clause sends those that it
-/// lists.
+/// Properties of a caller: named strings that are arguments of operations with a `context` clause in IDL.
 ///
-/// A client passes its context to the call. The servant receives the properties that match the clause's
-/// patterns: a name, or a prefix of names followed by `*`. Names are case-sensitive. A context has no parent:
-/// what other mappings look up there must be copied and set.
+/// A client passes a context to the call. The servant receives the properties that match a pattern of the
+/// clause: a name, or a prefix of names followed by `*`. Names are case-sensitive. Unlike in other language
+/// mappings, a context has no parent.
+///
 /// # Examples
 /// ```
 /// # use orb_runtime::Context;
@@ -30,7 +30,7 @@ impl Context {
         Context { properties: BTreeMap::new() }
     }
 
-    /// Returns the context with a further property, which replaces one of the same name.
+    /// Returns the context with a further property, which replaces a property of the same name.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Context {
         self.set(name, value);
@@ -73,13 +73,13 @@ impl Context {
         self.properties.is_empty()
     }
 
-    /// Returns copies of the properties that a clause lists.
+    /// Returns a context with the properties that match one of the patterns.
     #[doc(hidden)]
     #[must_use]
     pub fn matching(&self, patterns: &[&str]) -> Context {
         let listed = |name: &str| {
             patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
-                Some(beginning) => name.starts_with(beginning),
+                Some(prefix) => name.starts_with(prefix),
                 None => name == *pattern,
             })
         };
@@ -101,7 +101,7 @@ impl<N: Into<String>, V: Into<String>> Extend<(N, V)> for Context {
     }
 }
 
-/// Encoded as a sequence of strings, alternately names and values ("Context" in the clause "GIOP Message
+/// The encoding is a sequence of strings, alternately names and values ("Context" in the clause "GIOP Message
 /// Formats").
 impl CdrEncode for Context {
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
@@ -114,7 +114,7 @@ impl CdrEncode for Context {
     }
 }
 
-/// If a property occurs twice, the last value counts. A name without a value is
+/// If a property occurs twice, the last value is used. A name without a value is
 /// [`DecodeErrorKind::Malformed`].
 impl CdrDecode for Context {
     const MIN_SIZE: usize = 4;
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clause_lists_names_and_beginnings_of_names() {
+    fn patterns_match_names_and_prefixes_of_names() {
         let names = |patterns: &[&str]| {
             context().matching(patterns).iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
         };
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn on_the_wire_it_is_a_sequence_of_names_and_values() {
+    fn context_is_encoded_as_a_sequence_of_names_and_values() {
         let context = Context::new().with("a", "xy").with("b.c", "");
         let octets = b"\0\0\0\x04\0\0\0\x02a\0\0\0\0\0\0\x03xy\0\0\0\0\0\x04b.c\0\0\0\0\x01\0";
         let mut e = Encoder::new(ByteOrder::Big, Version::V1_2);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn of_properties_that_come_twice_the_last_counts() {
+    fn last_value_of_a_repeated_property_is_used() {
         let mut e = Encoder::new(ByteOrder::Little, Version::V1_0);
         ["a", "x", "a", "y"].map(str::to_owned).to_vec().encode(&mut e).unwrap();
         let octets = e.into_bytes();

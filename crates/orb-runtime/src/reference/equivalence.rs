@@ -1,4 +1,4 @@
-//! Equivalence of references: whether they certainly refer to the same object.
+//! Equivalence of references: whether two references certainly refer to the same object.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use giop_codec::ior::IiopProfile;
 use crate::reference::object::ObjectRef;
 
 impl ObjectRef {
-    /// Returns whether both certainly refer to the same object: the keys of their first profiles are equal,
-    /// and they share an address with that key.
-    pub(crate) fn same_place(&self, other: &Self) -> bool {
+    /// Returns whether both references certainly refer to the same object: the object keys of their first
+    /// profiles are equal, and they share an address for this key.
+    pub(crate) fn is_same_object(&self, other: &Self) -> bool {
         if std::ptr::eq(self.ior(), other.ior()) {
             return true;
         }
@@ -22,17 +22,17 @@ impl ObjectRef {
             return false;
         }
         // Use a hash set, because a reference may have thousands of addresses.
-        let theirs: HashSet<Place> = other.places(key).collect();
-        self.places(key).any(|place| theirs.contains(&place))
+        let theirs: HashSet<ServerAddress> = other.server_addresses(key).collect();
+        self.server_addresses(key).any(|address| theirs.contains(&address))
     }
 
-    /// Returns a hash that is equal for equivalent references, in every process. It depends on the key only,
-    /// because equivalent references may have different addresses.
-    pub(crate) fn place_hash(&self) -> u64 {
-        let octets = self.own_key().or_else(|| self.first_key()).unwrap_or_default();
+    /// Returns a hash of the object key. It is equal for equivalent references, in every process. It does not
+    /// depend on addresses, because equivalent references may differ in these.
+    pub(crate) fn key_hash(&self) -> u64 {
+        let key = self.own_key().or_else(|| self.first_key()).unwrap_or_default();
         // FNV-1a.
-        octets.iter().fold(0xcbf2_9ce4_8422_2325, |state, octet| {
-            (state ^ u64::from(*octet)).wrapping_mul(0x0000_0100_0000_01b3)
+        key.iter().fold(0xcbf2_9ce4_8422_2325, |state, byte| {
+            (state ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
         })
     }
 
@@ -40,17 +40,17 @@ impl ObjectRef {
         self.own_profiles().first().map(|profile| profile.object_key.as_slice())
     }
 
-    /// Returns the addresses of all profiles with that key.
-    fn places(&self, key: &[u8]) -> impl Iterator<Item = Place> {
+    /// Returns the addresses of all profiles with this object key.
+    fn server_addresses(&self, key: &[u8]) -> impl Iterator<Item = ServerAddress> {
         let profiles = self.own_profiles().iter().filter(move |profile| profile.object_key.as_slice() == key);
-        profiles.flat_map(places)
+        profiles.flat_map(server_addresses)
     }
 }
 
 /// The address of a server.
 #[derive(PartialEq, Eq, Hash)]
-enum Place {
-    /// With or without TLS: an address has only one listener. Host names are compared without case.
+enum ServerAddress {
+    /// An address with or without TLS. The host name is in lower case.
     Tcp {
         host: String,
         port: u16,
@@ -61,11 +61,11 @@ enum Place {
     },
 }
 
-fn places(profile: &IiopProfile) -> impl Iterator<Item = Place> + '_ {
+fn server_addresses(profile: &IiopProfile) -> impl Iterator<Item = ServerAddress> + '_ {
     let tcp = profile.addresses().into_iter().chain(profile.secure_address());
-    let tcp = tcp.map(|(host, port)| Place::Tcp { host: host.to_ascii_lowercase(), port });
+    let tcp = tcp.map(|(host, port)| ServerAddress::Tcp { host: host.to_ascii_lowercase(), port });
     let unix = profile.omni_unix_addresses();
-    tcp.chain(unix.map(|address| Place::Unix { host: address.host, path: address.path }))
+    tcp.chain(unix.map(|address| ServerAddress::Unix { host: address.host, path: address.path }))
 }
 
 #[cfg(test)]
@@ -92,7 +92,7 @@ mod tests {
 
     // clause: ior.object.is_equivalent, ior.object.hash
     #[test]
-    fn one_address_in_common_is_enough_but_for_the_key() {
+    fn references_with_the_same_key_and_a_common_address_are_equivalent() {
         let orb = orb();
         let alternate = |host, port| TaggedComponent::alternate_address(host, port).unwrap();
         let a = reference(&orb, &[profile("a", 1, b"k")]);
@@ -122,7 +122,7 @@ mod tests {
 
     // clause: ior.object.is_equivalent
     #[test]
-    fn ports_for_tls_are_places_too() {
+    fn tls_ports_are_compared() {
         let orb = orb();
         let tls = |host, plaintext, port| {
             let ssl = SslSecTrans { target_supports: 6, target_requires: 6, port };
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn unix_sockets_are_places_too() {
+    fn unix_sockets_are_compared() {
         let orb = orb();
         let socket = OmniUnixAddress { host: "vm".to_owned(), path: "/s".to_owned() };
         let socket = TaggedComponent::omni_unix(&socket).unwrap();
@@ -162,8 +162,8 @@ mod tests {
         // clause: ior.object.hash
         #[test]
         fn hashes_are_bounded_and_the_same_for_equivalent_references(
-            of in prop::collection::vec((0..3_u8, 1..3_u16, 0..2_usize), 0..4),
-            others in prop::collection::vec((0..3_u8, 1..3_u16, 0..2_usize), 0..4),
+            first in prop::collection::vec((0..3_u8, 1..3_u16, 0..2_usize), 0..4),
+            second in prop::collection::vec((0..3_u8, 1..3_u16, 0..2_usize), 0..4),
             max in any::<u32>(),
         ) {
             let orb = orb();
@@ -172,7 +172,7 @@ mod tests {
                 let profile = |(host, port, key): &(u8, u16, usize)| profile(&format!("h{host}"), *port, keys[*key]);
                 reference(&orb, &list.iter().map(profile).collect::<Vec<_>>())
             };
-            let (a, b) = (make(&of), make(&others));
+            let (a, b) = (make(&first), make(&second));
             prop_assert!(a.equivalence_hash(max) <= max);
             prop_assert_eq!(a.is_equivalent(&b), b.is_equivalent(&a));
             if a.is_equivalent(&b) {

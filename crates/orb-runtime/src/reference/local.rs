@@ -6,12 +6,13 @@ use std::sync::Arc;
 use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
-/// The methods of every typed reference to a local object. Operations of an interface take precedence over
-/// methods of the same name.
+/// The methods of every typed reference to a local object. If an operation of the interface has the same name
+/// as a method, the operation takes precedence.
 ///
-/// Such a reference is a counted pointer. Calls go directly to the object, without an ORB. References are
-/// equal if they point to the same object. It is not an [`ObjectRef`](crate::ObjectRef) and has no IOR. A
-/// call that would send it fails with MARSHAL minor OMG 4, COMPLETED_NO (COMPLETED_YES for results).
+/// A local reference is a reference-counted pointer. Calls go directly to the object, without an ORB.
+/// References are equal if they point to the same object. A local reference is not an
+/// [`ObjectRef`](crate::ObjectRef) and has no IOR. Sending one fails with MARSHAL minor OMG 4, COMPLETED_NO
+/// as an argument, COMPLETED_YES as a result.
 #[doc(alias = "CORBA::LocalObject")]
 pub trait LocalReference: Clone + Send + Sync + Sized + 'static {
     /// The repository id of the interface.
@@ -35,7 +36,7 @@ pub trait LocalReference: Clone + Send + Sync + Sized + 'static {
         Self::serve(servant)
     }
 
-    /// Returns the reference as another interface; `None` if the object does not have it.
+    /// Returns a reference with another interface, or `None` if the object does not have that interface.
     #[doc(alias = "_narrow")]
     fn narrow<R: LocalReference>(&self) -> Option<R> {
         let mut found: Option<Arc<R::Local>> = None;
@@ -43,28 +44,28 @@ pub trait LocalReference: Clone + Send + Sync + Sized + 'static {
         found.map(R::from_local)
     }
 
-    /// Returns the object itself, if it is of this type.
+    /// Returns the servant, if it has the type `S`.
     fn servant<S: 'static>(&self) -> Option<&S> {
         self.as_local().servant().downcast_ref()
     }
 }
 
-/// A reference type whose objects `S` implements.
+/// A local reference type whose interface the servant type `S` implements.
 pub trait ServesLocally<S>: LocalReference {
     #[doc(hidden)]
     fn serve(servant: S) -> Self;
 }
 
-/// A local object of any interface.
+/// A type-erased local object.
 pub trait LocalObject: Send + Sync + 'static {
-    /// Sets `out` if it is an `Option<Arc<L>>` where `L` is one of the object's interfaces.
+    /// Sets `out` to this object if `out` is an `Option<Arc<L>>` where `L` is one of the object's interfaces.
     fn local(self: Arc<Self>, out: &mut dyn Any);
 
-    /// Returns the implementation of the object.
+    /// Returns the servant, which implements the object.
     fn servant(&self) -> &dyn Any;
 }
 
-/// A value of a native type, which cannot be encoded in a message.
+/// A value of a `native` type of the IDL, which cannot be sent in messages.
 #[derive(Debug)]
 pub struct Native<T>(pub T);
 

@@ -1,6 +1,6 @@
-//! Object references: typed and untyped ones, their options, their equivalence and their form as text.
+//! Typed and untyped object references: their options, equivalence and text form.
 //!
-//! A reference keeps the state of its ORB alive. Calls through references are in `client`.
+//! A reference keeps the state of its ORB alive. Module `client` implements calls through references.
 
 pub mod abstract_value;
 pub(crate) mod context;
@@ -28,39 +28,40 @@ pub use object::{ObjectRef, ReplyInfo, Retry, SyncScope};
 pub use resolve::{InvalidName, NarrowError, ResolveError};
 pub use servants::Serves;
 
-/// The methods of every typed reference. Operations of an interface take precedence over methods of the same
-/// name.
+/// The methods of every typed reference. If an operation of the interface has the same name as a method, the
+/// operation takes precedence.
 ///
-/// References are cheap to clone. The `with_*` methods return another reference to the same object.
+/// References are cheap to clone. The `with_*` methods return another reference to the same object, and do
+/// not change this one.
 #[doc(alias = "CORBA::Object")]
 pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + 'static {
     /// The repository id of the interface.
     const REPOSITORY_ID: &'static str;
 
-    /// Creates a reference of this interface without checking the object. If the object has another
+    /// Creates a reference with this interface, without checking the object's interface. If it is another
     /// interface, calls raise BAD_OPERATION.
     fn from_object(object: ObjectRef) -> Self;
 
     /// Returns the untyped reference.
     fn as_object(&self) -> &ObjectRef;
 
-    /// Returns a reference whose calls end with TIMEOUT after `timeout`.
+    /// Returns a reference whose calls fail with TIMEOUT after `timeout`.
     #[must_use]
     fn with_timeout(&self, timeout: Duration) -> Self {
-        Self::from_object(self.as_object().change(|options| options.timeout = Some(Some(timeout))))
+        Self::from_object(self.as_object().with_options(|options| options.timeout = Some(Some(timeout))))
     }
 
     /// Returns a reference whose calls have no timeout.
     #[must_use]
     fn without_timeout(&self) -> Self {
-        Self::from_object(self.as_object().change(|options| options.timeout = Some(None)))
+        Self::from_object(self.as_object().with_options(|options| options.timeout = Some(None)))
     }
 
     /// Returns a reference that sends a service context with each request.
     #[must_use]
     fn with_context(&self, id: ContextId, data: impl Into<Bytes>) -> Self {
         let context = ServiceContext { id, data: data.into() };
-        Self::from_object(self.as_object().change(|options| {
+        Self::from_object(self.as_object().with_options(|options| {
             let mut contexts = options.contexts.to_vec();
             contexts.retain(|other| other.id != context.id);
             contexts.push(context);
@@ -68,39 +69,39 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         }))
     }
 
-    /// Returns a reference that calls with other credentials than those of the ORB: see [`csi`](crate::csi).
-    /// It shares the connections.
+    /// Returns a reference whose calls use these credentials instead of those of the ORB: see
+    /// [`csi`](crate::csi). Both references share the ORB's connections.
     #[cfg(feature = "csi")]
     #[must_use]
     fn with_credentials(&self, credentials: &crate::csi::Credentials) -> Self {
-        Self::from_object(self.as_object().calling_as(credentials))
+        Self::from_object(self.as_object().clone_with_credentials(credentials))
     }
 
     /// Returns a reference whose failed calls are repeated according to `retry`.
     #[must_use]
     fn with_retry(&self, retry: Retry) -> Self {
-        Self::from_object(self.as_object().change(|options| options.retry = retry))
+        Self::from_object(self.as_object().with_options(|options| options.retry = retry))
     }
 
-    /// Returns a reference whose calls end with TIMEOUT at that time, or earlier by its timeout.
+    /// Returns a reference whose calls fail with TIMEOUT at the time `at`, or earlier after the timeout.
     #[doc(alias = "ReplyEndTimePolicy")]
     #[must_use]
     fn with_deadline(&self, at: Instant) -> Self {
-        Self::from_object(self.as_object().change(|options| options.until = Some(at)))
+        Self::from_object(self.as_object().with_options(|options| options.deadline = Some(at)))
     }
 
-    /// Returns a reference whose calls do not follow forwards transparently (NO_REBIND), or do not even
-    /// reconnect (NO_RECONNECT). They end with REBIND, COMPLETED_NO, and
-    /// [`validate_connection`](Self::validate_connection) binds again.
+    /// Returns a reference whose calls do not follow forwards (NO_REBIND), or neither follow forwards nor
+    /// reconnect (NO_RECONNECT). Such calls fail with REBIND, COMPLETED_NO, until
+    /// [`validate_connection`](Self::validate_connection) is called.
     ///
     /// Source clause: "Messaging QoS / Rebind Support".
     #[doc(alias = "RebindPolicy")]
     #[must_use]
     fn with_rebind(&self, mode: RebindMode) -> Self {
-        Self::from_object(self.as_object().change(|options| options.rebind = mode))
+        Self::from_object(self.as_object().with_options(|options| options.rebind = mode))
     }
 
-    /// Returns the timeout of its calls; `None` if they have none.
+    /// Returns the timeout of calls, or `None` if they have no timeout.
     #[doc(alias = "get_policy")]
     fn timeout(&self) -> Option<Duration> {
         let object = self.as_object();
@@ -113,23 +114,24 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         self.as_object().options().retry
     }
 
-    /// Returns the scope at which its oneways complete.
+    /// Returns the scope at which oneway calls complete.
     #[doc(alias = "get_policy")]
     fn sync_scope(&self) -> SyncScope {
-        self.as_object().options().scope
+        self.as_object().options().sync_scope
     }
 
-    /// Returns whether its calls may follow forwards and reconnect transparently.
+    /// Returns whether calls may follow forwards and reconnect.
     #[doc(alias = "get_policy")]
     fn rebind(&self) -> RebindMode {
         self.as_object().options().rebind
     }
 
-    /// Connects and locates the object. Follows forwards regardless of [`with_rebind`](Self::with_rebind).
-    /// Subsequent calls use that location.
+    /// Connects to the server and locates the object. Follows forwards regardless of
+    /// [`with_rebind`](Self::with_rebind). Subsequent calls use the location that was found.
     ///
     /// # Errors
-    /// OBJECT_NOT_EXIST if the server does not have the object; errors of connecting; TIMEOUT.
+    /// * OBJECT_NOT_EXIST if the server does not have the object.
+    /// * TIMEOUT, and the errors of connecting.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect on the reference.
@@ -140,46 +142,47 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         self.as_object().bind_now()
     }
 
-    /// Returns a reference for a server that does not accept longer messages. Its connection sends all GIOP
-    /// 1.2 requests that exceed `bytes` in fragments of that size, for all objects that are called over it,
-    /// including `@stream` arguments.
+    /// Returns a reference for a server that does not accept messages longer than `bytes`. The connection
+    /// sends longer GIOP 1.2 requests in fragments of this size, including `@stream` arguments. This applies
+    /// to requests for all objects that are called over the connection.
     #[must_use]
     fn with_fragment_size(&self, bytes: usize) -> Self {
-        let object = self.as_object().change(|options| options.fragment_size = Some(bytes));
+        let object = self.as_object().with_options(|options| options.fragment_size = Some(bytes));
         if let Some(link) = object.binding().and_then(|binding| binding.link.upgrade()) {
             link.cut_at(bytes);
         }
         Self::from_object(object)
     }
 
-    /// Returns a reference whose oneways complete at that scope.
+    /// Returns a reference whose oneway calls complete at this scope.
     #[must_use]
     fn with_sync_scope(&self, scope: SyncScope) -> Self {
-        Self::from_object(self.as_object().change(|options| options.scope = scope))
+        Self::from_object(self.as_object().with_options(|options| options.sync_scope = scope))
     }
 
     /// Returns a reference that stores additional information of each reply in `info`.
     #[must_use]
     fn with_reply_info(&self, info: &ReplyInfo) -> Self {
-        Self::from_object(self.as_object().change(|options| options.info = Some(info.clone())))
+        Self::from_object(self.as_object().with_options(|options| options.reply_info = Some(info.clone())))
     }
 
-    /// Returns the reference as another interface. The object is asked (`_is_a`) only if its type id does not
-    /// answer the question.
+    /// Returns a reference with another interface. The object is called (`_is_a`) only if the repository id
+    /// in the reference does not show that the object has the interface.
     ///
     /// # Errors
-    /// [`NarrowError::WrongInterface`] with both repository ids; [`NarrowError::Call`] if asking failed.
+    /// * [`NarrowError::WrongInterface`] if the object does not have the interface.
+    /// * [`NarrowError::Call`] if the call failed.
     fn narrow<R: Reference>(&self) -> impl Future<Output = Result<R, NarrowError>> + Send {
         resolve::narrow(self.as_object().clone())
     }
 
-    /// Returns the repository id in the reference. It is a hint: it may be empty, or name a base or derived
-    /// interface of the object's.
+    /// Returns the repository id in the reference. It is only a hint: it may be empty, or that of a base or
+    /// derived interface.
     fn repository_id(&self) -> &str {
         &self.as_object().ior().type_id
     }
 
-    /// Asks the object whether it has that interface (`_is_a`).
+    /// Asks the object whether it has this interface (`_is_a`).
     ///
     /// # Errors
     /// Errors of the call.
@@ -187,16 +190,15 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         self.as_object().call_is_a(repository_id)
     }
 
-    /// Asks whether the object is permanently gone (`_non_existent`).
+    /// Asks whether the object does not exist, permanently (`_non_existent`).
     ///
     /// # Errors
-    /// Errors of the call, except OBJECT_NOT_EXIST, which gives `true`.
+    /// Errors of the call, except OBJECT_NOT_EXIST: then the result is `true`.
     fn non_existent(&self) -> impl Future<Output = Result<bool, SystemException>> + Send {
         self.as_object().call_non_existent()
     }
 
-    /// Asks the server for the location of the object (LocateRequest), following forwards. Returns `true` if
-    /// the object exists.
+    /// Asks the server whether the object exists (LocateRequest). Follows forwards.
     ///
     /// # Errors
     /// Errors of the call.
@@ -204,19 +206,18 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         self.as_object().call_locate()
     }
 
-    /// Waits until the operating system has accepted all oneways sent so far over the connection of this
-    /// reference.
+    /// Waits until the operating system has accepted all previous oneway requests of this reference's
+    /// connection.
     ///
     /// Success does not imply that the server received or executed them. For that, use [`SyncScope::Server`]
     /// or [`SyncScope::Target`], or make a call that has a reply.
-    /// call that has a reply.
     ///
     /// # Errors
-    /// * COMM_FAILURE, COMPLETED_MAYBE: oneways may be lost. The connection was closed before all of them
-    ///   were written, or it broke and no later call over it was answered. A loss over an earlier connection
-    ///   of this reference is reported once.
-    /// * TIMEOUT, COMPLETED_MAYBE: not all of them were accepted before the deadline that a call made now
-    ///   would have. They stay queued.
+    /// * COMM_FAILURE, COMPLETED_MAYBE: oneway requests may be lost. The connection was closed before all of
+    ///   them were written, or it failed and no later call over it was answered. A loss over an earlier
+    ///   connection of this reference is reported once.
+    /// * TIMEOUT, COMPLETED_MAYBE: the timeout of a call expired before all of them were accepted. They stay
+    ///   queued.
     ///
     /// # Cancel safety
     /// If the future is dropped, the connection continues writing.
@@ -224,29 +225,29 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         self.as_object().flush_oneways()
     }
 
-    /// Returns whether both certainly refer to the same object: the keys of their first profiles are equal,
-    /// and they share an address. `false` proves nothing. The server is not asked.
+    /// Returns whether both references certainly refer to the same object: the object keys of their first
+    /// profiles are equal, and they share an address. If the result is `false`, they may still refer to the
+    /// same object. No server is asked.
     fn is_equivalent<R: Reference>(&self, other: &R) -> bool {
-        self.as_object().same_place(other.as_object())
+        self.as_object().is_same_object(other.as_object())
     }
 
-    /// Returns a number from 0 to `max` that is the same for [equivalent](Self::is_equivalent) references, in
-    /// every process. Suitable for persistent tables.
+    /// Returns a hash from 0 to `max` that is equal for [equivalent](Self::is_equivalent) references, in
+    /// every process. It may be stored.
     ///
     /// `Hash` and `==` are stricter: they compare the references byte for byte.
     #[doc(alias = "_hash")]
     fn equivalence_hash(&self, max: u32) -> u32 {
-        let hash = self.as_object().place_hash();
-        // The result is at most `max`.
+        let hash = self.as_object().key_hash();
         (hash % (u64::from(max) + 1)) as u32
     }
 
-    /// Returns a readable URL of the object with all its addresses; `None` if it has no address that a URL
-    /// can hold.
+    /// Returns a readable URL of the object with all addresses, or `None` if a URL can represent none of the
+    /// reference's addresses.
     ///
-    /// The URL does not contain the interface, which is queried when it is resolved, nor other data of the
-    /// reference. Without the code sets of the server, text is sent in ISO 8859-1. The stringified reference
-    /// (`Display`) contains everything.
+    /// The URL contains neither the interface nor the code sets of the server. When the URL is resolved, the
+    /// interface is queried. Unless the server is a zorb server, text is then sent in ISO 8859-1. The
+    /// stringified reference (`Display`) contains everything.
     ///
     /// ```
     /// # use orb_runtime::{ObjectRef, Orb, Reference};
@@ -260,7 +261,7 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
         self.as_object().corbaloc().map(|url| url.to_string())
     }
 
-    /// Returns the interoperable reference.
+    /// Returns the interoperable object reference (IOR).
     fn ior(&self) -> &Ior {
         self.as_object().ior()
     }
@@ -274,14 +275,14 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
 /// The options of calls through one reference.
 #[derive(Debug, Clone)]
 pub(crate) struct CallOptions {
-    /// `None`: the ORB's default; `Some(None)`: no limit.
+    /// `None` means the ORB's default, `Some(None)` no timeout.
     pub(crate) timeout: Option<Option<Duration>>,
     pub(crate) retry: Retry,
-    pub(crate) scope: SyncScope,
+    pub(crate) sync_scope: SyncScope,
     pub(crate) contexts: Arc<[ServiceContext]>,
-    pub(crate) info: Option<ReplyInfo>,
+    pub(crate) reply_info: Option<ReplyInfo>,
     pub(crate) rebind: RebindMode,
-    /// The latest deadline of any call.
-    pub(crate) until: Option<Instant>,
+    /// The time at which every call ends at the latest.
+    pub(crate) deadline: Option<Instant>,
     pub(crate) fragment_size: Option<usize>,
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use arc_swap::ArcSwapOption;
 use giop_codec::cdr::{CdrDecode, CdrEncode, CodeSets, Decoder, Encoder, Nilable};
 use giop_codec::giop::{ObjectKey, ServiceContext};
-use giop_codec::ior::{ComponentTag, IiopProfile, Ior, RebindMode};
+use giop_codec::ior::{ComponentTag, IiopProfile, Ior, RebindMode, TaggedComponent};
 use giop_codec::typecode::{TypeDesc, Typed};
 use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Printable, Version};
 
@@ -22,50 +22,51 @@ use crate::servant::etherealizing_in_caller;
 
 /// A reference to an object of any interface (`CORBA::Object`).
 ///
-/// Clones are cheap. References are equal if the bytes of their IORs are: see [`Reference::is_equivalent`].
+/// Clones are cheap. References are equal if their IORs are equal byte for byte. See also
+/// [`Reference::is_equivalent`].
 #[derive(Clone)]
 pub struct ObjectRef {
     core: Opaque<RefCore>,
-    /// `None`: the defaults.
+    /// `None` means the default options.
     options: Option<Arc<CallOptions>>,
 }
 
 struct RefCore {
     ior: Ior,
     orb: Arc<Shared>,
-    /// Set for an object of this ORB.
-    own: Option<Own>,
+    /// Set if the object belongs to this ORB.
+    own: Option<OwnObject>,
     profiles: OnceLock<Vec<IiopProfile>>,
     binding: ArcSwapOption<Binding>,
-    /// Profiles of the forward target, used in place of the reference's own.
+    /// The profiles to which calls were forwarded. They replace the reference's own profiles.
     forward: ArcSwapOption<Vec<IiopProfile>>,
-    /// A server has confirmed the location of the object, or forwarded the reference to it.
-    located: AtomicBool,
-    /// Set once it has been bound.
-    bound: AtomicBool,
-    /// Oneways over an earlier connection may be lost, and no flush has reported that yet.
+    /// Whether a server has confirmed the location of the object.
+    is_located: AtomicBool,
+    /// Whether the reference has been bound.
+    was_bound: AtomicBool,
+    /// Whether oneways over an earlier connection may be lost, and no flush has reported this.
     lost_oneways: AtomicBool,
-    /// It was created from a URL, so that a zorb server is asked for the rest of the reference.
-    url: Option<Url>,
-    /// The server is still to be asked.
-    asks: AtomicBool,
-    /// The required form of connections, if there is one.
-    demand: Option<RequiredForm>,
-    /// The credentials of its calls, if they differ from those of the ORB.
+    /// Set if the reference was created from a URL. A zorb server is asked for the rest of the reference.
+    url: Option<UrlVersion>,
+    /// Whether the server must still be asked for the rest of the reference.
+    must_fetch_reference: AtomicBool,
+    required_form: Option<RequiredForm>,
+    /// The credentials of calls, if they differ from those of the ORB.
     #[cfg(feature = "csi")]
     credentials: Option<crate::csi::Credentials>,
 }
 
-/// Whether the URL of a reference contains a version.
+/// Whether the URL of a reference contains an IIOP version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Url {
-    /// It has no version: the server may choose any.
+pub(crate) enum UrlVersion {
+    /// The URL has no version. The server's version is used.
     Unversioned,
-    /// It has a version, which is kept.
+    /// The URL has a version, which is used.
     Versioned,
 }
 
-/// The required form of all requests through a reference. Connections of another form are not used.
+/// The required GIOP version and code sets of all requests through a reference. Connections with others are
+/// not used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequiredForm {
     pub(crate) version: Version,
@@ -73,7 +74,7 @@ pub(crate) struct RequiredForm {
 }
 
 /// The key of an object of this ORB, and its entry while it is active.
-struct Own {
+struct OwnObject {
     key: ObjectKey,
     entry: ArcSwapOption<ActiveObject>,
 }
@@ -82,12 +83,12 @@ struct Own {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Retry {
-    /// Repeats only requests that were certainly not executed (COMPLETED_NO), once for each address.
+    /// Repeats a call only if it was certainly not executed (COMPLETED_NO), once for each address.
     #[default]
     NotExecuted,
-    /// The operations may run twice: after a lost connection, a call is repeated up to that many times.
+    /// Repeats a call after a lost connection, up to this number of times. Operations may be executed twice.
     Idempotent(u32),
-    /// Never repeats.
+    /// Never repeats a call.
     Never,
 }
 
@@ -99,17 +100,17 @@ impl Retry {
     }
 }
 
-/// The point at which a oneway completes for its caller (`Messaging::SyncScope`).
+/// The event at which a oneway call completes for its caller (`Messaging::SyncScope`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SyncScope {
-    /// It is queued. The queue is bounded, and `flush` reports a later failure.
+    /// The request is queued. The queue is bounded, and `flush` reports a later failure.
     #[default]
     #[doc(alias = "SYNC_NONE")]
     Queued,
-    /// The operating system has accepted it.
+    /// The operating system has accepted the request.
     #[doc(alias = "SYNC_WITH_TRANSPORT")]
     Transport,
-    /// The server has received it.
+    /// The server has received the request.
     #[doc(alias = "SYNC_WITH_SERVER")]
     Server,
     /// The servant has returned.
@@ -124,7 +125,7 @@ pub struct ReplyInfo {
 }
 
 impl ReplyInfo {
-    /// Creates an empty one.
+    /// Creates an empty `ReplyInfo`.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -141,32 +142,32 @@ impl ReplyInfo {
     }
 }
 
-static DEFAULTS: LazyLock<CallOptions> = LazyLock::new(|| CallOptions {
+static DEFAULT_OPTIONS: LazyLock<CallOptions> = LazyLock::new(|| CallOptions {
     timeout: None,
     retry: Retry::default(),
-    scope: SyncScope::default(),
+    sync_scope: SyncScope::default(),
     contexts: Arc::new([]),
-    info: None,
+    reply_info: None,
     rebind: RebindMode::Transparent,
-    until: None,
+    deadline: None,
     fragment_size: None,
 });
 
 impl ObjectRef {
-    /// Creates a reference to the object of the IOR. An object of this ORB is called directly.
+    /// Creates a reference to the object of the IOR. Calls of an object of this ORB use no connection.
     pub(crate) fn new(orb: &Arc<Shared>, ior: Ior) -> Self {
         let own = profiles(&ior).next().filter(|profile| orb.is_own(profile));
-        let own = own.map(|profile| Own::new(profile.object_key, None));
+        let own = own.map(|profile| OwnObject::new(profile.object_key, None));
         Self::with_own(orb, ior, own)
     }
 
-    /// Creates a reference to the object of this ORB with that key. The entry may serve several objects.
+    /// Creates a reference to the object of this ORB with this key. The entry may serve several objects.
     pub(crate) fn local(orb: &Arc<Shared>, entry: &Arc<ActiveObject>, key: &[u8]) -> Self {
-        Self::of_key(orb, entry.skeleton.repository_id(), ObjectKey::from(key), Some(Arc::clone(entry)))
+        Self::own_with_key(orb, entry.skeleton.repository_id(), ObjectKey::from(key), Some(Arc::clone(entry)))
     }
 
     /// Creates a reference to an object of this ORB that may not be active.
-    pub(crate) fn of_key(
+    pub(crate) fn own_with_key(
         orb: &Arc<Shared>,
         type_id: &str,
         key: ObjectKey,
@@ -175,24 +176,29 @@ impl ObjectRef {
         let ior = orb.ior(type_id, key.as_slice());
         // In an ORB that does not listen, the reference has no profile and is valid only in this process.
         let ior = ior.unwrap_or_else(|| Ior { type_id: type_id.to_owned(), profiles: Vec::new() });
-        Self::with_own(orb, ior, Some(Own::new(key, entry)))
+        Self::with_own(orb, ior, Some(OwnObject::new(key, entry)))
     }
 
-    /// Creates a reference to an object of this ORB whose IOR is known.
-    pub(crate) fn of_own(orb: &Arc<Shared>, ior: Ior, key: ObjectKey) -> Self {
-        Self::with_own(orb, ior, Some(Own::new(key, None)))
+    /// Creates a reference to an object of this ORB that has this IOR and this key.
+    pub(crate) fn own_with_ior(orb: &Arc<Shared>, ior: Ior, key: ObjectKey) -> Self {
+        Self::with_own(orb, ior, Some(OwnObject::new(key, None)))
     }
 
     /// Creates a nil reference.
-    pub(crate) fn nowhere(orb: &Arc<Shared>) -> Self {
+    pub(crate) fn nil(orb: &Arc<Shared>) -> Self {
         Self::with_own(orb, Ior::nil(), None)
     }
 
-    fn with_own(orb: &Arc<Shared>, ior: Ior, own: Option<Own>) -> Self {
-        Self::new_core(orb, ior, own, None)
+    fn with_own(orb: &Arc<Shared>, ior: Ior, own: Option<OwnObject>) -> Self {
+        Self::with_required_form(orb, ior, own, None)
     }
 
-    fn new_core(orb: &Arc<Shared>, ior: Ior, own: Option<Own>, demand: Option<RequiredForm>) -> Self {
+    fn with_required_form(
+        orb: &Arc<Shared>,
+        ior: Ior,
+        own: Option<OwnObject>,
+        required_form: Option<RequiredForm>,
+    ) -> Self {
         let core = RefCore {
             ior,
             orb: Arc::clone(orb),
@@ -200,12 +206,12 @@ impl ObjectRef {
             profiles: OnceLock::new(),
             binding: ArcSwapOption::empty(),
             forward: ArcSwapOption::empty(),
-            located: AtomicBool::new(false),
-            bound: AtomicBool::new(false),
+            is_located: AtomicBool::new(false),
+            was_bound: AtomicBool::new(false),
             lost_oneways: AtomicBool::new(false),
             url: None,
-            asks: AtomicBool::new(false),
-            demand,
+            must_fetch_reference: AtomicBool::new(false),
+            required_form,
             #[cfg(feature = "csi")]
             credentials: None,
         };
@@ -213,43 +219,44 @@ impl ObjectRef {
     }
 
     /// Creates a reference from a URL.
-    pub(crate) fn of_url(orb: &Arc<Shared>, ior: Ior, url: Url) -> Self {
+    pub(crate) fn of_url(orb: &Arc<Shared>, ior: Ior, url: UrlVersion) -> Self {
         let mut object = Self::new(orb, ior);
         if let Some(core) = object.core.get_mut() {
             core.url = Some(url);
-            core.asks = AtomicBool::new(core.own.is_none());
+            core.must_fetch_reference = AtomicBool::new(core.own.is_none());
         }
         object
     }
 
-    /// Returns whether to ask the server for the object's reference, because only a URL is known.
-    pub(crate) fn asks(&self) -> bool {
-        self.core.asks.load(Ordering::Relaxed)
+    /// Returns whether the server must be asked for the object's reference, because only a URL is known.
+    pub(crate) fn must_fetch_reference(&self) -> bool {
+        self.core.must_fetch_reference.load(Ordering::Relaxed)
     }
 
-    /// Records that the server was asked and its answer was not used.
-    pub(crate) fn set_asked(&self) {
-        self.core.asks.store(false, Ordering::Relaxed);
+    /// Records that the server has been asked.
+    pub(crate) fn set_reference_fetched(&self) {
+        self.core.must_fetch_reference.store(false, Ordering::Relaxed);
     }
 
-    /// Updates the reference with the server's answer. Returns `false` if that forwards to another object.
-    pub(crate) fn learn(&self, called: &IiopProfile, reference: &Ior) -> bool {
-        let raises = self.core.url == Some(Url::Unversioned);
-        let Some(profile) = told(called, reference, raises) else { return false };
+    /// Adds the data of the server's answer to the reference. Returns `false` if the answer forwards to
+    /// another object.
+    pub(crate) fn merge_fetched_reference(&self, called: &IiopProfile, reference: &Ior) -> bool {
+        let can_raise_version = self.core.url == Some(UrlVersion::Unversioned);
+        let Some(profile) = merged_profile(called, reference, can_raise_version) else { return false };
         self.core.forward.store(Some(Arc::new(vec![profile])));
-        self.set_asked();
-        self.leave_binding(None);
+        self.set_reference_fetched();
+        self.replace_binding(None);
         true
     }
 
-    /// Returns a reference to the same object, with this one's credentials and its own binding.
-    fn anew(&self, demand: Option<RequiredForm>) -> Self {
-        let own = self.core.own.as_ref().map(|own| Own::new(own.key.clone(), None));
+    /// Returns an unbound reference to the same object with the same options and credentials.
+    fn clone_unbound(&self, required_form: Option<RequiredForm>) -> Self {
+        let own = self.core.own.as_ref().map(|own| OwnObject::new(own.key.clone(), None));
         #[cfg_attr(
             not(feature = "csi"),
-            expect(unused_mut, reason = "it has credentials where there are any")
+            expect(unused_mut, reason = "only the feature `csi` adds credentials")
         )]
-        let mut same = Self::new_core(&self.core.orb, self.core.ior.clone(), own, demand);
+        let mut same = Self::with_required_form(&self.core.orb, self.core.ior.clone(), own, required_form);
         #[cfg(feature = "csi")]
         if let (Some(core), Some(credentials)) = (same.core.get_mut(), &self.core.credentials) {
             core.credentials = Some(credentials.clone());
@@ -257,35 +264,34 @@ impl ObjectRef {
         Self { options: self.options.clone(), ..same }
     }
 
-    /// Returns another reference to the same object, with other credentials.
+    /// Returns an unbound reference to the same object with other credentials.
     #[cfg(feature = "csi")]
-    pub(crate) fn calling_as(&self, credentials: &crate::csi::Credentials) -> Self {
-        let mut same = self.anew(self.core.demand);
+    pub(crate) fn clone_with_credentials(&self, credentials: &crate::csi::Credentials) -> Self {
+        let mut same = self.clone_unbound(self.core.required_form);
         if let Some(core) = same.core.get_mut() {
             core.credentials = Some(credentials.clone());
             core.url = self.core.url;
-            core.asks = AtomicBool::new(self.core.url.is_some());
+            core.must_fetch_reference = AtomicBool::new(self.core.url.is_some());
         }
         same
     }
 
-    /// Returns the credentials of its calls, if they differ from those of the ORB.
+    /// Returns the credentials of calls, if they differ from those of the ORB.
     #[cfg(feature = "csi")]
     pub(crate) fn credentials(&self) -> Option<&crate::csi::Credentials> {
         self.core.credentials.as_ref()
     }
 
-    /// Returns another reference to the same object, whose requests are sent only in that form.
-    pub(crate) fn for_bodies(&self, version: Version, code_sets: CodeSets) -> Self {
-        self.anew(Some(RequiredForm { version, code_sets }))
+    /// Returns an unbound reference to the same object, whose requests have this version and these code sets.
+    pub(crate) fn clone_with_required_form(&self, version: Version, code_sets: CodeSets) -> Self {
+        self.clone_unbound(Some(RequiredForm { version, code_sets }))
     }
 
-    /// Returns the required form of its requests.
-    pub(crate) fn demand(&self) -> Option<RequiredForm> {
-        self.core.demand
+    pub(crate) fn required_form(&self) -> Option<RequiredForm> {
+        self.core.required_form
     }
 
-    pub(crate) fn change(&self, f: impl FnOnce(&mut CallOptions)) -> Self {
+    pub(crate) fn with_options(&self, f: impl FnOnce(&mut CallOptions)) -> Self {
         let mut options = self.options().clone();
         f(&mut options);
         Self { core: self.core.clone(), options: Some(Arc::new(options)) }
@@ -295,7 +301,7 @@ impl ObjectRef {
     pub(crate) fn options(&self) -> &CallOptions {
         match &self.options {
             Some(options) => options,
-            None => &DEFAULTS,
+            None => &DEFAULT_OPTIONS,
         }
     }
 
@@ -304,13 +310,14 @@ impl ObjectRef {
         &self.core.orb
     }
 
-    /// Returns the object's entry while it is active in this ORB, and to its requests until they are done.
+    /// Returns the object's entry if the object is active in this ORB. While the object is being
+    /// etherealized, only its own requests get the entry.
     #[inline]
-    pub(crate) fn home(&self) -> Option<Arc<ActiveObject>> {
+    pub(crate) fn active_entry(&self) -> Option<Arc<ActiveObject>> {
         let own = self.core.own.as_ref()?;
         let last = own.entry.load();
         match last.as_ref() {
-            Some(entry) if !entry.is_gone() => Some(Arc::clone(entry)),
+            Some(entry) if !entry.is_deactivated() => Some(Arc::clone(entry)),
             _ => {
                 let orb = &self.core.orb;
                 own.find(orb).or_else(|| etherealizing_in_caller(orb, own.key.as_slice()))
@@ -318,8 +325,9 @@ impl ObjectRef {
         }
     }
 
-    /// Returns the last result of [`home`](Self::home), even if that object is no longer active.
-    pub(crate) fn last_home(&self) -> Option<Arc<ActiveObject>> {
+    /// Returns the last result of [`active_entry`](Self::active_entry), even if the object is no longer
+    /// active.
+    pub(crate) fn last_active_entry(&self) -> Option<Arc<ActiveObject>> {
         self.core.own.as_ref()?.entry.load_full()
     }
 
@@ -329,14 +337,14 @@ impl ObjectRef {
         self.core.own.as_ref().map(|own| own.key.as_slice())
     }
 
-    /// Returns the interoperable reference.
+    /// Returns the interoperable object reference (IOR).
     #[must_use]
     pub fn ior(&self) -> &Ior {
         &self.core.ior
     }
 
-    /// Returns the interoperable reference, or `None` for an object of an ORB that does not listen.
-    pub(crate) fn address(&self) -> Option<Arc<Ior>> {
+    /// Returns the IOR, or `None` for an object of an ORB that does not listen.
+    pub(crate) fn shared_ior(&self) -> Option<Arc<Ior>> {
         (!self.has_no_address()).then(|| Arc::new(self.core.ior.clone()))
     }
 
@@ -345,7 +353,7 @@ impl ObjectRef {
         self.core.own.is_some() && self.core.ior.is_nil()
     }
 
-    /// Returns the profiles to call: those of the forward, or else the reference's own.
+    /// Returns the profiles to call: those to which calls were forwarded, or else the reference's own.
     pub(crate) fn profiles(&self) -> Vec<IiopProfile> {
         match self.core.forward.load_full() {
             Some(forward) => (*forward).clone(),
@@ -358,42 +366,42 @@ impl ObjectRef {
         self.core.profiles.get_or_init(|| profiles(&self.core.ior).collect())
     }
 
-    /// Forwards calls to that location from now on. Returns `false` if it has no usable profile.
+    /// Forwards calls to this location from now on. Returns `false` if the location has no usable profile.
     pub(crate) fn forward_to(&self, ior: &Ior) -> bool {
         let profiles: Vec<IiopProfile> = profiles(ior).collect();
         let usable = !profiles.is_empty();
         if usable {
             self.core.forward.store(Some(Arc::new(profiles)));
-            self.leave_binding(None);
+            self.replace_binding(None);
             self.set_located(false);
         }
         usable
     }
 
-    /// Drops the forward, so that the reference's own profiles are used. Returns `false` if there was none.
-    pub(crate) fn go_home(&self) -> bool {
-        self.leave_binding(None);
+    /// Uses the reference's own profiles again. Returns `false` if calls were not forwarded.
+    pub(crate) fn drop_forward(&self) -> bool {
+        self.replace_binding(None);
         self.set_located(false);
-        let was_away = self.core.forward.swap(None).is_some();
-        if was_away && self.core.url.is_some() {
-            self.core.asks.store(true, Ordering::Relaxed);
+        let was_forwarded = self.core.forward.swap(None).is_some();
+        if was_forwarded && self.core.url.is_some() {
+            self.core.must_fetch_reference.store(true, Ordering::Relaxed);
         }
-        was_away
+        was_forwarded
     }
 
-    /// Returns the key, if the object belongs to this ORB and was not forwarded.
-    pub(crate) fn called_here(&self) -> Option<ObjectKey> {
+    /// Returns the key if the object belongs to this ORB and calls are not forwarded.
+    pub(crate) fn unforwarded_own_key(&self) -> Option<ObjectKey> {
         let own = self.core.own.as_ref()?;
         self.core.forward.load().is_none().then(|| own.key.clone())
     }
 
     /// Returns whether a server has confirmed the location of the object.
     pub(crate) fn is_located(&self) -> bool {
-        self.core.located.load(Ordering::Relaxed)
+        self.core.is_located.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_located(&self, located: bool) {
-        self.core.located.store(located, Ordering::Relaxed);
+        self.core.is_located.store(located, Ordering::Relaxed);
     }
 
     #[inline]
@@ -401,29 +409,29 @@ impl ObjectRef {
         self.core.binding.load_full()
     }
 
-    /// Returns whether it was bound since the last call of [`forget_bound`](Self::forget_bound).
+    /// Returns whether the reference was bound since the last call of [`clear_bound`](Self::clear_bound).
     pub(crate) fn was_bound(&self) -> bool {
-        self.core.bound.load(Ordering::Relaxed)
+        self.core.was_bound.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn forget_bound(&self) {
-        self.core.bound.store(false, Ordering::Relaxed);
+    pub(crate) fn clear_bound(&self) {
+        self.core.was_bound.store(false, Ordering::Relaxed);
     }
 
     pub(crate) fn bind(&self, binding: Arc<Binding>) {
-        self.core.bound.store(true, Ordering::Relaxed);
-        self.leave_binding(Some(binding));
+        self.core.was_bound.store(true, Ordering::Relaxed);
+        self.replace_binding(Some(binding));
     }
 
-    /// Forgets a connection that is no longer usable.
+    /// Removes a binding whose connection is no longer usable.
     pub(crate) fn unbind(&self, used: &Arc<Binding>) {
         if self.core.binding.load().as_ref().is_some_and(|current| Arc::ptr_eq(current, used)) {
-            self.leave_binding(None);
+            self.replace_binding(None);
         }
     }
 
-    /// Replaces the binding, and records whether oneways over the previous one may be lost.
-    fn leave_binding(&self, next: Option<Arc<Binding>>) {
+    /// Replaces the binding. Records whether oneways over the previous connection may be lost.
+    fn replace_binding(&self, next: Option<Arc<Binding>>) {
         let unreported =
             |before: &Binding| !before.loss_reported.load(Ordering::Relaxed) && before.lost_oneways();
         if self.core.binding.swap(next).is_some_and(|before| unreported(&before)) {
@@ -437,21 +445,21 @@ impl ObjectRef {
     }
 }
 
-impl Own {
+impl OwnObject {
     fn new(key: ObjectKey, entry: Option<Arc<ActiveObject>>) -> Self {
         Self { key, entry: ArcSwapOption::new(entry) }
     }
 
     #[cold]
     fn find(&self, orb: &Shared) -> Option<Arc<ActiveObject>> {
-        let found = orb.adapter().find(self.key.as_slice()).filter(|entry| !entry.is_gone())?;
+        let found = orb.adapter().find(self.key.as_slice()).filter(|entry| !entry.is_deactivated())?;
         self.entry.store(Some(Arc::clone(&found)));
         Some(found)
     }
 }
 
 impl Reference for ObjectRef {
-    const REPOSITORY_ID: &'static str = crate::servant::request::OBJECT_ID;
+    const REPOSITORY_ID: &'static str = crate::servant::request::OBJECT_REPOSITORY_ID;
 
     fn from_object(object: ObjectRef) -> Self {
         object
@@ -462,7 +470,7 @@ impl Reference for ObjectRef {
     }
 }
 
-/// Writes the stringified IOR, or a note for an object of an ORB that does not listen.
+/// Writes the stringified IOR. For an object of an ORB that does not listen, writes an explanation.
 impl fmt::Display for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.core.own.is_some() && self.core.ior.profiles.is_empty() {
@@ -538,30 +546,36 @@ impl Nilable for ObjectRef {
         if ior.is_nil() {
             return Ok(None);
         }
-        // Decoders of an ORB's messages have it as context. Decoding other bytes cannot create references.
+        // Decoders of an ORB's messages have the ORB as context. A reference cannot be decoded without an
+        // ORB.
         let orb = d.context::<Arc<Shared>>().ok_or_else(|| DecodeError::new(DecodeErrorKind::NoOrb, at))?;
         Ok(Some(Self::new(orb, ior)))
     }
 }
 
-/// Merges the called profile with the reference that the server returned. Returns `None` if that reference is
-/// of another object.
+/// Merges the called profile with the reference that the server returned. Returns `None` if the reference
+/// refers to another object.
 ///
-/// The address stays that of the URL, because a published address may not be reachable through a tunnel or an
-/// address translation. `raises`: the version may become newer.
-pub(crate) fn told(called: &IiopProfile, reference: &Ior, raises: bool) -> Option<IiopProfile> {
-    const TOLD: [ComponentTag; 4] = [
+/// The address of the called profile is kept, because the published address may not be reachable through a
+/// tunnel or an address translation. If `can_raise_version`, a newer version of the reference is used.
+pub(crate) fn merged_profile(
+    called: &IiopProfile,
+    reference: &Ior,
+    can_raise_version: bool,
+) -> Option<IiopProfile> {
+    const MERGED_COMPONENTS: [ComponentTag; 4] = [
         ComponentTag::ORB_TYPE,
         ComponentTag::CODE_SETS,
         ComponentTag::ZORB_BLOCKS,
         ComponentTag::ZORB_OPERATIONS,
     ];
-    let told = profiles(reference).find(|told| told.object_key == called.object_key)?;
+    let returned = profiles(reference).find(|profile| profile.object_key == called.object_key)?;
     let mut profile = called.clone();
-    if raises {
-        profile.version = profile.version.max(told.version);
+    if can_raise_version {
+        profile.version = profile.version.max(returned.version);
     }
-    profile.components.retain(|component| !TOLD.contains(&component.tag));
-    profile.components.extend(told.components.into_iter().filter(|component| TOLD.contains(&component.tag)));
+    let is_merged = |component: &TaggedComponent| MERGED_COMPONENTS.contains(&component.tag);
+    profile.components.retain(|component| !is_merged(component));
+    profile.components.extend(returned.components.into_iter().filter(is_merged));
     Some(profile)
 }

@@ -1,4 +1,4 @@
-//! Operations, as stubs declare them and as requests name them.
+//! The operations that stubs declare and requests call.
 
 #[cfg(feature = "experiments")]
 use std::borrow::Cow;
@@ -11,25 +11,27 @@ use giop_proto::{CallError, SentPart};
 #[cfg(feature = "experiments")]
 use crate::experiments::NumberedInterface;
 
-/// An operation that a stub declares in a static.
-pub type Operation = Called<'static>;
+/// An operation in a static of a stub.
+pub type Operation = CallOperation<'static>;
 
-/// An operation to be called.
+/// An operation to call.
 #[derive(Debug)]
-pub struct Called<'n> {
+pub struct CallOperation<'n> {
     pub(crate) name: &'n str,
     pub(crate) oneway: bool,
     pub(crate) streamed: bool,
-    /// It is not in a static, so that its address does not identify it.
-    passing: bool,
-    /// Byte order of arguments that are already encoded, and the position of their start modulo 8.
-    pub(crate) body: Option<(ByteOrder, usize)>,
-    /// Its interface, and its index among the operations of that interface.
+    /// Whether the operation exists for one call only. Otherwise it is in a static, whose address identifies
+    /// it.
+    temporary: bool,
+    /// Set if the arguments are already encoded: their byte order, and their start position modulo 8.
+    pub(crate) raw_arguments: Option<(ByteOrder, usize)>,
+    /// The interface, and the index of the operation in it.
     #[cfg(feature = "experiments")]
-    place: Option<(&'static Interface, u32)>,
+    index_in_interface: Option<(&'static Interface, u32)>,
 }
 
-/// An interface as its stubs know it. Generated. Only the feature `experiments` uses it, for calls by number.
+/// The interface of a stub's operations, in generated code. Only the feature `experiments` uses it, to call
+/// operations by number.
 #[derive(Debug)]
 pub struct Interface {
     #[cfg(feature = "experiments")]
@@ -37,7 +39,7 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Creates the description from the repository id and the operations' names in GIOP messages, in the
+    /// Creates an interface from its repository id and the names of its operations in GIOP messages, in the
     /// order of their numbers.
     #[must_use]
     pub const fn new(repository_id: &str, operations: &[&str]) -> Self {
@@ -49,10 +51,10 @@ impl Interface {
     }
 }
 
-impl<'n> Called<'n> {
-    /// Creates an operation whose name is known for one call only.
-    pub(crate) const fn passing(name: &'n str, oneway: bool) -> Self {
-        Self { passing: true, ..Self::new(name, oneway) }
+impl<'n> CallOperation<'n> {
+    /// Creates an operation with a borrowed name, for one call.
+    pub(crate) const fn temporary(name: &'n str, oneway: bool) -> Self {
+        Self { temporary: true, ..Self::new(name, oneway) }
     }
 
     const fn new(name: &'n str, oneway: bool) -> Self {
@@ -60,27 +62,27 @@ impl<'n> Called<'n> {
             name,
             oneway,
             streamed: false,
-            passing: false,
-            body: None,
+            temporary: false,
+            raw_arguments: None,
             #[cfg(feature = "experiments")]
-            place: None,
+            index_in_interface: None,
         }
     }
 
-    /// Declares the arguments as bytes of that order, which begin at a position of that value modulo 8.
-    pub(crate) const fn with_body(self, order: ByteOrder, phase: usize) -> Self {
-        Self { body: Some((order, phase)), ..self }
+    /// Declares that the arguments are already encoded in `order`, from a position that is `phase` modulo 8.
+    pub(crate) const fn with_raw_arguments(self, order: ByteOrder, phase: usize) -> Self {
+        Self { raw_arguments: Some((order, phase)), ..self }
     }
 
-    /// Returns whether results are returned as bytes.
-    pub(crate) const fn passes_on(&self) -> bool {
-        self.body.is_some()
+    /// Returns whether arguments and results are undecoded bytes.
+    pub(crate) const fn is_raw(&self) -> bool {
+        self.raw_arguments.is_some()
     }
 
     /// Returns the address of an operation in a static, which identifies it.
     #[inline]
     pub(crate) fn address(&self) -> Option<usize> {
-        (!self.passing).then(|| std::ptr::from_ref(self).addr())
+        (!self.temporary).then(|| std::ptr::from_ref(self).addr())
     }
 }
 
@@ -103,36 +105,36 @@ impl Operation {
         Self { streamed: true, ..self }
     }
 
-    /// Declares its interface, and its index among the operations of that interface itself.
+    /// Declares the interface, and the index of the operation among those that the interface itself declares.
     #[must_use]
     pub const fn of(self, interface: &'static Interface, index: u32) -> Self {
         let _ = (interface, index);
         Self {
             #[cfg(feature = "experiments")]
-            place: Some((interface, index)),
+            index_in_interface: Some((interface, index)),
             ..self
         }
     }
 
-    /// Returns the name on the wire.
+    /// Returns the name in GIOP messages.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Returns whether it was declared `oneway`.
+    /// Returns whether the operation is `oneway`.
     #[must_use]
     pub const fn is_oneway(&self) -> bool {
         self.oneway
     }
 }
 
-impl Called<'_> {
-    /// Returns the operation in requests to that server: its name, or its number if the server asks for
-    /// numbers.
+impl CallOperation<'_> {
+    /// Returns the text that stands for the operation in requests to the server of the profile: its name, or
+    /// its number if the server supports numbers.
     #[cfg(feature = "experiments")]
     #[inline]
-    pub(crate) fn written(&self, profile: &IiopProfile) -> Cow<'_, str> {
+    pub(crate) fn wire_name(&self, profile: &IiopProfile) -> Cow<'_, str> {
         match profile.component(ComponentTag::ZORB_OPERATIONS) {
             Some(component) if !self.streamed => self.number(component),
             _ => Cow::Borrowed(self.name),
@@ -142,16 +144,16 @@ impl Called<'_> {
     #[cfg(feature = "experiments")]
     #[cold]
     fn number(&self, component: &TaggedComponent) -> Cow<'_, str> {
-        let number = self.place.zip(component.as_zorb_operations());
+        let number = self.index_in_interface.zip(component.as_zorb_operations());
         let number =
             number.and_then(|((interface, index), numbers)| interface.numbered.number(&numbers, index));
         number.map_or(Cow::Borrowed(self.name), |number| Cow::Owned(number.to_string()))
     }
 
-    /// Adapts the error of a failed call: a servant that takes a stream may have started before the whole
-    /// request was written.
+    /// Changes the error of a failed streamed call: its servant may have started before the whole request was
+    /// sent. Therefore the request counts as sent.
     #[cold]
-    pub(crate) fn judge(&self, error: CallError) -> CallError {
+    pub(crate) fn adapt_error(&self, error: CallError) -> CallError {
         match error.sent {
             SentPart::Partly if self.streamed => CallError { sent: SentPart::Whole, ..error },
             _ => error,

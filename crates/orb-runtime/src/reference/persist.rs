@@ -1,4 +1,4 @@
-//! References as readable `corbaloc:` URLs.
+//! The `corbaloc:` URLs of references.
 
 use giop_codec::ior::MAX_PROFILES;
 use giop_codec::url::{Corbaloc, IiopAddress};
@@ -6,7 +6,7 @@ use giop_codec::url::{Corbaloc, IiopAddress};
 use crate::reference::object::ObjectRef;
 
 impl ObjectRef {
-    /// Returns the URL of the first profile's key, with all addresses of that key.
+    /// Returns the URL with the object key of the first profile, and all addresses of profiles with this key.
     pub(crate) fn corbaloc(&self) -> Option<Corbaloc> {
         let profiles = self.own_profiles();
         let first = profiles.first()?;
@@ -60,8 +60,7 @@ mod tests {
                 vec![profile("a", b"k").with_component(alternate("b")), profile("c", b"k")],
                 Some("corbaloc:iiop:1.2@a:7,iiop:1.2@b:8,iiop:1.2@c:7/k"),
             ),
-            // A URL has only one key, so profiles with other keys are left out. So are hosts that a URL
-            // cannot hold.
+            // A URL has only one key and cannot contain every host, so that other profiles are omitted.
             (
                 vec![profile("a", b"k"), profile("b", b"other"), profile("c d", b"k")],
                 Some("corbaloc:iiop:1.2@a:7/k"),
@@ -81,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unix_socket_has_a_url_where_there_is_no_address() {
+    fn reference_with_only_a_unix_socket_has_a_url() {
         let orb = Orb::builder().parts.core(Vec::new()).open();
         let profile = UiopProfile::new("/run/a socket", ObjectKey::from_static(b"k"));
         let ior = Ior { type_id: String::new(), profiles: vec![profile.to_tagged().unwrap()] };

@@ -1,4 +1,4 @@
-//! Narrowing of references, and the errors of narrowing and of resolving texts.
+//! Narrowing of references, and the errors of narrowing references and of resolving URLs.
 
 use std::path::PathBuf;
 
@@ -9,8 +9,8 @@ use giop_codec::{OneLine, Printable};
 use crate::reference::Reference;
 use crate::reference::object::ObjectRef;
 
-/// The maximum nesting depth of URLs that lead to further URLs, by `file:` and `rir:`.
-pub(crate) const NESTING: usize = 10;
+/// The maximum number of URLs that refer to a further URL (`file:` and `rir:`) in one resolution.
+pub(crate) const MAX_NESTING: usize = 10;
 
 /// An error of narrowing a reference.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -18,26 +18,26 @@ pub(crate) const NESTING: usize = 10;
 pub enum NarrowError {
     /// The object has another interface.
     #[error(
-        "the object is no {wanted}: its reference says {}, and it answers `_is_a` with false",
+        "the object does not have the interface {wanted}: its reference contains {}, and `_is_a` returns false",
         Printable::new(found)
     )]
     WrongInterface {
-        /// The repository id asked for.
+        /// The repository id of the requested interface.
         wanted: &'static str,
         /// The repository id in the reference.
         found: String,
     },
     /// Asking the object failed.
-    #[error("cannot ask the object whether it is of {wanted}: {source}")]
+    #[error("cannot ask the object whether it has the interface {wanted}: {source}")]
     Call {
-        /// The repository id asked for.
+        /// The repository id of the requested interface.
         wanted: &'static str,
         /// The error of the call.
         source: SystemException,
     },
 }
 
-/// An error of resolving a text.
+/// An error of resolving a URL or a stringified IOR.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResolveError {
@@ -50,13 +50,13 @@ pub enum ResolveError {
     /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     File {
-        /// Its path.
+        /// The path of the file.
         path: PathBuf,
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// Too many URLs lead to further URLs.
-    #[error("{NESTING} URLs lead from one to the next: is there a circle?")]
+    /// Too many URLs refer to further URLs.
+    #[error("{MAX_NESTING} URLs refer to further URLs: is there a cycle?")]
     Nesting,
     /// The initial reference is unknown.
     #[error(transparent)]
@@ -73,7 +73,7 @@ pub enum ResolveError {
     Naming {
         /// The name.
         name: String,
-        /// The naming context of the look-up.
+        /// The naming context in which the name was looked up.
         context: String,
         /// The error of the call.
         source: SystemException,
@@ -82,9 +82,9 @@ pub enum ResolveError {
 
 /// The initial reference is not configured (`CORBA::ORB::InvalidName`).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no initial reference `{0}`: give its URL by OrbBuilder::init_ref or -ORBInitRef {0}=URL")]
+#[error("no initial reference `{0}`: configure its URL by OrbBuilder::init_ref or -ORBInitRef {0}=URL")]
 pub struct InvalidName(
-    /// The name.
+    /// The name of the initial reference.
     pub String,
 );
 
@@ -94,7 +94,7 @@ pub(crate) async fn narrow<R: Reference>(object: ObjectRef) -> Result<R, NarrowE
         Ok(false) => Err(NarrowError::WrongInterface {
             wanted: R::REPOSITORY_ID,
             found: match object.ior().type_id.as_str() {
-                "" => "nothing".to_owned(),
+                "" => "no repository id".to_owned(),
                 id => id.to_owned(),
             },
         }),

@@ -1,4 +1,4 @@
-//! References to the objects of servants.
+//! Associations of servants with reference types.
 
 use std::sync::Arc;
 
@@ -7,13 +7,14 @@ use crate::servant::active_object::RunMode;
 use crate::servant::forward::ForwardRequest;
 use crate::servant::{Request, Servant, Skeleton};
 
-/// The servants for which a reference type can stand. It is the bound for code that activates any interface:
-/// `fn publish<R: Serves<S>, S>(orb: &Orb, servant: S) -> Result<R, ActivateError>`.
+/// A reference type whose interface the servant type `S` implements.
 ///
-/// Generated: `impl<S: AccountServant> Serves<S> for AccountRef`. There are no other implementations.
+/// It is the bound for functions that activate servants of any interface, such as
+/// `fn publish<R: Serves<S>, S>(orb: &Orb, servant: S) -> Result<R, ActivateError>`. Only generated code
+/// implements it: `impl<S: AccountServant> Serves<S> for AccountRef`.
 #[diagnostic::on_unimplemented(
     message = "`{S}` is not a servant of the interface of `{Self}`",
-    note = "implement the interface's `...Servant` trait for it, and annotate the reference type that `activate` returns"
+    note = "implement the interface's `...Servant` trait for `{S}`, and annotate the reference type that `activate` returns"
 )]
 pub trait Serves<S>: Reference {
     /// Wraps the servant in its skeleton.
@@ -22,7 +23,7 @@ pub trait Serves<S>: Reference {
 }
 
 impl Servant {
-    /// Wraps a servant of the interface of `R`.
+    /// Wraps a servant that implements the interface of `R`.
     #[must_use]
     pub fn of<R: Serves<S>, S>(servant: S) -> Self {
         Self { skeleton: R::skeleton(servant), mode: RunMode::default() }
@@ -30,23 +31,21 @@ impl Servant {
 }
 
 impl ForwardRequest {
-    /// Forwards to the object of that reference.
+    /// Forwards the request to the object of this reference.
     #[must_use]
     pub fn to<R: Reference>(reference: &R) -> Self {
-        Self { to: reference.as_object().address(), permanent: false }
+        Self { to: reference.as_object().shared_ior(), permanent: false }
     }
 }
 
 impl Request {
-    /// Returns a reference to the object that is called.
-    ///
-    /// # Panics
-    /// Never for the interface that the servant was activated as, or one of its bases.
+    /// Returns a reference to the called object. `R` should be the interface of the servant or one of its
+    /// bases: it is not checked.
     #[must_use]
     pub fn target<R: Reference>(&self) -> R {
         let object = match self.entry() {
             Some(entry) => ObjectRef::local(self.core(), entry, self.object_key()),
-            None => ObjectRef::nowhere(self.core()),
+            None => ObjectRef::nil(self.core()),
         };
         R::from_object(object)
     }
