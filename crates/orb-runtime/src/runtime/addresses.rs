@@ -1,4 +1,4 @@
-//! The addresses of an ORB in its references, and the addresses of references that it may call.
+//! The addresses that an ORB publishes in references, and the addresses in references that it may call.
 
 use giop_codec::EncodeError;
 use giop_codec::giop::ObjectKey;
@@ -11,15 +11,16 @@ impl Shared {
     /// Returns the reference to an object of this ORB, with all addresses, or `None` if the ORB does not
     /// listen.
     ///
-    /// The reference has one IIOP profile, which includes Unix sockets as omniORB names them, and then one
-    /// profile of TAO's form for each Unix socket. Without TCP, the first profile has port 0.
+    /// The first profile is an IIOP profile for all TCP endpoints, and for Unix sockets in omniORB's form.
+    /// Without TCP endpoint, its port is 0. Further IIOP profiles follow for TLS endpoints with other hosts,
+    /// and then profiles in TAO's form for Unix sockets.
     pub(crate) fn ior(&self, type_id: &str, key: &[u8]) -> Option<Ior> {
         self.try_ior(type_id, &ObjectKey::from(key)).ok().flatten()
     }
 
-    /// Returns the components of an ORB that copies, or whose operations are called by number.
+    /// Changes the components if the experiments disable deposits, or enable calls of operations by number.
     #[cfg(feature = "experiments")]
-    fn components_for_comparison(
+    fn experimental_components(
         &self,
         mut components: Vec<TaggedComponent>,
         key: &ObjectKey,
@@ -48,40 +49,40 @@ impl Shared {
             TaggedComponent::zorb_blocks(),
         ];
         #[cfg(feature = "experiments")]
-        let components = self.components_for_comparison(components, key)?;
+        let components = self.experimental_components(components, key)?;
         let first = tcp.next();
         // A profile has one TLS port, which belongs to its own host.
         let (host, port) = first.or_else(|| tls.first().map(|(host, _)| (*host, 0))).unwrap_or(("", 0));
         let mut main = IiopProfile::new(host, port, key.clone());
         main.components.clone_from(&components);
-        let here = tls.iter().position(|(name, _)| *name == host).map(|at| tls.remove(at).1);
-        main.components.extend(here.and_then(|port| self.ssl_component(port, first.is_some())));
+        let tls_port = tls.iter().position(|(name, _)| *name == host).map(|at| tls.remove(at).1);
+        main.components.extend(tls_port.and_then(|port| self.ssl_component(port, first.is_some())));
         let unix = self.endpoints.iter().any(|endpoint| endpoint.path().is_some());
         // Without a TCP endpoint, calls without TLS use Unix sockets of this machine.
         let plain = if first.is_some() { Some(false) } else { unix.then_some(true) };
-        main.components.extend(self.csi_component(host, here, plain));
+        main.components.extend(self.csi_component(host, tls_port, plain));
         for (host, port) in tcp {
             main.components.push(TaggedComponent::alternate_address(host, port)?);
         }
-        let mut others = Vec::new();
+        let mut uiop_profiles = Vec::new();
         for path in self.endpoints.iter().filter_map(Endpoint::path) {
             let address = OmniUnixAddress { host: this_machine().to_owned(), path: path.to_owned() };
             main.components.push(TaggedComponent::omni_unix(&address)?);
             let mut profile = UiopProfile::new(path, key.clone());
             profile.components.clone_from(&components);
             profile.components.extend(self.csi_component("", None, Some(true)));
-            others.push(profile.to_tagged()?);
+            uiop_profiles.push(profile.to_tagged()?);
         }
-        let mut mains = vec![main];
+        let mut iiop_profiles = vec![main];
         for (host, port) in tls {
             let mut profile = IiopProfile::new(host, 0, key.clone());
             profile.components.clone_from(&components);
             profile.components.extend(self.ssl_component(port, first.is_some()));
             profile.components.extend(self.csi_component(host, Some(port), None));
-            mains.push(profile);
+            iiop_profiles.push(profile);
         }
-        let mut ior = Ior::from_profiles(type_id, &mains)?;
-        ior.profiles.extend(others);
+        let mut ior = Ior::from_profiles(type_id, &iiop_profiles)?;
+        ior.profiles.extend(uiop_profiles);
         Ok(Some(ior))
     }
 
@@ -90,7 +91,7 @@ impl Shared {
         Some(TaggedComponent::ssl_sec_trans(tls.component(port, plaintext)))
     }
 
-    /// Returns `None`: the feature `csi` is disabled.
+    /// Returns `None`, because the feature `csi` is disabled.
     #[cfg(not(feature = "csi"))]
     fn csi_component(&self, _: &str, _: Option<u16>, _: Option<bool>) -> Option<TaggedComponent> {
         None
@@ -110,32 +111,34 @@ impl Shared {
 
     /// Returns the profiles of a reference that may be called, in the order in which they are tried.
     ///
-    /// If one of them offers TLS, the rules for TLS apply to all. Otherwise an attacker on the network could
-    /// provoke a failure and thereby force plaintext.
+    /// If one profile offers TLS, the rules for TLS apply to all profiles. Otherwise an attacker on the
+    /// network could make the TLS connection fail, and thereby cause a plaintext connection.
     pub(crate) fn routes(&self, profiles: Vec<IiopProfile>) -> Vec<Route> {
         let tls = profiles.iter().any(|profile| profile.secure_address().is_some());
-        let routes = profiles.into_iter().map(|profile| Route { ways: self.ways(&profile, tls), profile });
+        let routes =
+            profiles.into_iter().map(|profile| Route { ways: self.endpoints_to_try(&profile, tls), profile });
         let mut routes: Vec<Route> = routes.filter(|route| !route.ways.is_empty()).collect();
-        if self.config.tls.as_ref().is_some_and(|own| own.takes_plaintext(tls)) {
-            // If plaintext is preferred, it is tried first, but never after a failed handshake.
+        if self.config.tls.as_ref().is_some_and(|own| own.uses_plaintext(tls)) {
+            // If plaintext is allowed for this reference, try it first, so that it never follows a failed
+            // handshake.
             routes.sort_by_key(|route| route.ways.iter().any(|way| way.tls().is_some()));
         }
         routes
     }
 
     /// Returns the addresses of a profile in the order in which they are tried. Unix sockets of this machine
-    /// come first, because they answer at once or never. Hosts follow, with the families interleaved, by TLS
-    /// or in plaintext as the server and the configuration require. `offers` means that the reference has TLS
-    /// in any profile.
-    fn ways(&self, profile: &IiopProfile, offers: bool) -> Vec<Endpoint> {
+    /// are first, because connecting to them succeeds or fails at once. Then follow the TLS address and the
+    /// plaintext addresses that the server and the configuration allow, with IPv4 and IPv6 interleaved.
+    /// `offers_tls` tells whether any profile of the reference offers TLS.
+    fn endpoints_to_try(&self, profile: &IiopProfile, offers_tls: bool) -> Vec<Endpoint> {
         let unix = self.config.client.unix_sockets.then(|| unix_paths(profile)).into_iter().flatten();
         let secure = profile.secure_address();
         let addresses = if profile.requires_tls() { Vec::new() } else { profile.addresses() };
         let tls = self.config.tls.as_ref();
         let plaintext = !addresses.is_empty();
-        let secure = secure.filter(|_| tls.is_some_and(|tls| tls.takes_tls(plaintext)));
+        let secure = secure.filter(|_| tls.is_some_and(|tls| tls.uses_tls(plaintext)));
         let secure = secure.map(|(host, port)| Endpoint::Ssl { host, port });
-        let addresses = match tls.is_none_or(|tls| tls.takes_plaintext(offers)) {
+        let addresses = match tls.is_none_or(|tls| tls.uses_plaintext(offers_tls)) {
             true => addresses,
             false => Vec::new(),
         };
@@ -144,14 +147,15 @@ impl Shared {
         unix.map(|path| Endpoint::Unix { path }).chain(secure).chain(hosts).collect()
     }
 
-    /// Returns why a profile that has addresses may not be called, or `None` if it has no addresses.
+    /// Returns the reason why no address of the profile may be called, or `None` if the profile has no
+    /// address.
     #[cold]
-    pub(crate) fn forbids(&self, profile: &IiopProfile) -> Option<&'static str> {
+    pub(crate) fn reason_to_forbid(&self, profile: &IiopProfile) -> Option<&'static str> {
         match (&self.config.tls, profile.secure_address()) {
             (None, Some(_)) if cfg!(feature = "tls") => {
-                Some("the server requires TLS, and this ORB has none: OrbBuilder::tls")
+                Some("the server requires TLS, which this ORB does not have: configure OrbBuilder::tls")
             }
-            (None, Some(_)) => Some("the server requires TLS, which the feature `tls` brings"),
+            (None, Some(_)) => Some("the server requires TLS: enable the feature `tls`"),
             (Some(_), None) if !profile.addresses().is_empty() => {
                 Some("the server offers no TLS, which this ORB requires (TlsBuilder::outgoing)")
             }
@@ -180,12 +184,12 @@ mod tests {
 
     // clause: ior.profile.tao_uiop, ior.component.omniorb_unix
     #[test]
-    fn references_name_every_endpoint_and_are_recognised_by_each() {
+    fn references_contain_every_endpoint_and_each_profile_is_recognized_as_own() {
         let endpoints = [unix("/a"), tcp("h", 1), tcp("::1", 2), unix("/b")];
         let server = core(&endpoints);
         let ior = server.ior("IDL:X:1.0", b"key").unwrap();
         let all: Vec<IiopProfile> = profiles(&ior).collect();
-        let ways = |profile| core(&[]).ways(profile, false);
+        let ways = |profile| core(&[]).endpoints_to_try(profile, false);
         assert_eq!(ways(&all[0]), [unix("/a"), unix("/b"), tcp("h", 1), tcp("::1", 2)]);
         assert_eq!((ways(&all[1]), ways(&all[2]), all.len()), (vec![unix("/a")], vec![unix("/b")], 3));
         for profile in &all {
@@ -200,23 +204,23 @@ mod tests {
         let ior = core(&[unix("/a")]).ior("", b"key").unwrap();
         let main = ior.iiop_profile().unwrap();
         assert_eq!((main.host.as_str(), main.port), ("", 0));
-        assert_eq!(core(&[]).ways(&main, false), [unix("/a")]);
+        assert_eq!(core(&[]).endpoints_to_try(&main, false), [unix("/a")]);
         assert!(core(&[]).ior("", b"key").is_none());
     }
 
     // clause: ior.component.omniorb_unix
     #[test]
-    fn sockets_of_other_machines_are_passed_over() {
+    fn unix_sockets_of_other_machines_are_ignored() {
         let address = OmniUnixAddress { host: "elsewhere".to_owned(), path: "/a".to_owned() };
         let profile = IiopProfile::new("h", 1, b"key".as_slice().into())
             .with_component(TaggedComponent::omni_unix(&address).unwrap());
-        assert_eq!(core(&[]).ways(&profile, false), [tcp("h", 1)]);
+        assert_eq!(core(&[]).endpoints_to_try(&profile, false), [tcp("h", 1)]);
         assert!(!core(&[unix("/a")]).is_own(&profile));
     }
 
     #[cfg(feature = "tls")]
     #[test]
-    fn hosts_with_brackets_are_called_by_tls_too() {
+    fn tls_hosts_in_brackets_are_called_without_brackets() {
         use giop_codec::ior::SslSecTrans;
         let tls = crate::tls::Tls::builder().build().unwrap();
         let core = Orb::builder().tls(tls).parts.core(Vec::new());
@@ -228,10 +232,10 @@ mod tests {
     }
 
     #[test]
-    fn unix_sockets_of_references_can_be_left_alone() {
+    fn unix_sockets_of_references_are_ignored_if_disabled() {
         let ior = core(&[unix("/a"), tcp("h", 1)]).ior("", b"key").unwrap();
         let careful = Orb::builder().unix_sockets(false).parts.core(Vec::new());
-        assert_eq!(careful.ways(&ior.iiop_profile().unwrap(), false), [tcp("h", 1)]);
+        assert_eq!(careful.endpoints_to_try(&ior.iiop_profile().unwrap(), false), [tcp("h", 1)]);
         assert!(careful.routes(profiles(&ior).skip(1).collect()).is_empty());
     }
 }

@@ -1,16 +1,17 @@
-//! Back-pressure from replies that are queued for all clients together: which requests must wait for memory,
-//! and which client is disconnected.
+//! Back-pressure from the replies that are queued for all clients: which requests must wait for memory, and
+//! which client is disconnected.
 //!
-//! The size of a reply is not known before it is made. Therefore the names of operations that had large
-//! replies are recorded. While replies take more than half of the pool's cap, requests of these operations
-//! are held. A large reply can be made nevertheless, because it is the first of its operation or its servant
-//! was already running. If the whole cap is taken then, an exception replaces it. Requests of other
-//! operations are never held here.
-//!
-//! Slow clients are closed first. A client must be able to take its queued replies within
-//! [`Limits::write_timeout`](giop_proto::Limits::write_timeout), at the rate of the last second or two. Of
-//! several slow clients, the address with the most queued bytes loses a connection first. Held requests
-//! resume in the opposite order: the address with the fewest bytes first.
+//! * The size of a reply is not known in advance. Therefore operations with large replies are recorded by
+//!   name.
+//! * While queued replies take more than half of the receive pool's capacity, requests of these operations
+//!   are held. Requests of other operations are never held here.
+//! * A large reply can occur nevertheless: from an operation that had none before, or from a running servant.
+//!   If queued replies take the whole capacity, slow clients are disconnected. If that frees too little
+//!   memory, an exception replaces the reply.
+//! * A client is slow if, at the rate of the last second or two, it would need more than
+//!   [`Limits::write_timeout`](giop_proto::Limits::write_timeout) to receive its queued replies.
+//! * Of several slow clients, a connection of the address with the most queued bytes is closed first. Held
+//!   requests of the address with the fewest queued bytes resume first.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,43 +27,42 @@ use giop_codec::exception::{CompletionStatus, SystemException, minor};
 use crate::connection::{SharedConnection, now};
 use crate::runtime::Shared;
 
-/// Minimum size of replies that are counted, in bytes. Connections with less in their queues are not
-/// considered.
-pub(crate) const LARGE_REPLY: usize = 64 * 1024;
+/// The minimum size of a large reply, in bytes. Connections with fewer queued bytes are not considered.
+pub(crate) const MIN_LARGE_REPLY_SIZE: usize = 64 * 1024;
 
-/// Interval at which held requests are checked.
-const LOOK: Duration = Duration::from_millis(5);
+/// The interval at which held requests are checked.
+const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Number of checks of held requests between searches for slow clients.
-const LOOKS: u32 = 20;
+/// The number of checks of held requests after which slow clients are searched for.
+const CHECKS_PER_SEARCH: u32 = 20;
 
-/// Maximum number of requests that one check resumes.
-const MOST_AT_ONCE: usize = 64;
+/// The maximum number of requests that one check resumes.
+const MAX_RESUMED_PER_CHECK: usize = 64;
 
-/// Words of the set of operations, which has one bit for each hash. Operations that share a bit are held
-/// together, which is rare and harmless.
-const WORDS: usize = 16;
+/// The number of words of the set of operations with large replies, which has a bit for each hash of a name.
+/// If two operations share a bit, both are held, which is rare and harmless.
+const BIT_SET_WORDS: usize = 16;
 
 /// The state of back-pressure from large replies.
 #[derive(Debug, Default)]
 pub(crate) struct Backpressure {
-    /// Requests of operations with large replies are held. A task resumes them.
-    crowded: AtomicBool,
-    operations: [AtomicU64; WORDS],
-    /// The size of the last large reply, in bytes.
-    size: AtomicUsize,
-    waiting: Mutex<VecDeque<Weak<Ticket>>>,
+    /// Whether requests of operations with large replies are held. Meanwhile, a task resumes them.
+    is_holding: AtomicBool,
+    large_reply_operations: [AtomicU64; BIT_SET_WORDS],
+    /// In bytes.
+    last_large_reply_size: AtomicUsize,
+    queue: Mutex<VecDeque<Weak<MemoryTicket>>>,
 }
 
-/// A connection's entry in the queue of held requests. Dropping it removes the entry.
+/// A held request in the queue for memory. Dropping it removes it from the queue.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct MemoryTicket {
     address: Option<IpAddr>,
     granted: AtomicBool,
     waker: AtomicWaker,
 }
 
-impl Ticket {
+impl MemoryTicket {
     /// Returns whether the request may proceed. Otherwise registers the task to be woken when it may.
     pub(crate) fn is_granted(&self, cx: &Context<'_>) -> bool {
         self.waker.register(cx.waker());
@@ -76,75 +76,81 @@ impl Ticket {
 }
 
 impl Backpressure {
-    fn place(operation: &[u8]) -> (usize, u64) {
+    fn bit_of(operation: &[u8]) -> (usize, u64) {
         let mut hasher = DefaultHasher::new();
         operation.hash(&mut hasher);
         let hash = hasher.finish();
-        ((hash >> 6) as usize % WORDS, 1 << (hash % 64))
+        ((hash >> 6) as usize % BIT_SET_WORDS, 1 << (hash % 64))
     }
 
-    /// Records that an operation has large replies, and the size of this one.
+    /// Records that an operation has large replies, and that the last one has `bytes` bytes.
     #[cold]
-    pub(crate) fn note_large_reply(&self, operation: &[u8], bytes: usize) {
-        let (word, bit) = Self::place(operation);
-        if let Some(word) = self.operations.get(word) {
+    pub(crate) fn record_large_reply(&self, operation: &[u8], bytes: usize) {
+        let (word, bit) = Self::bit_of(operation);
+        if let Some(word) = self.large_reply_operations.get(word) {
             word.fetch_or(bit, Ordering::Relaxed);
         }
-        self.size.store(bytes.max(LARGE_REPLY), Ordering::Relaxed);
+        self.last_large_reply_size.store(bytes.max(MIN_LARGE_REPLY_SIZE), Ordering::Relaxed);
     }
 
-    fn knows(&self, operation: &[u8]) -> bool {
-        let (word, bit) = Self::place(operation);
-        self.operations.get(word).is_some_and(|word| word.load(Ordering::Relaxed) & bit != 0)
+    fn had_large_reply(&self, operation: &[u8]) -> bool {
+        let (word, bit) = Self::bit_of(operation);
+        self.large_reply_operations.get(word).is_some_and(|word| word.load(Ordering::Relaxed) & bit != 0)
     }
 
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Weak<Ticket>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queue(&self) -> MutexGuard<'_, VecDeque<Weak<MemoryTicket>>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Shared {
-    /// Handles a queued large reply: starts to hold requests if queued replies exceed half of the pool's cap.
+    /// Called after a large reply was queued. Begins to hold requests if queued replies exceed half of the
+    /// pool's capacity.
     #[cold]
-    pub(crate) fn queued_large_reply(self: &Arc<Self>) {
+    pub(crate) fn hold_requests_if_crowded(self: &Arc<Self>) {
         if self.pool.is_crowded()
             && !self.closing.has_begun()
-            && !self.backpressure.crowded.swap(true, Ordering::Relaxed)
+            && !self.backpressure.is_holding.swap(true, Ordering::Relaxed)
         {
-            self.pauses.set(crate::runtime::CROWDED, true);
-            self.spawn_until_closed(watch(Arc::downgrade(self)));
+            self.pauses.set(crate::runtime::SHORT_OF_MEMORY, true);
+            self.spawn_until_closed(resume_periodically(Arc::downgrade(self)));
         }
     }
 
-    /// Returns an entry in the queue if a request of that operation must be held.
+    /// Queues a request of this operation if it must be held. Returns `None` if it need not be held.
     #[cold]
-    pub(crate) fn wait_for_memory(&self, operation: &[u8], link: &SharedConnection) -> Option<Arc<Ticket>> {
-        let known = self.backpressure.knows(operation) && !self.closing.has_begun();
-        let mut waiting = known.then(|| self.backpressure.waiting())?;
-        if !self.backpressure.crowded.load(Ordering::Relaxed) || waiting.is_empty() && !self.pool.is_crowded()
+    pub(crate) fn wait_for_memory(
+        &self,
+        operation: &[u8],
+        link: &SharedConnection,
+    ) -> Option<Arc<MemoryTicket>> {
+        let may_hold = self.backpressure.had_large_reply(operation) && !self.closing.has_begun();
+        let mut queue = may_hold.then(|| self.backpressure.queue())?;
+        if !self.backpressure.is_holding.load(Ordering::Relaxed)
+            || queue.is_empty() && !self.pool.is_crowded()
         {
             return None;
         }
-        let ticket = Arc::new(Ticket {
+        let ticket = Arc::new(MemoryTicket {
             address: link.peer().address(),
             granted: AtomicBool::new(false),
             waker: AtomicWaker::new(),
         });
-        waiting.push_back(Arc::downgrade(&ticket));
+        queue.push_back(Arc::downgrade(&ticket));
         Some(ticket)
     }
 
-    /// Frees memory for a large reply if replies take the whole cap, by closing slow clients. Must be called
-    /// without the lock of any connection.
+    /// Closes slow clients if queued replies take the pool's whole capacity, to free memory for a large
+    /// reply. The caller must not hold the lock of any connection.
     ///
     /// # Errors
-    /// The exception that replaces the reply if that does not free enough.
+    /// The exception that replaces the reply if too little memory is freed.
     #[cold]
-    pub(crate) fn make_room_for_reply(&self) -> Result<(), SystemException> {
+    pub(crate) fn free_memory_for_reply(&self) -> Result<(), SystemException> {
         if self.pool.is_full_of_replies() {
             let needed = self.pool.owed().saturating_sub(self.pool.cap()) + 1;
             if !self.close_slow_readers(needed) {
-                let text = "replies that are queued for all clients take as much memory as they may: allow more by `OrbBuilder::max_receive_memory`";
+                let text = "replies that are queued for all clients take the maximum of memory: increase `OrbBuilder::max_receive_memory`";
                 return Err(SystemException::transient()
                     .with_minor(minor::TRANSIENT_OVERLOADED)
                     .completed(CompletionStatus::Yes)
@@ -154,19 +160,20 @@ impl Shared {
         Ok(())
     }
 
-    /// Closes connections of slow clients until these had at least `bytes` queued. Returns whether that was
-    /// reached. A socket may keep its bytes for a moment longer, until the kernel has aborted its write, so
-    /// the bytes that are still queued are no measure.
+    /// Closes connections of slow clients with at least `bytes` queued bytes together. Returns `false` if
+    /// slow clients have fewer. The bytes are counted before a connection is closed, because the kernel may
+    /// release them later.
     fn close_slow_readers(&self, bytes: usize) -> bool {
         let mut freed = 0;
         while freed < bytes {
-            let Some(more) = self.close_slow_reader() else { return false };
-            freed += more;
+            let Some(queued) = self.close_slow_reader() else { return false };
+            freed += queued;
         }
         true
     }
 
-    /// Closes the connection of the slowest client. Returns the number of reply bytes that it had queued.
+    /// Closes a connection of the slow client with the most queued bytes. Returns the number of the
+    /// connection's queued bytes, or `None` if no client is slow.
     fn close_slow_reader(&self) -> Option<usize> {
         let now = now();
         let mut by_address = HashMap::<Option<IpAddr>, usize>::new();
@@ -189,20 +196,21 @@ impl Shared {
             target: "zorb",
             peer = %link.peer(),
             bytes,
-            "a client that takes its replies too slowly is closed, because others wait for the memory: `OrbBuilder::max_receive_memory` allows more"
+            "closed a connection whose client receives replies too slowly, because other clients wait for memory: increase `OrbBuilder::max_receive_memory`"
         );
         link.give_up_slow_reader();
         Some(bytes)
     }
 
-    /// Resumes held requests as far as there is memory for their replies. Returns whether none is left.
-    fn grant(&self) -> bool {
+    /// Resumes held requests as far as memory for their replies is available. Returns whether no held request
+    /// is left.
+    fn resume_held(&self) -> bool {
         let pressure = &self.backpressure;
-        let room = (self.pool.cap() / 2).saturating_sub(self.pool.owed());
-        if room == 0 {
+        let free_bytes = (self.pool.cap() / 2).saturating_sub(self.pool.owed());
+        if free_bytes == 0 {
             return false;
         }
-        let size = pressure.size.load(Ordering::Relaxed).max(LARGE_REPLY);
+        let size = pressure.last_large_reply_size.load(Ordering::Relaxed).max(MIN_LARGE_REPLY_SIZE);
         let mut owed = HashMap::<Option<IpAddr>, usize>::new();
         let now = now();
         for link in self.links.open() {
@@ -210,9 +218,9 @@ impl Shared {
                 *owed.entry(link.peer().address()).or_default() += bytes;
             }
         }
-        let mut waiting = pressure.waiting();
-        let mut tickets: Vec<_> = waiting.iter().filter_map(Weak::upgrade).collect();
-        for _ in 0..(room / size).clamp(1, MOST_AT_ONCE) {
+        let mut queue = pressure.queue();
+        let mut tickets: Vec<_> = queue.iter().filter_map(Weak::upgrade).collect();
+        for _ in 0..(free_bytes / size).clamp(1, MAX_RESUMED_PER_CHECK) {
             let first = tickets
                 .iter()
                 .enumerate()
@@ -222,38 +230,38 @@ impl Shared {
             *owed.entry(ticket.address).or_default() += size;
             ticket.grant();
         }
-        waiting.clear();
-        waiting.extend(tickets.iter().map(Arc::downgrade));
+        queue.clear();
+        queue.extend(tickets.iter().map(Arc::downgrade));
         if tickets.is_empty() {
-            self.end_of_crowd();
+            self.stop_holding();
         }
         tickets.is_empty()
     }
 
-    fn end_of_crowd(&self) {
-        self.pauses.set(crate::runtime::CROWDED, false);
-        self.backpressure.crowded.store(false, Ordering::Relaxed);
+    fn stop_holding(&self) {
+        self.pauses.set(crate::runtime::SHORT_OF_MEMORY, false);
+        self.backpressure.is_holding.store(false, Ordering::Relaxed);
     }
 
     /// Resumes all held requests because the ORB closes.
-    pub(crate) fn stop_waiting_for_memory(&self) {
-        let mut waiting = self.backpressure.waiting();
-        self.end_of_crowd();
-        waiting.drain(..).filter_map(|ticket| ticket.upgrade()).for_each(|ticket| ticket.grant());
+    pub(crate) fn resume_all_for_shutdown(&self) {
+        let mut queue = self.backpressure.queue();
+        self.stop_holding();
+        queue.drain(..).filter_map(|ticket| ticket.upgrade()).for_each(|ticket| ticket.grant());
     }
 }
 
-/// Checks held requests until none is left.
-async fn watch(core: Weak<Shared>) {
-    let mut looks = 0;
+/// Resumes held requests periodically until none is left.
+async fn resume_periodically(core: Weak<Shared>) {
+    let mut checks = 0;
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
         let Some(core) = core.upgrade() else { return };
-        looks += 1;
-        if looks % LOOKS == 0 && !core.backpressure.waiting().is_empty() {
+        checks += 1;
+        if checks % CHECKS_PER_SEARCH == 0 && !core.backpressure.queue().is_empty() {
             core.close_slow_readers(core.pool.owed().saturating_sub(core.pool.cap() / 2));
         }
-        if core.grant() {
+        if core.resume_held() {
             return;
         }
     }

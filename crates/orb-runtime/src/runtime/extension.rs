@@ -1,32 +1,32 @@
-//! State of modules above `runtime`, which the ORB owns without knowing its types.
+//! State of the modules above `runtime`, which the ORB owns without knowing its types.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// The state of one module. Only that module knows its type.
+/// The state of one module. Only the module itself knows the type.
 #[derive(Default)]
 pub(crate) struct Extension(OnceLock<Box<dyn Any + Send + Sync>>);
 
 /// The state of all modules above `runtime`.
 #[derive(Debug, Default)]
 pub(crate) struct Extensions {
-    /// Of `client`: connections to servers.
+    /// The state of `client`: connections to servers.
     pub(crate) client: Extension,
-    /// Of `poa`: object adapters.
+    /// The state of `poa`: the object adapter.
     pub(crate) adapter: Extension,
-    /// Of `dynamic`: types and interfaces that are known at run time.
+    /// The state of `dynamic`: types and interfaces that are known at run time.
     pub(crate) interfaces: Extension,
-    /// Of `csi`: access control and credentials.
+    /// The state of `csi`: access control and credentials.
     #[cfg(feature = "csi")]
     pub(crate) security: Extension,
-    /// Of `telemetry`: the source of trace ids.
+    /// The state of `telemetry`: the propagator of trace contexts.
     #[cfg(feature = "tracing")]
     pub(crate) propagator: Extension,
-    /// Of `admin`: what the endpoint shows.
+    /// The state of `admin`: the data of the admin endpoint.
     #[cfg(feature = "admin")]
     pub(crate) admin: Extension,
-    /// Of `metrics`: what was exported to the `metrics` facade.
+    /// The state of `metrics`: the values that were exported to the `metrics` facade.
     #[cfg(feature = "metrics")]
     pub(crate) metrics: Extension,
 }
@@ -37,22 +37,22 @@ impl Extension {
         Self(OnceLock::from(Box::new(state) as Box<dyn Any + Send + Sync>))
     }
 
-    /// Sets the state, once.
+    /// Sets the state. Does nothing if it is already set.
     #[cfg(feature = "admin")]
     pub(crate) fn set<T: Any + Send + Sync>(&self, state: T) {
         let _ = self.0.set(Box::new(state));
     }
 
-    /// Returns the state. `None` if it is not set, or of another type.
+    /// Returns the state, or `None` if it is not set or has another type.
     #[inline]
     pub(crate) fn get<T: Any>(&self) -> Option<&T> {
         self.0.get()?.downcast_ref()
     }
 
-    /// Returns the state, which is created on first use.
+    /// Returns the state. Creates it on first use.
     ///
     /// # Panics
-    /// Panics if the state has another type, which no module can cause that has an extension of its own.
+    /// Panics if the state has another type. This cannot occur, because each module has its own extension.
     #[inline]
     #[expect(clippy::expect_used, reason = "each extension has one owner, which always uses the same type")]
     pub(crate) fn get_or_default<T: Any + Default + Send + Sync>(&self) -> &T {

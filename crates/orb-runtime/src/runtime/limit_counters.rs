@@ -1,10 +1,10 @@
-//! Counters of limits that no connection counts.
+//! Counters of the limits that belong to no single connection.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use giop_proto::{Limit, LimitHits};
 
-/// The number of times that each limit was hit.
+/// How often each limit was reached.
 #[derive(Debug, Default)]
 pub(crate) struct LimitCounters([AtomicU32; Limit::ALL.len()]);
 
@@ -18,7 +18,7 @@ impl LimitCounters {
         hits
     }
 
-    /// Counts a limit that was hit.
+    /// Counts one time that a limit was reached.
     pub(crate) fn hit(&self, limit: Limit) {
         if let Some(count) = self.0.get(limit as usize) {
             count.fetch_add(1, Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! The state of an ORB that its modules share.
 //!
-//! [`Shared`] owns the configuration, the connections, the pool and the counters of one ORB. A module above
-//! this one, such as the object adapter, keeps its own state in an [`Extension`], whose type only that module
-//! knows. Therefore a reference can keep the whole ORB alive without depending on what serves its objects.
+//! [`Shared`] owns the configuration, the connections, the pool of receive buffers and the counters of one
+//! ORB. Each module above this one keeps its own state in an [`Extension`], whose type only the module itself
+//! knows. Therefore a reference can keep the ORB alive without depending on the object adapter.
 
 mod addresses;
 pub(crate) mod backpressure;
@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use extension::{Extension, Extensions};
-pub(crate) use pauses::{CROWDED, Pauses};
+pub(crate) use pauses::{Pauses, SHORT_OF_MEMORY};
 
 use crate::config::Config;
 use crate::connection::SharedConnection;
@@ -51,59 +51,59 @@ pub(crate) struct Shared {
     pub(crate) backpressure: backpressure::Backpressure,
     trimming: trimming::Trimming,
     pub(crate) closing: Closing,
-    /// The guard that closes the ORB, while a program has a handle.
+    /// The guard that closes the ORB. It exists while the program has a handle of the ORB.
     pub(crate) guard: Mutex<Weak<Guard>>,
 }
 
-/// Closes the ORB when the last handle is dropped.
+/// Closes the ORB when the program drops the last handle.
 pub(crate) struct Guard(pub(crate) Weak<Shared>);
 
-/// The connections of an ORB, in both directions.
+/// The open connections of an ORB, in both directions.
 #[derive(Default)]
 pub(crate) struct Links {
     open: Mutex<HashMap<u64, Weak<SharedConnection>>>,
     next_number: AtomicU64,
 }
 
-/// The counters of an ORB that no open connection has.
+/// The counters of an ORB that belong to no open connection.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     limits: limit_counters::LimitCounters,
-    /// Counters of closed connections. Locked after [`Links`].
-    ended: Mutex<Stats>,
+    /// The sums of the counters of closed connections. Must be locked after [`Links`].
+    closed_connections: Mutex<Stats>,
     pub(crate) failed_oneways: AtomicU64,
-    /// Oneways that were held until the ORB closed.
+    /// The number of oneway requests that were held until the ORB closed.
     pub(crate) discarded_oneways: AtomicUsize,
 }
 
 /// The tasks of an ORB.
 pub(crate) struct Tasks {
-    /// Tasks of connections over which this ORB only calls, and all other tasks.
+    /// Tasks of connections over which only this ORB calls, and all other tasks.
     pub(crate) other: TaskTracker,
     /// Tasks of connections over which peers call objects.
     pub(crate) serving: TaskTracker,
     /// Tasks that accept connections.
     pub(crate) listening: TaskTracker,
-    /// The runtime in which the ORB was built. It runs requests that are not served in place, if the
-    /// connection runs in a runtime of zorb's own.
-    pub(crate) home: Option<tokio::runtime::Handle>,
+    /// The runtime in which the ORB was built. It runs requests of blocking and spawned servants if the
+    /// connection is driven by another runtime, which zorb created.
+    pub(crate) runtime: Option<tokio::runtime::Handle>,
 }
 
-/// The progress of an ORB's end.
+/// The progress of the shutdown of an ORB.
 #[derive(Debug, Default)]
 pub(crate) struct Closing {
-    begun: AtomicBool,
-    /// Requests of peers are no longer served.
-    ending: AtomicBool,
+    has_begun: AtomicBool,
+    /// Whether requests of peers are no longer served.
+    has_ended_serving: AtomicBool,
     notify: Notify,
 }
 
 /// The parameters of [`Shared::new`].
-pub(crate) struct Init {
+pub(crate) struct SharedParams {
     pub(crate) config: Config,
     pub(crate) extensions: Extensions,
     pub(crate) endpoints: Vec<Endpoint>,
-    /// The capacity of the receive buffers, in bytes.
+    /// The capacity of the pool of receive buffers, in bytes.
     pub(crate) pool: usize,
     /// Whether requests are held until `Orb::resume`.
     pub(crate) hold: bool,
@@ -111,13 +111,13 @@ pub(crate) struct Init {
 
 impl Shared {
     /// Creates the state of an ORB in the current runtime, if there is one.
-    pub(crate) fn new(init: Init) -> Arc<Self> {
-        let Init { config, extensions, endpoints, pool, hold } = init;
+    pub(crate) fn new(init: SharedParams) -> Arc<Self> {
+        let SharedParams { config, extensions, endpoints, pool, hold } = init;
         Arc::new(Self {
             #[cfg(feature = "tls")]
             handshakes: {
-                let most = config.tls.as_ref().map_or(0, crate::tls::Tls::max_handshakes);
-                crate::tls::handshakes::Handshakes::new(most, config.server.evict_idle_after)
+                let max = config.tls.as_ref().map_or(0, crate::tls::Tls::max_handshakes);
+                crate::tls::handshakes::Handshakes::new(max, config.server.evict_idle_after)
             },
             sockets: Sockets::new(config.connection.transport),
             budget: Arc::new(RequestBudget::new(config.limits.max_total_requests)),
@@ -131,7 +131,7 @@ impl Shared {
                 other: TaskTracker::new(),
                 serving: TaskTracker::new(),
                 listening: TaskTracker::new(),
-                home: tokio::runtime::Handle::try_current().ok(),
+                runtime: tokio::runtime::Handle::try_current().ok(),
             },
             pauses: Pauses::new(hold),
             backpressure: Default::default(),
@@ -143,7 +143,7 @@ impl Shared {
 
     pub(crate) fn stats(&self) -> Stats {
         let links = self.links.lock();
-        let mut sum = *self.counters.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sum = *self.counters.closed_connections.lock().unwrap_or_else(PoisonError::into_inner);
         sum.limits += self.counters.limits.read();
         for link in links.values().filter_map(Weak::upgrade) {
             sum += link.stats();
@@ -151,8 +151,8 @@ impl Shared {
         sum
     }
 
-    /// Adds the counters of a closed connection to those of the ORB.
-    pub(crate) fn ended(self: &Arc<Self>, id: u64, link: &SharedConnection) {
+    /// Removes a closed connection, and adds its counters to those of the ORB.
+    pub(crate) fn record_closed_connection(self: &Arc<Self>, id: u64, link: &SharedConnection) {
         self.trim_pool_later();
         if let Some(ProtocolError::Header(error @ HeaderError::Magic([0x16, 3, ..]))) = link.protocol_error()
         {
@@ -161,17 +161,17 @@ impl Shared {
         }
         let mut links = self.links.lock();
         if links.remove(&id).is_some() {
-            *self.counters.ended.lock().unwrap_or_else(PoisonError::into_inner) += link.stats();
+            *self.counters.closed_connections.lock().unwrap_or_else(PoisonError::into_inner) += link.stats();
         }
     }
 
-    /// Starts to export metrics if the feature `metrics` is enabled.
-    pub(crate) fn has_counted(self: &Arc<Self>) {
+    /// Starts to export metrics to the `metrics` facade, if the feature `metrics` is enabled.
+    pub(crate) fn start_metrics_export(self: &Arc<Self>) {
         #[cfg(feature = "metrics")]
         self.report_metrics();
     }
 
-    /// Spawns a task that ends when the ORB closes.
+    /// Spawns a task, which is cancelled when the ORB closes.
     pub(crate) fn spawn_until_closed(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) {
         let core = Arc::clone(self);
         self.tasks.other.spawn(async move {
@@ -183,17 +183,17 @@ impl Shared {
         });
     }
 
-    /// Stops new work. Returns whether this call did it.
+    /// Begins the shutdown: from now on, new work is rejected. Returns `false` if it had begun before.
     pub(crate) fn begin_closing(&self) -> bool {
         let first = self.closing.begin();
-        self.stop_waiting_for_memory();
+        self.resume_all_for_shutdown();
         first
     }
 }
 
 impl Links {
-    /// Returns a number that no connection or call of the ORB had before.
-    pub(crate) fn number(&self) -> u64 {
+    /// Returns a new number for a connection or call of the ORB.
+    pub(crate) fn next_number(&self) -> u64 {
         self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -208,42 +208,42 @@ impl Links {
 }
 
 impl Counters {
-    /// Counts a limit that was hit.
+    /// Counts one time that a limit was reached.
     #[cold]
     pub(crate) fn hit(&self, limit: Limit) {
         self.limits.hit(limit);
     }
 
-    /// Counts the limit that caused a decoding error, if one did.
+    /// Counts the limit that caused a decoding error, if a limit was the cause.
     #[cold]
-    pub(crate) fn hit_by(&self, error: &DecodeError) {
+    pub(crate) fn hit_decoding_limit(&self, error: &DecodeError) {
         if let Some(limit) = Limit::of_decoding(error) {
             self.limits.hit(limit);
         }
     }
 
     #[cold]
-    pub(crate) fn note_failed_oneway(&self, exception: &dyn fmt::Display) {
+    pub(crate) fn record_failed_oneway(&self, exception: &dyn fmt::Display) {
         self.failed_oneways.fetch_add(1, Ordering::Relaxed);
         let exception = OneLine::new(exception);
-        tracing::warn!(target: "zorb", %exception, "a oneway failed in its servant; the caller is not told");
+        tracing::warn!(target: "zorb", %exception, "a oneway request failed in its servant; the caller is not notified");
     }
 }
 
 impl Closing {
     /// Returns whether the ORB is closing.
     pub(crate) fn has_begun(&self) -> bool {
-        self.begun.load(Ordering::Acquire)
+        self.has_begun.load(Ordering::Acquire)
     }
 
-    /// Begins, and wakes all that wait for it. Returns whether this call began.
+    /// Begins the shutdown, and wakes all tasks that wait for it. Returns `false` if it had begun before.
     fn begin(&self) -> bool {
-        let first = !self.begun.swap(true, Ordering::AcqRel);
+        let first = !self.has_begun.swap(true, Ordering::AcqRel);
         self.notify.notify_waiters();
         first
     }
 
-    /// Waits until the ORB closes.
+    /// Waits until the shutdown begins.
     pub(crate) async fn wait(&self) {
         let closed = self.notify.notified();
         tokio::pin!(closed);
@@ -253,18 +253,18 @@ impl Closing {
         }
     }
 
-    /// Ends the service for peers: running servants may no longer call.
+    /// Ends the serving of requests from peers. From now on, running servants may not make calls.
     pub(crate) fn end_serving(&self) {
-        self.ending.store(true, Ordering::Release);
+        self.has_ended_serving.store(true, Ordering::Release);
     }
 
     /// Returns whether requests of peers are no longer served.
     pub(crate) fn has_ended_serving(&self) -> bool {
-        self.ending.load(Ordering::Acquire)
+        self.has_ended_serving.load(Ordering::Acquire)
     }
 
-    /// Returns whether a connection like this one must be closed now.
-    pub(crate) fn closes(&self, link: &SharedConnection) -> bool {
+    /// Returns whether this connection must be closed now because of the shutdown.
+    pub(crate) fn must_close(&self, link: &SharedConnection) -> bool {
         self.has_begun() && (self.has_ended_serving() || link.serves_others())
     }
 }

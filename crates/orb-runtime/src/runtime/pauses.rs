@@ -1,5 +1,5 @@
-//! Holding requests before they start: until the program accepts them, or until memory for replies is
-//! available.
+//! Pauses: requests are held before they start, until the program calls `Orb::resume` or until memory for
+//! replies is available.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -7,89 +7,89 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// Pause flag: requests are held until `Orb::resume`.
-pub(crate) const HELD: u8 = 1;
+/// The flag of the pause until `Orb::resume`.
+pub(crate) const ON_HOLD: u8 = 1;
 
-/// Pause flag: requests with large replies are held until memory is available.
-pub(crate) const CROWDED: u8 = 2;
+/// The flag of the pause of requests with large replies, until memory is available.
+pub(crate) const SHORT_OF_MEMORY: u8 = 2;
 
 /// The reasons for which requests may be held.
 #[derive(Debug)]
 pub(crate) struct Pauses {
-    /// [`HELD`] and [`CROWDED`].
+    /// [`ON_HOLD`] and [`SHORT_OF_MEMORY`].
     flags: AtomicU8,
-    /// Wakers of requests held by [`HELD`], by connection or call number.
-    held: Mutex<HashMap<u64, Waker>>,
+    /// The wakers of requests held by [`ON_HOLD`], by the number of their connection or call.
+    wakers: Mutex<HashMap<u64, Waker>>,
 }
 
 impl Pauses {
     pub(crate) fn new(hold: bool) -> Self {
-        Self { flags: AtomicU8::new(if hold { HELD } else { 0 }), held: Mutex::default() }
+        Self { flags: AtomicU8::new(if hold { ON_HOLD } else { 0 }), wakers: Mutex::default() }
     }
 
     /// Returns whether requests may be held before they start.
     #[inline]
-    pub(crate) fn any(&self) -> bool {
+    pub(crate) fn may_hold(&self) -> bool {
         self.flags.load(Ordering::Acquire) != 0
     }
 
-    pub(crate) fn set(&self, why: u8, pauses: bool) {
-        if pauses {
-            self.flags.fetch_or(why, Ordering::AcqRel);
+    pub(crate) fn set(&self, flag: u8, is_paused: bool) {
+        if is_paused {
+            self.flags.fetch_or(flag, Ordering::AcqRel);
         } else {
-            self.flags.fetch_and(!why, Ordering::AcqRel);
+            self.flags.fetch_and(!flag, Ordering::AcqRel);
         }
     }
 
     /// Returns whether requests are held until `Orb::resume`.
     pub(crate) fn is_on_hold(&self) -> bool {
-        self.flags.load(Ordering::Acquire) & HELD != 0
+        self.flags.load(Ordering::Acquire) & ON_HOLD != 0
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<u64, Waker>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn wakers(&self) -> MutexGuard<'_, HashMap<u64, Waker>> {
+        self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether requests are held. If so, registers the task to be woken by `Orb::resume`.
-    pub(crate) fn is_holding(&self, cx: &mut Context<'_>, number: u64) -> bool {
+    /// Returns whether requests are held until `Orb::resume`. If so, registers the task to be woken then.
+    pub(crate) fn poll_hold(&self, cx: &mut Context<'_>, number: u64) -> bool {
         if !self.is_on_hold() {
             return false;
         }
-        let mut held = self.held();
+        let mut wakers = self.wakers();
         if !self.is_on_hold() {
             return false;
         }
-        held.insert(number, cx.waker().clone());
+        wakers.insert(number, cx.waker().clone());
         true
     }
 
-    /// Removes the connection or call from those that wait for `Orb::resume`.
-    pub(crate) fn stop_holding(&self, number: u64) {
+    /// Removes the waker of a connection or call.
+    pub(crate) fn remove_waker(&self, number: u64) {
         if self.is_on_hold() {
-            self.held().remove(&number);
+            self.wakers().remove(&number);
         }
     }
 
-    /// Waits until requests are no longer held. `number` returns the number of a new call.
-    pub(crate) async fn accepting(&self, number: impl FnOnce() -> u64) {
-        /// Removes the entry of a call that is dropped.
+    /// Waits until requests are no longer held. `number` returns a number for this call.
+    pub(crate) async fn wait_until_accepting(&self, number: impl FnOnce() -> u64) {
+        /// Removes the waker on drop.
         struct Call<'a>(&'a Pauses, u64);
         impl Drop for Call<'_> {
             fn drop(&mut self) {
-                self.0.stop_holding(self.1);
+                self.0.remove_waker(self.1);
             }
         }
         if !self.is_on_hold() {
             return;
         }
         let call = Call(self, number());
-        poll_fn(|cx| if self.is_holding(cx, call.1) { Poll::Pending } else { Poll::Ready(()) }).await;
+        poll_fn(|cx| if self.poll_hold(cx, call.1) { Poll::Pending } else { Poll::Ready(()) }).await;
     }
 
-    /// Ends the hold of the builder, and wakes all requests that it holds.
+    /// Ends the pause until `Orb::resume`, and wakes all requests that it holds.
     pub(crate) fn resume(&self) {
-        self.set(HELD, false);
-        let held = std::mem::take(&mut *self.held());
-        held.into_values().for_each(Waker::wake);
+        self.set(ON_HOLD, false);
+        let wakers = std::mem::take(&mut *self.wakers());
+        wakers.into_values().for_each(Waker::wake);
     }
 }

@@ -1,4 +1,4 @@
-//! Releases large unused receive buffers to the system after a second or two.
+//! Trimming: large receive buffers that are unused for one to two seconds are freed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -6,21 +6,21 @@ use std::time::Duration;
 
 use crate::runtime::Shared;
 
-/// Minimum time for which a buffer stays unused before it is freed. It is freed within twice this time.
-const UNUSED: Duration = Duration::from_secs(1);
+/// The interval between trims. Each trim frees the buffers that were unused for a whole interval.
+const MIN_UNUSED_TIME: Duration = Duration::from_secs(1);
 
-/// Size of the pool, in bytes, up to which nothing is freed.
-const LITTLE: usize = 1 << 20;
+/// The maximum size of the pool, in bytes, that is not trimmed.
+const MAX_UNTRIMMED_SIZE: usize = 1 << 20;
 
-/// Set while a task trims the pool.
+/// Whether a task is trimming the pool.
 #[derive(Debug, Default)]
 pub(crate) struct Trimming(AtomicBool);
 
 impl Shared {
-    /// Starts to trim the pool if it is large, because a connection has become idle or closed and buffers may
-    /// be unused.
+    /// Starts a task that trims the pool if it is large. Called when a connection becomes idle or is closed,
+    /// because its buffers may be unused then.
     pub(crate) fn trim_pool_later(self: &Arc<Self>) {
-        if self.pool.held() > LITTLE
+        if self.pool.held() > MAX_UNTRIMMED_SIZE
             && !self.closing.has_begun()
             && !self.trimming.0.swap(true, Ordering::Relaxed)
         {
@@ -31,7 +31,7 @@ impl Shared {
 
 async fn trim(core: Weak<Shared>) {
     loop {
-        tokio::time::sleep(UNUSED).await;
+        tokio::time::sleep(MIN_UNUSED_TIME).await;
         let Some(core) = core.upgrade() else { return };
         if !core.pool.trim() {
             core.trimming.0.store(false, Ordering::Relaxed);

@@ -1,37 +1,37 @@
-//! The memory of a request's arguments, counted against the receive memory of the ORB while the request is
-//! served.
+//! Accounting of decoded arguments: while a request is served, their memory counts against the receive memory
+//! of the ORB.
 
 use std::sync::Arc;
 
 use giop_proto::pool::BufferPool;
 
-/// Arguments smaller than this are not counted. All uncounted arguments of an endpoint together take at most
-/// the capacity of its pool.
-const WORTH: usize = 16 * 1024;
+/// The minimum size of arguments that are counted, in bytes. All uncounted arguments of an endpoint together
+/// take at most the capacity of the receive pool.
+const MIN_CHARGED_SIZE: usize = 16 * 1024;
 
-/// A number of bytes that are counted until this is dropped.
+/// A number of bytes that count against the pool until the value is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Charge(Option<(Arc<BufferPool>, usize)>);
 
 impl Charge {
     /// Returns whether arguments of this size are counted.
     #[inline]
-    pub(crate) fn is_worth(octets: usize) -> bool {
-        octets >= WORTH
+    pub(crate) fn is_required(size: usize) -> bool {
+        size >= MIN_CHARGED_SIZE
     }
 
-    /// Counts `octets` bytes.
+    /// Counts `size` bytes.
     #[cold]
-    pub(crate) fn new(pool: &Arc<BufferPool>, octets: usize) -> Self {
-        pool.charge_outside(octets);
-        Self(Some((Arc::clone(pool), octets)))
+    pub(crate) fn new(pool: &Arc<BufferPool>, size: usize) -> Self {
+        pool.charge_outside(size);
+        Self(Some((Arc::clone(pool), size)))
     }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        if let Some((pool, octets)) = self.0.take() {
-            pool.discharge_outside(octets);
+        if let Some((pool, size)) = self.0.take() {
+            pool.discharge_outside(size);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The request that the current servant serves: [`request`].
+//! The description of the request that a servant serves, which [`request`] returns.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -33,82 +33,88 @@ thread_local! {
 }
 
 /// Returns the request that the running servant serves. It is set around each poll of the servant's future.
-/// Clone it for tasks that the servant spawns.
+/// Tasks that the servant spawns need a clone of it.
 ///
 /// # Panics
-/// Panics outside a servant. [`try_request`] does not.
+/// Panics outside of a servant. [`try_request`] returns `None` instead.
 #[must_use]
-#[expect(clippy::panic, reason = "a mistake of the program, like tokio's Handle::current outside a runtime")]
+#[expect(
+    clippy::panic,
+    reason = "an error of the program, like tokio's Handle::current outside of a runtime"
+)]
 pub fn request() -> Request {
     try_request().unwrap_or_else(|| {
         panic!("zorb::request() was called outside a servant; clone the Request into the tasks that need it")
     })
 }
 
-/// Returns the request that the running servant serves, or `None` outside a servant.
+/// Returns the request that the running servant serves, or `None` outside of a servant.
 #[must_use]
 pub fn try_request() -> Option<Request> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// Returns the deadline that a call made here inherits. From its first call on, a servant does not delay
-/// later requests for its object, because the call may lead back to that object.
+/// Returns the deadline that a call inherits from the current request, and records that the servant makes a
+/// call. After its first call, the servant of a oneway request does not delay later requests for its object,
+/// because the call may lead back to the object.
 #[inline]
 pub(crate) fn deadline_for_call() -> Option<Instant> {
     CURRENT.with_borrow(|current| {
         let request = current.as_ref()?;
-        request.begin_call();
+        request.record_call();
         request.deadline()
     })
 }
 
-/// Returns the trace that calls made here continue.
+/// Returns the trace of the current request, which calls continue.
 #[cfg(feature = "tracing")]
 #[inline]
 pub(crate) fn current_trace() -> Option<telemetry::TraceContext> {
     CURRENT.with_borrow(|current| current.as_ref().and_then(|request| request.trace().cloned()))
 }
 
-/// Returns whether the current request, or one of its callers, holds that turn.
-pub(crate) fn holds_thread_permit(turn: &Turn) -> bool {
+/// Returns whether the current request, or one of its callers, holds the turn.
+pub(crate) fn holds_turn(turn: &Turn) -> bool {
     let has = |entry: &ActiveObject| entry.poa.turn.as_ref().is_some_and(|own| Arc::ptr_eq(own, turn));
-    CURRENT.with_borrow(|current| current.as_ref().is_some_and(|request| request.within(has).is_some()))
+    CURRENT
+        .with_borrow(|current| current.as_ref().is_some_and(|request| request.find_in_callers(has).is_some()))
 }
 
-/// Returns the object with that key if the current request delays its etherealization: the object is
-/// deactivated, and its servant activator runs after this request.
+/// Returns the object with this key if it is deactivated, and its etherealization waits for the current
+/// request.
 #[cold]
 pub(crate) fn etherealizing_in_caller(orb: &Arc<Shared>, key: &[u8]) -> Option<Arc<ActiveObject>> {
-    let is = |entry: &ActiveObject| entry.is_at(key) && entry.is_gone() && entry.poa.has_activator;
+    let is = |entry: &ActiveObject| entry.has_key(key) && entry.is_deactivated() && entry.poa.has_activator;
     CURRENT.with_borrow(|current| {
         let request = current.as_ref().filter(|request| Arc::ptr_eq(request.core(), orb))?;
-        request.within(is).map(Arc::clone)
+        request.find_in_callers(is).map(Arc::clone)
     })
 }
 
 impl Shared {
-    /// Returns whether calls from this task are refused now. Servants that run when the ORB closes may
-    /// continue to call.
+    /// Returns whether calls from this task are rejected because the ORB closes. Servants that are still
+    /// running may make calls.
     #[inline]
     pub(crate) fn refuses_calls(&self) -> bool {
-        self.closing.has_begun() && !self.lets_servants_call()
+        self.closing.has_begun() && !self.is_called_by_servant()
     }
 
     #[cold]
-    fn lets_servants_call(&self) -> bool {
+    fn is_called_by_servant(&self) -> bool {
         !self.closing.has_ended_serving()
             && try_request().is_some_and(|request| std::ptr::eq(&**request.core(), self))
     }
 }
 
-/// A request that is being served (`PortableServer::Current`, and more).
+/// The description of a request that is being served: its target, caller and operation. It includes
+/// `PortableServer::Current`.
 #[doc(alias = "PortableServer::Current")]
 #[derive(Clone)]
 pub struct Request {
-    info: Opaque<Info>,
+    state: Opaque<State>,
 }
 
-struct Info {
+struct State {
     orb: Arc<Shared>,
     target: Option<Target>,
     peer: Peer,
@@ -116,27 +122,27 @@ struct Info {
     #[cfg(feature = "csi")]
     caller: crate::csi::Caller,
     deadline: Option<Instant>,
-    /// The chain of callers of a collocated call.
+    /// The callers of a collocated call.
     callers: Option<Arc<CallStack>>,
     cancelled: AtomicBool,
     cancel: Notify,
     /// Whether the servant has made a call.
-    calls: AtomicBool,
-    /// Waker of the connection's driver, if the servant runs in another task or thread.
+    has_called: AtomicBool,
+    /// The waker of the connection's driver, if the servant runs in another task or thread.
     driver: AtomicWaker,
     extras: Mutex<Extras>,
-    /// Saves taking the lock while no extras are set.
+    /// Whether extras are set. If not, the lock is not taken.
     has_extras: AtomicBool,
-    /// Buffer for the headers of large requests, reused.
+    /// A reused buffer for the headers of large requests.
     headers: BytesMut,
-    /// Number of the operation, if it was found together with the object.
+    /// The number of the operation, if it was found together with the object.
     #[cfg(feature = "experiments")]
     number: Option<u16>,
     /// The telemetry of the request.
-    seen: RequestSpan,
+    span: RequestSpan,
 }
 
-/// Data that few requests have.
+/// Data that only few requests have.
 #[derive(Default)]
 pub(crate) struct Extras {
     pub(crate) contexts: Vec<ServiceContext>,
@@ -150,14 +156,17 @@ struct Target {
 }
 
 enum Source {
+    /// The request was received in a message.
     Wire(IncomingRequest),
-    /// Name of the operation; the key if the entry is shared by many objects.
+    /// The request is a collocated call. Contains the name of the operation, and the key if the entry is
+    /// shared.
     Local(&'static str, Option<ObjectKey>),
 }
 
 impl Request {
-    pub(crate) fn idle(orb: Arc<Shared>, peer: Peer, session: Option<Arc<TlsSession>>) -> Self {
-        let info = Info {
+    /// Creates the description of a connection's next request, which has no target yet.
+    pub(crate) fn without_target(orb: Arc<Shared>, peer: Peer, session: Option<Arc<TlsSession>>) -> Self {
+        let state = State {
             orb,
             target: None,
             peer,
@@ -168,112 +177,113 @@ impl Request {
             callers: None,
             cancelled: AtomicBool::new(false),
             cancel: Notify::new(),
-            calls: AtomicBool::new(false),
+            has_called: AtomicBool::new(false),
             driver: AtomicWaker::new(),
             extras: Mutex::default(),
             has_extras: AtomicBool::new(false),
             headers: BytesMut::new(),
             #[cfg(feature = "experiments")]
             number: None,
-            seen: Default::default(),
+            span: Default::default(),
         };
-        Self { info: Arc::new(info).into() }
+        Self { state: Arc::new(state).into() }
     }
 
-    /// Returns an idle description for the same connection.
-    pub(crate) fn fresh(&self) -> Self {
-        let Info { orb, peer, session, .. } = &*self.info;
-        Self::idle(Arc::clone(orb), peer.clone(), session.clone())
+    /// Creates a description without target for the same connection.
+    pub(crate) fn new_without_target(&self) -> Self {
+        let State { orb, peer, session, .. } = &*self.state;
+        Self::without_target(Arc::clone(orb), peer.clone(), session.clone())
     }
 
-    /// Makes this the description of another request, in place unless a clone exists.
+    /// Makes this the description of another request. Reuses the memory unless the servant has kept a clone.
+    /// `caller` is the login of the request.
     ///
-    /// Returns the arguments of a large request. A servant may keep the description, which must not keep the
-    /// message. `caller`: the login of the request, and what the reply says about it.
-    pub(crate) fn renew(
+    /// Returns the arguments of a large request separately, so that a servant that keeps the description does
+    /// not keep the message.
+    pub(crate) fn reuse_for(
         &mut self,
         entry: &Arc<ActiveObject>,
         incoming: IncomingRequest,
         #[cfg(feature = "experiments")] number: Option<u16>,
         #[cfg(feature = "csi")] caller: crate::csi::Caller,
     ) -> Option<Arguments> {
-        if !self.info.is_unique() {
-            *self = self.fresh();
+        if !self.state.is_unique() {
+            *self = self.new_without_target();
         }
         let mut incoming = incoming;
-        let info = self.info.get_mut()?;
-        // Dropping the headers of the last request frees their buffer.
-        let target = info.target.take().filter(|target| Arc::ptr_eq(&target.entry, entry));
+        let state = self.state.get_mut()?;
+        // Dropping the headers of the previous request makes their buffer available.
+        let target = state.target.take().filter(|target| Arc::ptr_eq(&target.entry, entry));
         let entry = target.map_or_else(|| Arc::clone(entry), |target| target.entry);
-        let arguments = incoming.take_arguments(&mut info.headers);
-        info.target = Some(Target { entry, source: Source::Wire(incoming) });
+        let arguments = incoming.take_arguments(&mut state.headers);
+        state.target = Some(Target { entry, source: Source::Wire(incoming) });
         #[cfg(feature = "experiments")]
         {
-            info.number = number;
+            state.number = number;
         }
-        *info.cancelled.get_mut() = false;
-        *info.calls.get_mut() = false;
-        if std::mem::take(info.has_extras.get_mut()) {
-            // Extras left by a request without a reply.
-            *info.extras.get_mut().unwrap_or_else(PoisonError::into_inner) = Extras::default();
+        *state.cancelled.get_mut() = false;
+        *state.has_called.get_mut() = false;
+        if std::mem::take(state.has_extras.get_mut()) {
+            // These extras are from a request without a reply.
+            *state.extras.get_mut().unwrap_or_else(PoisonError::into_inner) = Extras::default();
         }
         #[cfg(feature = "csi")]
         {
             if let Some(complete) = caller.complete() {
-                let extras = info.extras.get_mut().unwrap_or_else(PoisonError::into_inner);
+                let extras = state.extras.get_mut().unwrap_or_else(PoisonError::into_inner);
                 extras.contexts.push(complete.clone());
-                *info.has_extras.get_mut() = true;
+                *state.has_extras.get_mut() = true;
             }
-            info.caller = caller;
+            state.caller = caller;
         }
         arguments
     }
 
-    /// Starts the telemetry of the request. The description has no clones yet.
+    /// Starts the telemetry of the request. Must be called before the description is cloned.
     #[cfg(feature = "tracing")]
     #[inline]
     pub(crate) fn start_span(&mut self) {
-        let info = &*self.info;
+        let state = &*self.state;
         let interface = || self.entry().map_or("", |entry| entry.skeleton.repository_id());
-        let seen =
-            RequestSpan::begin(&info.orb, &self.contexts(), &info.peer, interface, || self.operation());
+        let span =
+            RequestSpan::begin(&state.orb, &self.contexts(), &state.peer, interface, || self.operation());
         #[cfg(feature = "admin")]
-        let seen = seen.counted(&info.orb, interface(), self.operation());
-        if let Some(info) = self.info.get_mut() {
-            info.seen = seen;
+        let span = span.with_tally(&state.orb, interface(), self.operation());
+        if let Some(state) = self.state.get_mut() {
+            state.span = span;
         }
     }
 
     /// Returns the telemetry of the request.
     #[inline]
-    pub(crate) fn seen(&self) -> &RequestSpan {
-        &self.info.seen
+    pub(crate) fn span(&self) -> &RequestSpan {
+        &self.state.span
     }
 
-    /// Ends the telemetry of the request, even if a clone of the description is still held.
+    /// Ends the telemetry of the request, even if a clone of the description exists.
     #[inline]
     pub(crate) fn end_span(&mut self) {
-        self.info.seen.count();
-        if let Some(info) = self.info.get_mut() {
-            info.seen.end();
+        self.state.span.count();
+        if let Some(state) = self.state.get_mut() {
+            state.span.end();
         }
     }
 
-    /// Returns the trace of the request, with the span that is the parent of the servant's calls. `None`: the
-    /// request has no trace. Also `None` if another tracing system provides the ids
-    /// ([`telemetry::Propagate`]) and the request carried no trace.
+    /// Returns the trace context of the request. Its span is the parent of the servant's calls. Returns
+    /// `None` if the request has no trace. With another tracing system ([`telemetry::Propagate`]), this is
+    /// the case if the request carried no trace.
     #[cfg(feature = "tracing")]
     #[must_use]
     pub fn trace(&self) -> Option<&telemetry::TraceContext> {
-        self.info.seen.trace()
+        self.state.span.trace()
     }
 
-    /// Drops the request, which frees the buffer of its message.
-    pub(crate) fn retire(&mut self) {
-        if self.info.target.is_some()
-            && let Some(info) = self.info.get_mut()
+    /// Drops the target and the message of the request. Does nothing if a clone exists.
+    pub(crate) fn release_target(&mut self) {
+        if self.state.target.is_some()
+            && let Some(state) = self.state.get_mut()
         {
-            info.target = None;
+            state.target = None;
         }
     }
 
@@ -283,21 +293,22 @@ impl Request {
         key: Option<ObjectKey>,
         operation: &'static str,
         deadline: Option<Instant>,
-        seen: RequestSpan,
+        span: RequestSpan,
     ) -> Self {
-        let mut request = Self::idle(orb, Peer::Local, None);
-        if let Some(info) = request.info.get_mut() {
-            info.target = Some(Target { entry, source: Source::Local(operation, key) });
-            info.deadline = deadline;
-            info.seen = seen;
-            info.callers = CURRENT.with_borrow(|caller| caller.as_ref().and_then(Self::callers));
+        let mut request = Self::without_target(orb, Peer::Local, None);
+        if let Some(state) = request.state.get_mut() {
+            state.target = Some(Target { entry, source: Source::Local(operation, key) });
+            state.deadline = deadline;
+            state.span = span;
+            state.callers = CURRENT.with_borrow(|caller| caller.as_ref().and_then(Self::callers));
         }
         request
     }
 
-    /// Returns the chain of callers, and this request if it is relevant to its callees.
+    /// Returns the call stack for callees of this request. It contains only objects whose POA has a turn or a
+    /// servant activator.
     fn callers(&self) -> Option<Arc<CallStack>> {
-        let outer = self.info.callers.clone();
+        let outer = self.state.callers.clone();
         match self.entry() {
             Some(entry) if entry.poa.turn.is_some() || entry.poa.has_activator => {
                 Some(Arc::new(CallStack { entry: Arc::clone(entry), outer }))
@@ -306,28 +317,28 @@ impl Request {
         }
     }
 
-    /// Returns the innermost object for which `is` holds, among this request's object and those of its
-    /// callers.
-    fn within(&self, is: impl Fn(&ActiveObject) -> bool) -> Option<&Arc<ActiveObject>> {
+    /// Returns the innermost object for which `is` returns true, among the object of this request and those
+    /// of its callers.
+    fn find_in_callers(&self, is: impl Fn(&ActiveObject) -> bool) -> Option<&Arc<ActiveObject>> {
         let own = self.entry().filter(|entry| is(entry));
-        own.or_else(|| self.info.callers.as_ref()?.find(is))
+        own.or_else(|| self.state.callers.as_ref()?.find(is))
     }
 
-    fn begin_call(&self) {
-        if !self.info.calls.load(Ordering::Relaxed) {
-            self.info.calls.store(true, Ordering::Release);
-            self.info.driver.wake();
+    fn record_call(&self) {
+        if !self.state.has_called.load(Ordering::Relaxed) {
+            self.state.has_called.store(true, Ordering::Release);
+            self.state.driver.wake();
         }
     }
 
     /// Returns whether the servant has made a call.
-    pub(crate) fn calls(&self) -> bool {
-        self.info.calls.load(Ordering::Acquire)
+    pub(crate) fn has_called(&self) -> bool {
+        self.state.has_called.load(Ordering::Acquire)
     }
 
-    /// Wakes the driver when the servant makes its first call.
+    /// Registers the driver to be woken when the servant makes its first call.
     pub(crate) fn wake_at_call(&self, driver: &Waker) {
-        self.info.driver.register(driver);
+        self.state.driver.register(driver);
     }
 
     /// Runs `f` with this as the current request.
@@ -340,53 +351,54 @@ impl Request {
             }
         }
         let _restore = Restore(CURRENT.with_borrow_mut(|current| current.replace(self.clone())));
-        telemetry::within(self.info.seen.kept(), f)
+        telemetry::in_span(self.state.span.servant_span(), f)
     }
 
-    /// Runs `f` with `current` as the current request, moved instead of cloned. `f` must not unwind.
-    pub(crate) fn lend<R>(current: &mut Option<Self>, f: impl FnOnce() -> R) -> R {
-        let Some(kept) = current.as_ref().map(|current| current.info.seen.kept()) else { return f() };
+    /// Runs `f` with `current` as the current request. Moves it instead of cloning. `f` must not unwind.
+    pub(crate) fn enter_moved<R>(current: &mut Option<Self>, f: impl FnOnce() -> R) -> R {
+        let Some(servant_span) = current.as_ref().map(|current| current.state.span.servant_span()) else {
+            return f();
+        };
         CURRENT.with_borrow_mut(|running| std::mem::swap(running, current));
-        let result = telemetry::within(kept, f);
+        let result = telemetry::in_span(servant_span, f);
         CURRENT.with_borrow_mut(|running| std::mem::swap(running, current));
         result
     }
 
-    /// Returns the number of bytes of the request that are received as a stream.
-    pub(crate) fn coming(&self) -> usize {
-        match self.info.target.as_ref().map(|target| &target.source) {
+    /// Returns the number of bytes of the request that are not received yet. They belong to a stream.
+    pub(crate) fn bytes_to_come(&self) -> usize {
+        match self.state.target.as_ref().map(|target| &target.source) {
             Some(Source::Wire(incoming)) => incoming.coming(),
             _ => 0,
         }
     }
 
-    /// Returns a decoder of the arguments, if the request is not a large one.
+    /// Returns a decoder of the arguments, unless [`reuse_for`](Self::reuse_for) returned them separately.
     #[inline]
     pub(crate) fn arguments(&self) -> Decoder<'_> {
-        match self.info.target.as_ref().map(|target| &target.source) {
+        match self.state.target.as_ref().map(|target| &target.source) {
             Some(Source::Wire(incoming)) => incoming.arguments(),
             _ => Decoder::new(&[], ByteOrder::NATIVE, Version::V1_2),
         }
     }
 
-    /// Returns the arguments as received, if the request is not a large one.
+    /// Returns the undecoded arguments, unless [`reuse_for`](Self::reuse_for) returned them separately.
     pub(crate) fn raw_body(&self) -> Option<RawBody> {
-        match &self.info.target.as_ref()?.source {
+        match &self.state.target.as_ref()?.source {
             Source::Wire(incoming) => Some(incoming.raw_body()),
             Source::Local(..) => None,
         }
     }
 
-    /// Returns the ORB, with which references are created.
     #[inline]
     pub(crate) fn core(&self) -> &Arc<Shared> {
-        &self.info.orb
+        &self.state.orb
     }
 
-    /// Takes what the servant set for the reply.
+    /// Takes the data that the servant set for the reply.
     #[inline]
     pub(crate) fn take_extras(&self) -> Extras {
-        if !self.info.has_extras.swap(false, Ordering::Relaxed) {
+        if !self.state.has_extras.swap(false, Ordering::Relaxed) {
             return Extras::default();
         }
         std::mem::take(&mut *self.extras())
@@ -395,28 +407,28 @@ impl Request {
     /// Sets the servant that a servant locator returned for this request.
     pub(crate) fn set_servant(&self, servant: Servant) {
         self.extras().servant = Some(servant);
-        self.info.has_extras.store(true, Ordering::Relaxed);
+        self.state.has_extras.store(true, Ordering::Relaxed);
     }
 
-    /// Replies with the location of the object, regardless of the result of the operation. The caller repeats
-    /// the call there, and sends later calls there as long as that location answers. A oneway whose sender
-    /// does not wait for it is lost.
+    /// Replies with another location of the object, regardless of the result of the operation. The caller
+    /// repeats the call there, and sends later calls there while that location answers. A oneway request is
+    /// lost, unless its client waits for a reply ([`SyncScope::Target`](crate::SyncScope::Target)).
     ///
     /// Source clause: "GIOP Message Formats / Reply Message" (`LOCATION_FORWARD`).
     pub fn forward(&self, forward: ForwardRequest) {
         self.extras().forward = Some(forward);
-        self.info.has_extras.store(true, Ordering::Relaxed);
+        self.state.has_extras.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn cancel(&self) {
-        self.info.cancelled.store(true, Ordering::Release);
-        self.info.cancel.notify_waiters();
+        self.state.cancelled.store(true, Ordering::Release);
+        self.state.cancel.notify_waiters();
     }
 
-    /// Returns the object key as references to the object contain it.
+    /// Returns the object key, which references to the object contain.
     #[must_use]
     pub fn object_key(&self) -> &[u8] {
-        match &self.info.target {
+        match &self.state.target {
             Some(Target { source: Source::Wire(incoming), .. }) => incoming.key(),
             Some(Target { source: Source::Local(_, Some(key)), .. }) => key.as_slice(),
             Some(target) => target.entry.key(),
@@ -424,39 +436,38 @@ impl Request {
         }
     }
 
-    /// Returns the id of the object within its POA. For an object with a plain key, that is the key.
+    /// Returns the id of the object in its POA. The id of an object with a plain key is the key.
     #[must_use]
     #[doc(alias = "get_object_id")]
     pub fn object_id(&self) -> &[u8] {
-        self.info.target.as_ref().map_or(&[], |target| target.entry.id_in(self.object_key()))
+        self.state.target.as_ref().map_or(&[], |target| target.entry.id_in(self.object_key()))
     }
 
-    /// Returns the servant of the request. `None` if no request is being served.
+    /// Returns the servant of the request, or `None` if the description has no target.
     #[must_use]
     #[doc(alias = "get_servant")]
     pub fn servant(&self) -> Option<Servant> {
-        if self.info.has_extras.load(Ordering::Relaxed)
+        if self.state.has_extras.load(Ordering::Relaxed)
             && let Some(servant) = &self.extras().servant
         {
             return Some(servant.clone());
         }
-        let entry = &self.info.target.as_ref()?.entry;
+        let entry = &self.state.target.as_ref()?.entry;
         Some(Servant { skeleton: Arc::clone(&entry.skeleton), mode: entry.mode })
     }
 
-    /// Returns the entry of the object.
     pub(crate) fn entry(&self) -> Option<&Arc<ActiveObject>> {
-        self.info.target.as_ref().map(|target| &target.entry)
+        self.state.target.as_ref().map(|target| &target.entry)
     }
 
-    /// Returns the operation's name as in GIOP messages, even if the request contained its number.
+    /// Returns the operation's name in GIOP messages, even if the request contained a number instead.
     #[must_use]
     pub fn operation(&self) -> &str {
-        let info = &*self.info;
-        match &info.target {
+        let state = &*self.state;
+        match &state.target {
             #[cfg(feature = "experiments")]
             Some(Target { source: Source::Wire(incoming), entry }) => {
-                experiments::name_of(&info.orb, entry, incoming.operation())
+                experiments::operation_name(&state.orb, entry, incoming.operation())
             }
             #[cfg(not(feature = "experiments"))]
             Some(Target { source: Source::Wire(incoming), .. }) => incoming.operation(),
@@ -465,15 +476,15 @@ impl Request {
         }
     }
 
-    /// Returns the operation's number in its skeleton, if it was found together with the object.
+    /// Returns the number of the operation in the skeleton, if it was found together with the object.
     #[cfg(feature = "experiments")]
     pub(crate) fn number(&self) -> Option<u16> {
-        self.info.number
+        self.state.number
     }
 
     #[inline]
-    pub(crate) fn operation_octets(&self) -> &[u8] {
-        match self.info.target.as_ref().map(|target| &target.source) {
+    pub(crate) fn operation_bytes(&self) -> &[u8] {
+        match self.state.target.as_ref().map(|target| &target.source) {
             Some(Source::Wire(incoming)) => incoming.operation_octets(),
             _ => self.operation().as_bytes(),
         }
@@ -482,65 +493,65 @@ impl Request {
     /// Returns the address of the caller.
     #[must_use]
     pub fn peer(&self) -> &Peer {
-        &self.info.peer
+        &self.state.peer
     }
 
-    /// Returns the TLS session of the connection, with the verified identity of the caller. `None`: the call
-    /// came without TLS, or from this process.
+    /// Returns the TLS session of the connection, which contains the verified identity of the caller. Returns
+    /// `None` if the connection does not use TLS, or if the caller is in this process.
     #[cfg(feature = "tls")]
     #[must_use]
     #[doc(alias = "SSLIOP::Current")]
     pub fn tls(&self) -> Option<&Arc<TlsSession>> {
-        self.info.session.as_ref()
+        self.state.session.as_ref()
     }
 
-    /// Returns the identity of the caller: the one asserted by a trusted caller, else that of the login, else
-    /// that of the TLS certificate. `None`: the caller is not authenticated, or the call came from this
-    /// process.
+    /// Returns the identity of the caller, which is the first of these: the identity that a trusted caller
+    /// asserted, the login, the TLS certificate. Returns `None` if the caller is not authenticated, or is in
+    /// this process.
     #[cfg(feature = "csi")]
     #[must_use]
     pub fn principal(&self) -> Option<Arc<crate::csi::Principal>> {
-        if let Some(principal) = self.info.caller.principal() {
+        if let Some(principal) = self.state.caller.principal() {
             return Some(Arc::clone(principal));
         }
-        crate::csi::by_certificate(self.info.session.as_deref())
+        crate::csi::by_certificate(self.state.session.as_deref())
     }
 
-    /// Returns the deadline of the caller. It is known only for collocated calls.
+    /// Returns the deadline of the caller. It is known only if the caller is in this process.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.info.deadline
+        self.state.deadline
     }
 
     /// Returns the service contexts of the request.
     #[must_use]
     pub fn contexts(&self) -> ServiceContexts<'_> {
-        match self.info.target.as_ref().map(|target| &target.source) {
+        match self.state.target.as_ref().map(|target| &target.source) {
             Some(Source::Wire(incoming)) => incoming.contexts(),
             _ => ServiceContexts::EMPTY,
         }
     }
 
-    /// Adds a service context to the reply. Replaces one with the same id.
+    /// Adds a service context to the reply. It replaces a context with the same id.
     pub fn set_reply_context(&self, context: ServiceContext) {
         let mut extras = self.extras();
         extras.contexts.retain(|other| other.id != context.id);
         extras.contexts.push(context);
-        self.info.has_extras.store(true, Ordering::Relaxed);
+        self.state.has_extras.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the caller cancelled the request or its connection is gone.
+    /// Returns whether the caller has cancelled the request, or its connection has ended.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.info.cancelled.load(Ordering::Acquire)
+        self.state.cancelled.load(Ordering::Acquire)
     }
 
-    /// Waits until the caller cancels the request or its connection is gone.
+    /// Waits until the caller cancels the request, or its connection ends.
     ///
     /// # Cancel safety
-    /// Safe: nothing is lost when the future is dropped.
+    /// Dropping the future has no effect.
     pub async fn cancelled(&self) {
-        let notified = self.info.cancel.notified();
+        let notified = self.state.cancel.notified();
         tokio::pin!(notified);
         notified.as_mut().enable();
         if !self.is_cancelled() {
@@ -549,7 +560,7 @@ impl Request {
     }
 
     fn extras(&self) -> std::sync::MutexGuard<'_, Extras> {
-        self.info.extras.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.extras.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

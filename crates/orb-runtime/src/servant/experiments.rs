@@ -1,4 +1,4 @@
-//! Look-up of operations by other strategies than the default, and by number. Feature `experiments`.
+//! Alternative strategies for looking up operations, for comparison with the default. Feature `experiments`.
 
 use std::collections::HashMap;
 
@@ -11,15 +11,15 @@ use crate::servant::optable::OpTable;
 use crate::servant::request::ServerRequest;
 use crate::servant::skeleton::Operations;
 
-/// The tables of the other strategies, built when one of them is first used.
+/// The tables of the alternative strategies, which are built on first use.
 #[derive(Debug)]
-pub(super) struct Others {
-    /// The operation numbers, sorted by name.
+pub(super) struct AlternativeTables {
+    /// The numbers of the operations, sorted by name.
     sorted: Vec<u16>,
     by_name: HashMap<&'static [u8], u16>,
 }
 
-impl Others {
+impl AlternativeTables {
     pub(super) fn new(names: &[&'static str]) -> Self {
         let numbers = || (0..=u16::MAX).zip(names);
         let mut sorted: Vec<(u16, &&str)> = numbers().collect();
@@ -30,32 +30,32 @@ impl Others {
         }
     }
 
-    pub(super) fn binary(&self, names: &[&str], name: &[u8]) -> Option<usize> {
+    pub(super) fn binary_search(&self, names: &[&str], name: &[u8]) -> Option<usize> {
         let named = |number: &u16| names.get(usize::from(*number)).map_or(&[][..], |name| name.as_bytes());
         let at = self.sorted.binary_search_by(|number| named(number).cmp(name)).ok()?;
         self.sorted.get(at).map(|number| usize::from(*number))
     }
 
-    pub(super) fn hashed(&self, name: &[u8]) -> Option<usize> {
+    pub(super) fn hash_search(&self, name: &[u8]) -> Option<usize> {
         self.by_name.get(name).map(|number| usize::from(*number))
     }
 }
 
-pub(super) fn linear(names: &[&str], name: &[u8]) -> Option<usize> {
+pub(super) fn linear_search(names: &[&str], name: &[u8]) -> Option<usize> {
     names.iter().position(|known| known.as_bytes() == name)
 }
 
 impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
-    /// Returns the number of the operation of that name, found by strategy `way`.
+    /// Looks up the number of an operation by its name.
     #[cold]
     #[must_use]
-    pub fn find_by(&self, way: OperationDemux, name: &[u8]) -> Option<usize> {
-        let others = || self.others.get_or_init(|| Others::new(&self.names));
-        match way {
+    pub fn find_by(&self, strategy: OperationDemux, name: &[u8]) -> Option<usize> {
+        let tables = || self.alternatives.get_or_init(|| AlternativeTables::new(&self.names));
+        match strategy {
             OperationDemux::Perfect => self.find(name),
-            OperationDemux::Linear => linear(&self.names, name),
-            OperationDemux::Sorted => others().binary(&self.names, name),
-            OperationDemux::Hash => others().hashed(name),
+            OperationDemux::Linear => linear_search(&self.names, name),
+            OperationDemux::Sorted => tables().binary_search(&self.names, name),
+            OperationDemux::Hash => tables().hash_search(name),
             OperationDemux::Numeric => match number(name) {
                 Some(number) => (number < N).then_some(number),
                 None => self.find(name),
@@ -65,10 +65,13 @@ impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
 }
 
 impl ServerRequest {
-    /// Returns the number of the operation that is called.
+    /// Returns the index of the called operation in the table.
     #[inline]
     #[must_use]
-    pub fn find<const N: usize, const SLOTS: usize>(&self, table: &OpTable<N, SLOTS>) -> Option<usize> {
+    pub fn operation_index<const N: usize, const SLOTS: usize>(
+        &self,
+        table: &OpTable<N, SLOTS>,
+    ) -> Option<usize> {
         let demux = &self.current.core().config.server.demux;
         match demux.operations {
             OperationDemux::Perfect if demux.path != PathDemux::DeLayered => table.find(self.operation()),
@@ -80,24 +83,24 @@ impl ServerRequest {
     fn find_by<const N: usize, const SLOTS: usize>(
         &self,
         table: &OpTable<N, SLOTS>,
-        way: OperationDemux,
+        strategy: OperationDemux,
     ) -> Option<usize> {
         let found = self.current.number().map(usize::from).filter(|number| *number < N);
-        found.or_else(|| table.find_by(way, self.operation()))
+        found.or_else(|| table.find_by(strategy, self.operation()))
     }
 }
 
 impl Operations {
-    /// Returns the name of an operation that a request calls by number. Returns `operation` unchanged if it
-    /// is not the number of an operation.
+    /// Returns the name of an operation that a request calls by number. If `operation` is not the number of
+    /// an operation, returns it unchanged.
     #[must_use]
-    pub fn name_of<'a>(&self, operation: &'a str) -> &'a str {
+    pub fn operation_name<'a>(&self, operation: &'a str) -> &'a str {
         let name = number(operation.as_bytes()).and_then(|number| self.names.get(number));
         name.copied().unwrap_or(operation)
     }
 
-    /// Returns the operation numbers to announce to clients. `ids` are the repository ids of the interfaces,
-    /// the most derived one first. `None`: there are no operations, or too many interfaces.
+    /// Returns the operation numbers to publish to clients, or `None` if there are no operations or too many
+    /// interfaces. `ids` are the repository ids of the interfaces, the most derived one first.
     #[must_use]
     pub fn numbers(&self, ids: &[&str]) -> Option<OperationNumbers> {
         let (mut interfaces, mut first) = (Vec::new(), 0);
@@ -108,26 +111,26 @@ impl Operations {
             }
             first += count;
         }
-        let some = (1..=MAX_NUMBERED_INTERFACES).contains(&interfaces.len());
-        some.then_some(OperationNumbers { interfaces })
+        let can_publish = (1..=MAX_NUMBERED_INTERFACES).contains(&interfaces.len());
+        can_publish.then_some(OperationNumbers { interfaces })
     }
 }
 
-/// Returns the name of the operation that a request calls, which may be sent as a number.
+/// Returns the name of the called operation. `operation` is the name or number in the request.
 #[inline]
-pub(crate) fn name_of<'a>(orb: &Shared, entry: &ActiveObject, operation: &'a str) -> &'a str {
+pub(crate) fn operation_name<'a>(orb: &Shared, entry: &ActiveObject, operation: &'a str) -> &'a str {
     match orb.config.server.demux.operations {
-        OperationDemux::Numeric => entry.skeleton.operations().name_of(operation),
+        OperationDemux::Numeric => entry.skeleton.operations().operation_name(operation),
         _ => operation,
     }
 }
 
-/// Returns the name of the operation before the object is looked up, for the wire log.
+/// Like [`operation_name`], for the wire log, before the object is looked up.
 #[cold]
-pub(crate) fn shown<'a>(orb: &Shared, key: &[u8], operation: &'a str) -> &'a str {
+pub(crate) fn logged_name<'a>(orb: &Shared, key: &[u8], operation: &'a str) -> &'a str {
     match orb.config.server.demux.operations {
         OperationDemux::Numeric => {
-            orb.adapter().find(key).map_or(operation, |entry| name_of(orb, &entry, operation))
+            orb.adapter().find(key).map_or(operation, |entry| operation_name(orb, &entry, operation))
         }
         _ => operation,
     }
@@ -142,20 +145,22 @@ mod tests {
     use crate::servant::optable::tests::{NAMES, TABLE, lookups};
 
     #[test]
-    fn all_ways_find_a_thousand_names() {
+    fn all_strategies_find_a_thousand_names() {
         let names: Vec<&'static str> = (0..1000).map(|i| &*format!("operation_{i}").leak()).collect();
         let table = OpTable::<1000, 2048>::new(names.clone().try_into().unwrap());
-        for way in OperationDemux::ALL {
-            assert!(names.iter().enumerate().all(|(i, name)| table.find_by(way, name.as_bytes()) == Some(i)));
+        for strategy in OperationDemux::ALL {
+            assert!(
+                names.iter().enumerate().all(|(i, name)| table.find_by(strategy, name.as_bytes()) == Some(i))
+            );
         }
     }
 
     #[test]
-    fn a_number_is_one_of_the_operations_only_where_numbers_are_taken() {
+    fn only_the_numeric_strategy_accepts_numbers() {
         for (name, number) in [("0", Some(0)), ("4", Some(4)), ("5", None), ("65536", None), ("04", None)] {
-            for way in OperationDemux::ALL {
-                let expected = number.filter(|_| way == OperationDemux::Numeric);
-                assert_eq!(TABLE.find_by(way, name.as_bytes()), expected, "{way:?} {name}");
+            for strategy in OperationDemux::ALL {
+                let expected = number.filter(|_| strategy == OperationDemux::Numeric);
+                assert_eq!(TABLE.find_by(strategy, name.as_bytes()), expected, "{strategy:?} {name}");
             }
         }
     }
@@ -166,14 +171,14 @@ mod tests {
     const IDS: [&str; 3] = ["IDL:Own:1.0", "IDL:Empty:1.0", "IDL:Base:1.0"];
 
     #[test]
-    fn a_client_writes_numbers_where_it_knows_the_same_operations() {
+    fn client_sends_numbers_if_it_knows_the_same_operations() {
         let numbers = ALL.numbers(&IDS).unwrap();
-        assert_eq!(numbers.interfaces.len(), 2, "one has no operations");
+        assert_eq!(numbers.interfaces.len(), 2, "`Empty` has no operations");
         let base = Interface::new("IDL:Base:1.0", BASE);
         let own = Interface::new("IDL:Own:1.0", OWN);
         assert_eq!(base.number(&numbers, 1), Some(1));
         assert_eq!(own.number(&numbers, 0), Some(2));
-        // A client of another version: one more operation, another order, no such interface.
+        // Clients with another version of the interface: one more operation, another order, another id.
         for other in [
             Interface::new("IDL:Own:1.0", &["c", "d"]),
             Interface::new("IDL:Base:1.0", &["b", "a"]),
@@ -184,36 +189,40 @@ mod tests {
     }
 
     #[test]
-    fn interfaces_without_operations_and_those_of_too_many_bases_are_called_by_name() {
+    fn interfaces_without_operations_or_with_too_many_bases_have_no_numbers() {
         assert_eq!(Operations::default().numbers(&IDS), None);
         assert_eq!(Operations { names: &[], counts: &[0, 0, 0] }.numbers(&IDS), None);
-        assert_eq!(Operations { names: &["a"], counts: &[2] }.numbers(&IDS), None, "a lie");
+        assert_eq!(
+            Operations { names: &["a"], counts: &[2] }.numbers(&IDS),
+            None,
+            "the count exceeds the names"
+        );
         let many: &'static [usize] = [1; MAX_NUMBERED_INTERFACES + 1].to_vec().leak();
         let names: &'static [&str] = ["x"; MAX_NUMBERED_INTERFACES + 1].to_vec().leak();
         let ids = ["IDL:X:1.0"; MAX_NUMBERED_INTERFACES + 1];
         assert_eq!(Operations { names, counts: many }.numbers(&ids), None);
-        let most = Operations { names: &names[1..], counts: &many[1..] };
-        assert!(most.numbers(&ids[1..]).is_some());
+        let maximum = Operations { names: &names[1..], counts: &many[1..] };
+        assert!(maximum.numbers(&ids[1..]).is_some());
     }
 
     #[test]
-    fn what_came_as_a_number_is_shown_by_its_name() {
-        for (came, shown) in
+    fn numbers_of_operations_become_names() {
+        for (received, name) in
             [("0", "a"), ("2", "c"), ("3", "3"), ("c", "c"), ("_is_a", "_is_a"), ("02", "02")]
         {
-            assert_eq!(ALL.name_of(came), shown);
+            assert_eq!(ALL.operation_name(received), name);
         }
     }
 
     proptest! {
         #[test]
-        fn all_ways_agree_on_every_name_whether_it_is_known_or_not((names, asked) in lookups()) {
+        fn all_strategies_have_the_same_result((names, queries) in lookups()) {
             let table = OpTable::<NAMES, 64>::new(names);
-            for name in &asked {
+            for name in &queries {
                 let expected = names.iter().position(|known| known.as_bytes() == name);
-                for way in OperationDemux::ALL {
-                    if way != OperationDemux::Numeric || number(name).is_none() {
-                        prop_assert_eq!(table.find_by(way, name), expected, "{:?} {:?}", way, name.escape_ascii());
+                for strategy in OperationDemux::ALL {
+                    if strategy != OperationDemux::Numeric || number(name).is_none() {
+                        prop_assert_eq!(table.find_by(strategy, name), expected, "{:?} {:?}", strategy, name.escape_ascii());
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! Forwards of requests to other locations.
+//! Forwarding of requests to other locations.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use giop_codec::exception::SystemException;
 use giop_codec::ior::Ior;
 use giop_codec::{EncodeError, EncodeErrorKind};
 
-/// Another location of the object. The caller sends this request there and, while that location responds, the
-/// following ones too.
+/// Another location of an object. The caller repeats the request there, and sends later requests there while
+/// that location answers.
 ///
 /// Source clause: "The Object Adapter / PortableServer / Servant Manager Interfaces"
 /// (`PortableServer::ForwardRequest`).
 #[doc(alias = "PortableServer::ForwardRequest")]
 #[derive(Debug, Clone)]
 pub struct ForwardRequest {
-    /// `None` for an object that has no address.
+    /// `None` if the object has no address.
     pub(crate) to: Option<Arc<Ior>>,
     pub(crate) permanent: bool,
 }
@@ -24,7 +24,7 @@ impl ForwardRequest {
     /// Encodes the location.
     ///
     /// # Errors
-    /// The object belongs to an ORB that does not listen, and has no address.
+    /// The object belongs to an ORB that does not listen, and therefore has no address.
     pub(crate) fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         match &self.to {
             Some(ior) => ior.encode(e),
@@ -32,8 +32,8 @@ impl ForwardRequest {
         }
     }
 
-    /// Makes the forward permanent: the caller discards the reference that it had (LOCATION_FORWARD_PERM, to
-    /// callers with GIOP 1.2).
+    /// Makes the forward permanent (LOCATION_FORWARD_PERM): the caller replaces its reference. This applies
+    /// only to callers with GIOP 1.2.
     #[must_use]
     pub fn permanently(mut self) -> Self {
         self.permanent = true;
@@ -46,7 +46,7 @@ impl ForwardRequest {
 pub enum Refusal {
     /// The object is at another location.
     Forward(ForwardRequest),
-    /// The request ends with that exception.
+    /// The request fails with this exception.
     System(SystemException),
 }
 

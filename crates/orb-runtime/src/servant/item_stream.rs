@@ -1,5 +1,4 @@
-//! Items that are received one by one: `@stream` results that are not sequences of bytes, numbers or
-//! characters.
+//! `@stream` results whose items are received one by one, because they are not bytes, numbers or characters.
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,20 +14,20 @@ use giop_proto::Limit;
 
 use crate::runtime::Shared;
 use crate::servant::results::{BadResults, ResultStream, Results};
-use crate::servant::served::Served;
+use crate::servant::served::ServedResult;
 use crate::servant::stream::{ByteStream, Start, too_large};
 use crate::stream::ItemSource;
 
-/// The largest alignment of a value, in bytes.
-const ALIGN: usize = 8;
+/// The maximum alignment of a value, in bytes.
+const MAX_ALIGN: usize = 8;
 
-/// The items of a `@stream` result, which a client takes one by one. Memory use does not grow with their
-/// number.
+/// The items of a `@stream` result, which a client takes one by one.
 ///
-/// Connections, flow control, deadlines and dropping are as for [`ByteStream`]. Memory holds the current
-/// item, of at most `Limits::max_message_size` bytes, and up to four chunks of 256 KiB.
+/// The rules of [`ByteStream`] for connections, flow control, deadlines and dropping apply. Memory use does
+/// not depend on the number of items: it is the current item, of at most `Limits::max_message_size` bytes,
+/// and up to four chunks of 256 KiB.
 ///
-/// A mock or test can create one from a `Vec<T>` or an [`ItemSource`].
+/// A mock or test can create an `ItemStream` from a `Vec<T>` or an [`ItemSource`].
 ///
 /// ```
 /// # use orb_runtime::{ItemStream, SystemException};
@@ -41,43 +40,44 @@ const ALIGN: usize = 8;
 /// }
 /// ```
 pub struct ItemStream<T> {
-    /// Number of items that were not handed out.
-    left: u64,
-    from: Origin<T>,
+    /// The number of items that have not been returned.
+    items_left: u64,
+    origin: Origin<T>,
 }
 
 enum Origin<T> {
-    /// Items decoded as they are received.
+    /// The items are decoded while the reply is being received.
     Reply(Box<Incoming<T>>),
-    /// Items of a servant in this process, taken from its source. The mutex is never locked: only the stream
+    /// The items are taken from a source in this process. The mutex is never locked, because only the stream
     /// owns it.
-    Source(Mutex<ItemSource<T>>, Option<Box<Served>>),
-    Nowhere,
+    Source(Mutex<ItemSource<T>>, Option<Box<ServedResult>>),
+    /// All items have been returned, or an error.
+    Ended,
 }
 
 /// The state of items that are being received.
 struct Incoming<T> {
-    octets: ByteStream,
-    /// Bytes of the body. The first one is at a multiple of eight in the message.
+    bytes: ByteStream,
+    /// A part of the message body. It starts at a multiple of eight in the message.
     buffer: Bytes,
-    /// Position of the next item in `buffer`.
+    /// The position of the next item in `buffer`.
     at: usize,
     /// Chunks that follow the buffer and are not joined to it yet.
-    more: Vec<Bytes>,
-    /// Number of bytes in `more`.
-    waiting: usize,
+    chunks: Vec<Bytes>,
+    /// The number of bytes in `chunks`.
+    chunk_bytes: usize,
     /// Whether all bytes have been received.
-    is_whole: bool,
-    /// Number of bytes that did not suffice to decode the next item.
-    tried: usize,
-    /// Number of bytes received.
-    came: u64,
-    terms: Terms,
+    is_complete: bool,
+    /// The number of bytes that were too few to decode the next item.
+    tried_bytes: usize,
+    /// The number of bytes received.
+    received_bytes: u64,
+    params: DecodeParams,
     decode: fn(&mut Decoder<'_>) -> Result<T, DecodeError>,
 }
 
-/// The parameters for decoding all items.
-struct Terms {
+/// The parameters for decoding items.
+struct DecodeParams {
     order: ByteOrder,
     version: Version,
     code_sets: CodeSets,
@@ -88,19 +88,20 @@ struct Terms {
 }
 
 impl<T: Send + 'static> ItemStream<T> {
-    /// Returns the number of items that were not handed out yet.
+    /// Returns the number of items that have not been returned yet.
     #[must_use]
     pub fn remaining(&self) -> u64 {
-        self.left
+        self.items_left
     }
 
     /// Returns the next item, or `None` after the last.
     ///
     /// # Errors
-    /// Returned once. At a client, those of [`ByteStream::next`]. MARSHAL, COMPLETED_MAYBE, for an item that
-    /// cannot be decoded. IMP_LIMIT, COMPLETED_MAYBE, for an item larger than `Limits::max_message_size`.
-    /// IMP_LIMIT, COMPLETED_MAYBE, if the items of a fragmented result together exceed
-    /// `Limits::max_stream_size`.
+    /// After an error, the stream ends.
+    /// * Those of [`ByteStream::next`] at a client.
+    /// * MARSHAL, COMPLETED_MAYBE, if an item cannot be decoded.
+    /// * IMP_LIMIT, COMPLETED_MAYBE, if an item exceeds `Limits::max_message_size`, or if the items of a
+    ///   fragmented result together exceed `Limits::max_stream_size`.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -111,13 +112,13 @@ impl<T: Send + 'static> ItemStream<T> {
     /// Returns all remaining items.
     ///
     /// # Errors
-    /// Those of [`next`](Self::next). IMP_LIMIT, COMPLETED_NO, if there are more than `limit`.
+    /// Those of [`next`](Self::next). IMP_LIMIT, COMPLETED_NO, if more than `limit` items remain.
     ///
     /// # Cancel safety
     /// Dropping the future abandons the stream.
     pub async fn collect(mut self, limit: usize) -> Result<Vec<T>, SystemException> {
-        if self.left > limit as u64 {
-            let text = format!("{} items are more than the limit of {limit}", self.left);
+        if self.items_left > limit as u64 {
+            let text = format!("{} items of the stream exceed the limit of {limit}", self.items_left);
             return Err(refusal(CompletionStatus::No, text));
         }
         // Memory is allocated for received items, not for the announced number.
@@ -129,8 +130,8 @@ impl<T: Send + 'static> ItemStream<T> {
     }
 
     fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, SystemException>>> {
-        let polled = match &mut self.from {
-            Origin::Reply(incoming) if self.left > 0 => incoming.poll_item(cx).map(Some),
+        let polled = match &mut self.origin {
+            Origin::Reply(incoming) if self.items_left > 0 => incoming.poll_item(cx).map(Some),
             Origin::Reply(incoming) => incoming.poll_end(cx).map(|end| end.err().map(Err)),
             Origin::Source(source, served) => {
                 let source = source.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -139,68 +140,72 @@ impl<T: Send + 'static> ItemStream<T> {
                     None => source.poll_item(cx),
                 }
             }
-            Origin::Nowhere => Poll::Ready(None),
+            Origin::Ended => Poll::Ready(None),
         };
         match ready!(polled) {
             Some(Ok(item)) => {
-                self.left = self.left.saturating_sub(1);
-                if let (0, Origin::Reply(incoming)) = (self.left, &mut self.from)
+                self.items_left = self.items_left.saturating_sub(1);
+                if let (0, Origin::Reply(incoming)) = (self.items_left, &mut self.origin)
                     && let Poll::Ready(Ok(())) = incoming.poll_end(cx)
                 {
                     // Releases the connection.
-                    self.from = Origin::Nowhere;
+                    self.origin = Origin::Ended;
                 }
                 Poll::Ready(Some(Ok(item)))
             }
             other => {
-                (self.left, self.from) = (0, Origin::Nowhere);
+                (self.items_left, self.origin) = (0, Origin::Ended);
                 Poll::Ready(other)
             }
         }
     }
 
     /// Wraps the result of a servant in this process.
-    pub(crate) fn served(source: ItemSource<T>, served: Option<Served>) -> Self {
-        let left = source.len();
-        Self { left, from: Origin::Source(Mutex::new(source), served.map(Box::new)) }
+    pub(crate) fn served(source: ItemSource<T>, served: Option<ServedResult>) -> Self {
+        let items_left = source.len();
+        Self { items_left, origin: Origin::Source(Mutex::new(source), served.map(Box::new)) }
     }
 }
 
 impl<T> Incoming<T> {
     fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, SystemException>> {
         loop {
-            let here = self.buffer.len() - self.at;
-            if here > self.tried || self.is_whole {
+            let available = self.buffer.len() - self.at;
+            if available > self.tried_bytes || self.is_complete {
                 match self.decode() {
                     Ok(item) => return Poll::Ready(Ok(item)),
-                    Err(error) if self.is_whole || !is_short(&error) => {
-                        self.terms.orb.counters.hit_by(&error);
+                    Err(error) if self.is_complete || !is_incomplete(&error) => {
+                        self.params.orb.counters.hit_decoding_limit(&error);
                         return Poll::Ready(Err(malformed(&error)));
                     }
-                    Err(_) if here > self.terms.max_item => return Poll::Ready(Err(self.too_large_item())),
-                    Err(_) => self.tried = here,
+                    Err(_) if available > self.params.max_item => {
+                        return Poll::Ready(Err(self.too_large_item()));
+                    }
+                    Err(_) => self.tried_bytes = available,
                 }
             }
-            // An item is decoded again from its start after its bytes have doubled, or when no more are
+            // An item is decoded again from its start after its bytes have doubled, or when no more bytes are
             // available now.
-            while self.waiting < self.tried.max(1) && !self.is_whole {
-                match self.octets.poll_chunk(cx) {
-                    Poll::Pending if self.waiting < least_more(self.tried) => return Poll::Pending,
+            while self.chunk_bytes < self.tried_bytes.max(1) && !self.is_complete {
+                match self.bytes.poll_chunk(cx) {
+                    Poll::Pending if self.chunk_bytes < min_additional_bytes(self.tried_bytes) => {
+                        return Poll::Pending;
+                    }
                     Poll::Pending => break,
-                    Poll::Ready(chunk) => self.take(chunk.transpose()?)?,
+                    Poll::Ready(chunk) => self.add_chunk(chunk.transpose()?)?,
                 }
             }
-            self.join();
+            self.join_chunks();
         }
     }
 
-    /// Waits until an argument that is being sent beside the items is complete.
+    /// Waits until an argument that is sent while items are received is complete.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SystemException>> {
-        self.octets.poll_end(cx)
+        self.bytes.poll_end(cx)
     }
 
     fn decode(&mut self) -> Result<T, DecodeError> {
-        let Terms { order, version, code_sets, limits, orb, .. } = &self.terms;
+        let DecodeParams { order, version, code_sets, limits, orb, .. } = &self.params;
         let d = Decoder::from_bytes(&self.buffer, *order, *version);
         #[cfg(feature = "experiments")]
         let d = match orb.config.connection.deposit {
@@ -211,66 +216,67 @@ impl<T> Incoming<T> {
         d.set_code_sets(*code_sets);
         d.set_limits(*limits);
         let item = (self.decode)(&mut d)?;
-        (self.at, self.tried) = (d.position(), 0);
+        (self.at, self.tried_bytes) = (d.position(), 0);
         Ok(item)
     }
 
-    fn take(&mut self, chunk: Option<Bytes>) -> Result<(), SystemException> {
+    /// Adds a received chunk, or records the end of the stream.
+    fn add_chunk(&mut self, chunk: Option<Bytes>) -> Result<(), SystemException> {
         let Some(chunk) = chunk else {
-            self.is_whole = true;
+            self.is_complete = true;
             return Ok(());
         };
-        self.came += chunk.len() as u64;
-        if self.came > self.terms.max_stream {
-            self.terms.orb.counters.hit(Limit::StreamSize);
-            return Err(too_large(self.came, self.terms.max_stream, CompletionStatus::Maybe));
+        self.received_bytes += chunk.len() as u64;
+        if self.received_bytes > self.params.max_stream {
+            self.params.orb.counters.hit(Limit::StreamSize);
+            return Err(too_large(self.received_bytes, self.params.max_stream, CompletionStatus::Maybe));
         }
-        self.waiting += chunk.len();
-        self.more.push(chunk);
+        self.chunk_bytes += chunk.len();
+        self.chunks.push(chunk);
         Ok(())
     }
 
-    /// Joins the chunks to the rest of the buffer.
-    fn join(&mut self) {
-        let kept = self.at - self.at % ALIGN;
-        if kept == self.buffer.len()
-            && let [_] = self.more.as_slice()
-            && let Some(chunk) = self.more.pop()
+    /// Joins the chunks to the undecoded bytes of the buffer. The buffer still starts at a multiple of eight.
+    fn join_chunks(&mut self) {
+        let start = self.at - self.at % MAX_ALIGN;
+        if start == self.buffer.len()
+            && let [_] = self.chunks.as_slice()
+            && let Some(chunk) = self.chunks.pop()
         {
             self.buffer = chunk;
-        } else if !self.more.is_empty() {
-            let mut joined = Vec::with_capacity(self.buffer.len() - kept + self.waiting);
-            joined.extend_from_slice(self.buffer.get(kept..).unwrap_or_default());
-            self.more.drain(..).for_each(|chunk| joined.extend_from_slice(&chunk));
+        } else if !self.chunks.is_empty() {
+            let mut joined = Vec::with_capacity(self.buffer.len() - start + self.chunk_bytes);
+            joined.extend_from_slice(self.buffer.get(start..).unwrap_or_default());
+            self.chunks.drain(..).for_each(|chunk| joined.extend_from_slice(&chunk));
             self.buffer = joined.into();
         } else {
             return;
         }
-        (self.at, self.waiting) = (self.at - kept, 0);
+        (self.at, self.chunk_bytes) = (self.at - start, 0);
     }
 
     #[cold]
     fn too_large_item(&self) -> SystemException {
-        self.terms.orb.counters.hit(Limit::MessageSize);
+        self.params.orb.counters.hit(Limit::MessageSize);
         let text = format!(
-            "an item of the stream is over the limit of {} bytes of this side: raise it by `Limits::max_message_size`",
-            self.terms.max_item
+            "an item of the stream exceeds the limit of {} bytes: increase `Limits::max_message_size`",
+            self.params.max_item
         );
         refusal(CompletionStatus::Maybe, text)
     }
 }
 
-/// Returns how many bytes must be added to an item before it is decoded again, if `tried` bytes did not
-/// suffice.
+/// Returns how many further bytes must be received before an item is decoded again, if `tried_bytes` were too
+/// few.
 ///
-/// Otherwise a peer that sends a large item byte by byte could cause a copy and a decoding attempt of the
-/// whole item for each byte.
-fn least_more(tried: usize) -> usize {
-    (tried / 16).max(1)
+/// Without this minimum, a peer that sends a large item byte by byte could cause a copy and a decoding
+/// attempt of the whole item for each byte.
+fn min_additional_bytes(tried_bytes: usize) -> usize {
+    (tried_bytes / 16).max(1)
 }
 
-/// Returns whether the error may be due to bytes that have not been received.
-fn is_short(error: &DecodeError) -> bool {
+/// Returns whether bytes that have not been received may be the reason for the error.
+fn is_incomplete(error: &DecodeError) -> bool {
     matches!(error.kind, DecodeErrorKind::EndOfData | DecodeErrorKind::LengthBeyondData)
 }
 
@@ -278,7 +284,7 @@ fn is_short(error: &DecodeError) -> bool {
 fn malformed(error: &DecodeError) -> SystemException {
     let exception = error.system(CompletionStatus::Maybe);
     SystemException::new(exception.kind, exception.minor, exception.completed)
-        .with_reason(format!("an item of the stream does not decode: {}", error.kind.message()))
+        .with_reason(format!("cannot decode an item of the stream: {}", error.kind.message()))
 }
 
 fn refusal(completed: CompletionStatus, text: String) -> SystemException {
@@ -286,27 +292,29 @@ fn refusal(completed: CompletionStatus, text: String) -> SystemException {
 }
 
 impl<T: CdrDecode + Send + 'static> ResultStream for ItemStream<T> {
-    const NAMELESS: bool = false;
+    const ACCEPTS_UNALIGNED_FRAGMENTS: bool = false;
 
-    fn of(results: Results) -> Result<Self, BadResults> {
+    fn from_results(results: Results) -> Result<Self, BadResults> {
         let orb = Arc::clone(results.orb());
         if !results.reply.is_in_one_piece() {
-            // The alignment of its values is known only for the whole result.
+            // In GIOP 1.1 fragments, the alignment of items is known only after all fragments are received.
             return Ok(Vec::<T>::decode(&mut results.body().with_context(&orb))?.into());
         }
         let mut d = results.body();
-        let left = u64::from(d.read_u32()?);
+        let items_left = u64::from(d.read_u32()?);
         let at = d.position();
-        let kept = at - at % ALIGN;
-        let buffer = results.reply.message().slice(kept..);
-        let here = buffer.len() - (at - kept);
-        let is_open_ended = results.coming() == usize::MAX;
-        let octets = if is_open_ended { u64::MAX } else { here as u64 + results.coming() as u64 };
-        if left.saturating_mul(T::MIN_SIZE.max(1) as u64) > octets {
-            return Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, at - 4).into());
+        let start = at - at % MAX_ALIGN;
+        let buffer = results.reply.message().slice(start..);
+        let at = at - start;
+        let received = buffer.len() - at;
+        let is_open_ended = results.bytes_to_come() == usize::MAX;
+        let size = if is_open_ended { u64::MAX } else { received as u64 + results.bytes_to_come() as u64 };
+        let count_at = start + at - 4;
+        if items_left.saturating_mul(T::MIN_SIZE.max(1) as u64) > size {
+            return Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, count_at).into());
         }
         let limits = Arc::clone(&orb.config.limits);
-        let terms = Terms {
+        let params = DecodeParams {
             order: d.order(),
             version: d.version(),
             code_sets: d.code_sets(),
@@ -315,23 +323,22 @@ impl<T: CdrDecode + Send + 'static> ResultStream for ItemStream<T> {
             max_stream: limits.max_stream_size,
             orb,
         };
-        let first = buffer.slice(at - kept..);
-        let start = Start { octets, is_open_ended, first, phase: None };
-        let mut octets = results.stream(start, at - 4)?;
-        octets.skip_first();
+        let first = buffer.slice(at..);
+        let mut bytes = results.stream(Start { size, is_open_ended, first, phase: None }, count_at)?;
+        bytes.skip_first();
         let incoming = Incoming {
-            octets,
+            bytes,
             buffer,
-            at: at - kept,
-            more: Vec::new(),
-            waiting: 0,
-            is_whole: false,
-            tried: 0,
-            came: here as u64,
-            terms,
+            at,
+            chunks: Vec::new(),
+            chunk_bytes: 0,
+            is_complete: false,
+            tried_bytes: 0,
+            received_bytes: received as u64,
+            params,
             decode: T::decode,
         };
-        Ok(Self { left, from: Origin::Reply(Box::new(incoming)) })
+        Ok(Self { items_left, origin: Origin::Reply(Box::new(incoming)) })
     }
 }
 
@@ -343,14 +350,14 @@ impl<T: Send + 'static> Stream for ItemStream<T> {
     }
 }
 
-/// A stream of items that are taken from their source on demand.
+/// Creates a stream that takes items from their source on demand.
 impl<T: Send + 'static> From<ItemSource<T>> for ItemStream<T> {
     fn from(source: ItemSource<T>) -> Self {
         Self::served(source, None)
     }
 }
 
-/// A stream of items that are all available.
+/// Creates a stream of items that are all available.
 impl<T: Send + 'static> From<Vec<T>> for ItemStream<T> {
     fn from(items: Vec<T>) -> Self {
         ItemSource::from(items).into()
@@ -359,6 +366,6 @@ impl<T: Send + 'static> From<Vec<T>> for ItemStream<T> {
 
 impl<T> fmt::Debug for ItemStream<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ItemStream").field("left", &self.left).finish_non_exhaustive()
+        f.debug_struct("ItemStream").field("items_left", &self.items_left).finish_non_exhaustive()
     }
 }

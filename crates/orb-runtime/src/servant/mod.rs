@@ -1,7 +1,7 @@
 //! Servants: their skeletons, the requests that they serve, and their results.
 //!
-//! `poa` finds objects. `server` starts and polls their requests, or `client` if the caller is in the same
-//! ORB.
+//! Module `poa` finds objects. Requests are started and polled by `server`, or by `client` if the caller is
+//! in the same ORB.
 
 pub(crate) mod active_object;
 pub(crate) mod poa_gate;
@@ -9,7 +9,7 @@ pub(crate) mod request_counter;
 mod streamed_result;
 pub(crate) mod thread_model;
 
-/// A module of its own, because the models in `loom/` replace it with loom's atomics.
+/// The atomics of [`request_counter`]. The models in `loom/` replace this module with loom's atomics.
 mod atomic {
     pub(crate) use std::sync::atomic::{AtomicU32, Ordering};
 }
@@ -34,17 +34,17 @@ mod stream;
 #[cfg(feature = "tracing")]
 pub(crate) use current::current_trace;
 pub use current::{Request, request, try_request};
-pub(crate) use current::{deadline_for_call, etherealizing_in_caller, holds_thread_permit};
+pub(crate) use current::{deadline_for_call, etherealizing_in_caller, holds_turn};
 pub use deposit::DepositError;
 pub use forward::{ForwardRequest, Refusal};
 pub use item_stream::ItemStream;
 pub use optable::OpTable;
 pub use request::{Outcome, ServerRequest, unknown_user_exception};
+pub(crate) use result_source::ResultRequest;
 pub use result_source::ResultSource;
-pub(crate) use result_source::TakenFrom;
 pub(crate) use results::{BadResults, ResultStream, Results};
 pub use seq_stream::{SeqStart, SeqStream};
 pub use servant_future::{LocalFuture, ServantFuture};
-pub(crate) use served::Served;
+pub(crate) use served::ServedResult;
 pub use skeleton::{DispatchSlot, Operations, Servant, Skeleton, UserException};
 pub use stream::{ByteStream, StreamStart};

@@ -1,10 +1,10 @@
-//! Mapping of operation names to numbers, by a perfect hash generated at compile time.
+//! The table that maps operation names to numbers, by a perfect hash that is computed at compile time.
 
 #[cfg(feature = "experiments")]
 use std::sync::OnceLock;
 
 #[cfg(feature = "experiments")]
-use crate::servant::experiments::Others;
+use crate::servant::experiments::AlternativeTables;
 
 /// A table of `N` operation names. A look-up takes one hash and one comparison, independent of `N`.
 ///
@@ -12,25 +12,25 @@ use crate::servant::experiments::Others;
 #[derive(Debug)]
 pub struct OpTable<const N: usize, const SLOTS: usize> {
     pub(super) names: [&'static str; N],
-    /// The seed of each bucket, mixed into the hashes of its names so that none of them collide.
+    /// The seed of each bucket. Mixed with this seed, the hashes of the bucket's names do not collide.
     seeds: [u32; SLOTS],
-    /// The number of the name in each slot, plus one. Zero is an empty slot.
+    /// The number of the name in each slot, plus one. Zero means an empty slot.
     slots: [u16; SLOTS],
     /// Tables of the alternative strategies.
     #[cfg(feature = "experiments")]
-    pub(super) others: OnceLock<Others>,
+    pub(super) alternatives: OnceLock<AlternativeTables>,
 }
 
 impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
     /// Builds the table.
     ///
     /// # Panics
-    /// At compile time, if a name occurs twice or `SLOTS` is too small.
+    /// Compilation fails if a name occurs twice, or if `SLOTS` is too small.
     #[must_use]
     #[expect(
         clippy::panic,
         clippy::indexing_slicing,
-        reason = "runs at compile time, on the program's own names"
+        reason = "runs at compile time, with names from the IDL"
     )]
     pub const fn new(names: [&'static str; N]) -> Self {
         assert!(SLOTS.is_power_of_two() && SLOTS >= 2 * N && N < u16::MAX as usize);
@@ -82,7 +82,7 @@ impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
                         }
                         seed += 1;
                         if seed > 100_000 {
-                            panic!("no perfect hash: does an operation name stand twice?");
+                            panic!("no perfect hash: does an operation name occur twice?");
                         }
                     }
                     seeds[bucket] = seed;
@@ -96,11 +96,11 @@ impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
             seeds,
             slots,
             #[cfg(feature = "experiments")]
-            others: OnceLock::new(),
+            alternatives: OnceLock::new(),
         }
     }
 
-    /// Returns the number of the operation of that name.
+    /// Returns the number of the operation with this name.
     #[inline]
     #[must_use]
     pub fn find(&self, name: impl AsRef<[u8]>) -> Option<usize> {
@@ -125,16 +125,16 @@ const fn mix(hash: u64, seed: u32) -> u64 {
 }
 
 #[inline]
-const fn hash(mut octets: &[u8]) -> u64 {
-    let mut hash = octets.len() as u64;
-    while let Some((chunk, rest)) = octets.split_first_chunk::<8>() {
+const fn hash(mut bytes: &[u8]) -> u64 {
+    let mut hash = bytes.len() as u64;
+    while let Some((chunk, rest)) = bytes.split_first_chunk::<8>() {
         hash = fold(hash ^ u64::from_le_bytes(*chunk));
-        octets = rest;
+        bytes = rest;
     }
     let mut last = 0;
-    while let Some((octet, rest)) = octets.split_first() {
-        last = (last << 8) | *octet as u64;
-        octets = rest;
+    while let Some((byte, rest)) = bytes.split_first() {
+        last = (last << 8) | *byte as u64;
+        bytes = rest;
     }
     fold(hash ^ last)
 }
@@ -154,7 +154,7 @@ pub(super) mod tests {
         OpTable::new(["_get_balance", "deposit", "withdraw", "m", ""]);
 
     #[test]
-    fn every_name_has_its_number_and_no_other_has_one() {
+    fn only_names_of_the_table_have_numbers() {
         for (i, name) in ["_get_balance", "deposit", "withdraw", "m", ""].into_iter().enumerate() {
             assert_eq!(TABLE.find(name), Some(i), "{name}");
         }
@@ -172,25 +172,25 @@ pub(super) mod tests {
 
     pub(in crate::servant) const NAMES: usize = 24;
 
-    /// Names of operations, and what may be asked for: these names, names like them, and any bytes.
+    /// Names of operations, and queries: these names, similar names, and arbitrary bytes.
     pub(in crate::servant) fn lookups() -> impl Strategy<Value = ([&'static str; NAMES], Vec<Vec<u8>>)> {
         // Short names that are often prefixes of others, and names of attribute accessors.
         let names = prop::collection::hash_set("(_get_|_set_)?[ab_]{0,3}[a-c]?|[a-z]{1,20}", NAMES);
-        let others = prop::collection::vec("(_get_)?[abc_]{0,5}", 0..20);
+        let similar = prop::collection::vec("(_get_)?[abc_]{0,5}", 0..20);
         let bytes = prop::collection::vec(prop::collection::vec(any::<u8>(), 0..6), 0..20);
-        (names, others, bytes).prop_map(|(names, others, bytes)| {
+        (names, similar, bytes).prop_map(|(names, similar, bytes)| {
             let names: Vec<&'static str> = names.into_iter().map(|name| &*name.leak()).collect();
-            let asked = names.iter().map(|name| name.as_bytes().to_vec());
-            let asked = asked.chain(others.into_iter().map(String::into_bytes)).chain(bytes).collect();
-            (names.try_into().unwrap(), asked)
+            let queries = names.iter().map(|name| name.as_bytes().to_vec());
+            let queries = queries.chain(similar.into_iter().map(String::into_bytes)).chain(bytes).collect();
+            (names.try_into().unwrap(), queries)
         })
     }
 
     proptest! {
         #[test]
-        fn every_name_is_found_and_no_other((names, asked) in lookups()) {
+        fn every_name_is_found_and_no_other((names, queries) in lookups()) {
             let table = OpTable::<NAMES, 64>::new(names);
-            for name in &asked {
+            for name in &queries {
                 let expected = names.iter().position(|known| known.as_bytes() == name);
                 prop_assert_eq!(table.find(name), expected, "{:?}", name.escape_ascii());
             }

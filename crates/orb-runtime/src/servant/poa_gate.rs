@@ -1,4 +1,4 @@
-//! The part of a POA that its objects and their requests use.
+//! The part of a POA's state that is used for dispatching requests.
 
 use std::any::Any;
 use std::fmt;
@@ -10,7 +10,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::servant::thread_model::Turn;
 
-/// The state that decides whether requests may start: that of the POA's manager, until the POA is destroyed.
+/// Whether requests of a POA may start. It is the state of the POA's manager, until the POA is destroyed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Gate {
@@ -21,28 +21,28 @@ pub(crate) enum Gate {
     Destroyed = 4,
 }
 
-/// A POA, as its objects know it.
+/// A POA.
 pub(crate) struct PoaGate {
     gate: AtomicU8,
-    /// Notified when the last request of an object ends, if a task waits for that.
-    pub(crate) idle: Notify,
-    /// Limits the threads of the ORB for servants that block.
-    pub(crate) threads: Arc<Semaphore>,
+    /// Notified when the last request of an object ends, if a task waits for this event.
+    pub(crate) idle_notify: Notify,
+    /// The semaphore that limits the ORB's threads for blocking servants.
+    pub(crate) blocking_threads: Arc<Semaphore>,
     /// Serializes requests and calls of the servant manager, if the thread model requires it.
     pub(crate) turn: Option<Turn>,
     /// Whether requests run on the thread that calls `Orb::run_until`.
-    pub(crate) is_main: bool,
-    /// Whether a servant activator may etherealize its objects.
+    pub(crate) uses_main_thread: bool,
+    /// Whether a servant activator may etherealize the POA's objects.
     pub(crate) has_activator: bool,
-    /// The state that only module `poa` knows.
-    inner: Box<dyn Any + Send + Sync>,
+    /// The state that is private to module `poa`: a `PoaNode`.
+    node: Box<dyn Any + Send + Sync>,
 }
 
 impl Gate {
-    fn from_octet(octet: u8) -> Self {
+    fn from_u8(value: u8) -> Self {
         [Self::Active, Self::Holding, Self::Discarding, Self::Inactive]
             .into_iter()
-            .find(|gate| *gate as u8 == octet)
+            .find(|gate| *gate as u8 == value)
             .unwrap_or(Self::Destroyed)
     }
 }
@@ -55,7 +55,7 @@ impl Gate {
             Self::Active | Self::Holding => (
                 SystemExceptionKind::Transient,
                 minor::TRANSIENT_DISCARDED,
-                "the POA manager holds requests, and has as many as it may keep: Limits::max_held_requests, max_held_bytes",
+                "the POA manager holds the maximum of requests: Limits::max_held_requests, max_held_bytes",
             ),
             Self::Discarding => (
                 SystemExceptionKind::Transient,
@@ -78,40 +78,40 @@ impl Gate {
 }
 
 impl PoaGate {
-    /// Creates a POA that holds requests.
+    /// Creates a POA that holds requests, with the state `node` of module `poa`.
     pub(crate) fn with_node(
-        threads: Arc<Semaphore>,
+        blocking_threads: Arc<Semaphore>,
         turn: Option<Turn>,
-        is_main: bool,
+        uses_main_thread: bool,
         has_activator: bool,
         node: impl Any + Send + Sync,
     ) -> Self {
         Self {
             gate: AtomicU8::new(Gate::Holding as u8),
-            idle: Notify::new(),
-            threads,
+            idle_notify: Notify::new(),
+            blocking_threads,
             turn,
-            is_main,
+            uses_main_thread,
             has_activator,
-            inner: Box::new(node),
+            node: Box::new(node),
         }
     }
 
-    /// Returns the state of module `poa`.
+    /// Returns the state of module `poa`, or `None` if it has another type.
     #[inline]
     pub(crate) fn node_as<T: Any>(&self) -> Option<&T> {
-        self.inner.downcast_ref()
+        self.node.downcast_ref()
     }
 
-    /// Returns whether requests may start now. Call it after a request was counted on its object: see
-    /// [`Count`](crate::servant::request_counter::Count).
+    /// Returns whether requests may start now. The caller must have counted its request on the object before:
+    /// see [`RequestCount`](crate::servant::request_counter::RequestCount).
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.gate.load(Ordering::SeqCst) == Gate::Active as u8
     }
 
     pub(crate) fn gate(&self) -> Gate {
-        Gate::from_octet(self.gate.load(Ordering::SeqCst))
+        Gate::from_u8(self.gate.load(Ordering::SeqCst))
     }
 
     /// Sets the state. The caller holds the lock of the POA's manager.

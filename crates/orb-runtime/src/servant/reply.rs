@@ -1,4 +1,4 @@
-//! The buffer of a reply, and replies that are sent while they are encoded.
+//! The buffer in which a reply is encoded. Long replies are sent while they are encoded.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -17,29 +17,28 @@ pub(crate) struct ReplyBuffer {
     encoder: Encoder,
     /// The connection over which long replies may be sent before they are complete.
     link: Option<Opaque<SharedConnection>>,
-    /// The next reply must be sent whole.
-    whole: bool,
+    /// Whether the next reply must be encoded completely before it is sent.
+    send_whole: bool,
 }
 
 impl ReplyBuffer {
     pub(crate) fn new(link: Option<Arc<SharedConnection>>) -> Box<Self> {
         let link = link.map(Opaque::from);
-        Box::new(Self { encoder: Encoder::new(ByteOrder::NATIVE, Version::V1_2), link, whole: false })
+        Box::new(Self { encoder: Encoder::new(ByteOrder::NATIVE, Version::V1_2), link, send_whole: false })
     }
 
-    /// Returns the connection over which replies are sent.
     pub(crate) fn link(&self) -> Option<&Opaque<SharedConnection>> {
         self.link.as_ref()
     }
 
-    /// Causes the next reply to be sent whole, regardless of its size.
-    pub(crate) fn stay_whole(&mut self) {
-        self.whole = true;
+    /// Causes the next reply to be encoded completely before it is sent, regardless of its size.
+    pub(crate) fn send_next_whole(&mut self) {
+        self.send_whole = true;
     }
 
-    /// Encodes the results after the header of a reply. Results with a long sequence of structs are measured
-    /// first, then sent while they are encoded. In that case the returned value is true, and the encoder is
-    /// empty.
+    /// Encodes the results after the header of a reply. If they contain a long sequence of structs, `results`
+    /// runs twice: to measure them, and to send them while they are encoded. Then the returned value is
+    /// `true`, and the encoder is empty.
     #[inline]
     pub(crate) fn put_results(
         &mut self,
@@ -47,9 +46,9 @@ impl ReplyBuffer {
         size_at: usize,
         results: impl Fn(&mut Encoder) -> Result<(), EncodeError>,
     ) -> Result<bool, EncodeError> {
-        let Self { encoder, link, whole } = self;
-        let whole = std::mem::take(whole);
-        let Some(link) = link.as_ref().filter(|link| !whole && link.flows()) else {
+        let Self { encoder, link, send_whole } = self;
+        let send_whole = std::mem::take(send_whole);
+        let Some(link) = link.as_ref().filter(|link| !send_whole && link.flows()) else {
             return results(encoder).map(|()| false);
         };
         let begun = encoder.mark();
@@ -58,17 +57,17 @@ impl ReplyBuffer {
         if encoder.measured_runs() == 0 {
             return Ok(false);
         }
-        if flow(link, token, encoder, begun, size_at, &results)? {
+        if send_while_encoding(link, token, encoder, begun, size_at, &results)? {
             return Ok(true);
         }
         results(encoder).map(|()| false)
     }
 }
 
-/// Returns to the start of the measured results and sends them from there. `false`: they must be encoded
-/// whole.
+/// Encodes measured results again from their start, `begun`, and sends them meanwhile. Returns `false` if
+/// they must be encoded completely first.
 #[cold]
-fn flow(
+fn send_while_encoding(
     link: &Opaque<SharedConnection>,
     token: ServeToken,
     encoder: &mut Encoder,
@@ -76,15 +75,16 @@ fn flow(
     size_at: usize,
     results: &dyn Fn(&mut Encoder) -> Result<(), EncodeError>,
 ) -> Result<bool, EncodeError> {
-    let octets = encoder.position();
-    // Value types refer to each other. Bulk data in separate memory may be announced in blocks.
-    let flows = encoder.chunk_count() == 0 && !encoder.has_values();
-    if flows {
+    let end = encoder.position();
+    // A value may refer to an earlier position of the message. Bulk data in separate memory is sent without a
+    // copy.
+    let can_send = encoder.chunk_count() == 0 && !encoder.has_values();
+    if can_send {
         finish_message(encoder, size_at)?;
     }
     encoder.rewind(begun);
-    let coming = octets.saturating_sub(encoder.position()) as u64;
-    Ok(flows && link.to_arc().send_reply_flow(token, encoder, coming, results))
+    let size = end.saturating_sub(encoder.position()) as u64;
+    Ok(can_send && link.to_arc().send_reply_flow(token, encoder, size, results))
 }
 
 impl Deref for ReplyBuffer {

@@ -1,4 +1,4 @@
-//! A request as generated code and servants use it.
+//! A request to be served, and its reply.
 
 use std::cell::Cell;
 
@@ -14,7 +14,7 @@ use giop_codec::{DecodeError, EncodeError, EncodeErrorKind, Version};
 use giop_proto::{Arguments, IncomingRequest, RawBody, ServeToken};
 
 use crate::connection::padding;
-use crate::runtime::backpressure::LARGE_REPLY;
+use crate::runtime::backpressure::MIN_LARGE_REPLY_SIZE;
 use crate::servant::charge::Charge;
 use crate::servant::current::{Extras, Request};
 #[cfg(not(feature = "experiments"))]
@@ -29,20 +29,20 @@ pub struct ServerRequest {
     pub(crate) to: ReplyTo,
     pub(crate) encoder: Box<ReplyBuffer>,
     pub(crate) current: Request,
-    /// The arguments of a large request. Those of other requests are in `current`.
+    /// The arguments of a large request. The arguments of other requests are in `current`.
     pub(crate) arguments: Option<Arguments>,
-    /// The memory of the decoded arguments.
+    /// The memory that is charged to the pool for the decoded arguments.
     pub(crate) charge: Charge,
 }
 
-/// The result of a dispatched request: the encoded reply, or none.
+/// The result of a served request: the encoded reply, or no reply.
 #[derive(Debug)]
 pub struct Outcome {
     pub(crate) token: ServeToken,
-    /// The whole message. Empty if no reply is sent, or if it was sent already.
+    /// The complete reply message. It is empty if there is no reply, or if the reply was sent already.
     pub(crate) encoder: Box<ReplyBuffer>,
-    /// The failure of a oneway, which is only logged.
-    pub(crate) failed: Option<SystemException>,
+    /// The failure of a oneway request, which is only logged.
+    pub(crate) oneway_failure: Option<SystemException>,
 }
 
 /// The data needed to address a reply.
@@ -52,31 +52,36 @@ pub(crate) struct ReplyTo {
     pub(crate) id: RequestId,
     pub(crate) version: Version,
     pub(crate) order: giop_codec::ByteOrder,
-    pub(crate) wanted: bool,
-    /// Whether the client supports lists of blocks.
-    pub(crate) blocks: bool,
+    pub(crate) wants_reply: bool,
+    /// Whether the client reads messages whose bulk data follows in separate, aligned blocks (a zorb
+    /// extension).
+    pub(crate) reads_blocks: bool,
 }
 
 impl ServerRequest {
-    /// Returns the operation's name as in GIOP messages: `_get_balance` for an attribute.
+    /// Returns the name of the called operation in GIOP messages, such as `_get_balance` for an attribute.
     #[inline]
     #[must_use]
     pub fn operation(&self) -> &[u8] {
-        self.current.operation_octets()
+        self.current.operation_bytes()
     }
 
-    /// Returns the number of the operation that is called.
+    /// Returns the index of the called operation in the table.
     #[cfg(not(feature = "experiments"))]
     #[inline]
     #[must_use]
-    pub fn find<const N: usize, const SLOTS: usize>(&self, table: &OpTable<N, SLOTS>) -> Option<usize> {
+    pub fn operation_index<const N: usize, const SLOTS: usize>(
+        &self,
+        table: &OpTable<N, SLOTS>,
+    ) -> Option<usize> {
         table.find(self.operation())
     }
 
-    /// Decodes the arguments with `f`. `f` runs twice if sequences of structs become views.
+    /// Decodes the arguments with `f`. For a large request, `f` may run twice: the first run finds sequences
+    /// of structs and converts them in the message to the form in memory, the second run returns views of
+    /// them.
     ///
-    /// This drops the arguments of a large request, except for views of them. Its buffer is freed after the
-    /// last view is dropped.
+    /// The buffer of a large request is freed when all views of the arguments are dropped.
     ///
     /// # Errors
     /// Those of `f`. Report them to the client with [`bad_arguments`](Self::bad_arguments).
@@ -98,9 +103,9 @@ impl ServerRequest {
             Some(arguments) => arguments.decode(&core.pool, |d| f(d.with_context(core))),
         };
         match &decoded {
-            Ok(_) if Charge::is_worth(used.get()) => self.charge = Charge::new(&core.pool, used.get()),
+            Ok(_) if Charge::is_required(used.get()) => self.charge = Charge::new(&core.pool, used.get()),
             Ok(_) => {}
-            Err(error) => core.counters.hit_by(error),
+            Err(error) => core.counters.hit_decoding_limit(error),
         }
         decoded
     }
@@ -113,7 +118,7 @@ impl ServerRequest {
         }
     }
 
-    /// Returns the arguments as received. `None` for a call that is not marshalled.
+    /// Returns the undecoded arguments, or `None` for a collocated call, whose arguments are not encoded.
     pub(crate) fn raw_body(&self) -> Option<RawBody> {
         match &self.arguments {
             Some(arguments) => Some(arguments.raw_body()),
@@ -121,20 +126,20 @@ impl ServerRequest {
         }
     }
 
-    /// Replies with a body as received, and with these contexts.
-    pub(crate) fn pass_on(
+    /// Replies with a body that is already encoded, and with these contexts.
+    pub(crate) fn reply_raw(
         mut self,
         status: ReplyStatus,
         contexts: Vec<ServiceContext>,
         body: &RawBody,
     ) -> Outcome {
         let mut to = self.to;
-        if !to.wanted {
-            return to.nothing(self.encoder);
+        if !to.wants_reply {
+            return to.no_reply(self.encoder);
         }
         let mut all = self.current.take_extras().contexts;
         all.extend(contexts);
-        if to.version < Version::V1_2 && reply_end(&all) % 8 != body.phase() {
+        if to.version < Version::V1_2 && reply_header_end(&all) % 8 != body.phase() {
             all.push(padding());
         }
         to.order = body.order();
@@ -145,46 +150,48 @@ impl ServerRequest {
         match to.put(&mut self.encoder, status, &all, put) {
             Ok(()) => {
                 let len = self.encoder.len();
-                if len >= LARGE_REPLY {
-                    self.current.core().backpressure.note_large_reply(self.current.operation_octets(), len);
+                if len >= MIN_LARGE_REPLY_SIZE {
+                    self.current.core().backpressure.record_large_reply(self.current.operation_bytes(), len);
                 }
-                Outcome { token: to.token, encoder: self.encoder, failed: None }
+                Outcome { token: to.token, encoder: self.encoder, oneway_failure: None }
             }
             Err(error) => to.system_exception(self.encoder, error.system(CompletionStatus::Yes)),
         }
     }
 
-    /// Replies with results encoded by `encode`. `encode` runs twice if the results are long, and not at all
-    /// for a oneway. Long sequences of structs are sent while they are encoded.
+    /// Replies with results that `encode` encodes. `encode` does not run for a oneway request. It runs twice
+    /// if the results contain a long sequence of structs: to measure them, and to send them while they are
+    /// encoded.
     #[inline]
     pub fn reply(self, encode: impl Fn(&mut Encoder) -> Result<(), EncodeError>) -> Outcome {
-        self.answer(ReplyStatus::NoException, encode)
+        self.reply_with_status(ReplyStatus::NoException, encode)
     }
 
-    /// Replies with an exception of the operation's raises clause.
+    /// Replies with an exception that the operation's `raises` clause lists.
     #[cold]
     pub fn user_exception<X: UserException>(self, exception: &X) -> Outcome {
-        self.current.seen().user_exception(X::REPOSITORY_ID);
-        let failed = (!self.to.wanted).then(|| unlisted(exception.to_string()));
-        let mut outcome = self.answer(ReplyStatus::UserException, |e| {
+        self.current.span().user_exception(X::REPOSITORY_ID);
+        let failed = (!self.to.wants_reply).then(|| unreportable_user_exception(exception.to_string()));
+        let mut outcome = self.reply_with_status(ReplyStatus::UserException, |e| {
             e.put_ascii(X::REPOSITORY_ID)?;
             exception.encode(e)
         });
-        outcome.failed = failed;
+        outcome.oneway_failure = failed;
         outcome
     }
 
     /// Replies with a user exception that is contained in an any.
     #[cold]
     pub fn raise(self, exception: &Any) -> Outcome {
-        self.current.seen().user_exception(exception.type_code().id().unwrap_or_default());
-        let failed = (!self.to.wanted).then(|| unlisted(exception.type_code().to_string()));
-        let mut outcome = self.answer(ReplyStatus::UserException, |e| exception.encode_value(e));
-        outcome.failed = failed;
+        self.current.span().user_exception(exception.type_code().id().unwrap_or_default());
+        let failed =
+            (!self.to.wants_reply).then(|| unreportable_user_exception(exception.type_code().to_string()));
+        let mut outcome = self.reply_with_status(ReplyStatus::UserException, |e| exception.encode_value(e));
+        outcome.oneway_failure = failed;
         outcome
     }
 
-    /// Replies for a request without a servant: with the exception, or with the location of the object.
+    /// Replies to a request that has no servant: with the exception, or with the location of the object.
     #[cold]
     pub(crate) fn refuse(self, refusal: Refusal) -> Outcome {
         match refusal {
@@ -196,27 +203,29 @@ impl ServerRequest {
     /// Replies with a system exception.
     #[cold]
     pub fn system_exception(self, exception: SystemException) -> Outcome {
-        self.current.seen().system_exception(&exception);
+        self.current.span().system_exception(&exception);
         let contexts = self.current.take_extras().contexts;
         self.to.system_exception_with(self.encoder, exception, &contexts)
     }
 
-    /// Replies with `MARSHAL`, `COMPLETED_NO`: the arguments cannot be decoded.
+    /// Replies that the arguments cannot be decoded, normally with `MARSHAL`, `COMPLETED_NO`.
     #[cold]
     pub fn bad_arguments(self, error: DecodeError) -> Outcome {
         let exception = error.system(CompletionStatus::No);
         self.system_exception(exception)
     }
 
-    /// Serves the operations that every object has (`_is_a`, `_non_existent`, ...). All others get
-    /// `BAD_OPERATION`.
+    /// Serves the operations that every object has (`_is_a`, `_non_existent`, ...). Other operations get
+    /// `BAD_OPERATION`. `ids` are the repository ids of the interface, the most derived one first.
     #[cold]
     pub fn other_operation(self, ids: &'static [&'static str]) -> Outcome {
-        let interface = ids.first().copied().unwrap_or(OBJECT_ID);
-        self.operation_of_every_object(interface, |id| id == OBJECT_ID || ids.contains(&id))
+        let interface = ids.first().copied().unwrap_or(OBJECT_REPOSITORY_ID);
+        self.operation_of_every_object(interface, |id| id == OBJECT_REPOSITORY_ID || ids.contains(&id))
     }
 
-    /// Serves the operations that every object has, for an interface with this repository id and these bases.
+    /// Serves the operations that every object has. `interface` is the repository id of the object's
+    /// interface. `is_a` tells whether the interface is, or is derived from, the interface with a given
+    /// repository id.
     pub(crate) fn operation_of_every_object(
         mut self,
         interface: &str,
@@ -225,14 +234,14 @@ impl ServerRequest {
         match self.operation() {
             b"_is_a" => match self.decode(|d| d.read_string()) {
                 Ok(id) => {
-                    let is = is_a(&id);
-                    self.reply(|e| is.encode(e))
+                    let answer = is_a(&id);
+                    self.reply(|e| answer.encode(e))
                 }
                 Err(error) => self.bad_arguments(error),
             },
             b"_non_existent" | b"_not_existent" => self.reply(|e| false.encode(e)),
             b"_repository_id" => self.reply(|e| e.put_str(interface)),
-            // Without interface repository and component: nil.
+            // No object is a facet of a CORBA component, so that the component is a nil reference.
             b"_component" => self.reply(|e| Ior::nil().encode(e)),
             b"_interface" => {
                 let source = self.current.core().known().source();
@@ -260,17 +269,17 @@ impl ServerRequest {
         }
     }
 
-    fn answer(
+    fn reply_with_status(
         mut self,
         status: ReplyStatus,
         encode: impl Fn(&mut Encoder) -> Result<(), EncodeError>,
     ) -> Outcome {
         let to = self.to;
         if status == ReplyStatus::NoException {
-            self.current.seen().results();
+            self.current.span().results();
         }
-        if !to.wanted {
-            return to.nothing(self.encoder);
+        if !to.wants_reply {
+            return to.no_reply(self.encoder);
         }
         let Extras { contexts, forward, .. } = self.current.take_extras();
         if let Some(forward) = forward {
@@ -278,16 +287,17 @@ impl ServerRequest {
         }
         match to.put(&mut self.encoder, status, &contexts, encode) {
             Ok(()) => {
-                // The encoder is empty if the reply was sent while it was encoded.
+                // The encoder is empty if the reply was sent while it was encoded. Such a reply is large: the
+                // subtraction wraps for 0.
                 let len = self.encoder.len();
-                if len.wrapping_sub(1) >= LARGE_REPLY {
-                    self.current.core().backpressure.note_large_reply(self.current.operation_octets(), len);
+                if len.wrapping_sub(1) >= MIN_LARGE_REPLY_SIZE {
+                    self.current.core().backpressure.record_large_reply(self.current.operation_bytes(), len);
                 }
-                Outcome { token: to.token, encoder: self.encoder, failed: None }
+                Outcome { token: to.token, encoder: self.encoder, oneway_failure: None }
             }
             Err(error) => {
                 let exception = error.system(CompletionStatus::Yes);
-                self.current.seen().system_exception(&exception);
+                self.current.span().system_exception(&exception);
                 to.system_exception(self.encoder, exception)
             }
         }
@@ -303,25 +313,27 @@ fn not_described(has_repository: bool) -> SystemException {
     SystemException::intf_repos().with_minor(minor).with_reason(text)
 }
 
-/// Returns where the header of a reply with these contexts ends in GIOP versions before 1.2.
-fn reply_end(contexts: &[ServiceContext]) -> usize {
+/// Returns the position in the message at which the header of a reply with these contexts ends, in GIOP 1.0
+/// and 1.1.
+fn reply_header_end(contexts: &[ServiceContext]) -> usize {
     let end = |at: usize, context: &ServiceContext| at.next_multiple_of(4) + 8 + context.data.len();
-    // Before: message header and number of contexts. After: request id and status.
+    // 16 bytes before the contexts: message header and their number. 8 bytes after them: request id and
+    // status.
     contexts.iter().fold(16, end).next_multiple_of(4) + 8
 }
 
-/// Positions in the start of a reply.
-pub(crate) struct Head {
-    /// Position of the message size.
+/// Positions in a reply whose headers are encoded.
+pub(crate) struct ReplyHead {
+    /// The position of the message size.
     pub(crate) size_at: usize,
-    /// The end of the header.
+    /// The end of the reply header.
     end: Mark,
-    /// Start of the body.
+    /// The start of the body, after padding.
     pub(crate) body: usize,
 }
 
-/// The repository id of the base of all interfaces.
-pub(crate) const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
+/// The repository id of `CORBA::Object`, the base of all interfaces.
+pub(crate) const OBJECT_REPOSITORY_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
 
 impl ReplyTo {
     pub(crate) fn new(incoming: &IncomingRequest) -> Self {
@@ -330,39 +342,40 @@ impl ReplyTo {
             id: incoming.id(),
             version: incoming.version(),
             order: giop_codec::ByteOrder::NATIVE,
-            wanted: incoming.response() == ResponseFlags::Target,
-            blocks: incoming.reads_blocks(),
+            wants_reply: incoming.response() == ResponseFlags::Target,
+            reads_blocks: incoming.reads_blocks(),
         }
     }
 
     /// Ends the request without a reply. The encoder must be empty.
-    pub(crate) fn nothing(self, encoder: Box<ReplyBuffer>) -> Outcome {
-        debug_assert!(encoder.is_empty(), "nothing is encoded where no reply is wanted");
-        Outcome { token: self.token, encoder, failed: None }
+    pub(crate) fn no_reply(self, encoder: Box<ReplyBuffer>) -> Outcome {
+        debug_assert!(encoder.is_empty(), "the encoder contains a reply that is not sent");
+        Outcome { token: self.token, encoder, oneway_failure: None }
     }
 
-    /// Encodes the empty reply that confirms a oneway to its sender (`SYNC_WITH_SERVER`).
+    /// Encodes the empty reply that confirms to the client that a oneway request was received
+    /// (`SYNC_WITH_SERVER`).
     #[cold]
-    pub(crate) fn received(self, encoder: &mut ReplyBuffer) {
+    pub(crate) fn put_confirmation(self, encoder: &mut ReplyBuffer) {
         let written = self.put(encoder, ReplyStatus::NoException, &[], |_| Ok(())).is_ok();
-        debug_assert!(written, "three numbers always encode");
+        debug_assert!(written, "a reply header can always be encoded");
     }
 
     /// Replies to `_non_existent` that the object does not exist.
     #[cold]
     pub(crate) fn non_existent(self, mut encoder: Box<ReplyBuffer>) -> Outcome {
         let written = self.put(&mut encoder, ReplyStatus::NoException, &[], |e| true.encode(e)).is_ok();
-        debug_assert!(written, "a boolean always encodes");
-        Outcome { token: self.token, encoder, failed: None }
+        debug_assert!(written, "a boolean can always be encoded");
+        Outcome { token: self.token, encoder, oneway_failure: None }
     }
 
-    /// Replies with a system exception. For a oneway, only records it.
+    /// Replies with a system exception. For a oneway request, only records the exception.
     #[cold]
     pub(crate) fn system_exception(self, encoder: Box<ReplyBuffer>, exception: SystemException) -> Outcome {
         self.system_exception_with(encoder, exception, &[])
     }
 
-    /// Replies with a system exception and these contexts. For a oneway, only records the exception.
+    /// Like [`system_exception`](Self::system_exception), with service contexts.
     #[cold]
     pub(crate) fn system_exception_with(
         self,
@@ -370,19 +383,19 @@ impl ReplyTo {
         exception: SystemException,
         contexts: &[ServiceContext],
     ) -> Outcome {
-        if !self.wanted {
+        if !self.wants_reply {
             encoder.reset(self.order, self.version);
-            return Outcome { failed: Some(exception), ..self.nothing(encoder) };
+            return Outcome { oneway_failure: Some(exception), ..self.no_reply(encoder) };
         }
         let written =
             self.put(&mut encoder, ReplyStatus::SystemException, contexts, |e| exception.encode(e)).is_ok();
-        debug_assert!(written, "an id and two numbers always encode");
-        Outcome { token: self.token, encoder, failed: None }
+        debug_assert!(written, "a system exception can always be encoded");
+        Outcome { token: self.token, encoder, oneway_failure: None }
     }
 
-    /// Replies with a system exception if the request's encoder is lost.
+    /// Replies with a system exception in a new buffer, because the buffer of the request is not available.
     #[cold]
-    pub(crate) fn failed(self, exception: SystemException) -> Outcome {
+    pub(crate) fn exception_outcome(self, exception: SystemException) -> Outcome {
         self.system_exception(ReplyBuffer::new(None), exception)
     }
 
@@ -392,7 +405,7 @@ impl ReplyTo {
         self.forward_with(encoder, forward, &[])
     }
 
-    /// Replies with the location of the object and these contexts.
+    /// Like [`forward`](Self::forward), with service contexts.
     #[cold]
     pub(crate) fn forward_with(
         self,
@@ -400,10 +413,9 @@ impl ReplyTo {
         forward: &ForwardRequest,
         contexts: &[ServiceContext],
     ) -> Outcome {
-        if !self.wanted {
-            let lost =
-                "a oneway is forwarded, whose caller is not told: take SyncScope::Target to have it follow";
-            let lost = SystemException::transient().with_minor(minor::TRANSIENT_DISCARDED).with_reason(lost);
+        if !self.wants_reply {
+            let text = "the object has moved, but the client of a oneway call gets no reply; use SyncScope::Target so that the client is redirected";
+            let lost = SystemException::transient().with_minor(minor::TRANSIENT_DISCARDED).with_reason(text);
             return self.system_exception(encoder, lost);
         }
         let status = match forward.permanent && self.version >= Version::V1_2 {
@@ -411,7 +423,7 @@ impl ReplyTo {
             false => ReplyStatus::LocationForward,
         };
         match self.put(&mut encoder, status, contexts, |e| forward.encode(e)) {
-            Ok(()) => Outcome { token: self.token, encoder, failed: None },
+            Ok(()) => Outcome { token: self.token, encoder, oneway_failure: None },
             Err(error) => self.system_exception(encoder, error.system(CompletionStatus::No)),
         }
     }
@@ -423,7 +435,7 @@ impl ReplyTo {
         encoder: &mut ReplyBuffer,
         status: ReplyStatus,
         contexts: &[giop_codec::giop::ServiceContext],
-    ) -> Result<Head, EncodeError> {
+    ) -> Result<ReplyHead, EncodeError> {
         let sets = encoder.code_sets();
         encoder.reset(self.order, self.version);
         encoder.set_code_sets(sets);
@@ -432,10 +444,11 @@ impl ReplyTo {
         ReplyHeader { request_id: self.id, status, contexts }.encode(encoder)?;
         let end = encoder.mark();
         begin_body(encoder);
-        Ok(Head { size_at, end, body: encoder.position() })
+        Ok(ReplyHead { size_at, end, body: encoder.position() })
     }
 
-    /// Encodes a whole reply message. If it was sent while it was encoded, the encoder is empty.
+    /// Encodes a complete reply message. If the reply is sent while it is encoded, the encoder is empty
+    /// afterwards.
     fn put(
         self,
         encoder: &mut ReplyBuffer,
@@ -444,8 +457,8 @@ impl ReplyTo {
         encode: impl Fn(&mut Encoder) -> Result<(), EncodeError>,
     ) -> Result<(), EncodeError> {
         match self.put_once(encoder, status, contexts, &encode) {
-            // The results contain a custom value that was received in the other byte order and is passed on
-            // unchanged.
+            // The results contain an undecoded custom value in the other byte order. Its bytes cannot be
+            // converted.
             Err(EncodeError { kind: EncodeErrorKind::CustomState }) => {
                 Self { order: self.order.swapped(), ..self }.put_once(encoder, status, contexts, &encode)
             }
@@ -460,14 +473,15 @@ impl ReplyTo {
         contexts: &[giop_codec::giop::ServiceContext],
         encode: &impl Fn(&mut Encoder) -> Result<(), EncodeError>,
     ) -> Result<(), EncodeError> {
-        let Head { size_at, end, body } = self.put_head(encoder, status, contexts)?;
+        let ReplyHead { size_at, end, body } = self.put_head(encoder, status, contexts)?;
         if encoder.put_results(self.token, size_at, encode)? {
             return Ok(());
         }
         if encoder.position() == body {
-            encoder.rewind(end); // no padding without a body
+            // Without a body, there is no padding.
+            encoder.rewind(end);
         }
-        if self.blocks && encoder.chunk_count() > 1 {
+        if self.reads_blocks && encoder.chunk_count() > 1 {
             announce_blocks(encoder);
         }
         finish_message(encoder, size_at)?;
@@ -475,16 +489,18 @@ impl ReplyTo {
     }
 }
 
-/// Creates the exception for a user exception that the client does not know.
+/// Creates the exception for a user exception that cannot be sent to the client: `UNKNOWN`,
+/// `COMPLETED_MAYBE`.
 #[cold]
-pub(crate) fn unlisted(text: String) -> SystemException {
+pub(crate) fn unreportable_user_exception(text: String) -> SystemException {
     SystemException::unknown()
         .with_minor(minor::UNKNOWN_USER_EXCEPTION)
         .completed(CompletionStatus::Maybe)
         .with_reason(text)
 }
 
-/// Creates the exception for a servant's exception that is not in the operation's raises clause.
+/// Creates the exception for a servant's exception that the operation's `raises` clause does not list:
+/// `UNKNOWN`, `COMPLETED_MAYBE`.
 #[cold]
 pub fn unknown_user_exception(exception: impl std::error::Error + Send + Sync + 'static) -> SystemException {
     SystemException::unknown()

@@ -1,4 +1,4 @@
-//! `@stream` results of servants, as callers in the same process take them.
+//! Conversion of a servant's `@stream` results to streams for callers in the same process.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -8,30 +8,30 @@ use giop_codec::exception::SystemException;
 
 use crate::servant::item_stream::ItemStream;
 use crate::servant::seq_stream::SeqStream;
-use crate::servant::served::Served;
+use crate::servant::served::ServedResult;
 use crate::servant::stream::ByteStream;
-use crate::stream::{ByteSource, Given, ItemSource, SeqSource};
+use crate::stream::{ByteSource, ItemSource, SeqSource, SourceContent};
 
-/// The `@stream` results of servants, as callers in this process take them.
+/// The source of a servant's `@stream` result. Callers in the same process take the result as a stream.
 pub trait ResultSource: Send + Sized {
     /// The type of the stream for the caller.
     type Stream;
 
-    /// Reads all of it into memory.
+    /// Reads the whole source into memory.
     ///
     /// # Errors
     /// Those of the source.
-    fn collected(self) -> impl Future<Output = Result<Self, SystemException>> + Send;
+    fn collect(self) -> impl Future<Output = Result<Self, SystemException>> + Send;
 
-    /// Converts it to the stream for the caller, which polls it as part of the request `served`.
+    /// Converts the source to a stream. With `served`, the caller polls the source as a part of this request.
     #[doc(hidden)]
-    fn taken(self, served: Option<TakenFrom>) -> Self::Stream;
+    fn into_stream(self, served: Option<ResultRequest>) -> Self::Stream;
 }
 
 /// The request to which a result belongs.
-pub struct TakenFrom(pub(crate) Served);
+pub struct ResultRequest(pub(crate) ServedResult);
 
-impl fmt::Debug for TakenFrom {
+impl fmt::Debug for ResultRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -40,20 +40,20 @@ impl fmt::Debug for TakenFrom {
 impl ResultSource for ByteSource {
     type Stream = ByteStream;
 
-    async fn collected(self) -> Result<Self, SystemException> {
-        let mut payload = match self.given() {
-            Given::Octets(octets) => return Ok(octets.into()),
-            Given::Payload(payload) => payload,
+    async fn collect(self) -> Result<Self, SystemException> {
+        let mut payload = match self.into_content() {
+            SourceContent::Bytes(bytes) => return Ok(bytes.into()),
+            SourceContent::Payload(payload) => payload,
         };
-        payload.keep_nothing();
-        let mut octets = Vec::new();
+        payload.drop_kept_chunks();
+        let mut bytes = Vec::new();
         while let Some(chunk) = poll_fn(|cx| payload.poll_result(cx)).await {
-            octets.extend_from_slice(&chunk?);
+            bytes.extend_from_slice(&chunk?);
         }
-        Ok(octets.into())
+        Ok(bytes.into())
     }
 
-    fn taken(self, served: Option<TakenFrom>) -> ByteStream {
+    fn into_stream(self, served: Option<ResultRequest>) -> ByteStream {
         ByteStream::served(self, served.map(|served| served.0))
     }
 }
@@ -61,19 +61,19 @@ impl ResultSource for ByteSource {
 impl<T: Element> ResultSource for SeqSource<T> {
     type Stream = SeqStream<T>;
 
-    async fn collected(self) -> Result<Self, SystemException> {
-        Ok(Self::of(ByteSource::from(self).collected().await?))
+    async fn collect(self) -> Result<Self, SystemException> {
+        Ok(Self::of(ByteSource::from(self).collect().await?))
     }
 
-    fn taken(self, served: Option<TakenFrom>) -> SeqStream<T> {
-        SeqStream::of_octets(ByteSource::from(self).taken(served))
+    fn into_stream(self, served: Option<ResultRequest>) -> SeqStream<T> {
+        SeqStream::of_bytes(ByteSource::from(self).into_stream(served))
     }
 }
 
 impl<T: Send + 'static> ResultSource for ItemSource<T> {
     type Stream = ItemStream<T>;
 
-    async fn collected(mut self) -> Result<Self, SystemException> {
+    async fn collect(mut self) -> Result<Self, SystemException> {
         let mut items = Vec::new();
         while let Some(item) = poll_fn(|cx| self.poll_item(cx)).await {
             items.push(item?);
@@ -81,7 +81,7 @@ impl<T: Send + 'static> ResultSource for ItemSource<T> {
         Ok(items.into())
     }
 
-    fn taken(self, served: Option<TakenFrom>) -> ItemStream<T> {
+    fn into_stream(self, served: Option<ResultRequest>) -> ItemStream<T> {
         ItemStream::served(self, served.map(|served| served.0))
     }
 }

@@ -1,4 +1,4 @@
-//! The results of a call, taken as they are received.
+//! Results of a call that are read while the reply is still being received.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use crate::stream::Payload;
 
 /// The return type of a stub with a `@stream` result.
 pub trait ResultStream: Sized {
-    /// Whether GIOP 1.1 fragments are taken as they are received. The alignment of values in them is not
-    /// known.
-    const NAMELESS: bool;
+    /// Whether a reply in GIOP 1.1 fragments can be read before it is complete. This requires elements whose
+    /// alignment does not matter, because the alignment in such fragments is unknown.
+    const ACCEPTS_UNALIGNED_FRAGMENTS: bool;
 
     /// Creates the stream.
     ///
     /// # Errors
     /// The results cannot be decoded, or exceed a limit of this side.
-    fn of(results: Results) -> Result<Self, BadResults>;
+    fn from_results(results: Results) -> Result<Self, BadResults>;
 }
 
 /// The start of a reply, and the connection on which the rest is received.
@@ -34,7 +34,7 @@ pub struct Results {
     pub(crate) call: CallId,
     pub(crate) lease: Lease,
     pub(crate) deadline: Option<Instant>,
-    /// An argument that is still being sent.
+    /// A `@stream` argument that is still being sent.
     pub(crate) argument: Option<Payload>,
     pub(crate) orb: Arc<Shared>,
 }
@@ -42,9 +42,9 @@ pub struct Results {
 /// The reason why results are not accepted.
 #[derive(Debug)]
 pub enum BadResults {
-    /// They cannot be decoded.
+    /// The results cannot be decoded.
     Malformed(DecodeError),
-    /// They are too large.
+    /// The results are too large.
     Refused(SystemException),
 }
 
@@ -55,13 +55,13 @@ impl From<DecodeError> for BadResults {
 }
 
 impl Results {
-    /// Returns a decoder positioned before the number of elements.
+    /// Returns a decoder at the start of the results: the element count of the streamed sequence.
     pub(crate) fn body(&self) -> Decoder<'_> {
         self.reply.body()
     }
 
-    /// Returns the number of bytes of the reply that follow, or `usize::MAX` if it is not known.
-    pub(crate) fn coming(&self) -> usize {
+    /// Returns the number of bytes of the reply that are not received yet, or `usize::MAX` if it is unknown.
+    pub(crate) fn bytes_to_come(&self) -> usize {
         self.reply.coming()
     }
 
@@ -69,26 +69,26 @@ impl Results {
         &self.orb
     }
 
-    /// Returns the stream that begins with `start`. `at`: position of its element count.
+    /// Returns the stream that begins with `start`. `at` is the position of its element count in the message.
     pub(crate) fn stream(self, start: Start, at: usize) -> Result<ByteStream, BadResults> {
-        let coming = self.coming();
-        let here = start.first.len();
-        if !start.is_open_ended && start.octets > here.saturating_add(coming) as u64 {
+        let coming = self.bytes_to_come();
+        let received = start.first.len();
+        if !start.is_open_ended && start.size > received.saturating_add(coming) as u64 {
             return Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, at).into());
         }
         let limit = self.lease.link().max_stream_size();
-        if !start.is_open_ended && coming > 0 && start.octets > limit {
+        if !start.is_open_ended && coming > 0 && start.size > limit {
             self.orb.counters.hit(Limit::StreamSize);
-            return Err(BadResults::Refused(too_large(start.octets, limit, CompletionStatus::Yes)));
+            return Err(BadResults::Refused(too_large(start.size, limit, CompletionStatus::Yes)));
         }
         let pool = Arc::clone(&self.orb.pool);
-        let of = self.call.into();
-        Ok(ByteStream::of_results(start, of, (self.lease, self.deadline, self.argument), pool))
+        let stream_id = self.call.into();
+        Ok(ByteStream::of_results(start, stream_id, (self.lease, self.deadline, self.argument), pool))
     }
 }
 
 impl fmt::Debug for Results {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Results").field("coming", &self.coming()).finish_non_exhaustive()
+        f.debug_struct("Results").field("coming", &self.bytes_to_come()).finish_non_exhaustive()
     }
 }

@@ -3,9 +3,8 @@
 use std::future::Future;
 use std::pin::Pin;
 
-/// The future that a servant method returns. All futures implement it: a servant method is an `async fn`.
-///
-/// The trait exists for its error message about methods that are not `async`.
+/// The future of a servant method, which is an `async fn`. All futures implement this trait. It exists only
+/// for the compiler's error message about methods that are not `async`.
 #[diagnostic::on_unimplemented(
     message = "a method of a servant must be an `async fn`",
     label = "`{Self}` is not a future",

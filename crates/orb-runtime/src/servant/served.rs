@@ -1,5 +1,5 @@
-//! `@stream` results of servants in this process. The caller that takes the result polls its source as part
-//! of the request.
+//! `@stream` results of servants in this process. The caller polls the source of the result as a part of the
+//! request.
 
 use std::fmt;
 use std::future::Future;
@@ -14,20 +14,20 @@ use tokio::time::Sleep;
 use crate::servant::current::Request;
 use crate::servant::request::panicked;
 
-/// A request whose result is being taken.
-pub(crate) struct Served {
+/// A collocated request whose result is a stream that the caller is reading.
+pub(crate) struct ServedResult {
     request: Request,
     deadline: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl Served {
+impl ServedResult {
     pub(crate) fn new(request: Request, deadline: Option<Instant>) -> Self {
         Self { request, deadline, timer: None }
     }
 
-    /// Polls the source with the current request, the panic guard and the deadline of the call. A source that
-    /// is ready does not time out.
+    /// Polls the source of the result: sets the current request, catches panics, and checks the deadline of
+    /// the call if the source is pending.
     pub(crate) fn poll<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -40,20 +40,20 @@ impl Served {
         }
         let Some(deadline) = self.deadline else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline.into())));
-        timer.as_mut().poll(cx).map(|()| Some(Err(late())))
+        timer.as_mut().poll(cx).map(|()| Some(Err(deadline_passed())))
     }
 }
 
 #[cold]
-fn late() -> SystemException {
+fn deadline_passed() -> SystemException {
     SystemException::timeout()
         .with_minor(minor::TIMEOUT_REPLY_END)
         .completed(CompletionStatus::Maybe)
-        .with_reason("the deadline of the call passed in the middle of its result".to_owned())
+        .with_reason("the deadline of the call passed before its result was complete".to_owned())
 }
 
-impl fmt::Debug for Served {
+impl fmt::Debug for ServedResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Served").field("deadline", &self.deadline).finish_non_exhaustive()
+        f.debug_struct("ServedResult").field("deadline", &self.deadline).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! The interface of generated skeletons, and the slot in which their futures are polled.
+//! The trait of generated skeletons, and the slot in which their futures are polled.
 
 use std::any::Any;
 use std::future::Future;
@@ -12,33 +12,33 @@ use crate::servant::active_object::RunMode;
 use crate::servant::forward::ForwardRequest;
 use crate::servant::request::{Outcome, ServerRequest};
 
-/// A servant, called by operation. Generated for each interface.
+/// A servant whose operations are called by name. Generated code implements this trait for each interface.
 pub trait Skeleton: Send + Sync + 'static {
-    /// Returns the repository ids of the interface, the most derived first, then those of all bases.
-    /// `CORBA::Object` is implied.
+    /// Returns the repository id of the interface, and then those of all bases except `CORBA::Object`.
     fn repository_ids(&self) -> &'static [&'static str];
 
     /// Returns the repository id of the interface.
     fn repository_id(&self) -> &str {
-        self.repository_ids().first().copied().unwrap_or(crate::servant::request::OBJECT_ID)
+        self.repository_ids().first().copied().unwrap_or(crate::servant::request::OBJECT_REPOSITORY_ID)
     }
 
-    /// Returns whether the interface is `repository_id` or derived from it. `None`: only a request can
-    /// determine it.
+    /// Returns whether the interface is `repository_id` or derived from it, or `None` if only a request can
+    /// determine this.
     fn is_a(&self, repository_id: &str) -> Option<bool> {
         Some(
-            repository_id == crate::servant::request::OBJECT_ID
+            repository_id == crate::servant::request::OBJECT_REPOSITORY_ID
                 || self.repository_ids().contains(&repository_id),
         )
     }
 
-    /// Returns a number that distinguishes types of skeletons whose futures need different slots.
-    fn seat_kind(&self) -> usize {
+    /// Returns a number that identifies the type of the skeleton, and therefore of its futures. Skeletons
+    /// with the same number reuse each other's dispatch slots.
+    fn slot_kind(&self) -> usize {
         self.repository_ids().as_ptr().addr()
     }
 
-    /// Sets the future that serves the request into the slot. All operations of a servant type have the same
-    /// type of future, so that the slot's memory is reused.
+    /// Puts the future that serves the request into the slot. It has the same type for all operations, so
+    /// that the slot's memory can be reused.
     fn dispatch(self: Arc<Self>, request: ServerRequest, slot: &mut DispatchSlot);
 
     /// Returns the operations whose last argument is a stream, by their names in GIOP messages.
@@ -46,8 +46,8 @@ pub trait Skeleton: Send + Sync + 'static {
         &[]
     }
 
-    /// Returns whether requests are passed on as bytes.
-    fn passes_on(&self) -> bool {
+    /// Returns whether the servant takes arguments as undecoded bytes.
+    fn takes_raw_arguments(&self) -> bool {
         false
     }
 
@@ -56,27 +56,28 @@ pub trait Skeleton: Send + Sync + 'static {
         Operations::default()
     }
 
-    /// Returns the location to which callers are forwarded, if the object is not in this process.
+    /// Returns the location to which callers are forwarded, or `None` if this skeleton serves requests.
     #[doc(hidden)]
-    fn elsewhere(&self) -> Option<&ForwardRequest> {
+    fn forward_location(&self) -> Option<&ForwardRequest> {
         None
     }
 
-    /// Fills `out`, an `Option<Arc<dyn Local>>` of the interface or one of its bases, for collocated calls.
+    /// Sets `out` for collocated calls, if it is an `Option<Arc<dyn Local>>` of the interface or one of its
+    /// bases.
     fn local(self: Arc<Self>, out: &mut dyn Any);
 }
 
-/// The operations of a skeleton by number: those of the first base first, its own last. Generated.
+/// The operations of a skeleton, ordered by number: those of the bases first, those of the interface itself
+/// last.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Operations {
-    /// Their names in GIOP messages.
+    /// The names in GIOP messages.
     pub names: &'static [&'static str],
-    /// The number of operations of each interface, in the same order.
+    /// The number of operations of each base, and last of the interface itself.
     pub counts: &'static [usize],
 }
 
-/// A servant of any interface, type-erased, for POAs and servant managers. Clones are the same servant and
-/// compare equal.
+/// A type-erased servant, for POAs and servant managers. Clones refer to the same servant and are equal.
 ///
 /// `Servant::of::<bank::AccountRef>(MyAccount::default())`
 #[doc(alias = "PortableServer::Servant")]
@@ -87,35 +88,34 @@ pub struct Servant {
 }
 
 impl Servant {
-    /// Runs its requests on a bounded pool of threads. For servants that sleep, lock or compute for long
-    /// (`OrbBuilder::blocking_threads`).
+    /// Runs requests on a bounded pool of threads (`OrbBuilder::blocking_threads`). This is for servants that
+    /// sleep, wait for locks or compute for long.
     #[must_use]
     pub fn blocking(mut self) -> Self {
         self.mode.blocking = true;
         self
     }
 
-    /// Runs each of its requests in a separate task, so that the requests of one connection run on several
-    /// workers.
+    /// Runs each request in a separate task, so that requests of one connection run in parallel.
     #[must_use]
     pub fn spawned(mut self) -> Self {
         self.mode.spawned = true;
         self
     }
 
-    /// Allows a request to start while an earlier oneway of the same connection is running.
+    /// Allows a request to start while an earlier oneway request of the same connection is running.
     #[must_use]
     pub fn concurrent(mut self) -> Self {
         self.mode.concurrent = true;
         self
     }
 
-    /// Returns a number that identifies the servant. Clones have the same one.
+    /// Returns the address of the skeleton, which identifies the servant.
     pub(crate) fn identity(&self) -> usize {
         Arc::as_ptr(&self.skeleton).cast::<()>() as usize
     }
 
-    /// Returns the repository id of its interface.
+    /// Returns the repository id of the servant's interface.
     #[must_use]
     pub fn repository_id(&self) -> &str {
         self.skeleton.repository_id()
@@ -138,7 +138,7 @@ impl std::fmt::Debug for Servant {
 
 /// An IDL exception.
 pub trait UserException: CdrEncode + CdrDecode + std::error::Error + Send + Sync + 'static {
-    /// Its repository id, such as `IDL:Bank/InsufficientFunds:1.0`.
+    /// The repository id, such as `IDL:Bank/InsufficientFunds:1.0`.
     const REPOSITORY_ID: &'static str;
 }
 
@@ -149,7 +149,7 @@ pub struct DispatchSlot {
 }
 
 impl DispatchSlot {
-    /// Creates an empty slot. It allocates when its first future is set.
+    /// Creates an empty slot. Memory is allocated when the first future is set.
     pub(crate) fn new() -> Self {
         // Boxing a zero-sized future does not allocate.
         Self { future: ReusableBoxFuture::new(std::future::pending()) }

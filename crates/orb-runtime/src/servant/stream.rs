@@ -1,4 +1,4 @@
-//! Bytes that are received in chunks: `@stream` parameters at a servant, and `@stream` results at a client.
+//! `@stream` parameters and results that are sequences of bytes, received in chunks.
 
 use std::fmt;
 use std::pin::Pin;
@@ -18,105 +18,108 @@ use crate::connection::exclusive::Lease;
 use crate::connection::{Fed, SharedConnection, now};
 use crate::servant::request::ServerRequest;
 use crate::servant::results::{BadResults, ResultStream, Results};
-use crate::servant::served::Served;
-use crate::stream::{ByteSource, Given, Payload};
+use crate::servant::served::ServedResult;
+use crate::stream::{ByteSource, Payload, SourceContent};
 
-/// Maximum number of bytes of a result that are skipped when its stream is dropped. If more are left, the
-/// connection is closed.
-const SHORT_REST: u64 = 64 * 1024;
+/// The maximum number of bytes of a result that are skipped when its stream is dropped. If more bytes are
+/// missing, the connection is closed.
+const MAX_SKIPPED_BYTES: u64 = 64 * 1024;
 
-/// The bytes of a `@stream` parameter at a servant, or of a `@stream` result at a client, taken in chunks.
-/// Memory use does not grow with their number.
+/// The bytes of a `@stream` parameter at a servant, or of a `@stream` result at a client, which are taken in
+/// chunks. Memory use does not depend on their number.
 ///
-/// A sequence of more than 64 KiB is handed out while it is received. Reading continues only on demand. A
-/// chunk has up to 256 KiB. While four chunks are queued, the connection is not read, which applies
-/// back-pressure to the sender. The connection carries nothing else until all bytes are taken or the stream
-/// is dropped. The exception is a sequence in fragments: other messages may arrive between them. Smaller
-/// sequences, and those in the memory of this process, are one chunk.
+/// * A sequence of more than 64 KiB is returned in chunks of up to 256 KiB while it is received. Smaller
+///   sequences, and sequences in the memory of this process, are one chunk.
+/// * The connection is read only on demand, up to four chunks in advance. Then back-pressure stops the
+///   sender.
+/// * Until all bytes are taken or the stream is dropped, no other messages are received over the connection,
+///   except between the fragments of a fragmented message.
 ///
-/// Instead of taking chunks or calling [`collect`](Self::collect), the bytes can be read directly to their
-/// destination: memory of the ORB with [`into_aligned`](Self::into_aligned), or of the caller with
-/// [`deposit_into`](Self::deposit_into).
+/// Instead of taking chunks or calling [`collect`](Self::collect), the program can have the bytes read
+/// directly to their destination: memory of the ORB with [`into_aligned`](Self::into_aligned), or of the
+/// program with [`deposit_into`](Self::deposit_into).
 ///
-/// At a servant the stream may outlive the request: bytes that are left when the reply is sent can still be
-/// taken. Dropping the stream skips the rest.
+/// At a servant, bytes can still be taken after the reply is sent. Dropping the stream skips the remaining
+/// bytes.
 ///
-/// At a client the stream has an exclusive connection. The deadline of the call covers the whole stream. If
-/// it passes before all bytes are received, the stream fails with TIMEOUT. Dropping the stream closes the
-/// connection, unless at most 64 KiB are left, which are skipped.
+/// At a client, the stream has an exclusive connection. If the deadline of the call passes before all bytes
+/// are received, the stream fails with TIMEOUT. Dropping the stream skips up to 64 KiB of missing bytes. If
+/// more are missing, it closes the connection.
 ///
 /// ```
 /// # use orb_runtime::{ByteStream, SystemException};
-/// async fn count(mut octets: ByteStream) -> Result<usize, SystemException> {
+/// async fn count(mut bytes: ByteStream) -> Result<usize, SystemException> {
 ///     let mut count = 0;
-///     while let Some(chunk) = octets.next().await {
+///     while let Some(chunk) = bytes.next().await {
 ///         count += chunk?.len();
 ///     }
 ///     Ok(count)
 /// }
 /// ```
 pub struct ByteStream {
+    /// Received bytes that have not been returned.
     pub(crate) first: Bytes,
-    /// Number of bytes that were not handed out, including those in `first`.
-    pub(crate) left: u64,
+    /// The number of bytes that have not been returned, including those in `first`.
+    pub(crate) bytes_left: u64,
     pub(crate) rest: Option<Rest>,
     /// The pool for buffers that hold the whole sequence.
     pub(crate) pool: Option<Arc<BufferPool>>,
-    /// The exception that the stream returns next: it is too large, or an argument failed.
-    refused: Option<Box<SystemException>>,
-    /// The stream ends with its message. `left` is only an upper bound.
+    /// The exception that the stream returns next, because the stream is too large or an argument failed.
+    failure: Option<Box<SystemException>>,
+    /// Whether the stream ends with its message. Then `bytes_left` is only an upper bound.
     pub(crate) is_open_ended: bool,
-    /// The source in this process. The mutex is never locked: only the stream owns it.
+    /// The source of a stream from this process. The mutex is never locked, because only the stream owns it.
     source: Option<Mutex<Payload>>,
-    /// The request, if the source in this process is that of a result.
-    served: Option<Box<Served>>,
+    /// The request of a result from this process.
+    served: Option<Box<ServedResult>>,
 }
 
 /// The connection on which the bytes after `first` are received.
 pub(crate) struct Rest {
     pub(crate) link: Arc<SharedConnection>,
-    pub(crate) of: StreamOf,
-    results: Option<Box<Remains>>,
+    pub(crate) stream_id: StreamOf,
+    results: Option<Box<ResultState>>,
 }
 
 /// The state of a stream of results.
-struct Remains {
+struct ResultState {
     deadline: Option<Instant>,
-    /// An argument that is still being sent. The mutex is never locked: only the stream owns it.
+    /// A `@stream` argument that is still being sent. The mutex is never locked, because only the stream owns
+    /// it.
     argument: Option<Mutex<Payload>>,
-    /// Closes or keeps the connection when it is dropped.
+    /// The exclusive use of the connection, which is kept or closed afterwards.
     _lease: Lease,
 }
 
 /// The start of a stream.
 pub(crate) struct Start {
-    /// The number of its bytes, or an upper bound if it [is open-ended](Self::is_open_ended).
-    pub(crate) octets: u64,
+    /// The number of bytes, or an upper bound if the stream [is open-ended](Self::is_open_ended).
+    pub(crate) size: u64,
     pub(crate) is_open_ended: bool,
     /// The bytes that have been received.
     pub(crate) first: Bytes,
-    /// The offset of the next byte in an element. `None` for a stream of bytes.
+    /// The offset of the next byte from the first element, or `None` for a sequence of bytes.
     pub(crate) phase: Option<usize>,
 }
 
 impl ByteStream {
-    /// Returns the number of bytes that were not handed out yet.
+    /// Returns the number of bytes that have not been returned yet.
     #[must_use]
     pub fn remaining(&self) -> u64 {
-        self.left
+        self.bytes_left
     }
 
     /// Returns the next chunk, or `None` after the last. Chunks are never empty.
     ///
     /// # Errors
-    /// Returned once. COMM_FAILURE, COMPLETED_MAYBE, if the connection ended before the bytes did, or the
-    /// caller cancelled the request. MARSHAL, COMPLETED_MAYBE, if the message ended before them.
-    /// * At a servant: IMP_LIMIT, COMPLETED_NO, if a sequence in fragments has more bytes than
-    ///   `Limits::max_stream_size`. From a caller in this process: BAD_PARAM, COMPLETED_MAYBE, if its source
-    ///   failed.
-    /// * At a client: TIMEOUT, COMPLETED_MAYBE, if the deadline of the call passed. BAD_PARAM,
-    ///   COMPLETED_MAYBE, if the source of an argument that is still being sent failed. From a servant in
-    ///   this process: what its source raised.
+    /// After an error, the stream ends.
+    /// * COMM_FAILURE, COMPLETED_MAYBE, if the connection ended or the caller cancelled the request.
+    /// * MARSHAL, COMPLETED_MAYBE, if the message ended too early.
+    /// * At a servant: IMP_LIMIT, COMPLETED_NO, if a sequence in fragments exceeds `Limits::max_stream_size`;
+    ///   BAD_PARAM, COMPLETED_MAYBE, if the caller is in this process and its source failed.
+    /// * At a client: TIMEOUT, COMPLETED_MAYBE, if the deadline of the call passed; BAD_PARAM,
+    ///   COMPLETED_MAYBE, if the source of an argument that is still being sent failed; the exception of the
+    ///   source, if the servant is in this process.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -124,150 +127,150 @@ impl ByteStream {
         std::future::poll_fn(|cx| self.poll_chunk(cx)).await
     }
 
-    /// Returns all remaining bytes, copied together unless they are one chunk.
+    /// Returns all remaining bytes. They are copied unless they are one chunk.
     ///
     /// # Errors
-    /// Those of [`next`](Self::next). IMP_LIMIT, COMPLETED_NO, if there are more than `limit`.
+    /// Those of [`next`](Self::next). IMP_LIMIT, COMPLETED_NO, if more than `limit` bytes remain.
     pub async fn collect(mut self, limit: usize) -> Result<Bytes, SystemException> {
         let len = self.len_within(limit)?;
         let first = self.next().await.transpose()?.unwrap_or_default();
         if first.len() == len {
-            self.settle().await?;
+            self.finish_argument().await?;
             return Ok(first);
         }
         // Memory is allocated for received bytes, not for the announced number.
-        let mut octets = first.to_vec();
+        let mut bytes = first.to_vec();
         while let Some(chunk) = self.next().await {
-            octets.extend_from_slice(&chunk?);
+            bytes.extend_from_slice(&chunk?);
         }
-        Ok(octets.into())
+        Ok(bytes.into())
     }
 
     pub(crate) fn poll_chunk(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, SystemException>>> {
-        if !self.first.is_empty() || self.refused.is_some() {
+        if !self.first.is_empty() || self.failure.is_some() {
             return Poll::Ready(self.ready_chunk().transpose());
         }
         if self.source.is_some() {
             return self.poll_source(cx);
         }
-        let settled = self.poll_settled(cx);
-        if self.refused.is_some() {
+        let argument_sent = self.poll_argument(cx);
+        if self.failure.is_some() {
             return Poll::Ready(self.ready_chunk().transpose());
         }
-        if self.left > 0
+        if self.bytes_left > 0
             && let Some(rest) = &self.rest
         {
-            let chunk = ready!(rest.link.poll_chunk(rest.of, cx));
-            if let Some(chunk) = self.took(chunk).transpose() {
+            let chunk = ready!(rest.link.poll_chunk(rest.stream_id, cx));
+            if let Some(chunk) = self.handle_chunk(chunk).transpose() {
                 return Poll::Ready(Some(chunk));
             }
-            // The stream ended.
         }
-        ready!(settled);
+        ready!(argument_sent);
         self.rest = None;
         Poll::Ready(None)
     }
 
-    /// Continues to send an argument that is sent while the result is received. A failure is returned by the
-    /// next call for a chunk.
-    pub(crate) fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Continues to send the argument, if one is sent while the result is received. The next chunk returns a
+    /// failure of the argument.
+    pub(crate) fn poll_argument(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(Rest { link, results: Some(results), .. }) = &mut self.rest else { return Poll::Ready(()) };
         let Some(argument) = &mut results.argument else { return Poll::Ready(()) };
         let argument = argument.get_mut().unwrap_or_else(PoisonError::into_inner);
         let fed = ready!(link.poll_payload(cx, None, argument));
         results.argument = None;
         if let Fed::Failed(error, _) = fed {
-            self.refused = Some(Box::new(error.into_exception(CompletionStatus::Maybe)));
+            self.failure = Some(Box::new(error.into_exception(CompletionStatus::Maybe)));
         }
         Poll::Ready(())
     }
 
-    /// Waits until the argument is sent completely.
+    /// Waits until the argument is sent completely. Returns its failure.
     pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SystemException>> {
-        ready!(self.poll_settled(cx));
-        Poll::Ready(self.refused.take().map_or(Ok(()), |refused| Err(*refused)))
+        ready!(self.poll_argument(cx));
+        Poll::Ready(self.failure.take().map_or(Ok(()), |failure| Err(*failure)))
     }
 
-    /// Waits until the argument is sent completely, see [`poll_end`](Self::poll_end).
-    pub(crate) async fn settle(&mut self) -> Result<(), SystemException> {
+    /// See [`poll_end`](Self::poll_end).
+    pub(crate) async fn finish_argument(&mut self) -> Result<(), SystemException> {
         std::future::poll_fn(|cx| self.poll_end(cx)).await
     }
 
-    /// Skips the first bytes, which are taken already.
+    /// Counts the first bytes as returned, because the caller has them already.
     pub(crate) fn skip_first(&mut self) {
-        self.left -= std::mem::take(&mut self.first).len() as u64;
+        self.bytes_left -= std::mem::take(&mut self.first).len() as u64;
     }
 
-    /// Returns the next bytes if they have been received. Reads nothing.
+    /// Returns the next bytes if they have been received. Does not read the connection.
     pub(crate) fn ready_chunk(&mut self) -> Result<Option<Bytes>, SystemException> {
-        if let Some(refused) = self.refused.take() {
-            (self.left, self.rest) = (0, None);
-            return Err(*refused);
+        if let Some(failure) = self.failure.take() {
+            (self.bytes_left, self.rest) = (0, None);
+            return Err(*failure);
         }
         if !self.first.is_empty() {
             let first = std::mem::take(&mut self.first);
-            self.left -= first.len() as u64;
+            self.bytes_left -= first.len() as u64;
             return Ok(Some(first));
         }
-        match self.rest.as_ref().filter(|_| self.left > 0) {
+        match self.rest.as_ref().filter(|_| self.bytes_left > 0) {
             Some(rest) => {
-                let chunk = rest.link.ready_chunk(rest.of);
-                self.took(chunk)
+                let chunk = rest.link.ready_chunk(rest.stream_id);
+                self.handle_chunk(chunk)
             }
             None => Ok(None),
         }
     }
 
     /// Handles a chunk from the connection.
-    fn took(&mut self, chunk: Chunk) -> Result<Option<Bytes>, SystemException> {
+    fn handle_chunk(&mut self, chunk: Chunk) -> Result<Option<Bytes>, SystemException> {
         match chunk {
-            Chunk::Octets(mut octets) => {
-                octets.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
-                self.advance(octets.len());
-                Ok(Some(octets))
+            Chunk::Octets(mut bytes) => {
+                bytes.truncate(usize::try_from(self.bytes_left).unwrap_or(usize::MAX));
+                self.advance(bytes.len());
+                Ok(Some(bytes))
             }
             Chunk::Pending => Ok(None),
             Chunk::End if self.is_open_ended => {
                 self.advance(usize::MAX);
                 Ok(None)
             }
-            Chunk::End => Err(self.breaks_off(SystemExceptionKind::Marshal, "the message")),
+            Chunk::End => Err(self.truncated(SystemExceptionKind::Marshal, "the message")),
             Chunk::Lost => match self.rest.as_ref().and_then(Rest::deadline) {
-                Some(at) if at <= now() => Err(self.late()),
-                _ => Err(self.breaks_off(SystemExceptionKind::CommFailure, "the connection or the call")),
+                Some(deadline) if deadline <= now() => Err(self.deadline_passed()),
+                _ => Err(self.truncated(SystemExceptionKind::CommFailure, "the connection or the call")),
             },
         }
     }
 
-    /// Counts bytes as handed out.
-    pub(crate) fn advance(&mut self, octets: usize) {
-        self.left = self.left.saturating_sub(octets as u64);
-        if self.left == 0 {
+    /// Counts bytes as returned.
+    pub(crate) fn advance(&mut self, count: usize) {
+        self.bytes_left = self.bytes_left.saturating_sub(count as u64);
+        if self.bytes_left == 0 {
             self.release();
         }
     }
 
     /// Releases the connection, unless an argument is still being sent over it.
     fn release(&mut self) {
-        if !self.rest.as_ref().is_some_and(Rest::is_feeding) {
+        if !self.rest.as_ref().is_some_and(Rest::is_sending_argument) {
             self.rest = None;
         }
     }
 
+    /// Ends the stream, and creates the exception that says that `what` ended too early.
     #[cold]
-    pub(crate) fn breaks_off(&mut self, kind: SystemExceptionKind, what: &str) -> SystemException {
+    pub(crate) fn truncated(&mut self, kind: SystemExceptionKind, what: &str) -> SystemException {
         let text = format!("{what} ended {}", self.missing());
-        (self.left, self.rest) = (0, None);
+        (self.bytes_left, self.rest) = (0, None);
         SystemException::new(kind, MinorCode::NONE, CompletionStatus::Maybe).with_reason(text)
     }
 
     #[cold]
-    fn late(&mut self) -> SystemException {
+    fn deadline_passed(&mut self) -> SystemException {
         let text = format!("the deadline of the call passed {}", self.missing());
-        (self.left, self.rest) = (0, None);
+        (self.bytes_left, self.rest) = (0, None);
         SystemException::timeout()
             .with_minor(minor::TIMEOUT_REPLY_END)
             .completed(CompletionStatus::Maybe)
@@ -276,8 +279,8 @@ impl ByteStream {
 
     fn missing(&self) -> String {
         match self.is_open_ended {
-            true => "in the middle of the stream".to_owned(),
-            false => format!("with {} bytes of the stream missing", self.left),
+            true => "before the end of the stream".to_owned(),
+            false => format!("with {} bytes of the stream missing", self.bytes_left),
         }
     }
 
@@ -294,38 +297,38 @@ impl ByteStream {
         };
         let polled = ready!(polled);
         match &polled {
-            Some(Ok(octets)) => self.left -= octets.len() as u64,
-            Some(Err(_)) => (self.source, self.left) = (None, 0),
+            Some(Ok(bytes)) => self.bytes_left -= bytes.len() as u64,
+            Some(Err(_)) => (self.source, self.bytes_left) = (None, 0),
             None => self.source = None,
         }
         Poll::Ready(polled)
     }
 
     /// Wraps the result of a servant in this process.
-    pub(crate) fn served(source: ByteSource, served: Option<Served>) -> Self {
+    pub(crate) fn served(source: ByteSource, served: Option<ServedResult>) -> Self {
         Self { served: served.map(Box::new), ..Self::from(source) }
     }
 
-    /// Creates the stream of a call's results, which owns its connection.
+    /// Creates the stream of a call's results, which uses its connection exclusively.
     pub(crate) fn of_results(
         start: Start,
-        of: StreamOf,
+        stream_id: StreamOf,
         (lease, deadline, argument): (Lease, Option<Instant>, Option<Payload>),
         pool: Arc<BufferPool>,
     ) -> Self {
-        let Start { octets, is_open_ended, first, phase } = start;
+        let Start { size, is_open_ended, first, phase } = start;
         let link = Arc::clone(lease.link());
-        let here = first.len() as u64;
-        link.open_stream(of, (!is_open_ended).then_some(octets - here), phase);
+        let received = first.len() as u64;
+        link.open_stream(stream_id, (!is_open_ended).then_some(size - received), phase);
         if let Some(deadline) = deadline {
-            link.limit_stream(of, deadline);
+            link.limit_stream(stream_id, deadline);
         }
-        let results = Remains { deadline, argument: argument.map(Mutex::new), _lease: lease };
-        let rest = Some(Rest { link, of, results: Some(Box::new(results)) });
+        let results = ResultState { deadline, argument: argument.map(Mutex::new), _lease: lease };
+        let rest = Some(Rest { link, stream_id, results: Some(Box::new(results)) });
         let mut stream =
-            Self { left: octets, first, rest, pool: Some(pool), is_open_ended, ..Self::default() };
-        if octets == here {
-            // The rest of the message is not part of the stream.
+            Self { bytes_left: size, first, rest, pool: Some(pool), is_open_ended, ..Self::default() };
+        if size == received {
+            // All bytes of the stream are received.
             stream.release();
         }
         stream
@@ -333,11 +336,11 @@ impl ByteStream {
 }
 
 impl ResultStream for ByteStream {
-    const NAMELESS: bool = true;
+    const ACCEPTS_UNALIGNED_FRAGMENTS: bool = true;
 
-    fn of(results: Results) -> Result<Self, BadResults> {
+    fn from_results(results: Results) -> Result<Self, BadResults> {
         let StreamStart { count, first, at } = StreamStart::decode(&mut results.body())?;
-        results.stream(Start { octets: count as u64, is_open_ended: false, first, phase: None }, at)
+        results.stream(Start { size: count as u64, is_open_ended: false, first, phase: None }, at)
     }
 }
 
@@ -347,20 +350,20 @@ impl Rest {
     }
 
     /// Returns whether an argument is still being sent.
-    fn is_feeding(&self) -> bool {
+    fn is_sending_argument(&self) -> bool {
         self.results.as_ref().is_some_and(|results| results.argument.is_some())
     }
 }
 
-/// An empty stream.
+/// Creates an empty stream.
 impl Default for ByteStream {
     fn default() -> Self {
         Self {
-            left: 0,
+            bytes_left: 0,
             first: Bytes::new(),
             rest: None,
             pool: None,
-            refused: None,
+            failure: None,
             is_open_ended: false,
             source: None,
             served: None,
@@ -376,45 +379,46 @@ impl Stream for ByteStream {
     }
 }
 
-/// A stream of bytes that are available already, or are read from their source on demand.
+/// Creates a stream of bytes that are available already, or are taken from their source on demand.
 impl From<ByteSource> for ByteStream {
     fn from(source: ByteSource) -> Self {
-        let left = source.len();
-        let (first, source) = match source.given() {
-            Given::Octets(first) => (first, None),
-            Given::Payload(mut source) => {
-                source.keep_nothing();
+        let bytes_left = source.len();
+        let (first, source) = match source.into_content() {
+            SourceContent::Bytes(first) => (first, None),
+            SourceContent::Payload(mut source) => {
+                source.drop_kept_chunks();
                 (Bytes::new(), Some(Mutex::new(source)))
             }
         };
-        Self { left, first, source, ..Self::default() }
+        Self { bytes_left, first, source, ..Self::default() }
     }
 }
 
 impl fmt::Debug for ByteStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ByteStream").field("left", &self.left).finish_non_exhaustive()
+        f.debug_struct("ByteStream").field("bytes_left", &self.bytes_left).finish_non_exhaustive()
     }
 }
 
-/// Skips what has not been received, and keeps the connection. If too much of a result is missing, closes its
-/// connection.
+/// Skips the bytes that have not been received. If too many bytes of a result are missing, closes the
+/// connection instead.
 impl Drop for Rest {
     fn drop(&mut self) {
-        if self.results.is_some() && self.link.stream_rest(self.of) > SHORT_REST {
+        if self.results.is_some() && self.link.stream_rest(self.stream_id) > MAX_SKIPPED_BYTES {
             self.link.abort(CloseReason::Local);
         }
-        self.link.abandon_stream(self.of);
+        self.link.abandon_stream(self.stream_id);
     }
 }
 
 /// The start of a stream, decoded from the arguments.
 #[derive(Debug)]
 pub struct StreamStart {
-    /// Number of bytes of the whole sequence.
+    /// The number of bytes of the whole sequence.
     count: usize,
     /// The bytes received with the request.
     first: Bytes,
+    /// The position of the count in the message.
     at: usize,
 }
 
@@ -432,38 +436,38 @@ impl ServerRequest {
     /// Returns the last argument as a stream.
     ///
     /// # Errors
-    /// The count exceeds the bytes in the message.
+    /// The byte count exceeds the size of the message.
     pub fn byte_stream(&self, start: StreamStart) -> Result<ByteStream, DecodeError> {
         let StreamStart { count, first, at } = start;
         self.stream_of(count as u64, first, at, None)
     }
 
-    /// Creates a stream of `octets` bytes, of which `first` are received. `phase`: offset of the next byte in
-    /// an element, or `None` for a stream of bytes.
+    /// Creates a stream of `size` bytes, of which `first` are received. `phase` is the offset of the next
+    /// byte from the first element, or `None` for a sequence of bytes.
     pub(crate) fn stream_of(
         &self,
-        octets: u64,
+        size: u64,
         first: Bytes,
         at: usize,
         phase: Option<usize>,
     ) -> Result<ByteStream, DecodeError> {
-        let coming = self.current.coming();
-        if octets > first.len().saturating_add(coming) as u64 {
+        let coming = self.current.bytes_to_come();
+        if size > first.len().saturating_add(coming) as u64 {
             return Err(DecodeError::new(DecodeErrorKind::LengthBeyondData, at));
         }
         let pool = Some(Arc::clone(&self.current.core().pool));
-        let mut stream = ByteStream { left: octets, first, pool, ..ByteStream::default() };
-        if let Some(link) = self.encoder.link().filter(|_| octets > stream.first.len() as u64) {
+        let mut stream = ByteStream { bytes_left: size, first, pool, ..ByteStream::default() };
+        if let Some(link) = self.encoder.link().filter(|_| size > stream.first.len() as u64) {
             let limit = link.max_stream_size();
-            if stream.left > limit {
+            if stream.bytes_left > limit {
                 self.current.core().counters.hit(giop_proto::Limit::StreamSize);
-                let refused = too_large(octets, limit, CompletionStatus::No);
-                (stream.first, stream.refused) = (Bytes::new(), Some(Box::new(refused)));
+                let refused = too_large(size, limit, CompletionStatus::No);
+                (stream.first, stream.failure) = (Bytes::new(), Some(Box::new(refused)));
                 return Ok(stream);
             }
-            let of = self.to.token.into();
-            link.open_stream(of, Some(octets - stream.first.len() as u64), phase);
-            stream.rest = Some(Rest { link: link.to_arc(), of, results: None });
+            let stream_id = self.to.token.into();
+            link.open_stream(stream_id, Some(size - stream.first.len() as u64), phase);
+            stream.rest = Some(Rest { link: link.to_arc(), stream_id, results: None });
         }
         Ok(stream)
     }
@@ -471,9 +475,8 @@ impl ServerRequest {
 
 /// Creates the exception for a stream that exceeds the limit.
 #[cold]
-pub(crate) fn too_large(octets: u64, limit: u64, completed: CompletionStatus) -> SystemException {
-    let text = format!(
-        "a stream of {octets} bytes is over the limit of {limit} of this side: raise it by `Limits::max_stream_size`"
-    );
+pub(crate) fn too_large(size: u64, limit: u64, completed: CompletionStatus) -> SystemException {
+    let text =
+        format!("a stream of {size} bytes exceeds the limit of {limit}: increase `Limits::max_stream_size`");
     SystemException::imp_limit().completed(completed).with_reason(text)
 }

@@ -1,8 +1,8 @@
-//! Results that are encoded while their reply is sent: the elements of a `@stream` result leave in parts.
+//! Replies with a `@stream` result, which is encoded and sent in parts.
 //!
-//! Up to the size of one part, the result becomes an ordinary reply. A longer one is started, and its source
-//! is polled only while less than one part is queued. The request stays active until the last part is queued.
-//! Before GIOP 1.2 a reply is encoded whole.
+//! A result that fits in one part becomes an ordinary reply. The first part of a longer result is sent at
+//! once. For each further part, the source is polled when less than one part is queued. The request stays
+//! active until the last part is queued. In GIOP 1.0 and 1.1, the whole reply is encoded before it is sent.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -18,25 +18,25 @@ use crate::connection::SharedConnection;
 use crate::servant::current::Extras;
 use crate::servant::request::{Outcome, ServerRequest};
 use crate::servant::servant_future::LocalFuture;
-use crate::stream::{LastResult, Produce, Produced};
-use crate::trace::{self, Way};
+use crate::stream::{EncodeParts, LastResult, ResultContent};
+use crate::trace::{self, Direction};
 
-/// Number of bytes queued before the task yields to other requests of the connection.
-const BURST: usize = 256 * 1024;
+/// The number of bytes after which the task yields to other requests of the connection.
+const MAX_BURST_BYTES: usize = 256 * 1024;
 
 impl ServerRequest {
-    /// Replies with a `@stream` result, which is sent while it is produced.
+    /// Replies with a `@stream` result, which is sent while its source produces it.
     ///
     /// # Cancel safety
-    /// Dropping the future during the reply closes the connection.
+    /// If the future is dropped after the first part was sent, the connection is closed.
     pub fn reply_streamed(self, result: impl Into<LastResult>) -> LocalFuture<'static, Outcome> {
-        // Boxed, so that the futures of the interface's other operations do not grow.
+        // Boxed, so that the common future type of the interface's operations stays small.
         match result.into().0 {
-            Produced::Source(source) => Box::pin(self.flow_out(source)),
-            Produced::Octets(octets, unit) => {
+            ResultContent::Source(source) => Box::pin(self.stream_reply(source)),
+            ResultContent::Bytes(bytes, layout) => {
                 let outcome = self.reply(|e| {
-                    unit.encode_start(octets.len(), e)?;
-                    e.put_shared_ref(&octets);
+                    layout.encode_start(bytes.len(), e)?;
+                    e.put_shared_ref(&bytes);
                     Ok(())
                 });
                 Box::pin(std::future::ready(outcome))
@@ -44,19 +44,19 @@ impl ServerRequest {
         }
     }
 
-    async fn flow_out(mut self, mut source: Box<dyn Produce>) -> Outcome {
+    async fn stream_reply(mut self, mut source: Box<dyn EncodeParts>) -> Outcome {
         let to = self.to;
-        if !to.wanted {
-            return to.nothing(self.encoder);
+        if !to.wants_reply {
+            return to.no_reply(self.encoder);
         }
         let Extras { contexts, forward, .. } = self.current.take_extras();
         if let Some(forward) = forward {
             return to.forward(self.encoder, &forward);
         }
         let current = self.current.clone();
-        let mut given_up = pin!(current.cancelled());
+        let mut cancelled = pin!(current.cancelled());
         let link = self.encoder.link().filter(|_| to.version >= Version::V1_2).cloned();
-        let piece = link.as_ref().map_or(usize::MAX, |link| link.reply_piece());
+        let part_size = link.as_ref().map_or(usize::MAX, |link| link.reply_piece());
 
         let head = match to.put_head(&mut self.encoder, ReplyStatus::NoException, &contexts) {
             Ok(head) => head,
@@ -66,17 +66,20 @@ impl ServerRequest {
             }
         };
         let started = match source.begin(&mut self.encoder) {
-            Ok(()) => more(&mut *source, &mut self.encoder, piece.saturating_add(1), given_up.as_mut()).await,
-            Err(exception) => Made::Failed(exception),
+            Ok(()) => {
+                encode_until(&mut *source, &mut self.encoder, part_size.saturating_add(1), cancelled.as_mut())
+                    .await
+            }
+            Err(exception) => Progress::Failed(exception),
         };
         let link = match (started, link) {
-            (Made::Failed(exception), _) => return self.fails(exception),
-            (Made::Unwanted, _) => return self.unanswered(),
-            (Made::Full, Some(link)) => link,
-            // Without a link the size is unlimited.
-            (Made::Whole | Made::Full, _) => {
+            (Progress::Failed(exception), _) => return self.fail(exception),
+            (Progress::Unwanted, _) => return self.end_without_reply(),
+            (Progress::LimitReached, Some(link)) => link,
+            // Without a connection, the size of a part is unlimited.
+            (Progress::Complete | Progress::LimitReached, _) => {
                 return match finish_message(&mut self.encoder, head.size_at) {
-                    Ok(_) => Outcome { token: to.token, encoder: self.encoder, failed: None },
+                    Ok(_) => Outcome { token: to.token, encoder: self.encoder, oneway_failure: None },
                     Err(error) => {
                         let exception = error.system(CompletionStatus::Yes);
                         to.system_exception(self.encoder, exception)
@@ -87,29 +90,30 @@ impl ServerRequest {
 
         let encoder = &mut self.encoder;
         if trace::wire_enabled() {
-            trace::wire(Way::Out, link.peer(), "", encoder.head(), encoder.len());
+            trace::wire(Direction::Out, link.peer(), "", encoder.head(), encoder.len());
         }
         if !poll_fn(|cx| link.poll_begin_reply(cx, to.token, encoder, head.body)).await {
-            return self.unanswered();
+            return self.end_without_reply();
         }
-        let begun = Begun { link: &link, token: to.token };
+        let started_reply = StartedReply { link: &link, token: to.token };
         let mut queued = self.encoder.position();
         loop {
             if !poll_fn(|cx| link.poll_reply_room(cx, to.token)).await {
                 break;
             }
-            let until = self.encoder.position().saturating_add(piece);
-            let last = match more(&mut *source, &mut self.encoder, until, given_up.as_mut()).await {
-                Made::Full => false,
-                Made::Whole => true,
-                Made::Unwanted => break,
-                Made::Failed(exception) => {
+            let until = self.encoder.position().saturating_add(part_size);
+            let last = match encode_until(&mut *source, &mut self.encoder, until, cancelled.as_mut()).await {
+                Progress::LimitReached => false,
+                Progress::Complete => true,
+                Progress::Unwanted => break,
+                Progress::Failed(exception) => {
                     if link.break_reply(to.token) {
-                        drop(begun);
-                        return self.fails(exception);
+                        drop(started_reply);
+                        return self.fail(exception);
                     }
-                    self.current.seen().system_exception(&exception);
-                    let text = "a result failed after its first bytes were sent: the connection is closed";
+                    self.current.span().system_exception(&exception);
+                    let text =
+                        "closed the connection because a result failed after its first bytes were sent";
                     tracing::warn!(target: "zorb", %exception, peer = %link.peer(), "{text}");
                     break;
                 }
@@ -118,61 +122,61 @@ impl ServerRequest {
             if last {
                 break;
             }
-            if self.encoder.position() - queued >= BURST {
+            if self.encoder.position() - queued >= MAX_BURST_BYTES {
                 queued = self.encoder.position();
-                pause().await;
+                yield_once().await;
             }
         }
-        drop(begun);
-        self.unanswered()
+        drop(started_reply);
+        self.end_without_reply()
     }
 
     /// Replies with an exception raised by the source of the result.
-    fn fails(self, exception: SystemException) -> Outcome {
-        self.current.seen().system_exception(&exception);
+    fn fail(self, exception: SystemException) -> Outcome {
+        self.current.span().system_exception(&exception);
         self.to.system_exception(self.encoder, exception)
     }
 
-    /// Ends the request without another reply: the reply was sent, or no client waits for it.
-    fn unanswered(mut self) -> Outcome {
+    /// Ends the request without a further reply, because the reply was sent or no client waits for it.
+    fn end_without_reply(mut self) -> Outcome {
         self.encoder.reset(self.to.order, self.to.version);
-        self.to.nothing(self.encoder)
+        self.to.no_reply(self.encoder)
     }
 }
 
-/// The result of encoding part of a source.
-enum Made {
-    /// The position was reached, and more follows.
-    Full,
-    /// The source is exhausted.
-    Whole,
-    /// The client cancelled the call, or its connection is gone.
+/// The progress of encoding the source of a result.
+enum Progress {
+    /// The encoder has reached the requested position. The source has further data.
+    LimitReached,
+    /// All data of the source is encoded.
+    Complete,
+    /// The client has cancelled the call, or its connection has ended.
     Unwanted,
     Failed(SystemException),
 }
 
 /// Encodes until the encoder reaches position `until`.
-async fn more(
-    source: &mut dyn Produce,
+async fn encode_until(
+    source: &mut dyn EncodeParts,
     encoder: &mut Encoder,
     until: usize,
-    mut given_up: Pin<&mut (impl Future<Output = ()> + Send)>,
-) -> Made {
+    mut cancelled: Pin<&mut (impl Future<Output = ()> + Send)>,
+) -> Progress {
     poll_fn(|cx| {
-        if given_up.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Made::Unwanted);
+        if cancelled.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Progress::Unwanted);
         }
-        source.poll_put(cx, encoder, until).map(|made| match made {
-            Ok(false) => Made::Full,
-            Ok(true) => Made::Whole,
-            Err(exception) => Made::Failed(exception),
+        source.poll_encode(cx, encoder, until).map(|made| match made {
+            Ok(false) => Progress::LimitReached,
+            Ok(true) => Progress::Complete,
+            Err(exception) => Progress::Failed(exception),
         })
     })
     .await
 }
 
 /// Yields to other tasks once.
-async fn pause() {
+async fn yield_once() {
     let mut paused = false;
     poll_fn(|cx| {
         if std::mem::replace(&mut paused, true) {
@@ -184,13 +188,14 @@ async fn pause() {
     .await;
 }
 
-/// A reply that was begun. If it is incomplete when this is dropped, it cannot be completed.
-struct Begun<'a> {
+/// A guard for a reply of which a part was sent. If the reply is incomplete on drop, the connection is
+/// closed.
+struct StartedReply<'a> {
     link: &'a SharedConnection,
     token: ServeToken,
 }
 
-impl Drop for Begun<'_> {
+impl Drop for StartedReply<'_> {
     fn drop(&mut self) {
         self.link.break_reply(self.token);
     }

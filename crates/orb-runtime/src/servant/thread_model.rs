@@ -1,4 +1,5 @@
-//! Thread models: serialized requests, and requests that run on the thread that calls `Orb::run_until`.
+//! The thread models of POAs: serialized requests, and requests that run on the thread that calls
+//! `Orb::run_until`.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -16,18 +17,19 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::servant::active_object::ActiveObject;
 use crate::servant::request::{Outcome, ReplyTo, panicked};
 
-/// The turn of serialized requests: a semaphore with one permit, which is given in order of arrival.
+/// The turn of serialized requests: a fair semaphore with one permit. A request holds the permit while it
+/// runs.
 pub(crate) type Turn = Arc<Semaphore>;
 
-/// The objects of the callers of a collocated request. Their turns are not acquired again, and their end is
-/// not awaited.
+/// The objects of a collocated request and of its callers. A nested request for one of these objects neither
+/// acquires its turn again nor waits for its etherealization, because both would deadlock.
 pub(crate) struct CallStack {
     pub(crate) entry: Arc<ActiveObject>,
     pub(crate) outer: Option<Arc<CallStack>>,
 }
 
 impl CallStack {
-    /// Returns the innermost object for which `is` holds.
+    /// Returns the innermost object for which `is` returns true.
     pub(crate) fn find(&self, is: impl Fn(&ActiveObject) -> bool) -> Option<&Arc<ActiveObject>> {
         let mut callers = Some(self);
         while let Some(CallStack { entry, outer }) = callers {
@@ -42,29 +44,30 @@ impl CallStack {
 
 type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The requests of POAs with MAIN_THREAD_MODEL. Their number is bounded by the requests in flight on the
-/// connections.
+/// The queue of requests for POAs with MAIN_THREAD_MODEL. It needs no limit, because the connections limit
+/// the number of requests.
 pub(crate) struct MainThread {
     pub(crate) turn: Turn,
-    jobs: UnboundedSender<Job>,
-    queue: Mutex<Option<Jobs>>,
+    sender: UnboundedSender<Job>,
+    /// `None` while a call of `serve` runs the requests.
+    jobs: Mutex<Option<Jobs>>,
 }
 
 struct Jobs {
-    coming: UnboundedReceiver<Job>,
+    receiver: UnboundedReceiver<Job>,
     running: FuturesUnordered<Job>,
 }
 
 impl Default for MainThread {
     fn default() -> Self {
-        let (jobs, coming) = unbounded_channel();
-        let queue = Mutex::new(Some(Jobs { coming, running: FuturesUnordered::new() }));
-        Self { turn: Arc::new(Semaphore::new(1)), jobs, queue }
+        let (sender, receiver) = unbounded_channel();
+        let jobs = Mutex::new(Some(Jobs { receiver, running: FuturesUnordered::new() }));
+        Self { turn: Arc::new(Semaphore::new(1)), sender, jobs }
     }
 }
 
 impl MainThread {
-    /// Runs a request on the main thread.
+    /// Queues a request for the main thread, and waits for its outcome.
     pub(crate) async fn run(
         &self,
         work: impl Future<Output = Outcome> + Send + 'static,
@@ -73,28 +76,29 @@ impl MainThread {
         let (done, outcome) = oneshot::channel();
         let job = async move {
             let outcome = AssertUnwindSafe(work).catch_unwind().await;
-            // If the connection is gone, no task waits for the outcome.
-            let _ = done.send(outcome.unwrap_or_else(|panic| to.failed(panicked(&*panic))));
+            // If the connection has ended, no task waits for the outcome.
+            let _ = done.send(outcome.unwrap_or_else(|panic| to.exception_outcome(panicked(&*panic))));
         };
-        if self.jobs.send(Box::pin(job)).is_err() {
-            return to.failed(nobody());
+        if self.sender.send(Box::pin(job)).is_err() {
+            return to.exception_outcome(orb_dropped());
         }
-        outcome.await.unwrap_or_else(|_| to.failed(nobody()))
+        outcome.await.unwrap_or_else(|_| to.exception_outcome(orb_dropped()))
     }
 
-    /// Runs requests until `until` completes, unless another call runs them already.
+    /// Runs queued requests until `until` completes. If another call runs them already, only waits for
+    /// `until`.
     pub(crate) async fn serve<T>(&self, until: impl Future<Output = T>) -> T {
-        /// Returns the queue when it is dropped, so that the next call can continue.
+        /// Returns the requests on drop, so that the next call of `serve` can run them.
         struct Serving<'a>(&'a MainThread, Option<Jobs>);
         impl Drop for Serving<'_> {
             fn drop(&mut self) {
                 if let Some(jobs) = self.1.take() {
-                    *self.0.queue() = Some(jobs);
+                    *self.0.lock() = Some(jobs);
                 }
             }
         }
-        let taken = self.queue().take();
-        let mut serving = Serving(self, taken);
+        let jobs = self.lock().take();
+        let mut serving = Serving(self, jobs);
         let mut until = pin!(until);
         poll_fn(|cx| {
             if let Poll::Ready(ended) = until.as_mut().poll(cx) {
@@ -108,20 +112,21 @@ impl MainThread {
         .await
     }
 
-    /// Drops all requests, unless a call runs them. They hold the ORB, which holds them.
-    pub(crate) fn end(&self) {
-        let jobs = self.queue().take();
+    /// Drops all queued requests, unless a call of `serve` runs them. This breaks the reference cycle between
+    /// the ORB and these requests.
+    pub(crate) fn drop_requests(&self) {
+        let jobs = self.lock().take();
         drop(jobs);
     }
 
-    fn queue(&self) -> MutexGuard<'_, Option<Jobs>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Jobs>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Jobs {
     fn poll(&mut self, cx: &mut Context<'_>) {
-        while let Poll::Ready(Some(job)) = self.coming.poll_recv(cx) {
+        while let Poll::Ready(Some(job)) = self.receiver.poll_recv(cx) {
             self.running.push(job);
         }
         while let Poll::Ready(Some(())) = Pin::new(&mut self.running).poll_next(cx) {}
@@ -129,10 +134,10 @@ impl Jobs {
 }
 
 #[cold]
-fn nobody() -> SystemException {
+fn orb_dropped() -> SystemException {
     SystemException::transient()
         .with_minor(minor::TRANSIENT_DISCARDED)
-        .with_reason("the ORB is gone whose `run_until` the request waited for")
+        .with_reason("the ORB was dropped before its `run_until` ran the request")
 }
 
 impl fmt::Debug for MainThread {
