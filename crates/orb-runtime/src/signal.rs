@@ -1,37 +1,38 @@
-//! The signal that ends a server: [`shutdown`].
+//! Signals that end a server: [`shutdown`].
 
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Waits for the signal by which a terminal, a service manager or a container ends the program:
+/// Waits for a signal by which a terminal, a service manager or a container ends the program:
 /// `orb.run_until(zorb::signal::shutdown())`.
 ///
-/// On Unix these are SIGINT (Ctrl-C) and SIGTERM (`systemctl stop`, `docker stop`, `kill`). On Windows they
-/// are Ctrl-C, Ctrl-Break, closing the console, logging off and shutting down. They are caught from this call
-/// on, not only from the first poll of the future, so a signal between the two is not lost.
+/// * On Unix: SIGINT (Ctrl-C) and SIGTERM (`systemctl stop`, `docker stop`, `kill`).
+/// * On Windows: Ctrl-C, Ctrl-Break, closing the console, logging off and shutting down.
 ///
-/// The first signal completes this future and all other futures of `shutdown` in this process, created before
-/// or after it. The second signal ends the process at once, even if a servant blocks all threads of the
-/// runtime. The exit status is 130 after SIGINT and 143 after SIGTERM.
+/// Signals are caught from the call of this function on, even if the future is polled later.
 ///
-/// Signals belong to the process: from the first call on, and permanently, they no longer end it by
-/// themselves. A library should leave the call to the program.
+/// The first signal completes all futures of `shutdown` in this process, including those that are created
+/// later. The second signal ends the process at once, even if servants block all threads of the runtime. On
+/// Unix, the exit status is then 130 (SIGINT) or 143 (SIGTERM).
+///
+/// After the first call, the signals permanently do not end the process by themselves. Therefore a library
+/// should leave the call to the program.
 ///
 /// # Errors
-/// The future fails at once if the system accepts no handler. [`Shutdown::new`] returns that error earlier.
+/// The future fails at once if the system rejects a handler. [`Shutdown::new`] returns this error earlier.
 ///
 /// # Panics
-/// Outside a tokio runtime, and in one without I/O (`enable_io`).
+/// Panics outside of a tokio runtime, and in a runtime without I/O (`enable_io`).
 ///
 /// # Cancel safety
-/// Dropping the future loses no signal: a signal completes later futures too.
+/// Dropping the future loses no signal, because a signal also completes later futures.
 ///
 /// ```no_run
 /// # use orb_runtime as zorb;
 /// # async fn serve(orb: zorb::Orb) -> std::io::Result<()> {
-/// // Requests in flight are answered before it returns.
+/// // `run_until` returns after requests in flight have completed.
 /// let report = orb.run_until(zorb::signal::shutdown()).await?;
 /// println!("{} connections closed", report.connections);
 /// # Ok(()) }
@@ -42,20 +43,20 @@ pub fn shutdown() -> Shutdown {
 
 /// The future of [`shutdown`].
 #[derive(Debug)]
-#[must_use = "it does nothing until it is awaited, but the signals are caught"]
+#[must_use = "the signals are caught, but have no effect until this future is awaited"]
 pub struct Shutdown {
-    /// The error until it has been returned.
+    /// On failure, the error until it has been returned.
     signals: Result<system::Signals, Option<io::Error>>,
 }
 
 impl Shutdown {
-    /// Creates the future of [`shutdown`], for programs that must not start without it.
+    /// Creates the future of [`shutdown`], and returns its error at once.
     ///
     /// # Errors
-    /// The system accepts no handler. The future has no other errors.
+    /// The system rejects a handler. The future itself then has no errors.
     ///
     /// # Panics
-    /// Under the same conditions as [`shutdown`].
+    /// Panics under the same conditions as [`shutdown`].
     pub fn new() -> io::Result<Self> {
         system::Signals::catch().map(|signals| Self { signals: Ok(signals) })
     }
@@ -83,12 +84,12 @@ mod system {
     use signal_hook::flag;
     use tokio::signal::unix::{Signal, SignalKind, signal};
 
-    /// A signal has arrived. Set by the handlers.
+    /// Whether a signal has arrived. The handlers set it.
     static ARRIVED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-    /// Offset of a signal's number in the exit status that a shell reports for a process that a signal has
-    /// ended.
-    const BY_SIGNAL: i32 = 128;
+    /// The exit status minus the number of the signal. Shells report the same status for a process that a
+    /// signal has ended.
+    const SIGNAL_EXIT_BASE: i32 = 128;
 
     #[derive(Debug)]
     pub(super) struct Signals {
@@ -98,7 +99,7 @@ mod system {
 
     impl Signals {
         pub(super) fn catch() -> io::Result<Self> {
-            handle()?;
+            register_handlers()?;
             Ok(Self {
                 interrupt: signal(SignalKind::interrupt())?,
                 terminate: signal(SignalKind::terminate())?,
@@ -108,7 +109,7 @@ mod system {
         pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
             let Self { interrupt, terminate } = self;
             let woken = [interrupt.poll_recv(cx), terminate.poll_recv(cx)];
-            // The flag is set before tokio learns of a signal.
+            // The handlers set the flag before tokio is notified of the signal.
             match ARRIVED.load(Ordering::SeqCst) || woken.iter().any(Poll::is_ready) {
                 true => Poll::Ready(()),
                 false => Poll::Pending,
@@ -116,15 +117,14 @@ mod system {
         }
     }
 
-    /// Registers handlers: the first signal sets the flag, and the next one ends the process. Handlers run in
-    /// the order of their registration. The one that exits is registered first, so that it sees whether the
-    /// flag was set before.
-    fn handle() -> io::Result<()> {
+    /// Registers the handlers of each signal. They run in the order of their registration: the first one ends
+    /// the process if an earlier signal has set the flag, the second one sets the flag.
+    fn register_handlers() -> io::Result<()> {
         static HANDLED: Mutex<bool> = Mutex::new(false);
         let mut handled = HANDLED.lock().unwrap_or_else(PoisonError::into_inner);
         if !*handled {
             for number in [SIGINT, SIGTERM] {
-                flag::register_conditional_shutdown(number, BY_SIGNAL + number, Arc::clone(&ARRIVED))?;
+                flag::register_conditional_shutdown(number, SIGNAL_EXIT_BASE + number, Arc::clone(&ARRIVED))?;
                 flag::register(number, Arc::clone(&ARRIVED))?;
             }
             *handled = true;
@@ -144,11 +144,11 @@ mod system {
         ctrl_shutdown,
     };
 
-    /// A signal has arrived.
+    /// Whether a signal has arrived.
     static ARRIVED: AtomicBool = AtomicBool::new(false);
 
-    /// STATUS_CONTROL_C_EXIT: the exit status of a process that Ctrl-C has ended.
-    const BY_CTRL_C: i32 = 0xC000_013A_u32.cast_signed();
+    /// `STATUS_CONTROL_C_EXIT`: the exit status of a process that Ctrl-C has ended.
+    const CTRL_C_EXIT_STATUS: i32 = 0xC000_013A_u32.cast_signed();
 
     #[derive(Debug)]
     pub(super) struct Signals {
@@ -181,7 +181,7 @@ mod system {
             ];
             if woken.iter().any(Poll::is_ready) {
                 if !ARRIVED.swap(true, Ordering::SeqCst) {
-                    exit_by_the_next();
+                    exit_at_next_signal();
                 }
                 return Poll::Ready(());
             }
@@ -189,15 +189,15 @@ mod system {
         }
     }
 
-    /// Lets another Ctrl-C or Ctrl-Break end the process, as long as the runtime runs.
-    fn exit_by_the_next() {
+    /// Spawns a task that ends the process at the next Ctrl-C or Ctrl-Break.
+    fn exit_at_next_signal() {
         let (Ok(mut c), Ok(mut pause)) = (ctrl_c(), ctrl_break()) else { return };
         tokio::spawn(async move {
             tokio::select! {
                 _ = c.recv() => {}
                 _ = pause.recv() => {}
             }
-            std::process::exit(BY_CTRL_C)
+            std::process::exit(CTRL_C_EXIT_STATUS)
         });
     }
 }

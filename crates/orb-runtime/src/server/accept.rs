@@ -19,30 +19,30 @@ use crate::transport;
 use crate::transport::threads::IoThreads;
 use crate::transport::{Peer, last, unix};
 
-/// Delay before the next accept after the system has run out of descriptors.
-const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
+/// The delay before the next accept after an error that would recur at once, such as a lack of descriptors.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// Interval at which a closing ORB checks whether TCP handshakes with a listener are still in progress.
-const HANDSHAKES: Duration = Duration::from_millis(10);
+/// The interval at which a closing ORB checks whether TCP handshakes with a listener are still in progress.
+const HANDSHAKE_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Maximum number of handshake checks. It bounds the time for which a half-open connection, whose peer may be
-/// gone, keeps the listener open.
-const MOST_HANDSHAKES: u32 = 25;
+/// The maximum number of these checks. It limits the time for which a half-open connection, whose peer may
+/// not exist any more, keeps the listener open.
+const MAX_HANDSHAKE_CHECKS: u32 = 25;
 
-/// Maximum number of backlog connections that are accepted when the ORB closes. It is larger than a backlog,
-/// but finite because clients may keep connecting.
-const MOST_TURNED_AWAY: usize = 8192;
+/// The maximum number of connections that are accepted from the backlog at once when the ORB closes. It
+/// exceeds the length of a backlog. It is finite because clients may continue to connect.
+const MAX_ACCEPTED_AT_CLOSE: usize = 8192;
 
-/// Connections that are accepted before the task yields, so that a client that keeps connecting cannot
-/// monopolize the thread.
-const IN_A_ROW: u32 = 16;
+/// The number of accepted connections after which the task yields. Otherwise a client that continues to
+/// connect could monopolize the thread.
+const MAX_ACCEPTS_BEFORE_YIELD: u32 = 16;
 
 /// A socket on which an ORB accepts connections.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Tcp(TcpListener),
-    /// A TCP listener that was handed in. Other processes may listen on the same socket, now or later.
-    Given(TcpListener),
+    /// A TCP listener that the program provided. Other processes may listen on the same socket, now or later.
+    Provided(TcpListener),
     /// A TCP listener whose connections use TLS.
     Tls(TcpListener),
     Unix(unix::Listener),
@@ -51,7 +51,7 @@ pub(crate) enum Listener {
 impl Listener {
     async fn accept(&self) -> std::io::Result<(TcpStream, Peer)> {
         match self {
-            Self::Tcp(listener) | Self::Given(listener) | Self::Tls(listener) => {
+            Self::Tcp(listener) | Self::Provided(listener) | Self::Tls(listener) => {
                 listener.accept().await.map(|(stream, address)| (stream, Peer::Tcp(address)))
             }
             Self::Unix(listener) => {
@@ -62,11 +62,11 @@ impl Listener {
 }
 
 impl Listener {
-    /// Accepts a connection from the backlog. Unlike [`accept`](Self::accept) it always asks the system,
-    /// regardless of the readiness that the runtime has cached.
+    /// Accepts a connection from the backlog. Unlike [`accept`](Self::accept), it always asks the system,
+    /// because the runtime may have cached that no connection is waiting.
     fn accept_now(&self) -> std::io::Result<(TcpStream, Peer)> {
         let (socket, address) = match self {
-            Self::Tcp(listener) | Self::Given(listener) | Self::Tls(listener) => {
+            Self::Tcp(listener) | Self::Provided(listener) | Self::Tls(listener) => {
                 SockRef::from(listener).accept()
             }
             Self::Unix(listener) => listener.accept_now(),
@@ -95,13 +95,13 @@ impl Acceptor {
         Self { orb: Arc::clone(orb), listener, limiter }
     }
 
-    /// Accepts connections until the ORB closes. Then it accepts and closes those that are left in the
-    /// backlog.
+    /// Spawns a task that accepts connections until the ORB closes. The task then accepts and closes the
+    /// connections that are left in the backlog.
     pub(crate) fn spawn(self) {
         let orb = Arc::clone(&self.orb);
         orb.tasks.listening.spawn(async move {
             let mut closed = pin!(self.orb.closing.wait());
-            let mut in_a_row = 0;
+            let mut accepted_count = 0;
             while !self.orb.closing.has_begun() {
                 let accepted = tokio::select! {
                     accepted = self.listener.accept() => accepted,
@@ -110,14 +110,14 @@ impl Acceptor {
                 match accepted {
                     Ok((stream, peer)) => {
                         self.admit(stream, peer);
-                        in_a_row += 1;
-                        if in_a_row == IN_A_ROW {
-                            in_a_row = 0;
+                        accepted_count += 1;
+                        if accepted_count == MAX_ACCEPTS_BEFORE_YIELD {
+                            accepted_count = 0;
                             tokio::task::yield_now().await;
                         }
                     }
-                    Err(error) if concerns_one(&error) => {
-                        tracing::debug!(target: "zorb", %error, "a connection was gone before it was accepted");
+                    Err(error) if is_connection_error(&error) => {
+                        tracing::debug!(target: "zorb", %error, "a connection ended before it was accepted");
                         // Yield, so that a client that repeatedly aborts its connections does not delay other
                         // tasks.
                         tokio::task::yield_now().await;
@@ -125,25 +125,25 @@ impl Acceptor {
                     Err(error) => {
                         tracing::warn!(target: "zorb", %error, "cannot accept a connection now");
                         tokio::select! {
-                            () = tokio::time::sleep(OUT_OF_DESCRIPTORS) => {}
+                            () = tokio::time::sleep(ACCEPT_RETRY_DELAY) => {}
                             () = &mut closed => break,
                         }
                     }
                 }
             }
-            let ends = match &self.listener {
+            let closing_address = match &self.listener {
                 Listener::Tcp(listener) | Listener::Tls(listener) if last::drop_new_syns(listener) => {
                     listener.local_addr().ok()
                 }
                 _ => None,
             };
-            self.turn_away();
-            if let Some(address) = ends {
-                for _ in 0..MOST_HANDSHAKES {
-                    tokio::time::sleep(HANDSHAKES).await;
-                    let more = last::makes_connections(address.port()).await;
-                    self.turn_away();
-                    if !more {
+            self.accept_backlog();
+            if let Some(address) = closing_address {
+                for _ in 0..MAX_HANDSHAKE_CHECKS {
+                    tokio::time::sleep(HANDSHAKE_CHECK_INTERVAL).await;
+                    let in_progress = last::has_handshakes(address.port()).await;
+                    self.accept_backlog();
+                    if !in_progress {
                         break;
                     }
                 }
@@ -152,13 +152,13 @@ impl Acceptor {
     }
 
     /// Accepts all connections in the backlog. They are closed gracefully, like all connections that are
-    /// accepted after the ORB has begun to close. If the listener were closed first, the system would reset
-    /// them, and the clients could not tell whether a request that they sent was executed.
-    fn turn_away(&self) {
-        for _ in 0..MOST_TURNED_AWAY {
+    /// accepted while the ORB closes. If the listener were closed first, the system would reset these
+    /// connections, and clients would not know whether their requests were executed.
+    fn accept_backlog(&self) {
+        for _ in 0..MAX_ACCEPTED_AT_CLOSE {
             match self.listener.accept_now() {
                 Ok((stream, peer)) => self.admit(stream, peer),
-                Err(error) if concerns_one(&error) => {}
+                Err(error) if is_connection_error(&error) => {}
                 // The backlog is empty, or the system cannot accept now.
                 Err(_) => break,
             }
@@ -171,47 +171,47 @@ impl Acceptor {
             (orb.config.server.max_connections, orb.config.server.max_connections_per_address);
         let secure = matches!(listener, Listener::Tls(_));
         let address = peer.address();
-        let seat = match ConnectionLimiter::enter(limiter, address) {
-            Ok((seat, displaces)) => {
-                if displaces {
+        let slot = match ConnectionLimiter::acquire(limiter, address) {
+            Ok((slot, evicts)) => {
+                if evicts {
                     orb.counters.hit(Limit::Displaced);
                 }
-                seat
+                slot
             }
             Err(limit) => {
                 orb.counters.hit(limit);
                 if !secure {
-                    refuse(&stream);
+                    send_close(&stream);
                 }
-                if let Some(refused) = limiter.tell() {
+                if let Some(refused) = limiter.count_rejection() {
                     tracing::warn!(
                         target: "zorb",
                         %peer,
                         refused,
-                        "connections refused: over the limit of {all} connections, {per_address} from one address (OrbBuilder::max_connections)"
+                        "connections rejected: the limit is {all} connections, {per_address} from one address (OrbBuilder::max_connections)"
                     );
                 }
                 return;
             }
         };
-        let thread = orb.sockets.threads().and_then(IoThreads::in_turn);
+        let thread = orb.sockets.threads().and_then(IoThreads::for_accepted);
         let ready = transport::prepare(&stream)
             .and_then(|()| if address.is_some() { self.prepare(&stream) } else { Ok(()) });
         #[cfg(feature = "tls")]
         if secure && ready.is_ok() {
-            return tls_handshake::admit(orb, stream, peer, seat);
+            return tls_handshake::admit(orb, stream, peer, slot);
         }
         let socket = ready.and_then(|()| orb.sockets.wrap(stream, &orb.pool, thread));
         let socket = match socket {
             Ok(socket) => socket,
             Err(error) => {
-                tracing::debug!(target: "zorb", %peer, %error, "the connection was gone before it was served");
+                tracing::debug!(target: "zorb", %peer, %error, "the connection ended before it was served");
                 return;
             }
         };
         let link = SharedConnection::new(socket, peer, orb.link_config(Role::Server), &orb.config.connection);
-        seat.is_for(&link);
-        orb.drive(&link, seat);
+        slot.set_connection(&link);
+        orb.drive(&link, slot);
     }
 
     /// Sets the options of an accepted socket.
@@ -239,21 +239,21 @@ impl Shared {
     }
 }
 
-/// Sends a rejected client CloseConnection, which says that none of its requests were executed. Clients that
-/// use TLS see only the end of the stream.
-fn refuse(stream: &TcpStream) {
+/// Sends CloseConnection to a rejected client without TLS. The client then knows that its requests were not
+/// executed.
+fn send_close(stream: &TcpStream) {
     let header = MessageHeader::new(Version::V1_0, ByteOrder::Big, MessageType::CloseConnection);
-    // The send buffer of a new socket always has capacity for one header. An error means that the peer is
-    // gone.
+    // The send buffer of a new socket has capacity for one header. An error means that the connection has
+    // ended.
     let _ = SockRef::from(stream).send(&header.encode());
 }
 
-/// Returns whether an error of accept concerns one connection only and the listener is usable: accept(2) also
-/// reports network errors that are pending on the new connection. Other errors, such as a lack of descriptors
+/// Returns whether an error of accept concerns only one connection, so that the listener is still usable:
+/// accept(2) also reports network errors of the new connection. Other errors, such as a lack of descriptors
 /// or memory, would recur immediately.
-fn concerns_one(error: &std::io::Error) -> bool {
+fn is_connection_error(error: &std::io::Error) -> bool {
     use rustix::io::Errno;
-    let of_the_connection = [
+    let connection_errors = [
         Errno::CONNABORTED,
         Errno::CONNRESET,
         Errno::INTR,
@@ -268,16 +268,16 @@ fn concerns_one(error: &std::io::Error) -> bool {
         Errno::NETUNREACH,
         Errno::OPNOTSUPP,
     ];
-    Errno::from_io_error(error).is_some_and(|errno| of_the_connection.contains(&errno))
+    Errno::from_io_error(error).is_some_and(|errno| connection_errors.contains(&errno))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::server::accept::concerns_one;
+    use crate::server::accept::is_connection_error;
 
     #[test]
-    fn only_a_lack_of_something_stops_the_listener_for_a_while() {
-        let concerns = |errno: rustix::io::Errno| concerns_one(&errno.into());
+    fn errors_of_one_connection_do_not_delay_the_listener() {
+        let concerns = |errno: rustix::io::Errno| is_connection_error(&errno.into());
         use rustix::io::Errno;
         assert!(
             [Errno::CONNABORTED, Errno::HOSTUNREACH, Errno::PROTO, Errno::INTR].into_iter().all(concerns)
@@ -287,6 +287,6 @@ mod tests {
                 .into_iter()
                 .any(concerns)
         );
-        assert!(!concerns_one(&std::io::Error::other("no error of the system")));
+        assert!(!is_connection_error(&std::io::Error::other("not an error of the system")));
     }
 }

@@ -1,8 +1,9 @@
-//! The active requests of one connection: polled in place, suspended while they wait, and kept in order.
+//! The active requests of one connection. A request is first polled in place. If it is pending then, it is
+//! suspended.
 //!
-//! Order is per connection and object. Requests start in the order of arrival, and a oneway completes before
-//! the next request of its object starts. The latter does not apply to servants activated as concurrent. It
-//! also ceases to apply when the servant makes a call, because the call may lead back to the object.
+//! The requests of a connection for one object start in order of arrival. A oneway request completes before
+//! the next request for its object starts, with two exceptions: the servant was activated as concurrent, or
+//! the servant has made a call, which may lead back to the object.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -24,64 +25,71 @@ use crate::servant::reply::ReplyBuffer;
 use crate::servant::request::{ReplyTo, panicked};
 use crate::servant::{DispatchSlot, Outcome, Request, ServerRequest};
 
-/// Maximum number of slots and encoders kept for reuse.
+/// The maximum number of requests that are dispatched as one batch, and of slots and encoders that are kept
+/// for reuse.
 pub(crate) const MAX_BATCH: usize = 32;
 
 /// The requests of one connection.
 pub(crate) struct ActiveRequests {
     link: Arc<SharedConnection>,
     template: Request,
-    /// Operation number of the next request, if it was found together with the object.
+    /// The operation number of the next request, if it was found together with the object.
     #[cfg(feature = "experiments")]
     pub(crate) number: Option<u16>,
     /// The caller of the next request.
     #[cfg(feature = "csi")]
     pub(crate) caller: crate::csi::Caller,
-    /// The runtime for requests that are not served in place. `None`: that of the driver.
-    home: Option<Handle>,
-    spare: Vec<DispatchSlotLease>,
-    /// Whether a batch is being started. State that its requests share is released after the last one.
-    gathering: bool,
-    /// During a batch: the object whose requests are being started.
-    busy: Option<InFlight>,
-    #[expect(clippy::vec_box, reason = "they travel through futures: a pointer is cheaper to move")]
+    /// The runtime for requests of blocking and spawned servants. `None` means the runtime of the driver.
+    runtime: Option<Handle>,
+    spare_slots: Vec<ReusableSlot>,
+    /// Whether a batch of requests is being started.
+    in_batch: bool,
+    /// The object of the latest request of the batch, with a guard that counts its requests in the batch as
+    /// one.
+    batch_object: Option<InFlight>,
+    #[expect(
+        clippy::vec_box,
+        reason = "encoders are moved through futures, and a pointer is cheaper to move"
+    )]
     encoders: Vec<Box<ReplyBuffer>>,
-    /// Whether bulk results are shared instead of copied into their reply.
+    /// Whether bulk results are sent from their memory, instead of being copied into the reply.
     #[cfg(feature = "experiments")]
-    shares: bool,
-    aside: FuturesUnordered<SuspendedRequest>,
-    /// Objects with an incomplete oneway, and the requests that follow it.
-    waiting: Vec<OnewayBarrier>,
-    /// Descriptions of suspended requests, for cancellation.
-    asides: Vec<(ServeToken, Request)>,
-    /// Requests that may start because a oneway has completed.
+    shares_bulk: bool,
+    suspended: FuturesUnordered<SuspendedRequest>,
+    /// The incomplete oneway requests, each with the later requests for its object.
+    oneway_barriers: Vec<OnewayBarrier>,
+    /// The descriptions of suspended requests, for cancellation.
+    suspended_requests: Vec<(ServeToken, Request)>,
+    /// The requests that may start because a oneway request has completed.
     released: VecDeque<IncomingRequest>,
 }
 
-/// A reusable dispatch slot with its request description.
-struct DispatchSlotLease {
-    slot: DispatchSlot,
+/// A reusable dispatch slot and request description.
+struct ReusableSlot {
+    dispatch: DispatchSlot,
     /// The description for `zorb::request()`. `None` while it is set as the current one.
     current: Option<Request>,
-    /// The interface for whose futures the slot is sized.
+    /// The [kind](crate::servant::Skeleton::slot_kind) of the futures for which the slot has memory.
     kind: usize,
 }
 
-/// A suspended request: one that did not complete at its first poll.
+/// A suspended request: it did not complete at its first poll.
 struct SuspendedRequest {
-    lease: Option<DispatchSlotLease>,
+    slot: Option<ReusableSlot>,
     to: ReplyTo,
     _entered: InFlight,
     entry: Arc<ActiveObject>,
 }
 
+/// An incomplete oneway request that delays later requests for its object.
 struct OnewayBarrier {
-    /// Token of the oneway. Its description follows.
+    /// The token of the oneway request.
     token: ServeToken,
     oneway: Option<Request>,
     entry: Arc<ActiveObject>,
     /// The object's key, if the entry is shared by many objects.
     key: Option<Box<[u8]>>,
+    /// The later requests.
     requests: VecDeque<IncomingRequest>,
 }
 
@@ -90,7 +98,7 @@ struct OnewayBarrier {
 pub(crate) enum EnterError {
     /// The object was deactivated after it was looked up.
     Deactivated,
-    /// The POA does not let requests start at present.
+    /// The gate of the POA is closed.
     GateClosed,
 }
 
@@ -103,9 +111,9 @@ impl OnewayBarrier {
 impl ActiveRequests {
     pub(crate) fn new(
         template: Request,
-        #[cfg(feature = "experiments")] shares: bool,
+        #[cfg(feature = "experiments")] shares_bulk: bool,
         link: Arc<SharedConnection>,
-        home: Option<Handle>,
+        runtime: Option<Handle>,
     ) -> Self {
         Self {
             link,
@@ -114,50 +122,51 @@ impl ActiveRequests {
             number: None,
             #[cfg(feature = "csi")]
             caller: Default::default(),
-            home,
-            spare: Vec::new(),
-            gathering: false,
-            busy: None,
+            runtime,
+            spare_slots: Vec::new(),
+            in_batch: false,
+            batch_object: None,
             encoders: Vec::new(),
             #[cfg(feature = "experiments")]
-            shares,
-            aside: FuturesUnordered::new(),
-            waiting: Vec::new(),
-            asides: Vec::new(),
+            shares_bulk,
+            suspended: FuturesUnordered::new(),
+            oneway_barriers: Vec::new(),
+            suspended_requests: Vec::new(),
             released: VecDeque::new(),
         }
     }
 
     /// Returns whether no request is active.
     pub(crate) fn is_idle(&self) -> bool {
-        self.aside.is_empty()
+        self.suspended.is_empty()
     }
 
-    /// Counts an active request of the object. Requests of a batch are counted once, until
-    /// [`end_batch`](Self::rest).
+    /// Counts an active request of the object. Consecutive requests of a batch are counted as one, until
+    /// [`end_batch`](Self::end_batch).
     #[inline]
     pub(crate) fn enter<'e>(
         &mut self,
         entry: &'e Arc<ActiveObject>,
     ) -> Result<Option<InFlight<&'e ActiveObject>>, EnterError> {
         let mut entered = None;
-        if !self.gathering {
+        if !self.in_batch {
             entered = Some(entry.enter().ok_or(EnterError::Deactivated)?);
-        } else if entry.is_gone() || !self.busy.as_ref().is_some_and(|busy| busy.is(entry)) {
-            self.busy = None;
-            self.busy = Some(entry.enter_owned().ok_or(EnterError::Deactivated)?);
+        } else if entry.is_deactivated()
+            || !self.batch_object.as_ref().is_some_and(|busy| busy.counts_for(entry))
+        {
+            self.batch_object = None;
+            self.batch_object = Some(entry.enter_owned().ok_or(EnterError::Deactivated)?);
         }
-        // Checked after counting, so that a task that closes the gate and then reads the counts misses no
-        // request.
+        // Check after counting: a task that closes the gate and then reads the counts sees every request.
         if !entry.poa.is_open() {
-            self.busy = None;
+            self.batch_object = None;
             return Err(EnterError::GateClosed);
         }
         Ok(entered)
     }
 
-    /// Starts a request, or queues it after the object's oneway. Returns the outcome if the request completed
-    /// at once.
+    /// Starts a request, or queues it after an incomplete oneway request for the object. Returns the outcome
+    /// if the request has completed at once.
     pub(crate) fn start(
         &mut self,
         cx: &mut Context<'_>,
@@ -166,8 +175,9 @@ impl ActiveRequests {
         incoming: IncomingRequest,
         sets: Option<CodeSets>,
     ) -> Option<Outcome> {
-        if !self.waiting.is_empty()
-            && let Some(queue) = self.waiting.iter_mut().find(|queue| queue.is_for(entry, incoming.key()))
+        if !self.oneway_barriers.is_empty()
+            && let Some(queue) =
+                self.oneway_barriers.iter_mut().find(|queue| queue.is_for(entry, incoming.key()))
         {
             queue.requests.push_back(incoming);
             return None;
@@ -178,10 +188,10 @@ impl ActiveRequests {
         if let Some(sets) = sets {
             encoder.set_code_sets(sets);
         }
-        let kind = entry.skeleton.seat_kind();
-        let mut lease = self.lease(kind);
-        let current = lease.current.get_or_insert_with(|| self.template.fresh());
-        let arguments = current.renew(
+        let kind = entry.skeleton.slot_kind();
+        let mut slot = self.take_slot(kind);
+        let current = slot.current.get_or_insert_with(|| self.template.new_without_target());
+        let arguments = current.reuse_for(
             entry,
             incoming,
             #[cfg(feature = "experiments")]
@@ -195,33 +205,33 @@ impl ActiveRequests {
             ServerRequest { to, encoder, current: current.clone(), arguments, charge: Charge::default() };
         let mode = entry.mode;
         let skeleton = Arc::clone(&entry.skeleton);
-        if !mode.is_plain() {
-            run_detached(&mut lease, skeleton, request, entry, to, self.home.clone());
+        if !mode.runs_in_place() {
+            run_detached(&mut slot, skeleton, request, entry, to, self.runtime.clone());
         } else if let Err(panic) =
-            catch_unwind(AssertUnwindSafe(|| skeleton.dispatch(request, &mut lease.slot)))
+            catch_unwind(AssertUnwindSafe(|| skeleton.dispatch(request, &mut slot.dispatch)))
         {
             let exception = panicked(&*panic);
-            if let Some(current) = &mut lease.current {
-                current.seen().system_exception(&exception);
+            if let Some(current) = &mut slot.current {
+                current.span().system_exception(&exception);
                 current.end_span();
             }
             return Some(to.system_exception(self.encoder(), exception));
         }
-        match poll_lease(&mut lease, to, cx) {
+        match poll_slot(&mut slot, to, cx) {
             Poll::Ready(outcome) => {
-                self.keep(lease);
+                self.recycle_slot(slot);
                 Some(outcome)
             }
             Poll::Pending => {
-                let calls = lease.current.as_ref().is_some_and(Request::calls);
-                if !to.wanted && !mode.concurrent && !calls {
-                    let key = if entry.shared {
-                        lease.current.as_ref().map(|current| current.object_key().into())
+                let has_called = slot.current.as_ref().is_some_and(Request::has_called);
+                if !to.wants_reply && !mode.concurrent && !has_called {
+                    let key = if entry.is_shared {
+                        slot.current.as_ref().map(|current| current.object_key().into())
                     } else {
                         None
                     };
-                    let (oneway, entry) = (lease.current.clone(), Arc::clone(entry));
-                    self.waiting.push(OnewayBarrier {
+                    let (oneway, entry) = (slot.current.clone(), Arc::clone(entry));
+                    self.oneway_barriers.push(OnewayBarrier {
                         token: to.token,
                         oneway,
                         entry,
@@ -229,42 +239,42 @@ impl ActiveRequests {
                         requests: VecDeque::new(),
                     });
                 }
-                self.asides.extend(lease.current.clone().map(|current| (to.token, current)));
-                let (owned, entry) = (entry.stay(), Arc::clone(entry));
-                self.aside.push(SuspendedRequest { lease: Some(lease), to, _entered: owned, entry });
+                self.suspended_requests.extend(slot.current.clone().map(|current| (to.token, current)));
+                let (owned, entry) = (entry.enter_again(), Arc::clone(entry));
+                self.suspended.push(SuspendedRequest { slot: Some(slot), to, _entered: owned, entry });
                 None
             }
         }
     }
 
     /// Returns the outcome of the next suspended request that has completed.
-    pub(crate) fn poll_done(&mut self, cx: &mut Context<'_>) -> Option<Outcome> {
-        let Poll::Ready(Some((mut aside, outcome))) = Pin::new(&mut self.aside).poll_next(cx) else {
-            self.release_behind_callers();
+    pub(crate) fn poll_completed(&mut self, cx: &mut Context<'_>) -> Option<Outcome> {
+        let Poll::Ready(Some((mut request, outcome))) = Pin::new(&mut self.suspended).poll_next(cx) else {
+            self.release_barriers_of_callers();
             return None;
         };
-        self.asides.retain(|(token, _)| *token != aside.to.token);
-        let Some(lease) = aside.lease.take() else { return Some(outcome) };
-        if !aside.to.wanted
-            && let Some(at) = self.waiting.iter().position(|queue| queue.token == aside.to.token)
+        self.suspended_requests.retain(|(token, _)| *token != request.to.token);
+        let Some(slot) = request.slot.take() else { return Some(outcome) };
+        if !request.to.wants_reply
+            && let Some(at) = self.oneway_barriers.iter().position(|queue| queue.token == request.to.token)
         {
-            // If a released request is a oneway that does not complete at once, the requests after it are
-            // queued again.
-            self.released.extend(self.waiting.swap_remove(at).requests);
+            // If a released request is a oneway request that does not complete at once, the requests after it
+            // are queued again.
+            self.released.extend(self.oneway_barriers.swap_remove(at).requests);
         }
-        self.keep(lease);
+        self.recycle_slot(slot);
         Some(outcome)
     }
 
-    /// Releases the requests queued after oneways whose servants have made calls.
-    fn release_behind_callers(&mut self) {
-        let Self { waiting, released, .. } = self;
-        waiting.retain_mut(|queue| {
-            let calls = queue.oneway.as_ref().is_some_and(Request::calls);
-            if calls {
+    /// Releases the requests that are queued after oneway requests whose servants have made calls.
+    fn release_barriers_of_callers(&mut self) {
+        let Self { oneway_barriers, released, .. } = self;
+        oneway_barriers.retain_mut(|queue| {
+            let has_called = queue.oneway.as_ref().is_some_and(Request::has_called);
+            if has_called {
                 released.append(&mut queue.requests);
             }
-            !calls
+            !has_called
         });
     }
 
@@ -273,44 +283,44 @@ impl ActiveRequests {
         self.released.drain(..)
     }
 
-    /// Cancels a request. Returns whether it was dropped because it had not started.
+    /// Cancels a request. Returns `true` if it had not started, and was removed.
     pub(crate) fn cancel(&mut self, token: ServeToken) -> bool {
-        for queue in &mut self.waiting {
+        for queue in &mut self.oneway_barriers {
             if let Some(at) = queue.requests.iter().position(|incoming| incoming.token() == token) {
                 queue.requests.remove(at);
                 return true;
             }
         }
-        if let Some((_, request)) = self.asides.iter().find(|(other, _)| *other == token) {
+        if let Some((_, request)) = self.suspended_requests.iter().find(|(other, _)| *other == token) {
             request.cancel();
         }
         false
     }
 
-    /// Notifies all servants that the connection is gone.
+    /// Notifies all servants that the connection has ended.
     pub(crate) fn cancel_all(&mut self) {
-        for (_, request) in &self.asides {
+        for (_, request) in &self.suspended_requests {
             request.cancel();
         }
     }
 
-    /// Takes back an encoder whose message is queued. One without a link was created for a single reply and
-    /// is not kept, because it cannot stream replies.
-    pub(crate) fn keep_encoder(&mut self, encoder: Box<ReplyBuffer>) {
+    /// Keeps an encoder for reuse after its message was queued. An encoder without a connection was created
+    /// for one reply. It is not kept, because it cannot send replies while they are encoded.
+    pub(crate) fn recycle_encoder(&mut self, encoder: Box<ReplyBuffer>) {
         if encoder.link().is_some() && self.encoders.len() < MAX_BATCH {
             self.encoders.push(encoder);
         }
     }
 
-    /// Frees encoders that hold more than `most` bytes.
-    pub(crate) fn release(&mut self, most: usize) {
-        self.encoders.retain(|encoder| encoder.capacity() <= most);
+    /// Frees encoders whose capacity exceeds `max` bytes.
+    pub(crate) fn release(&mut self, max: usize) {
+        self.encoders.retain(|encoder| encoder.capacity() <= max);
     }
 
     /// Returns an encoder for a reply.
     pub(crate) fn encoder(&mut self) -> Box<ReplyBuffer> {
         #[cfg(feature = "experiments")]
-        if !self.shares {
+        if !self.shares_bulk {
             let mut encoder = self.spare_encoder();
             encoder.set_chunk_threshold(usize::MAX);
             return encoder;
@@ -322,39 +332,42 @@ impl ActiveRequests {
         self.encoders.pop().unwrap_or_else(|| ReplyBuffer::new(Some(Arc::clone(&self.link))))
     }
 
-    fn lease(&mut self, kind: usize) -> DispatchSlotLease {
-        let found = self.spare.iter().rposition(|lease| lease.kind == kind);
+    fn take_slot(&mut self, kind: usize) -> ReusableSlot {
+        let found = self.spare_slots.iter().rposition(|slot| slot.kind == kind);
         match found
-            .map(|at| self.spare.swap_remove(at))
-            .or_else(|| if self.spare.len() >= MAX_BATCH { self.spare.pop() } else { None })
+            .map(|at| self.spare_slots.swap_remove(at))
+            .or_else(|| if self.spare_slots.len() >= MAX_BATCH { self.spare_slots.pop() } else { None })
         {
-            Some(lease) => DispatchSlotLease { kind, ..lease },
-            None => DispatchSlotLease { slot: DispatchSlot::new(), current: None, kind },
+            Some(slot) => ReusableSlot { kind, ..slot },
+            None => ReusableSlot { dispatch: DispatchSlot::new(), current: None, kind },
         }
     }
 
-    fn keep(&mut self, mut lease: DispatchSlotLease) {
-        if let Some(current) = &mut lease.current {
+    fn recycle_slot(&mut self, mut slot: ReusableSlot) {
+        if let Some(current) = &mut slot.current {
             current.end_span();
-            if !self.gathering {
-                current.retire();
+            if !self.in_batch {
+                current.release_target();
             }
         }
-        if self.spare.len() < MAX_BATCH {
-            self.spare.push(lease);
+        if self.spare_slots.len() < MAX_BATCH {
+            self.spare_slots.push(slot);
         }
     }
 
-    /// Begins a batch of requests, which [`end_batch`](Self::rest) ends.
+    /// Begins a batch of requests, which [`end_batch`](Self::end_batch) ends.
     pub(crate) fn begin_batch(&mut self) {
-        self.gathering = true;
+        self.in_batch = true;
     }
 
-    /// Releases the objects and messages of completed requests of the batch. Must not run under a lock,
-    /// because it may drop a servant.
+    /// Ends a batch: releases the objects and messages of its completed requests. Must not be called under a
+    /// lock, because it may drop a servant.
     pub(crate) fn end_batch(&mut self) {
-        (self.gathering, self.busy) = (false, None);
-        self.spare.iter_mut().filter_map(|lease| lease.current.as_mut()).for_each(Request::retire);
+        (self.in_batch, self.batch_object) = (false, None);
+        self.spare_slots
+            .iter_mut()
+            .filter_map(|slot| slot.current.as_mut())
+            .for_each(Request::release_target);
     }
 }
 
@@ -363,46 +376,46 @@ impl Future for SuspendedRequest {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let Some(lease) = &mut this.lease else { return Poll::Pending };
-        let Poll::Ready(outcome) = poll_lease(lease, this.to, cx) else { return Poll::Pending };
+        let Some(slot) = &mut this.slot else { return Poll::Pending };
+        let Poll::Ready(outcome) = poll_slot(slot, this.to, cx) else { return Poll::Pending };
         let done = Self {
-            lease: this.lease.take(),
+            slot: this.slot.take(),
             to: this.to,
-            _entered: this.entry.stay(),
+            _entered: this.entry.enter_again(),
             entry: Arc::clone(&this.entry),
         };
         Poll::Ready((done, outcome))
     }
 }
 
-/// Polls the servant with its request as the current one. A panic affects only this request.
-fn poll_lease(lease: &mut DispatchSlotLease, to: ReplyTo, cx: &mut Context<'_>) -> Poll<Outcome> {
-    let DispatchSlotLease { slot, current, .. } = lease;
-    match Request::lend(current, || catch_unwind(AssertUnwindSafe(|| slot.poll(cx)))) {
+/// Polls the servant with its request as the current request. A panic affects only this request.
+fn poll_slot(slot: &mut ReusableSlot, to: ReplyTo, cx: &mut Context<'_>) -> Poll<Outcome> {
+    let ReusableSlot { dispatch, current, .. } = slot;
+    match Request::enter_moved(current, || catch_unwind(AssertUnwindSafe(|| dispatch.poll(cx)))) {
         Ok(poll) => poll,
         Err(panic) => {
-            slot.clear();
+            dispatch.clear();
             let (encoder, exception) = (ReplyBuffer::new(None), panicked(&*panic));
             if let Some(current) = current {
-                current.seen().system_exception(&exception);
+                current.span().system_exception(&exception);
             }
             Poll::Ready(to.system_exception(encoder, exception))
         }
     }
 }
 
-/// Runs the request in a separate task or thread, or when it has its turn.
+/// Sets a future that runs the request in a separate task or thread, or when it has its turn.
 fn run_detached(
-    lease: &mut DispatchSlotLease,
+    slot: &mut ReusableSlot,
     skeleton: Arc<dyn crate::servant::Skeleton>,
     request: ServerRequest,
     entry: &Arc<ActiveObject>,
     to: ReplyTo,
-    home: Option<Handle>,
+    runtime: Option<Handle>,
 ) {
     let current = request.current.clone();
     let mode = entry.mode;
-    let threads = Arc::clone(&entry.poa.threads);
+    let threads = Arc::clone(&entry.poa.blocking_threads);
     let turn = entry.poa.turn.clone();
     let orb = Arc::clone(current.core());
     let request_of = current.clone();
@@ -417,7 +430,7 @@ fn run_detached(
         if !mode.blocking && !mode.spawned {
             return std::future::poll_fn(poll).await;
         }
-        let runtime = home.unwrap_or_else(Handle::current);
+        let runtime = runtime.unwrap_or_else(Handle::current);
         let _permit = if mode.blocking { threads.acquire_owned().await.ok() } else { None };
         let mut running = if mode.blocking {
             let waiting = runtime.clone();
@@ -436,13 +449,13 @@ fn run_detached(
                 Ok(panic) => panicked(&*panic),
                 Err(error) => crate::servant::unknown_user_exception(error),
             };
-            request_of.seen().system_exception(&exception);
+            request_of.span().system_exception(&exception);
             to.system_exception(encoder, exception)
         })
     };
-    if mode.main {
-        lease.slot.set(async move { orb.adapter().main.run(work, to).await });
+    if mode.on_main_thread {
+        slot.dispatch.set(async move { orb.adapter().main_thread.run(work, to).await });
     } else {
-        lease.slot.set(work);
+        slot.dispatch.set(work);
     }
 }

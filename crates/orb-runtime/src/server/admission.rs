@@ -1,4 +1,4 @@
-//! Admission of requests: which ones start now, are held, or are rejected.
+//! Admission of requests: whether a request starts now, is held, or is rejected.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use crate::connection::SharedConnection;
 #[cfg(feature = "experiments")]
 use crate::experiments::PathDemux;
 use crate::poa::lookup::no_such_object;
-use crate::poa::manager::Held;
+use crate::poa::manager::HeldRequest;
 use crate::poa::object_adapter::Located;
 use crate::reference::ObjectRef;
 #[cfg(feature = "experiments")]
@@ -24,39 +24,40 @@ use crate::servant::{ForwardRequest, Outcome, Refusal};
 use crate::server::active_requests::{ActiveRequests, EnterError};
 use crate::server::driver::Driver;
 use crate::server::pending_requests::WaitCondition;
-use crate::trace::{self, Way};
+use crate::trace::{self, Direction};
 
 /// The reason why a request waits before its object is looked up.
 enum Pause {
-    /// Waits for `Orb::resume`, or for earlier requests that hold all others.
-    Accepting,
-    /// Waits for reply memory.
+    /// It waits for `Orb::resume`, or for an earlier request that holds all later ones.
+    UntilResume,
+    /// It waits for memory for its reply.
     Memory,
 }
 
 impl Driver {
-    /// Writes a received request into the wire log, regardless of when it starts.
+    /// Writes a received request to the wire log.
     #[inline]
-    pub(crate) fn note(&self, incoming: &IncomingRequest) {
+    pub(crate) fn log_message(&self, incoming: &IncomingRequest) {
         if trace::wire_enabled() {
-            let octets = incoming.message();
+            let message = incoming.message();
             let operation = incoming.operation();
             #[cfg(feature = "experiments")]
-            let operation = experiments::shown(&self.orb, incoming.key(), operation);
-            trace::wire(Way::In, self.link.peer(), operation, octets, octets.len());
+            let operation = experiments::logged_name(&self.orb, incoming.key(), operation);
+            trace::wire(Direction::In, self.link.peer(), operation, message, message.len());
         }
     }
 
-    /// Starts a request. Called without the lock, because a servant's code runs here.
+    /// Starts, holds or rejects a request. The caller must not hold the connection's lock, because the
+    /// servant's code runs here.
     pub(crate) fn serve(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
         if incoming.announces() {
             self.orb.accept_listen_points(&self.link);
         }
-        if self.orb.pauses.any() || self.pending.as_ref().is_some_and(|pending| pending.is_for_all()) {
-            match self.pause(cx, &incoming) {
+        if self.orb.pauses.may_hold() || self.pending.as_ref().is_some_and(|pending| pending.holds_all()) {
+            match self.reason_to_pause(cx, &incoming) {
                 None => {}
-                Some(Pause::Accepting) => {
-                    self.defer(incoming, WaitCondition::Accepting);
+                Some(Pause::UntilResume) => {
+                    self.defer(incoming, WaitCondition::Resume);
                     return None;
                 }
                 Some(Pause::Memory) => {
@@ -71,9 +72,9 @@ impl Driver {
             Err(outcome) => return outcome,
         };
         let sets = Some(incoming.code_sets());
-        self.find(&incoming);
+        self.find_object(&incoming);
         #[cfg(feature = "csi")]
-        if let Some(refused) = self.forbids_last(&incoming) {
+        if let Some(refused) = self.check_access_to_last(&incoming) {
             return Some(refused);
         }
         if incoming.asks_for_reference()
@@ -81,84 +82,84 @@ impl Driver {
         {
             return Some(outcome);
         }
-        let Some(entry) = &self.last else { return self.object_not_found(cx, incoming) };
+        let Some(entry) = &self.last_object else { return self.object_not_found(cx, incoming) };
         if let Some(pending) = &self.pending {
             let poa = Arc::clone(&entry.poa);
-            if pending.is_for(&poa) {
+            if pending.holds_manager_of(&poa) {
                 return self.gate_closed(cx, &poa, incoming);
             }
-            if pending.is_for_object(&poa, incoming.key()) {
-                return self.wait_for(cx, &poa, WaitCondition::Turn, incoming);
+            if pending.holds_object(&poa, incoming.key()) {
+                return self.wait_for(cx, &poa, WaitCondition::EarlierRequests, incoming);
             }
         }
-        let shut = match self.active.enter(entry) {
+        let error = match self.active.enter(entry) {
             Ok(entered) => {
                 if incoming.response() == ResponseFlags::Server {
-                    acknowledge(&self.link, &mut self.active, &incoming);
+                    confirm_oneway(&self.link, &mut self.active, &incoming);
                 }
                 return self.active.start(cx, entry, entered, incoming, sets);
             }
-            Err(shut) => shut,
+            Err(error) => error,
         };
         let poa = Arc::clone(&entry.poa);
-        match shut {
+        match error {
             EnterError::Deactivated => self.object_not_found(cx, incoming),
             EnterError::GateClosed => self.gate_closed(cx, &poa, incoming),
         }
     }
 
-    /// Forwards a request that asks for the reference of its object to that reference. `None`: no reference
-    /// can be returned.
+    /// Replies with the complete reference of the object, as a forward, to a client that knows only a URL.
+    /// Returns `None` if no reference can be returned.
     #[cold]
     fn forward_to_reference(&mut self, incoming: &IncomingRequest) -> Option<Outcome> {
-        let entry = self.last.as_ref();
-        let is_elsewhere = entry.is_some_and(|entry| entry.skeleton.elsewhere().is_some());
+        let entry = self.last_object.as_ref();
+        let is_elsewhere = entry.is_some_and(|entry| entry.skeleton.forward_location().is_some());
         if !incoming.response().expects_reply() || is_elsewhere || !self.orb.may_be_here(incoming.key()) {
             return None;
         }
         let type_id = entry.map_or("", |entry| entry.skeleton.repository_id());
         let key = ObjectKey::from(incoming.key());
-        let to = ObjectRef::of_own(&self.orb, self.orb.ior(type_id, incoming.key())?, key);
+        let to = ObjectRef::own_with_ior(&self.orb, self.orb.ior(type_id, incoming.key())?, key);
         let to = ForwardRequest::to(&to);
-        let told = ServiceContext { id: ContextId::ZORB_REFERENCE, data: Bytes::from_static(&[0]) };
-        Some(ReplyTo::new(incoming).forward_with(self.active.encoder(), &to, &[told]))
+        let marker = ServiceContext { id: ContextId::ZORB_REFERENCE, data: Bytes::from_static(&[0]) };
+        Some(ReplyTo::new(incoming).forward_with(self.active.encoder(), &to, &[marker]))
     }
 
     /// Returns the reason why a request must wait before its object is looked up.
     #[cold]
-    fn pause(&mut self, cx: &mut Context<'_>, incoming: &IncomingRequest) -> Option<Pause> {
-        if self.orb.pauses.is_holding(cx, self.number)
-            || self.pending.as_ref().is_some_and(|pending| pending.is_for_all())
+    fn reason_to_pause(&mut self, cx: &mut Context<'_>, incoming: &IncomingRequest) -> Option<Pause> {
+        if self.orb.pauses.poll_hold(cx, self.number)
+            || self.pending.as_ref().is_some_and(|pending| pending.holds_all())
         {
-            return Some(Pause::Accepting);
+            return Some(Pause::UntilResume);
         }
-        // A request waits for memory once only. A side that awaits replies itself must keep reading, or both
-        // sides could deadlock.
-        let waits = !std::mem::take(&mut self.admitted)
+        // A request waits for memory only once. A side that awaits replies itself must continue to read.
+        // Otherwise both sides could deadlock.
+        let waits = !std::mem::take(&mut self.has_waited_for_memory)
             && incoming.response().expects_reply()
             && self.link.calls_waiting() == 0;
         if waits {
-            self.ticket = self.orb.wait_for_memory(incoming.operation_octets(), &self.link);
+            self.memory_ticket = self.orb.wait_for_memory(incoming.operation_octets(), &self.link);
         }
-        self.ticket.as_ref().map(|_| Pause::Memory)
+        self.memory_ticket.as_ref().map(|_| Pause::Memory)
     }
 
     /// Returns whether a login is being checked.
     #[inline]
     pub(crate) fn waits_for_login(&self) -> bool {
-        self.pending.as_ref().is_some_and(|pending| pending.is_for_login())
+        self.pending.as_ref().is_some_and(|pending| pending.has_login_check())
     }
 
-    /// Returns whether the next request waits for memory. If so, the ORB wakes the task when the request may
-    /// continue.
+    /// Returns whether the next request waits for memory for its reply. If so, the task is woken when the
+    /// request may start.
     #[inline]
     pub(crate) fn waits_for_memory(&mut self, cx: &Context<'_>) -> bool {
-        match &self.ticket {
+        match &self.memory_ticket {
             None => false,
-            Some(ticket) => {
-                let waits = !ticket.is_granted(cx);
+            Some(memory_ticket) => {
+                let waits = !memory_ticket.is_granted(cx);
                 if !waits {
-                    (self.ticket, self.admitted) = (None, true);
+                    (self.memory_ticket, self.has_waited_for_memory) = (None, true);
                 }
                 waits
             }
@@ -169,49 +170,63 @@ impl Driver {
     #[cold]
     fn object_not_found(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
         let key = incoming.key();
-        let exception = match self.orb.adapter().locate_or_level(key) {
-            Located::Object(entry) if !entry.is_gone() => {
-                self.last = Some(entry);
+        let exception = match self.orb.adapter().locate_with_missing_poa(key) {
+            Located::Object(entry) if !entry.is_deactivated() => {
+                self.last_object = Some(entry);
                 return self.serve(cx, incoming);
             }
-            Located::Missing(poa, id) => {
+            Located::MissingObject(poa, id) => {
                 #[cfg(feature = "csi")]
-                if let Some(refused) = self.forbids(&incoming, poa.node().path.as_path(), id, None) {
+                if let Some(refused) = self.check_access(&incoming, poa.node().path.as_path(), id, None) {
                     return Some(refused);
                 }
-                if !poa.is_open() || self.pending.as_ref().is_some_and(|pending| pending.is_for(&poa)) {
+                if !poa.is_open()
+                    || self.pending.as_ref().is_some_and(|pending| pending.holds_manager_of(&poa))
+                {
                     return self.gate_closed(cx, &poa, incoming);
                 }
-                match poa.make(&self.orb, id) {
-                    Ok(Some(making)) => {
-                        return self.wait_for(cx, &poa, |held| WaitCondition::Made(held, making), incoming);
+                match poa.incarnate(&self.orb, id) {
+                    Ok(Some(step)) => {
+                        return self.wait_for(
+                            cx,
+                            &poa,
+                            |held| WaitCondition::StepCompleted(held, step),
+                            incoming,
+                        );
                     }
-                    Ok(None) => poa.nothing(|| no_such_object(key)),
+                    Ok(None) => poa.inactive_object_exception(|| no_such_object(key)),
                     Err(exception) => exception,
                 }
             }
-            // The object is being etherealized. A new incarnation may follow.
-            Located::Object(entry) => match entry.poa.make(&self.orb, entry.id()) {
-                Ok(Some(making)) => {
-                    return self.wait_for(cx, &entry.poa, |held| WaitCondition::Made(held, making), incoming);
+            // The object is being etherealized. It can be incarnated again afterwards.
+            Located::Object(entry) => match entry.poa.incarnate(&self.orb, entry.id()) {
+                Ok(Some(step)) => {
+                    return self.wait_for(
+                        cx,
+                        &entry.poa,
+                        |held| WaitCondition::StepCompleted(held, step),
+                        incoming,
+                    );
                 }
                 Ok(None) => no_such_object(key),
                 Err(exception) => exception,
             },
-            Located::Level(parent, name) => {
+            Located::MissingPoa(parent, name) => {
                 #[cfg(feature = "csi")]
-                if let Some(refused) = self.forbids_what_may_come(&incoming) {
+                if let Some(refused) = self.check_access_by_key(&incoming) {
                     return Some(refused);
                 }
-                if !parent.is_open() || self.pending.as_ref().is_some_and(|pending| pending.is_for(&parent)) {
+                if !parent.is_open()
+                    || self.pending.as_ref().is_some_and(|pending| pending.holds_manager_of(&parent))
+                {
                     return self.gate_closed(cx, &parent, incoming);
                 }
                 match parent.activate_child(&self.orb, name) {
-                    Ok(Some(making)) => {
+                    Ok(Some(step)) => {
                         return self.wait_for(
                             cx,
                             &parent,
-                            |held| WaitCondition::Made(held, making),
+                            |held| WaitCondition::StepCompleted(held, step),
                             incoming,
                         );
                     }
@@ -219,18 +234,18 @@ impl Driver {
                     Err(exception) => exception,
                 }
             }
-            Located::Nowhere => self.orb.adapter().no_such_adapter(key),
+            Located::NotFound => self.orb.adapter().no_such_adapter(key),
         };
-        Some(self.refuse(&incoming, exception))
+        Some(self.reject(&incoming, exception))
     }
 
-    /// Holds a request until a step of a servant activator or adapter activator has completed, or until
-    /// earlier requests for the object have started.
+    /// Holds a request until the condition is fulfilled: a step of an activator has completed, or earlier
+    /// requests for the object have started. Rejects the request if a limit is reached.
     fn wait_for(
         &mut self,
         cx: &mut Context<'_>,
         poa: &Arc<PoaGate>,
-        until: impl FnOnce(Held) -> WaitCondition,
+        until: impl FnOnce(HeldRequest) -> WaitCondition,
         incoming: IncomingRequest,
     ) -> Option<Outcome> {
         match self.hold(poa, &incoming) {
@@ -240,37 +255,38 @@ impl Driver {
                 self.defer(incoming, until(held));
                 None
             }
-            None => Some(self.refuse(&incoming, Gate::Holding.refusal())),
+            None => Some(self.reject(&incoming, Gate::Holding.refusal())),
         }
     }
 
-    /// Reserves a slot for a held request. `None`: a limit was reached.
-    fn hold(&self, poa: &Arc<PoaGate>, incoming: &IncomingRequest) -> Option<Held> {
+    /// Counts a held request. Returns `None` if a limit is reached.
+    fn hold(&self, poa: &Arc<PoaGate>, incoming: &IncomingRequest) -> Option<HeldRequest> {
         let limits = &self.orb.config.limits;
         let pending = self.pending.as_ref().map_or(0, |pending| pending.len());
-        // Held requests occupy at most half of the connection's requests. Otherwise those for one manager
-        // could use up all of them.
-        let held =
-            Held::new(poa, incoming.message().len(), limits).filter(|_| pending < limits.max_requests / 2);
+        // Held requests may be at most half of the connection's requests. Otherwise the held requests of one
+        // manager could prevent all other requests.
+        let held = HeldRequest::new(poa, incoming.message().len(), limits)
+            .filter(|_| pending < limits.max_requests / 2);
         if held.is_none() {
             self.orb.counters.hit(Limit::HeldRequests);
         }
         held
     }
 
-    /// Answers a request that does not reach a servant.
-    fn refuse(&mut self, incoming: &IncomingRequest, exception: SystemException) -> Outcome {
+    /// Replies with an exception to a request that does not reach a servant.
+    fn reject(&mut self, incoming: &IncomingRequest, exception: SystemException) -> Outcome {
         let mut to = ReplyTo::new(incoming);
-        // The server did not accept the request, so the sender is answered.
-        to.wanted |= incoming.response() == ResponseFlags::Server;
-        let asks = matches!(incoming.operation_octets(), b"_non_existent" | b"_not_existent");
-        if asks && exception.kind == SystemExceptionKind::ObjectNotExist && to.wanted {
+        // A client with SYNC_WITH_SERVER gets a reply because the server has not accepted the request.
+        to.wants_reply |= incoming.response() == ResponseFlags::Server;
+        let asks_for_existence = matches!(incoming.operation_octets(), b"_non_existent" | b"_not_existent");
+        if asks_for_existence && exception.kind == SystemExceptionKind::ObjectNotExist && to.wants_reply {
             return to.non_existent(self.active.encoder());
         }
         to.system_exception(self.active.encoder(), exception)
     }
 
-    /// Handles a request whose POA is not open, or whose POA's manager holds an earlier request.
+    /// Handles a request whose POA's gate is closed, or that must follow an earlier held request of the
+    /// manager.
     #[cold]
     fn gate_closed(
         &mut self,
@@ -283,22 +299,23 @@ impl Driver {
         match (gate, held) {
             (Gate::Active | Gate::Holding, Some(held)) => {
                 if gate == Gate::Active {
-                    // The gate opened concurrently. Queue this request anyway, to keep the order of arrival.
+                    // The gate was opened concurrently. Queue this request anyway, because earlier requests
+                    // may still be held.
                     cx.waker().wake_by_ref();
                 }
-                self.defer(incoming, WaitCondition::Open(held));
+                self.defer(incoming, WaitCondition::GateOpen(held));
                 None
             }
-            (gate, _) => Some(self.refuse(&incoming, gate.refusal())),
+            (gate, _) => Some(self.reject(&incoming, gate.refusal())),
         }
     }
 
     #[cold]
-    pub(crate) fn defer(&mut self, incoming: IncomingRequest, until: WaitCondition) {
-        self.pending.get_or_insert_default().push(incoming, until);
+    pub(crate) fn defer(&mut self, incoming: IncomingRequest, condition: WaitCondition) {
+        self.pending.get_or_insert_default().push(incoming, condition);
     }
 
-    /// Starts the held requests that need not wait any more, ahead of later ones.
+    /// Moves the held requests that need not wait any more to the front of the batch.
     #[cold]
     pub(crate) fn resume_ready(&mut self, cx: &mut Context<'_>) {
         let Some(pending) = &mut self.pending else { return };
@@ -311,7 +328,7 @@ impl Driver {
             match refusal {
                 None => first.push(incoming),
                 Some(Refusal::System(exception)) => {
-                    let outcome = self.refuse(&incoming, exception);
+                    let outcome = self.reject(&incoming, exception);
                     self.outcomes.push(outcome);
                 }
                 Some(Refusal::Forward(forward)) => {
@@ -320,58 +337,60 @@ impl Driver {
                 }
             }
         }
-        self.serve_first(first.into_iter());
+        self.push_front(first.into_iter());
     }
 
-    /// Discards requests that are still held when the ORB closes. If `told`, CloseConnection notifies their
-    /// callers. Otherwise each one is answered with an exception.
+    /// Rejects requests that are still held when the ORB closes. With `sends_close`, CloseConnection tells
+    /// the client that they were not executed. Otherwise each request gets an exception.
     #[cold]
-    pub(crate) fn reject_held(&mut self, told: bool) {
-        let kept = self.pending.as_mut().map(|pending| pending.give_up()).unwrap_or_default();
-        for incoming in kept {
+    pub(crate) fn reject_held(&mut self, sends_close: bool) {
+        let held = self.pending.as_mut().map(|pending| pending.take_unbounded()).unwrap_or_default();
+        for incoming in held {
             if !incoming.response().expects_reply() {
                 self.orb.counters.discarded_oneways.fetch_add(1, Ordering::Relaxed);
             }
-            if told {
+            if sends_close {
                 self.finished.push(incoming.token());
             } else {
-                let outcome = self.refuse(&incoming, crate::errors::closed());
+                let outcome = self.reject(&incoming, crate::errors::closed());
                 self.outcomes.push(outcome);
             }
         }
     }
 
-    pub(crate) fn serve_first(&mut self, requests: impl DoubleEndedIterator<Item = IncomingRequest>) {
+    pub(crate) fn push_front(&mut self, requests: impl DoubleEndedIterator<Item = IncomingRequest>) {
         requests.rev().for_each(|incoming| self.batch.push_front(incoming));
     }
 
-    /// Sets `last` to the object of the request. Most requests are for the same object as the one before.
+    /// Sets `last_object` to the object of the request. Most requests are for the same object as the previous
+    /// one.
     #[inline]
-    fn find(&mut self, incoming: &IncomingRequest) {
+    fn find_object(&mut self, incoming: &IncomingRequest) {
         #[cfg(feature = "experiments")]
         if self.orb.config.server.demux.path == PathDemux::DeLayered {
             return self.find_delayered(incoming);
         }
         let key = incoming.key();
-        let again = self.last.as_ref().is_some_and(|last| last.is_at(key) && !last.is_gone());
-        if !again {
-            self.last = self.orb.adapter().find(key);
+        let is_same =
+            self.last_object.as_ref().is_some_and(|last| last.has_key(key) && !last.is_deactivated());
+        if !is_same {
+            self.last_object = self.orb.adapter().find(key);
         }
     }
 
-    /// Finds object and operation by one look-up.
+    /// Finds the object and the operation in one look-up.
     #[cfg(feature = "experiments")]
     #[cold]
     fn find_delayered(&mut self, incoming: &IncomingRequest) {
         let adapter = self.orb.adapter();
-        let found = adapter.strategies.find_together(incoming.key(), incoming.operation_octets());
-        (self.last, self.active.number) = match found {
+        let found = adapter.strategies.find_combined(incoming.key(), incoming.operation_octets());
+        (self.last_object, self.active.number) = match found {
             Some((entry, number)) => (Some(entry), Some(number)),
             None => (adapter.find(incoming.key()), None),
         };
     }
 
-    /// Cancels a request. Returns whether it was dropped because it had not started.
+    /// Cancels a request. Returns `true` if it had not started, and was removed.
     pub(crate) fn cancel(&mut self, token: ServeToken) -> bool {
         if let Some(at) = self.batch.iter().position(|incoming| incoming.token() == token) {
             return self.batch.remove(at).is_some();
@@ -380,11 +399,11 @@ impl Driver {
     }
 }
 
-/// Answers a oneway whose sender waits for the server, not for the servant.
+/// Confirms to the client that a oneway request was received (`SYNC_WITH_SERVER`).
 #[cold]
-fn acknowledge(link: &SharedConnection, active: &mut ActiveRequests, incoming: &IncomingRequest) {
+fn confirm_oneway(link: &SharedConnection, active: &mut ActiveRequests, incoming: &IncomingRequest) {
     let mut encoder = active.encoder();
-    ReplyTo::new(incoming).received(&mut encoder);
+    ReplyTo::new(incoming).put_confirmation(&mut encoder);
     link.lock().machine.request(incoming.token()).acknowledge(&mut encoder);
-    active.keep_encoder(encoder);
+    active.recycle_encoder(encoder);
 }

@@ -17,21 +17,21 @@ use crate::server::driver::Driver;
 use crate::server::pending_requests::WaitCondition;
 
 impl Driver {
-    /// Determines the caller, if access control is configured. Returns the request if it may continue.
+    /// Identifies the caller, if access control is configured. Returns the request if it may continue.
     ///
     /// # Errors
-    /// The request is held (`None`) or rejected, with this answer.
+    /// `None` if the request is held, or the reply to a rejected request.
     #[inline]
     pub(crate) fn identify(
         &mut self,
         cx: &mut Context<'_>,
         incoming: IncomingRequest,
     ) -> Result<IncomingRequest, Option<Outcome>> {
-        if self.guard.is_none() { Ok(incoming) } else { self.ask(cx, incoming) }
+        if self.guard.is_none() { Ok(incoming) } else { self.identify_caller(cx, incoming) }
     }
 
     #[cold]
-    fn ask(
+    fn identify_caller(
         &mut self,
         cx: &mut Context<'_>,
         incoming: IncomingRequest,
@@ -48,33 +48,33 @@ impl Driver {
                 self.defer(incoming, WaitCondition::Login(check));
                 Err(None)
             }
-            AuthOutcome::Refused(refused) => Err(Some(self.turn_away(&incoming, *refused))),
+            AuthOutcome::Refused(refused) => Err(Some(self.reject_caller(&incoming, *refused))),
         }
     }
 
-    /// Returns the rejection if the caller may not call the object found last. `None`: it may, or there is no
-    /// object.
+    /// Checks access to the object that was found last. Returns the reply to a caller without access.
     #[inline]
-    pub(crate) fn forbids_last(&mut self, incoming: &IncomingRequest) -> Option<Outcome> {
+    pub(crate) fn check_access_to_last(&mut self, incoming: &IncomingRequest) -> Option<Outcome> {
         self.guard.as_ref()?;
-        let entry = Arc::clone(self.last.as_ref()?);
+        let entry = Arc::clone(self.last_object.as_ref()?);
         let id = entry.id_in(incoming.key());
-        self.forbids(incoming, entry.poa.node().path.as_path(), id, Some(entry.skeleton.repository_id()))
+        self.check_access(incoming, entry.poa.node().path.as_path(), id, Some(entry.skeleton.repository_id()))
     }
 
-    /// Checks access to an object whose POA does not exist, by the names in its key. Runs before an adapter
-    /// activator creates anything for a caller without access.
+    /// Checks access to an object whose POA does not exist, by the names in the object key. It must precede
+    /// the adapter activator. Otherwise a caller without access could cause the creation of POAs.
     #[cold]
-    pub(crate) fn forbids_what_may_come(&mut self, incoming: &IncomingRequest) -> Option<Outcome> {
+    pub(crate) fn check_access_by_key(&mut self, incoming: &IncomingRequest) -> Option<Outcome> {
         match Key::parse(incoming.key()) {
-            Ok(Key::Persistent { path, id }) => self.forbids(incoming, path, id, None),
+            Ok(Key::Persistent { path, id }) => self.check_access(incoming, path, id, None),
             _ => None,
         }
     }
 
-    /// Checks access to an object of a POA. `interface`: the repository id of its servant, if there is one.
+    /// Checks access to an object of a POA. Returns the reply to a caller without access. `interface` is the
+    /// repository id of the servant, if a servant exists.
     #[cold]
-    pub(crate) fn forbids(
+    pub(crate) fn check_access(
         &mut self,
         incoming: &IncomingRequest,
         path: Path<'_>,
@@ -84,8 +84,8 @@ impl Driver {
         let guard = self.guard.as_mut()?;
         let operation = incoming.operation();
         #[cfg(feature = "experiments")]
-        let operation = match &self.last {
-            Some(entry) => experiments::name_of(&self.orb, entry, operation),
+        let operation = match &self.last_object {
+            Some(entry) => experiments::operation_name(&self.orb, entry, operation),
             None => operation,
         };
         let session = self.link.session().map(|session| &**session);
@@ -99,21 +99,21 @@ impl Driver {
             peer: self.link.peer(),
         };
         let exception = guard.permit(&access).err()?;
-        Some(self.turn_away(incoming, Refused { exception, context: None }))
+        Some(self.reject_caller(incoming, Refused { exception, context: None }))
     }
 
-    fn turn_away(&mut self, incoming: &IncomingRequest, refused: Refused) -> Outcome {
+    fn reject_caller(&mut self, incoming: &IncomingRequest, refused: Refused) -> Outcome {
         let mut to = ReplyTo::new(incoming);
-        // A request that does not reach a servant is answered for SYNC_WITH_SERVER too.
-        to.wanted |= incoming.response() == giop_codec::giop::ResponseFlags::Server;
+        // A client with SYNC_WITH_SERVER gets a reply because the server has not accepted the request.
+        to.wants_reply |= incoming.response() == giop_codec::giop::ResponseFlags::Server;
         let contexts: Vec<_> = refused.context.into_iter().collect();
         to.system_exception_with(self.active.encoder(), refused.exception, &contexts)
     }
 
-    /// Answers a LocateRequest, which cannot carry credentials, with OBJECT_HERE in every case. Only a
-    /// following request reveals more.
+    /// Replies to a LocateRequest with OBJECT_HERE in every case. A LocateRequest has no credentials, so that
+    /// the reply must not tell whether the object exists.
     #[cold]
-    pub(crate) fn locate_blindly(&mut self, locate: &IncomingLocate) {
+    pub(crate) fn locate_without_check(&mut self, locate: &IncomingLocate) {
         let mut encoder = self.active.encoder();
         encoder.reset(ByteOrder::NATIVE, locate.version());
         let size_at = put_message_header(&mut encoder, MessageType::LocateReply);
@@ -121,6 +121,6 @@ impl Driver {
         if header.encode(&mut encoder).and_then(|()| finish_message(&mut encoder, size_at)).is_ok() {
             self.link.lock().machine.send_locate_reply(&mut encoder);
         }
-        self.active.keep_encoder(encoder);
+        self.active.recycle_encoder(encoder);
     }
 }

@@ -1,8 +1,8 @@
 //! Limits on the number of connections of an endpoint, and eviction when it is full.
 //!
-//! Idle connections could occupy every slot of an endpoint until they time out, and be replaced by others
-//! indefinitely. When the endpoint is full, a new connection evicts the one that has been open longest
-//! without a complete message, if that is older than a minimum age.
+//! Idle connections could occupy all slots of an endpoint. Therefore, when the endpoint is full, a new
+//! connection evicts the connection that has been open longest without a complete message, if it has reached
+//! a minimum age.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -16,35 +16,39 @@ use tokio::sync::Notify;
 use crate::config::Config;
 use crate::connection::{SharedConnection, now};
 
-/// Minimum interval between log lines about rejected connections.
-const TELLING: Duration = Duration::from_secs(1);
+/// The minimum interval between log lines about rejected connections.
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The connections of one endpoint, counted by address.
 #[derive(Debug)]
 pub(crate) struct ConnectionLimiter {
-    all: usize,
-    per_address: usize,
-    /// Age from which a connection without a complete message can be evicted. `None` disables eviction.
-    silence: Option<Duration>,
-    /// Minimum rate of a first message, in bytes a second. A connection that reaches it is not evicted.
-    rate: usize,
+    max_connections: usize,
+    max_per_address: usize,
+    /// The minimum age at which a connection without a complete message can be evicted. `None` disables
+    /// eviction.
+    min_idle_age: Option<Duration>,
+    /// The minimum rate of the first message, in bytes per second. A connection that reaches it is not
+    /// evicted.
+    min_message_rate: usize,
     occupancy: Mutex<Occupancy>,
 }
 
+/// The occupied slots of an endpoint.
 #[derive(Debug, Default)]
 struct Occupancy {
-    all: usize,
-    /// Connections by address. All connections of a Unix socket come from this machine and have no address.
+    /// The number of connections.
+    count: usize,
+    /// The number of connections by address. Connections of a Unix socket have no address.
     by_address: HashMap<Option<IpAddr>, usize>,
-    /// The number of connections rejected since the last log line, and when that was written.
-    refused: (u64, Option<Instant>),
-    /// Connections that may not have received a complete message yet, in the order of their arrival.
-    new: VecDeque<Weak<SlotState>>,
-    /// Evicted connections that may still be closing.
-    leaving: VecDeque<Weak<SlotState>>,
+    /// The number of connections rejected since the last log line, and the time of that line.
+    rejected: (u64, Option<Instant>),
+    /// The connections that may not have received a complete message yet, in order of arrival.
+    idle: VecDeque<Weak<SlotState>>,
+    /// The evicted connections that may still be closing.
+    closing: VecDeque<Weak<SlotState>>,
 }
 
-/// The slot of a connection, released on drop.
+/// The slot of a connection. It is released on drop.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot(Arc<SlotState>);
 
@@ -52,22 +56,22 @@ pub(crate) struct ConnectionSlot(Arc<SlotState>);
 struct SlotState {
     limiter: Arc<ConnectionLimiter>,
     address: Option<IpAddr>,
-    since: Instant,
-    /// It is included in the counters.
-    counts: AtomicBool,
-    /// It is not set while the handshake is in progress.
+    opened_at: Instant,
+    /// Whether the connection is included in the counters.
+    is_counted: AtomicBool,
+    /// The connection. It is not set during the TLS handshake.
     link: OnceLock<Weak<SharedConnection>>,
     /// Notified when the connection is evicted.
-    gone: Notify,
+    evicted: Notify,
 }
 
 impl ConnectionLimiter {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
-            all: config.server.max_connections,
-            per_address: config.server.max_connections_per_address,
-            silence: config.server.evict_idle_after,
-            rate: config.limits.min_message_rate,
+            max_connections: config.server.max_connections,
+            max_per_address: config.server.max_connections_per_address,
+            min_idle_age: config.server.evict_idle_after,
+            min_message_rate: config.limits.min_message_rate,
             occupancy: Mutex::default(),
         }
     }
@@ -75,100 +79,105 @@ impl ConnectionLimiter {
     /// Takes a slot. The second value tells whether another connection was evicted for it.
     ///
     /// # Errors
-    /// The limit that is reached, if no connection can be evicted.
-    pub(crate) fn enter(this: &Arc<Self>, address: Option<IpAddr>) -> Result<(ConnectionSlot, bool), Limit> {
+    /// If no connection can be evicted, the limit that is reached.
+    pub(crate) fn acquire(
+        this: &Arc<Self>,
+        address: Option<IpAddr>,
+    ) -> Result<(ConnectionSlot, bool), Limit> {
         let now = now();
         let mut occupancy = this.lock();
         let of_address = || occupancy.by_address.get(&address).copied().unwrap_or_default();
-        let full = if occupancy.all >= this.all {
+        let reached_limit = if occupancy.count >= this.max_connections {
             Some((Limit::Connections, None))
-        } else if address.is_some() && of_address() >= this.per_address {
+        } else if address.is_some() && of_address() >= this.max_per_address {
             Some((Limit::ConnectionsPerAddress, Some(address)))
         } else {
             None
         };
-        let (mut way, mut late) = (None, None);
-        if let Some((limit, of)) = full {
-            let place = this.silent(&mut occupancy, now, of).ok_or(limit)?;
-            occupancy.leave(&place);
-            occupancy.leaving.push_back(Arc::downgrade(&place));
-            // An evicted connection closes gracefully, which takes until its peer answers. At most an eighth
-            // of all may be in that state.
-            if occupancy.leaving.len() > (this.all / 8).max(1) {
-                late = occupancy.leaving.pop_front();
+        let (mut to_close, mut to_abort) = (None, None);
+        if let Some((limit, address)) = reached_limit {
+            let slot = this.take_idle(&mut occupancy, now, address).ok_or(limit)?;
+            occupancy.release(&slot);
+            occupancy.closing.push_back(Arc::downgrade(&slot));
+            // An evicted connection is closed gracefully, and stays open until its peer closes it. At most an
+            // eighth of the maximum may be in this state.
+            if occupancy.closing.len() > (this.max_connections / 8).max(1) {
+                to_abort = occupancy.closing.pop_front();
             }
-            way = Some(place);
+            to_close = Some(slot);
         }
-        let place = Arc::new(SlotState {
+        let slot = Arc::new(SlotState {
             limiter: Arc::clone(this),
             address,
-            since: now,
-            counts: AtomicBool::new(true),
+            opened_at: now,
+            is_counted: AtomicBool::new(true),
             link: OnceLock::new(),
-            gone: Notify::new(),
+            evicted: Notify::new(),
         });
-        occupancy.all += 1;
+        occupancy.count += 1;
         *occupancy.by_address.entry(address).or_default() += 1;
-        if this.silence.is_some() {
-            if occupancy.new.len() > 2 * occupancy.all {
-                occupancy.new.retain(|place| place.upgrade().is_some_and(|place| !place.has_spoken()));
+        if this.min_idle_age.is_some() {
+            if occupancy.idle.len() > 2 * occupancy.count {
+                occupancy.idle.retain(|slot| slot.upgrade().is_some_and(|slot| !slot.has_sent_message()));
             }
-            occupancy.new.push_back(Arc::downgrade(&place));
+            occupancy.idle.push_back(Arc::downgrade(&slot));
         }
         drop(occupancy);
-        let displaces = way.is_some();
-        if let Some(late) = late.and_then(|late| late.upgrade()) {
-            late.end();
+        let evicts = to_close.is_some();
+        if let Some(slot) = to_abort.and_then(|slot| slot.upgrade()) {
+            slot.abort();
         }
-        if let Some(way) = way {
-            way.give_way();
+        if let Some(slot) = to_close {
+            slot.close_evicted();
         }
-        Ok((ConnectionSlot(place), displaces))
+        Ok((ConnectionSlot(slot), evicts))
     }
 
-    /// Returns the evictable connection that has been open longest. With `of`, only connections from that
-    /// address are considered.
-    fn silent(
+    /// Removes the evictable connection that has been open longest from the idle ones, and returns it. With
+    /// `address`, only connections from this address are considered.
+    fn take_idle(
         &self,
         occupancy: &mut Occupancy,
         now: Instant,
-        of: Option<Option<IpAddr>>,
+        address: Option<Option<IpAddr>>,
     ) -> Option<Arc<SlotState>> {
-        let silence = self.silence?;
+        let min_idle_age = self.min_idle_age?;
         let mut at = 0;
         loop {
-            let Some(place) = occupancy.new.get(at)?.upgrade() else {
-                occupancy.new.remove(at);
+            let Some(slot) = occupancy.idle.get(at)?.upgrade() else {
+                occupancy.idle.remove(at);
                 continue;
             };
-            let age = now.saturating_duration_since(place.since);
-            if age < silence {
-                // The following entries arrived later and are no older.
+            let age = now.saturating_duration_since(slot.opened_at);
+            if age < min_idle_age {
+                // The following connections are not older.
                 return None;
             }
-            if place.has_spoken() {
-                occupancy.new.remove(at);
-            } else if of.is_some_and(|address| address != place.address) || place.is_sending(age, self.rate) {
+            if slot.has_sent_message() {
+                occupancy.idle.remove(at);
+            } else if address.is_some_and(|address| address != slot.address)
+                || slot.reaches_min_rate(age, self.min_message_rate)
+            {
                 at += 1;
             } else {
-                occupancy.new.remove(at);
-                return Some(place);
+                occupancy.idle.remove(at);
+                return Some(slot);
             }
         }
     }
 
-    /// Counts a rejected connection. Returns the number of rejected connections if it is time for a log line,
-    /// so that a flood of connections does not flood the log.
-    pub(crate) fn tell(&self) -> Option<u64> {
+    /// Counts a rejected connection. If a log line is due, returns the number of connections that were
+    /// rejected since the last one.
+    pub(crate) fn count_rejection(&self) -> Option<u64> {
         let now = now();
         let mut occupancy = self.lock();
-        let (refused, told) = &mut occupancy.refused;
-        *refused += 1;
-        if told.is_some_and(|told| now.saturating_duration_since(told) < TELLING) {
+        let (count, logged_at) = &mut occupancy.rejected;
+        *count += 1;
+        if logged_at.is_some_and(|logged_at| now.saturating_duration_since(logged_at) < LOG_INTERVAL) {
             return None;
         }
-        *told = Some(now);
-        Some(std::mem::take(refused))
+        *logged_at = Some(now);
+        Some(std::mem::take(count))
     }
 
     fn lock(&self) -> MutexGuard<'_, Occupancy> {
@@ -178,15 +187,15 @@ impl ConnectionLimiter {
 
 impl Occupancy {
     /// Removes the slot from the counters.
-    fn leave(&mut self, place: &SlotState) {
-        if !place.counts.swap(false, Ordering::Relaxed) {
+    fn release(&mut self, slot: &SlotState) {
+        if !slot.is_counted.swap(false, Ordering::Relaxed) {
             return;
         }
-        self.all -= 1;
-        if let Some(count) = self.by_address.get_mut(&place.address) {
+        self.count -= 1;
+        if let Some(count) = self.by_address.get_mut(&slot.address) {
             *count -= 1;
             if *count == 0 {
-                self.by_address.remove(&place.address);
+                self.by_address.remove(&slot.address);
             }
         }
     }
@@ -197,31 +206,31 @@ impl SlotState {
         self.link.get()?.upgrade()
     }
 
-    /// Returns whether a complete message was received or the connection has ended. Such a connection is not
-    /// evicted.
-    fn has_spoken(&self) -> bool {
+    /// Returns whether a complete message has been received or the connection has ended. Then the connection
+    /// is not evicted.
+    fn has_sent_message(&self) -> bool {
         match self.link.get() {
             None => false,
             Some(link) => link.upgrade().is_none_or(|link| link.stats().messages_in > 0),
         }
     }
 
-    /// Returns whether it has sent its first message at the minimum rate so far.
-    fn is_sending(&self, age: Duration, rate: usize) -> bool {
-        let octets = self.link().map_or(0, |link| link.stats().octets_in);
-        octets > 0 && u128::from(octets) * 1000 >= age.as_millis() * rate as u128
+    /// Returns whether the bytes of the first message have been received at the minimum rate so far.
+    fn reaches_min_rate(&self, age: Duration, rate: usize) -> bool {
+        let bytes = self.link().map_or(0, |link| link.stats().octets_in);
+        bytes > 0 && u128::from(bytes) * 1000 >= age.as_millis() * rate as u128
     }
 
-    /// Closes the evicted connection gracefully, so that the client knows that a request it may just have
-    /// sent was not executed.
-    fn give_way(&self) {
-        self.gone.notify_one();
+    /// Closes the evicted connection gracefully. A client that has just sent a request then knows that the
+    /// request was not executed.
+    fn close_evicted(&self) {
+        self.evicted.notify_one();
         if let Some(link) = self.link() {
             link.close();
         }
     }
 
-    fn end(&self) {
+    fn abort(&self) {
         if let Some(link) = self.link() {
             link.abort(CloseReason::Local);
         }
@@ -229,26 +238,23 @@ impl SlotState {
 }
 
 impl ConnectionSlot {
-    /// Sets the connection of the slot, once it is ready for messages.
-    pub(crate) fn is_for(&self, link: &Arc<SharedConnection>) {
+    /// Sets the connection of the slot when it is ready for messages. Closes it if it was evicted before.
+    pub(crate) fn set_connection(&self, link: &Arc<SharedConnection>) {
         let _ = self.0.link.set(Arc::downgrade(link));
-        if !self.0.counts.load(Ordering::Relaxed) {
+        if !self.0.is_counted.load(Ordering::Relaxed) {
             link.close();
         }
     }
 
     /// Completes when the connection is evicted.
-    #[cfg_attr(
-        not(feature = "tls"),
-        expect(dead_code, reason = "nothing is under way before there is a link")
-    )]
-    pub(crate) async fn given_away(&self) {
-        self.0.gone.notified().await;
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only a TLS handshake waits for it"))]
+    pub(crate) async fn wait_for_eviction(&self) {
+        self.0.evicted.notified().await;
     }
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.0.limiter.lock().leave(&self.0);
+        self.0.limiter.lock().release(&self.0);
     }
 }

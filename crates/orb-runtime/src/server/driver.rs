@@ -1,5 +1,5 @@
-//! The task of a connection. It reads when no caller does, serves requests in place, finishes writes and
-//! keeps timers.
+//! The driver of a connection: a task that reads if no caller reads, serves requests in place, finishes
+//! writes and handles timeouts.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -15,34 +15,31 @@ use tokio::time::Sleep;
 
 use crate::connection::{READ_ROLE_IDLE, SharedConnection, State, now};
 use crate::runtime::Shared;
-use crate::runtime::backpressure::{LARGE_REPLY, Ticket};
+use crate::runtime::backpressure::{MIN_LARGE_REPLY_SIZE, MemoryTicket};
 use crate::servant::active_object::ActiveObject;
 use crate::servant::{ForwardRequest, Outcome, Request};
 use crate::server::active_requests::{ActiveRequests, MAX_BATCH};
 use crate::server::pending_requests::PendingRequests;
 
-/// Messages or bytes received, and time spent, after which the driver yields. Otherwise a peer could
-/// monopolize the thread with messages that cause no work, or with one that never ends.
-const MAX_BURST: (u64, u64) = (64, 4 << 20);
+// A driver yields when it has received a number of messages or bytes, and has run for some time. Otherwise a
+// peer could monopolize the thread with messages that cause no work, or with a message that never ends.
+
+/// The number of messages after which the driver may yield.
+const MAX_BURST_MESSAGES: u64 = 64;
+/// The number of bytes after which the driver may yield.
+const MAX_BURST_BYTES: u64 = 4 << 20;
+/// The minimum time after which the driver yields.
 const MAX_SLICE: Duration = Duration::from_micros(200);
 
-/// The ORB that serves the requests of a connection.
-pub(crate) struct Service {
-    pub(crate) orb: Arc<Shared>,
-}
+/// The number of encoded reply bytes after which a batch queues its replies.
+const MAX_BATCH_REPLY_BYTES: usize = 64 * 1024;
 
-/// Maximum number of requests that are dispatched as one batch, with the lock taken once for all of them.
-const MAX_BATCH_REQUESTS: usize = MAX_BATCH;
+pub(crate) type LockedState<'a> = MutexGuard<'a, State>;
 
-/// Number of reply bytes that are queued at once during a batch.
-const REPLIES: usize = 64 * 1024;
-
-pub(crate) type Locked<'a> = MutexGuard<'a, State>;
-
-/// What was received when a poll of the driver began, as its budget.
+/// The start of a poll of the driver.
 struct Burst {
     started: Instant,
-    /// Messages and bytes.
+    /// The numbers of messages and bytes that were received before.
     received: (u64, u64),
 }
 
@@ -51,63 +48,67 @@ impl Burst {
     #[inline]
     fn is_over(&self, state: &State) -> bool {
         let (messages, bytes) = state.machine.received();
-        let much = messages >= self.received.0 + MAX_BURST.0 || bytes >= self.received.1 + MAX_BURST.1;
-        much && state.clock.saturating_duration_since(self.started) > MAX_SLICE
+        let is_long =
+            messages >= self.received.0 + MAX_BURST_MESSAGES || bytes >= self.received.1 + MAX_BURST_BYTES;
+        is_long && state.clock.saturating_duration_since(self.started) > MAX_SLICE
     }
 }
 
-/// The driver of one link: a future that completes when the connection has ended.
+/// The driver of one connection: a future that completes when the connection has ended.
 pub(crate) struct Driver {
     pub(crate) link: Arc<SharedConnection>,
     pub(crate) orb: Arc<Shared>,
-    /// The number of this connection among those that wait for `Orb::resume`.
+    /// The number of the connection, by which its waker is found at `Orb::resume`.
     pub(crate) number: u64,
     pub(crate) active: ActiveRequests,
     /// The object of the last request.
-    pub(crate) last: Option<Arc<ActiveObject>>,
+    pub(crate) last_object: Option<Arc<ActiveObject>>,
     /// Authenticates and authorizes requests, if access control is configured.
     #[cfg(feature = "csi")]
     pub(crate) guard: Option<Box<crate::csi::Guard>>,
     timer: Option<Pin<Box<Sleep>>>,
-    /// The task was polled with a new waker. The timer must be polled again to register it.
+    /// Whether the task was polled with a new waker, which must be registered with the timer.
     waker_changed: bool,
-    /// The ticket of the next request, which waits for reply memory.
-    pub(crate) ticket: Option<Arc<Ticket>>,
-    /// The next request has waited for reply memory and may start.
-    pub(crate) admitted: bool,
-    /// Requests that may not start yet.
+    /// The ticket of the next request, if it waits for memory for its reply.
+    pub(crate) memory_ticket: Option<Arc<MemoryTicket>>,
+    /// Whether the next request has waited for memory and may start.
+    pub(crate) has_waited_for_memory: bool,
+    /// The requests that may not start yet.
     pub(crate) pending: Option<Box<PendingRequests>>,
-    /// The current dispatch batch and its results. Emptied after each batch; the allocations are reused.
+    /// The requests to be dispatched as one batch.
     pub(crate) batch: VecDeque<IncomingRequest>,
+    /// The outcomes of the batch that have a reply. Empty between batches, like `finished`.
     pub(crate) outcomes: Vec<Outcome>,
+    /// The requests of the batch that were completed without a reply.
     pub(crate) finished: Vec<ServeToken>,
 }
 
 impl Driver {
-    pub(crate) fn new(link: Arc<SharedConnection>, service: Service, number: u64) -> Self {
-        let template = Request::idle(Arc::clone(&service.orb), link.peer().clone(), link.session().cloned());
-        let home = link.thread().and_then(|_| service.orb.tasks.home.clone());
+    pub(crate) fn new(link: Arc<SharedConnection>, orb: Arc<Shared>, number: u64) -> Self {
+        let template =
+            Request::without_target(Arc::clone(&orb), link.peer().clone(), link.session().cloned());
+        let runtime = link.thread().and_then(|_| orb.tasks.runtime.clone());
         #[cfg(feature = "csi")]
-        let guard = service.orb.security().guard(&link);
+        let guard = orb.security().guard(&link);
         let active = ActiveRequests::new(
             template,
             #[cfg(feature = "experiments")]
-            service.orb.config.connection.deposit,
+            orb.config.connection.deposit,
             Arc::clone(&link),
-            home,
+            runtime,
         );
         Self {
             link,
-            orb: service.orb,
+            orb,
             number,
             active,
-            last: None,
+            last_object: None,
             #[cfg(feature = "csi")]
             guard,
             timer: None,
             waker_changed: false,
-            ticket: None,
-            admitted: false,
+            memory_ticket: None,
+            has_waited_for_memory: false,
             pending: None,
             batch: VecDeque::new(),
             outcomes: Vec::new(),
@@ -118,10 +119,10 @@ impl Driver {
     fn locate(&mut self, locate: &IncomingLocate) {
         #[cfg(feature = "csi")]
         if self.guard.is_some() {
-            return self.locate_blindly(locate);
+            return self.locate_without_check(locate);
         }
         let entry = self.orb.adapter().find(locate.key());
-        let forward = entry.as_ref().and_then(|entry| entry.skeleton.elsewhere());
+        let forward = entry.as_ref().and_then(|entry| entry.skeleton.forward_location());
         let mut encoder = self.active.encoder();
         let mut put = |status, forward: Option<&ForwardRequest>| {
             encoder.reset(ByteOrder::NATIVE, locate.version());
@@ -131,8 +132,8 @@ impl Driver {
             finish_message(&mut encoder, size_at)
         };
         let written = match forward {
-            // If the forward target cannot be marshalled, answer OBJECT_HERE. The following request then
-            // fails with an exception, which tells more than a status.
+            // If the forward target cannot be encoded, reply OBJECT_HERE. The next request then gets an
+            // exception, which tells more than a status.
             Some(to) => put(LocateStatus::forward(to.permanent, locate.version()), forward)
                 .or_else(|_| put(LocateStatus::ObjectHere, None)),
             None if self.orb.may_be_here(locate.key()) => put(LocateStatus::ObjectHere, None),
@@ -141,27 +142,28 @@ impl Driver {
         if written.is_ok() {
             self.link.lock().machine.send_locate_reply(&mut encoder);
         }
-        self.active.keep_encoder(encoder);
+        self.active.recycle_encoder(encoder);
     }
 
-    /// Processes the events of the last read. The lock is not held while servants run.
+    /// Processes the events of the last read. The lock is released while servants run. Returns the number of
+    /// dispatched requests.
     fn process_events<'a>(
         &mut self,
         link: &'a SharedConnection,
-        mut state: Locked<'a>,
+        mut state: LockedState<'a>,
         cx: &mut Context<'_>,
-    ) -> (Locked<'a>, usize) {
+    ) -> (LockedState<'a>, usize) {
         let mut served = 0;
         loop {
             let left = self.batch.len();
             if self.pending.is_some() && self.waits_for_login() && state.machine.calls_waiting() == 0 {
-                // Requests that are not read occupy no memory here.
+                // Until the caller is known, its further requests must not occupy memory.
                 state.machine.hold_reading();
                 break;
             }
             if left > 0 {
                 // Stop dispatching while too many reply bytes are queued. A side that awaits replies itself
-                // must keep reading, or both sides could deadlock.
+                // must continue to read. Otherwise both sides could deadlock.
                 let backed_up = state.machine.output().is_backed_up() && state.machine.calls_waiting() == 0;
                 if backed_up || self.waits_for_memory(cx) {
                     state.stalled = true;
@@ -176,25 +178,25 @@ impl Driver {
             state.stalled = false;
             let mut event = state.machine.poll_event();
             if let Some(Event::Request(incoming)) = event {
-                self.note(&incoming);
+                self.log_message(&incoming);
                 if !state.machine.input().has_more_input() {
                     served += 1;
                     drop(state);
                     let outcome = self.serve(cx, incoming);
                     state = link.lock();
                     if let Some(outcome) = outcome {
-                        state = self.answer(link, state, outcome);
+                        state = self.queue_reply(link, state, outcome);
                     }
                     continue;
                 }
                 self.batch.push_back(incoming);
                 event = loop {
-                    if self.batch.len() >= MAX_BATCH_REQUESTS || !state.machine.may_hand_out() {
+                    if self.batch.len() >= MAX_BATCH || !state.machine.may_hand_out() {
                         break None;
                     }
                     match state.machine.poll_event() {
                         Some(Event::Request(incoming)) => {
-                            self.note(&incoming);
+                            self.log_message(&incoming);
                             self.batch.push_back(incoming);
                         }
                         Some(Event::Cancelled(token)) => {
@@ -215,9 +217,9 @@ impl Driver {
             }
             match event {
                 None => break,
-                // Unreachable: the code above takes all requests.
+                // Unreachable, because the code above takes all requests.
                 Some(Event::Request(incoming)) => {
-                    self.note(&incoming);
+                    self.log_message(&incoming);
                     self.batch.push_back(incoming);
                 }
                 Some(Event::Locate(locate)) => {
@@ -237,25 +239,25 @@ impl Driver {
         (state, served)
     }
 
-    /// Dispatches the batch and queues its replies. Stops when too many reply bytes are queued; the remaining
-    /// requests stay in the batch.
-    fn dispatch_batch<'a>(&mut self, link: &'a SharedConnection, cx: &mut Context<'_>) -> Locked<'a> {
+    /// Dispatches the batch and queues its replies. If too many reply bytes are queued, stops and leaves the
+    /// remaining requests in the batch.
+    fn dispatch_batch<'a>(&mut self, link: &'a SharedConnection, cx: &mut Context<'_>) -> LockedState<'a> {
         self.active.begin_batch();
-        let mut octets = 0;
+        let mut reply_bytes = 0;
         while let Some(incoming) = self.batch.pop_front() {
             match self.serve(cx, incoming) {
-                None if self.ticket.is_some() || self.waits_for_login() => break,
+                None if self.memory_ticket.is_some() || self.waits_for_login() => break,
                 None => {}
-                // The encoder is returned here, because the next request reuses it.
-                Some(Outcome { token, encoder, failed: None }) if encoder.is_empty() => {
+                // Recycle the encoder here, so that the next request reuses it.
+                Some(Outcome { token, encoder, oneway_failure: None }) if encoder.is_empty() => {
                     self.finished.push(token);
-                    self.active.keep_encoder(encoder);
+                    self.active.recycle_encoder(encoder);
                 }
                 Some(outcome) => {
-                    octets += outcome.encoder.len();
+                    reply_bytes += outcome.encoder.len();
                     self.outcomes.push(outcome);
-                    if octets >= REPLIES {
-                        octets = 0;
+                    if reply_bytes >= MAX_BATCH_REPLY_BYTES {
+                        reply_bytes = 0;
                         if !self.queue_replies(link, link.lock()).machine.output().has_room() {
                             break;
                         }
@@ -267,8 +269,8 @@ impl Driver {
         self.queue_replies(link, link.lock())
     }
 
-    /// Fires the timer if it is due, and arms it for the next timeout. Returns whether it fired.
-    fn keep_time(&mut self, state: &mut State, cx: &mut Context<'_>) -> bool {
+    /// Handles a timeout that is due, and arms the timer for the next timeout. Returns whether one was due.
+    fn update_timer(&mut self, state: &mut State, cx: &mut Context<'_>) -> bool {
         let mut fired = false;
         loop {
             let next = [state.machine.poll_timeout(), state.roles.takeover].into_iter().flatten().min();
@@ -276,8 +278,8 @@ impl Driver {
                 state.roles.armed = None;
                 return fired;
             };
-            // The timer is moved only to an earlier time: a timer that fires early is cheaper than one moved
-            // for each call.
+            // The timer is only moved to an earlier time. If it fires too early, that costs less than moving
+            // the timer for each call.
             let rearmed = state.roles.armed.is_none_or(|armed| at < armed);
             if rearmed {
                 state.roles.armed = Some(at);
@@ -287,11 +289,11 @@ impl Driver {
                 }
             }
             let Some(timer) = &mut self.timer else { return fired };
-            // Polling the timer costs more than comparing times. It was polled when it was armed.
-            let early =
+            // The timer was polled when it was armed. Comparing times costs less than polling it again.
+            let is_not_due =
                 !rearmed && !self.waker_changed && state.roles.armed.is_some_and(|armed| state.clock < armed);
             self.waker_changed = false;
-            if early || timer.as_mut().poll(cx).is_pending() {
+            if is_not_due || timer.as_mut().poll(cx).is_pending() {
                 return fired;
             }
             fired = true;
@@ -299,9 +301,9 @@ impl Driver {
             let now = now();
             state.clock = now;
             if state.roles.takeover.is_some_and(|at| at <= now) {
-                let quiet = state.machine.calls_waiting() == 0 && state.last_use + READ_ROLE_IDLE <= now;
-                state.roles.takeover = if quiet { None } else { Some(now + READ_ROLE_IDLE) };
-                if quiet {
+                let is_unused = state.machine.calls_waiting() == 0 && state.last_use + READ_ROLE_IDLE <= now;
+                state.roles.takeover = if is_unused { None } else { Some(now + READ_ROLE_IDLE) };
+                if is_unused {
                     state.roles.driver_reads = true;
                     state.callers.fill(None);
                 }
@@ -310,7 +312,7 @@ impl Driver {
         }
     }
 
-    /// Drives the connection as far as it goes without waiting.
+    /// Does everything that is possible without waiting.
     fn run(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let link = Arc::clone(&self.link);
         let mut state = self.begin_poll(&link, cx);
@@ -327,19 +329,17 @@ impl Driver {
             state.wake_stream();
             state = link.drop_returned_targets(state);
             state = self.poll_active(&link, state, cx);
-            let count;
+            let mut count;
             (state, count) = self.process_events(&link, state, cx);
             served += count;
             state = write_all(&link, state, cx);
-            let more;
-            (state, more) = self.process_events(&link, state, cx);
-            if more > 0 {
-                // The writes above freed capacity for the replies of these requests. They are written at
-                // once.
-                served += more;
+            (state, count) = self.process_events(&link, state, cx);
+            if count > 0 {
+                // The writes have freed capacity for the replies of these requests. Write these replies too.
+                served += count;
                 continue;
             }
-            // Chunks of a stream become available when the messages around them have been processed.
+            // Chunks of a stream may be available now, because messages between them have been processed.
             state.wake_stream();
             if state.machine.lifecycle().is_closed() {
                 return self.finish(&link, state, cx);
@@ -348,14 +348,16 @@ impl Driver {
                 state.shut_down = true;
                 link.socket.shut_down_write();
             }
-            if self.keep_time(&mut state, cx) {
+            if self.update_timer(&mut state, cx) {
                 self.release_unused(&mut state);
                 continue;
             }
-            if self.pending.as_ref().is_some_and(|pending| pending.keeps()) && self.orb.closing.has_begun() {
-                let told = state.machine.lifecycle().is_draining();
+            if self.pending.as_ref().is_some_and(|pending| pending.has_unbounded())
+                && self.orb.closing.has_begun()
+            {
+                let sends_close = state.machine.lifecycle().is_draining();
                 drop(state);
-                self.reject_held(told);
+                self.reject_held(sends_close);
                 state = self.queue_replies(&link, link.lock());
                 continue;
             }
@@ -369,7 +371,7 @@ impl Driver {
 
     /// Takes the lock for a poll of the driver, and registers its waker.
     #[inline]
-    fn begin_poll<'a>(&mut self, link: &'a SharedConnection, cx: &Context<'_>) -> Locked<'a> {
+    fn begin_poll<'a>(&mut self, link: &'a SharedConnection, cx: &Context<'_>) -> LockedState<'a> {
         let mut state = link.lock();
         state.roles.driver_awake = true;
         state.ring.inline_replies = 0;
@@ -381,14 +383,14 @@ impl Driver {
         state
     }
 
-    /// Reads before anything else is checked, because usually the socket became readable.
+    /// Reads before anything else is checked, because usually the task was woken by a readable socket.
     #[inline]
     fn read_first<'a>(
         &mut self,
         link: &'a SharedConnection,
-        mut state: Locked<'a>,
+        mut state: LockedState<'a>,
         cx: &mut Context<'_>,
-    ) -> Locked<'a> {
+    ) -> LockedState<'a> {
         let idle = self.active.is_idle() && self.batch.is_empty() && self.pending.is_none();
         if state.roles.driver_reads && !state.roles.reading && idle && state.machine.wants_read() {
             match link.socket.poll_read_ready(cx) {
@@ -400,29 +402,29 @@ impl Driver {
         state
     }
 
-    /// Polls the requests that servants work on, and queues the replies of those that ended.
+    /// Polls the suspended requests, and queues the replies of those that have completed.
     #[inline]
     fn poll_active<'a>(
         &mut self,
         link: &'a SharedConnection,
-        state: Locked<'a>,
+        state: LockedState<'a>,
         cx: &mut Context<'_>,
-    ) -> Locked<'a> {
+    ) -> LockedState<'a> {
         if self.active.is_idle() {
             return state;
         }
         drop(state);
-        while let Some(outcome) = self.active.poll_done(cx) {
-            drop(self.answer(link, link.lock(), outcome));
+        while let Some(outcome) = self.active.poll_completed(cx) {
+            drop(self.queue_reply(link, link.lock(), outcome));
         }
         let released: Vec<_> = self.active.released().collect();
-        self.serve_first(released.into_iter());
+        self.push_front(released.into_iter());
         link.lock()
     }
 
-    /// Ends the service of a closed connection. Pending until its servants and its ring have finished.
+    /// Finishes a closed connection. Pending until its servants and its I/O on a ring have finished.
     #[cold]
-    fn finish(&mut self, link: &SharedConnection, state: Locked<'_>, cx: &mut Context<'_>) -> Poll<()> {
+    fn finish(&mut self, link: &SharedConnection, state: LockedState<'_>, cx: &mut Context<'_>) -> Poll<()> {
         let (state, settled) = link.reclaim_ring_buffers(state, cx);
         drop(state);
         self.active.cancel_all();
@@ -430,27 +432,27 @@ impl Driver {
         if drained && settled { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Frees the memory that an idle connection does not need, after its timer fired.
+    /// Frees memory if the connection is idle. Called after a timeout.
     #[cold]
     fn release_unused(&mut self, state: &mut State) {
         if state.machine.is_quiet() {
-            self.active.release(LARGE_REPLY);
-            state.release(LARGE_REPLY);
+            self.active.release(MIN_LARGE_REPLY_SIZE);
+            state.release(MIN_LARGE_REPLY_SIZE);
             self.orb.trim_pool_later();
         }
     }
 
-    /// Reads once more, unless another task reads, nothing may be read, or nothing has arrived. Returns
-    /// whether the driver waits to be woken.
+    /// Reads once, if possible. Returns `true` if the driver must wait until it is woken: another task reads,
+    /// nothing may be read, or nothing has arrived.
     #[inline]
     fn read_or_park<'a>(
         &mut self,
         link: &'a SharedConnection,
-        mut state: Locked<'a>,
+        mut state: LockedState<'a>,
         cx: &mut Context<'_>,
         burst: &Burst,
         served: usize,
-    ) -> (Locked<'a>, bool) {
+    ) -> (LockedState<'a>, bool) {
         state.roles.driver_awake = false;
         let caller_reads =
             link.client_only && !state.roles.driver_reads && state.machine.calls_waiting() <= 1;
@@ -478,14 +480,14 @@ impl Driver {
         };
         match ready {
             Poll::Pending => {
-                // A further message is expected at once only after a request. A caller cannot spin on the
-                // ring of another thread.
-                let called = state.machine.calls_waiting() == 1 && link.thread().is_some();
-                let mut came = false;
-                if served > 0 || called {
-                    (state, came) = link.spin(state);
+                // Spin if a message is expected soon: the next request of a client, or the reply to a call
+                // whose caller cannot spin itself, because another thread owns the ring.
+                let awaits_reply = state.machine.calls_waiting() == 1 && link.thread().is_some();
+                let mut has_received = false;
+                if served > 0 || awaits_reply {
+                    (state, has_received) = link.spin(state);
                 }
-                if !came {
+                if !has_received {
                     link.set_low_water(&mut state);
                     return (state, true);
                 }
@@ -504,10 +506,10 @@ impl Driver {
         (state, false)
     }
 
-    /// Lets the servants of a lost connection finish. Their outcomes are discarded.
+    /// Waits until the servants of a lost connection have finished. Discards their outcomes.
     fn drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            while self.active.poll_done(cx).is_some() {}
+            while self.active.poll_completed(cx).is_some() {}
             let released: Vec<_> = self.active.released().collect();
             if released.is_empty() {
                 break;
@@ -520,10 +522,14 @@ impl Driver {
     }
 }
 
-/// Writes what is queued. The replies to one read leave in one write. Output that callers could not write is
-/// finished here.
+/// Writes all queued output: the replies to the requests of one read together, and output that callers could
+/// not write.
 #[inline]
-fn write_all<'a>(link: &'a SharedConnection, mut state: Locked<'a>, cx: &mut Context<'_>) -> Locked<'a> {
+fn write_all<'a>(
+    link: &'a SharedConnection,
+    mut state: LockedState<'a>,
+    cx: &mut Context<'_>,
+) -> LockedState<'a> {
     while state.machine.has_output() && !state.write.writing {
         if state.write.blocked {
             match link.socket.poll_write_ready(cx) {
@@ -551,12 +557,11 @@ impl Future for Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // The runtime is shutting down, or the driver has finished.
         self.link.abort(CloseReason::Local);
-        self.orb.pauses.stop_holding(self.number);
+        self.orb.pauses.remove_waker(self.number);
         self.link.end_streams();
-        // Others may keep the link, and with it the socket: for example a servant that holds the stream of a
-        // request.
+        // Shut down the socket, because the connection may not be dropped yet: for example, a servant may
+        // hold the stream of a request.
         self.link.socket.shut_down_socket();
     }
 }

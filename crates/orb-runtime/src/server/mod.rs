@@ -1,9 +1,9 @@
-//! The server's side of connections: listeners, limits on connections, and the driver, which dispatches
-//! requests to objects.
+//! The server side: listeners, limits on connections, and the drivers of connections, which dispatch
+//! requests.
 //!
 //! `listen` opens sockets, and `accept` accepts connections within the limits of `connection_limiter`. Each
-//! connection has one `driver`, even one that this ORB opened. `admission` decides whether a request starts,
-//! waits (`pending_requests`) or is rejected. `active_requests` polls the requests that have started.
+//! connection has a `driver`, including those that this ORB opened. `admission` decides whether a request
+//! starts, waits (`pending_requests`) or is rejected. `active_requests` polls the requests that have started.
 
 pub(crate) mod accept;
 mod active_requests;
@@ -25,29 +25,26 @@ use crate::connection::SharedConnection;
 use crate::runtime::Shared;
 
 impl Shared {
-    /// Spawns the driver of a link. Registers the link, and keeps `guest`, until the driver ends.
-    pub(crate) fn drive(self: &Arc<Self>, link: &Arc<SharedConnection>, guest: impl Send + 'static) {
-        let id = self.links.number();
+    /// Registers a connection and spawns its driver. Drops `slot` when the driver has ended.
+    pub(crate) fn drive(self: &Arc<Self>, link: &Arc<SharedConnection>, slot: impl Send + 'static) {
+        let id = self.links.next_number();
         self.links.lock().insert(id, Arc::downgrade(link));
-        self.has_counted();
-        let service = driver::Service { orb: Arc::clone(self) };
-        let driver = driver::Driver::new(Arc::clone(link), service, id);
-        let thread = link.thread().cloned();
-        let made = link;
-        let (core, link) = (Arc::clone(self), Arc::clone(link));
-        let driving = async move {
+        self.start_metrics_export();
+        let driver = driver::Driver::new(Arc::clone(link), Arc::clone(self), id);
+        let (core, driven) = (Arc::clone(self), Arc::clone(link));
+        let task = async move {
             driver.await;
-            core.ended(id, &link);
-            drop(guest);
+            core.record_closed_connection(id, &driven);
+            drop(slot);
         };
-        let tasks = if made.serves_others() { &self.tasks.serving } else { &self.tasks.other };
-        match thread {
-            None => tasks.spawn(driving),
-            Some(thread) => tasks.spawn_on(thread.track(driving), thread.runtime()),
+        let tasks = if link.serves_others() { &self.tasks.serving } else { &self.tasks.other };
+        match link.thread() {
+            None => tasks.spawn(task),
+            Some(thread) => tasks.spawn_on(thread.track(task), thread.runtime()),
         };
-        // A connection that was made while the ORB began to close may have missed the notification.
-        if self.closing.closes(made) {
-            made.close();
+        // The connection may have been registered after the closing ORB closed all connections.
+        if self.closing.must_close(link) {
+            link.close();
         }
     }
 }

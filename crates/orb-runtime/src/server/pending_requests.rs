@@ -1,4 +1,4 @@
-//! Requests of one connection that cannot start yet, in order of arrival.
+//! The requests of one connection that may not start yet.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,35 +8,35 @@ use futures_util::FutureExt;
 use giop_proto::{IncomingRequest, ServeToken};
 
 use crate::poa::Refusal;
-use crate::poa::manager::Held;
-use crate::poa::step_queue::Making;
+use crate::poa::manager::HeldRequest;
+use crate::poa::step_queue::RunningStep;
 use crate::runtime::Shared;
 use crate::servant::poa_gate::{Gate, PoaGate};
 
 /// The condition for which a request waits.
 pub(crate) enum WaitCondition {
-    /// `Orb::resume`.
-    Accepting,
+    /// The program calls `Orb::resume`.
+    Resume,
     /// The POA manager leaves the holding state.
-    Open(Held),
+    GateOpen(HeldRequest),
     /// An activator completes a step: incarnation or etherealization of the object, or creation of its POA.
-    Made(Held, Making),
-    /// Earlier requests for the same object start.
-    Turn(Held),
-    /// The check of the caller's login completes.
+    StepCompleted(HeldRequest, RunningStep),
+    /// Earlier requests for the same object have started.
+    EarlierRequests(HeldRequest),
+    /// The check of the caller's login is complete.
     #[cfg(feature = "csi")]
     Login(crate::csi::Check),
 }
 
-struct Waits {
+struct PendingRequest {
     incoming: IncomingRequest,
-    until: WaitCondition,
+    condition: WaitCondition,
 }
 
-/// The pending requests of one connection.
+/// The pending requests of one connection, in order of arrival.
 #[derive(Default)]
 pub(crate) struct PendingRequests {
-    requests: VecDeque<Waits>,
+    requests: VecDeque<PendingRequest>,
 }
 
 impl PendingRequests {
@@ -44,56 +44,57 @@ impl PendingRequests {
         self.requests.len()
     }
 
-    /// Appends a request. Copies what it references in the connection's buffers.
-    pub(crate) fn push(&mut self, mut incoming: IncomingRequest, until: WaitCondition) {
+    /// Appends a request, detached from the connection's buffers.
+    pub(crate) fn push(&mut self, mut incoming: IncomingRequest, condition: WaitCondition) {
         incoming.detach();
-        self.requests.push_back(Waits { incoming, until });
+        self.requests.push_back(PendingRequest { incoming, condition });
     }
 
-    /// Returns whether a login is being checked. Until the caller is known, the connection is not read.
-    pub(crate) fn is_for_login(&self) -> bool {
+    /// Returns whether a login is being checked. Meanwhile, the connection is not read.
+    pub(crate) fn has_login_check(&self) -> bool {
         #[cfg(feature = "csi")]
-        return self.requests.iter().any(|waits| matches!(waits.until, WaitCondition::Login(_)));
+        return self.requests.iter().any(|request| matches!(request.condition, WaitCondition::Login(_)));
         #[cfg(not(feature = "csi"))]
         false
     }
 
-    /// Returns whether a request holds all later ones, regardless of their objects.
-    pub(crate) fn is_for_all(&self) -> bool {
-        self.requests.iter().any(|waits| waits.until.is_for_all())
+    /// Returns whether a pending request holds all later requests, regardless of their objects.
+    pub(crate) fn holds_all(&self) -> bool {
+        self.requests.iter().any(|request| request.condition.holds_all())
     }
 
-    /// Returns whether a request waits for the POA's manager. A later request of the same manager must not
-    /// overtake it.
-    pub(crate) fn is_for(&self, poa: &PoaGate) -> bool {
-        self.requests.iter().any(|waits| waits.until.is_for(poa))
+    /// Returns whether a pending request holds later requests of the POA's manager, to keep their order.
+    pub(crate) fn holds_manager_of(&self, poa: &PoaGate) -> bool {
+        self.requests.iter().any(|request| request.condition.holds_manager_of(poa))
     }
 
-    /// Returns whether a request waits for that object. A later one for the same object must not overtake it.
-    pub(crate) fn is_for_object(&self, poa: &Arc<PoaGate>, key: &[u8]) -> bool {
-        self.requests.iter().any(|waits| waits.is_for_object(poa, key))
+    /// Returns whether a pending request holds later requests for this object, to keep their order.
+    pub(crate) fn holds_object(&self, poa: &Arc<PoaGate>, key: &[u8]) -> bool {
+        self.requests.iter().any(|request| request.holds_object(poa, key))
     }
 
     /// Removes a request. Returns whether it was pending.
     pub(crate) fn cancel(&mut self, token: ServeToken) -> bool {
-        let at = self.requests.iter().position(|waits| waits.incoming.token() == token);
+        let at = self.requests.iter().position(|request| request.incoming.token() == token);
         at.is_some_and(|at| self.requests.remove(at).is_some())
     }
 
-    /// Returns whether requests wait for the application to start them, or for a login check.
-    pub(crate) fn keeps(&self) -> bool {
-        self.requests.iter().any(Waits::is_kept)
+    /// Returns whether a request waits for the program or for a login check, and therefore for an unlimited
+    /// time.
+    pub(crate) fn has_unbounded(&self) -> bool {
+        self.requests.iter().any(PendingRequest::is_unbounded)
     }
 
-    /// Removes the requests that wait for the application or a login check, and returns them.
-    pub(crate) fn give_up(&mut self) -> Vec<IncomingRequest> {
-        let (kept, left): (VecDeque<_>, _) = self.requests.drain(..).partition(Waits::is_kept);
+    /// Removes and returns the requests that wait for the program or for a login check.
+    pub(crate) fn take_unbounded(&mut self) -> Vec<IncomingRequest> {
+        let (unbounded, left): (VecDeque<_>, _) =
+            self.requests.drain(..).partition(PendingRequest::is_unbounded);
         self.requests = left;
-        kept.into_iter().map(|waits| waits.incoming).collect()
+        unbounded.into_iter().map(|request| request.incoming).collect()
     }
 
-    /// Returns the requests that may continue, in order. Rejected ones have a refusal. `number` is that of
-    /// the connection.
+    /// Removes and returns the requests that need not wait any more, in order. A request that must be
+    /// rejected has a refusal. `number` is the number of the connection.
     pub(crate) fn poll(
         &mut self,
         orb: &Shared,
@@ -101,13 +102,13 @@ impl PendingRequests {
         cx: &mut Context<'_>,
     ) -> VecDeque<(IncomingRequest, Option<Refusal>)> {
         let mut ready = VecDeque::new();
-        let mut left: VecDeque<Waits> = VecDeque::new();
-        for mut waits in self.requests.drain(..) {
+        let mut left: VecDeque<PendingRequest> = VecDeque::new();
+        for mut request in self.requests.drain(..) {
             // A request that became ready between two polls must not overtake an earlier one.
-            let behind = left.iter().any(|other| waits.is_behind(other));
-            match if behind { Poll::Pending } else { waits.until.poll(orb, number, cx) } {
-                Poll::Pending => left.push_back(waits),
-                Poll::Ready(refusal) => ready.push_back((waits.incoming, refusal)),
+            let must_wait = left.iter().any(|other| request.must_follow(other));
+            match if must_wait { Poll::Pending } else { request.condition.poll(orb, number, cx) } {
+                Poll::Pending => left.push_back(request),
+                Poll::Ready(refusal) => ready.push_back((request.incoming, refusal)),
             }
         }
         self.requests = left;
@@ -115,57 +116,60 @@ impl PendingRequests {
     }
 }
 
-impl Waits {
-    fn is_kept(&self) -> bool {
-        match self.until {
-            WaitCondition::Accepting | WaitCondition::Open(_) => true,
-            WaitCondition::Made(..) | WaitCondition::Turn(_) => false,
-            // The duration of the check is not bounded.
+impl PendingRequest {
+    /// Returns whether the request may wait for an unlimited time.
+    fn is_unbounded(&self) -> bool {
+        match self.condition {
+            WaitCondition::Resume | WaitCondition::GateOpen(_) => true,
+            WaitCondition::StepCompleted(..) | WaitCondition::EarlierRequests(_) => false,
             #[cfg(feature = "csi")]
             WaitCondition::Login(_) => true,
         }
     }
 
-    fn is_for_object(&self, poa: &Arc<PoaGate>, key: &[u8]) -> bool {
-        match &self.until {
-            WaitCondition::Made(held, _) | WaitCondition::Turn(held) => {
+    fn holds_object(&self, poa: &Arc<PoaGate>, key: &[u8]) -> bool {
+        match &self.condition {
+            WaitCondition::StepCompleted(held, _) | WaitCondition::EarlierRequests(held) => {
                 Arc::ptr_eq(held.poa(), poa) && self.incoming.key() == key
             }
-            WaitCondition::Accepting | WaitCondition::Open(_) => false,
+            WaitCondition::Resume | WaitCondition::GateOpen(_) => false,
             #[cfg(feature = "csi")]
             WaitCondition::Login(_) => false,
         }
     }
 
-    fn is_behind(&self, other: &Self) -> bool {
-        match &self.until {
-            WaitCondition::Accepting => other.until.is_for_all(),
-            // It waits only for its check. All later requests wait for it.
+    fn must_follow(&self, other: &Self) -> bool {
+        match &self.condition {
+            WaitCondition::Resume => other.condition.holds_all(),
+            // A login check does not wait for other requests, but all later requests wait for it.
             #[cfg(feature = "csi")]
             WaitCondition::Login(_) => false,
-            WaitCondition::Open(held) | WaitCondition::Made(held, _) | WaitCondition::Turn(held) => {
-                other.until.is_for(held.poa()) || other.is_for_object(held.poa(), self.incoming.key())
+            WaitCondition::GateOpen(held)
+            | WaitCondition::StepCompleted(held, _)
+            | WaitCondition::EarlierRequests(held) => {
+                other.condition.holds_manager_of(held.poa())
+                    || other.holds_object(held.poa(), self.incoming.key())
             }
         }
     }
 }
 
 impl WaitCondition {
-    /// Returns whether it holds all later requests of that POA's manager.
-    fn is_for(&self, poa: &PoaGate) -> bool {
+    /// Returns whether a request with this condition holds all later requests of the POA's manager.
+    fn holds_manager_of(&self, poa: &PoaGate) -> bool {
         match self {
-            Self::Accepting => true,
-            Self::Open(held) => Arc::ptr_eq(&held.poa().node().manager, &poa.node().manager),
-            Self::Made(..) | Self::Turn(_) => false,
+            Self::Resume => true,
+            Self::GateOpen(held) => Arc::ptr_eq(&held.poa().node().manager, &poa.node().manager),
+            Self::StepCompleted(..) | Self::EarlierRequests(_) => false,
             #[cfg(feature = "csi")]
             Self::Login(_) => true,
         }
     }
 
-    /// Returns whether it holds all later requests, regardless of their objects.
-    fn is_for_all(&self) -> bool {
+    /// Returns whether a request with this condition holds all later requests.
+    fn holds_all(&self) -> bool {
         match self {
-            Self::Accepting => true,
+            Self::Resume => true,
             #[cfg(feature = "csi")]
             Self::Login(_) => true,
             _ => false,
@@ -173,14 +177,14 @@ impl WaitCondition {
     }
 
     fn poll(&mut self, orb: &Shared, number: u64, cx: &mut Context<'_>) -> Poll<Option<Refusal>> {
-        let waits = match self {
-            Self::Accepting => orb.pauses.is_holding(cx, number),
-            Self::Open(held) => held.poll_gate(cx) == Gate::Holding,
-            Self::Made(_, making) => return making.poll_unpin(cx).map(Result::err),
-            Self::Turn(_) => false,
+        let must_wait = match self {
+            Self::Resume => orb.pauses.poll_hold(cx, number),
+            Self::GateOpen(held) => held.poll_gate(cx) == Gate::Holding,
+            Self::StepCompleted(_, step) => return step.poll_unpin(cx).map(Result::err),
+            Self::EarlierRequests(_) => false,
             #[cfg(feature = "csi")]
             Self::Login(check) => return check.poll_unpin(cx).map(|()| None),
         };
-        if waits { Poll::Pending } else { Poll::Ready(None) }
+        if must_wait { Poll::Pending } else { Poll::Ready(None) }
     }
 }

@@ -1,5 +1,5 @@
-//! The addresses that references carry: those that the ORB listens on, or others through which clients reach
-//! it (NAT, containers).
+//! The addresses that the ORB publishes in references: those on which it listens, or configured addresses by
+//! which clients reach it (NAT, containers).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -7,70 +7,70 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use crate::endpoint::{Endpoint, this_machine};
 
 /// The values that templates can refer to.
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct PublishContext<'a> {
     /// The name of this machine.
     pub(crate) hostname: &'a str,
-    /// Variables of the environment.
+    /// Returns the value of an environment variable.
     pub(crate) variable: &'a dyn Fn(&str) -> Option<String>,
-    /// Returns the address from which this machine calls others, of IPv6 if `true`.
+    /// Returns the address of this machine in connections to other machines: of IPv6 if `true`, else of IPv4.
     pub(crate) address: &'a dyn Fn(bool) -> Option<IpAddr>,
 }
 
-impl Surroundings<'static> {
+impl PublishContext<'static> {
     /// Returns the values of this process.
-    pub(crate) fn here() -> Self {
+    pub(crate) fn of_process() -> Self {
         Self {
             hostname: this_machine(),
             variable: &|name| std::env::var(name).ok(),
-            address: &|ipv6| outgoing(ipv6).ok().filter(|address| !address.is_unspecified()),
+            address: &|ipv6| source_address(ipv6).ok().filter(|address| !address.is_unspecified()),
         }
     }
 }
 
-/// Returns the source address that the system would use for a remote destination. Nothing is sent, and the
-/// destinations are documentation addresses.
-fn outgoing(ipv6: bool) -> std::io::Result<IpAddr> {
-    let (any, there): (IpAddr, IpAddr) = match ipv6 {
+/// Returns the source address that the system would use for a remote destination. Nothing is sent. The
+/// destinations are addresses reserved for documentation.
+fn source_address(ipv6: bool) -> std::io::Result<IpAddr> {
+    let (any, remote): (IpAddr, IpAddr) = match ipv6 {
         false => (Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(192, 0, 2, 1).into()),
         true => (Ipv6Addr::UNSPECIFIED.into(), Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into()),
     };
     let socket = UdpSocket::bind((any, 0))?;
-    socket.connect((there, 9))?;
+    socket.connect((remote, 9))?;
     socket.local_addr().map(|address| address.ip())
 }
 
-/// A listening TCP socket: the host as written, and the address from the system.
+/// A listening TCP socket: the configured host, and the address to which the socket is bound.
 #[derive(Debug, Clone)]
-pub(crate) struct Listening {
+pub(crate) struct ListeningSocket {
     pub(crate) host: String,
     pub(crate) local: SocketAddr,
 }
 
-impl Listening {
-    /// Returns the address without templates: the host as written, but the host name in place of an
-    /// unspecified address.
-    pub(crate) fn published(&self, around: &Surroundings<'_>) -> (String, u16) {
+impl ListeningSocket {
+    /// Returns the published address if there are no templates: the configured host, or the host name of the
+    /// machine instead of an unspecified address.
+    pub(crate) fn published(&self, context: &PublishContext<'_>) -> (String, u16) {
         let any = self.host.is_empty() || self.host.parse::<IpAddr>().is_ok_and(|ip| ip.is_unspecified());
-        let host = if any { around.hostname } else { &self.host };
+        let host = if any { context.hostname } else { &self.host };
         (host.to_owned(), self.local.port())
     }
 }
 
-/// Returns the addresses of the templates without duplicates. A template without a port gives one for each
-/// listening socket.
+/// Returns the addresses of the templates without duplicates. A template without a port yields an address for
+/// each listening socket.
 ///
 /// # Errors
-/// The template, and what is wrong with it.
+/// The invalid template, and the reason.
 pub(crate) fn published(
     templates: &[String],
-    listening: &[Listening],
-    around: &Surroundings<'_>,
+    listening: &[ListeningSocket],
+    context: &PublishContext<'_>,
 ) -> Result<Vec<(String, u16)>, (String, String)> {
     let mut all = Vec::new();
     for template in templates {
-        let wrong = |reason| (template.clone(), reason);
-        let text = expand(template, around).map_err(wrong)?;
-        let (host, port) = address(&text).map_err(wrong)?;
+        let error = |reason| (template.clone(), reason);
+        let text = expand(template, context).map_err(error)?;
+        let (host, port) = parse_address(&text).map_err(error)?;
         match port {
             Some(port) => all.push((host, port)),
             None => all.extend(listening.iter().map(|socket| (host.clone(), socket.local.port()))),
@@ -81,60 +81,62 @@ pub(crate) fn published(
     Ok(all)
 }
 
-/// Replaces the placeholders in braces.
-fn expand(template: &str, around: &Surroundings<'_>) -> Result<String, String> {
-    // Without a port the one of each listening socket is used, so `{port}` is the default.
+/// Replaces the placeholders in braces by their values.
+fn expand(template: &str, context: &PublishContext<'_>) -> Result<String, String> {
+    // `{port}` is the default: without a port, the port of each listening socket is used.
     let mut rest = template.strip_suffix(":{port}").unwrap_or(template);
     let mut text = String::new();
-    while let Some((before, behind)) = rest.split_once('{') {
-        let (name, behind) = behind.split_once('}').ok_or("a `{` has no `}`")?;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, after) = after.split_once('}').ok_or("a `{` has no `}`")?;
         text.push_str(before);
-        text.push_str(&value(name, around)?);
-        rest = behind;
+        text.push_str(&placeholder_value(name, context)?);
+        rest = after;
     }
     text.push_str(rest);
     Ok(text)
 }
 
-fn value(name: &str, around: &Surroundings<'_>) -> Result<String, String> {
-    let of = |ipv6: bool| {
-        let shown = |address| match address {
+fn placeholder_value(name: &str, context: &PublishContext<'_>) -> Result<String, String> {
+    let own_address = |ipv6: bool| {
+        let text = |address| match address {
             IpAddr::V4(address) => address.to_string(),
             IpAddr::V6(address) => format!("[{address}]"),
         };
-        (around.address)(ipv6).map(shown)
+        (context.address)(ipv6).map(text)
     };
     if let Some(variable) = name.strip_prefix("env:") {
         let (variable, default) = match variable.split_once('|') {
             Some((variable, default)) => (variable, Some(default.to_owned())),
             None => (variable, None),
         };
-        let value = (around.variable)(variable).filter(|value| !value.is_empty()).or(default);
-        return value.ok_or_else(|| format!("the environment has no `{variable}`"));
+        let value = (context.variable)(variable).filter(|value| !value.is_empty()).or(default);
+        return value.ok_or_else(|| format!("the environment variable `{variable}` is not set"));
     }
     match name {
-        "hostname" => Ok(around.hostname.to_owned()),
-        "ip" => of(false).or_else(|| of(true)).ok_or_else(|| "this machine has no address".to_owned()),
-        "ipv4" => of(false).ok_or_else(|| "this machine has no IPv4 address".to_owned()),
-        "ipv6" => of(true).ok_or_else(|| "this machine has no IPv6 address".to_owned()),
+        "hostname" => Ok(context.hostname.to_owned()),
+        "ip" => own_address(false)
+            .or_else(|| own_address(true))
+            .ok_or_else(|| "this machine has no address".to_owned()),
+        "ipv4" => own_address(false).ok_or_else(|| "this machine has no IPv4 address".to_owned()),
+        "ipv6" => own_address(true).ok_or_else(|| "this machine has no IPv6 address".to_owned()),
         _ => Err(format!(
-            "`{{{name}}}` is not known: {{hostname}}, {{ip}}, {{ipv4}}, {{ipv6}}, {{env:NAME}}, {{env:NAME|DEFAULT}} and, as the \
-             port, {{port}} are"
+            "`{{{name}}}` is unknown; use {{hostname}}, {{ip}}, {{ipv4}}, {{ipv6}}, {{env:NAME}}, {{env:NAME|DEFAULT}} or, as the \
+             port, {{port}}"
         )),
     }
 }
 
 /// Parses `HOST`, `HOST:PORT` or `[IPV6]:PORT`, each with or without the prefix `iiop://`.
-fn address(text: &str) -> Result<(String, Option<u16>), String> {
+fn parse_address(text: &str) -> Result<(String, Option<u16>), String> {
     let text = text.strip_prefix("iiop://").unwrap_or(text);
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
-            let (host, behind) = rest.split_once(']').ok_or("a `[` has no `]`")?;
+            let (host, after) = rest.split_once(']').ok_or("a `[` has no `]`")?;
             if host.parse::<Ipv6Addr>().is_err() {
-                return Err(format!("`{host}` is no IPv6 address"));
+                return Err(format!("`{host}` is not an IPv6 address"));
             }
-            let port = match behind.strip_prefix(':') {
-                None if !behind.is_empty() => return Err(format!("`{behind}` stands behind the address")),
+            let port = match after.strip_prefix(':') {
+                None if !after.is_empty() => return Err(format!("unexpected `{after}` after the address")),
                 port => port,
             };
             (host, port)
@@ -145,15 +147,15 @@ fn address(text: &str) -> Result<(String, Option<u16>), String> {
     if host.is_empty() {
         return Err("it has no host".to_owned());
     }
-    let strange = |c: char| !(c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':'));
-    if let Some(c) = host.chars().find(|c| strange(*c)) {
-        return Err(format!("a host has no {c:?}"));
+    let is_invalid = |c: char| !(c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':'));
+    if let Some(c) = host.chars().find(|c| is_invalid(*c)) {
+        return Err(format!("a host cannot contain {c:?}"));
     }
     let port = match port.filter(|port| !port.is_empty()) {
         None => None,
         Some(digits) => match digits.parse() {
             Ok(port) if port != 0 => Some(port),
-            _ => return Err(format!("`{digits}` is no port from 1 to 65535")),
+            _ => return Err(format!("`{digits}` is not a port from 1 to 65535")),
         },
     };
     Ok((host.to_owned(), port))
@@ -163,38 +165,49 @@ fn address(text: &str) -> Result<(String, Option<u16>), String> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unroutable {
     pub(crate) host: String,
-    why: Why,
+    reason: UnroutableReason,
 }
 
+/// The reason why clients may not reach a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Why {
+enum UnroutableReason {
     Unspecified,
     Loopback,
     LinkLocal,
-    Group,
+    Multicast,
     Container,
     ThisMachine,
 }
 
 impl fmt::Display for Unroutable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.why {
-            Why::Unspecified => "it stands for any address of the machine that reads it",
-            Why::Loopback => "clients on other machines would call themselves",
-            Why::LinkLocal => "it means something on one link only, and nothing without its interface",
-            Why::Group => "it is the address of a group",
-            Why::Container => "it looks like the name of a container, which is unknown outside",
-            Why::ThisMachine => "it is what this machine calls itself, because every address is listened on",
+        f.write_str(match self.reason {
+            UnroutableReason::Unspecified => {
+                "it is an unspecified address, which means any address of the client"
+            }
+            UnroutableReason::Loopback => {
+                "it is a loopback address, by which other machines reach themselves"
+            }
+            UnroutableReason::LinkLocal => {
+                "it is a link-local address, which is valid only on one network interface"
+            }
+            UnroutableReason::Multicast => "it is a multicast or broadcast address",
+            UnroutableReason::Container => {
+                "it looks like the name of a container, which is unknown outside of its host"
+            }
+            UnroutableReason::ThisMachine => {
+                "it is the host name of this machine, published because the server listens on all addresses"
+            }
         })
     }
 }
 
-/// Returns the published addresses that clients may not reach, each host once. Loopback addresses are not
-/// reported if the ORB listens and publishes on nothing else, because that is intended.
+/// Returns the published hosts that clients may not reach, without duplicates. Loopback addresses are not
+/// reported if the ORB listens on and publishes only such addresses, because this is intended.
 pub(crate) fn unroutable(
     published: &[Endpoint],
-    listening: &[Listening],
-    templates: bool,
+    listening: &[ListeningSocket],
+    has_templates: bool,
 ) -> Vec<Unroutable> {
     let hosts = || {
         published.iter().filter_map(|endpoint| match endpoint {
@@ -202,24 +215,26 @@ pub(crate) fn unroutable(
             Endpoint::Unix { .. } | Endpoint::Itself => None,
         })
     };
-    let beyond = hosts().any(|host| !is_loopback(host))
+    let is_public = hosts().any(|host| !is_loopback(host))
         || listening.iter().any(|socket| !socket.local.ip().is_loopback());
-    let any = listening.iter().any(|socket| socket.local.ip().is_unspecified());
+    let listens_on_all = listening.iter().any(|socket| socket.local.ip().is_unspecified());
     let mut found: Vec<Unroutable> = Vec::new();
     for host in hosts() {
-        let why = match host.parse::<IpAddr>() {
-            Ok(ip) if ip.is_unspecified() => Why::Unspecified,
-            Ok(IpAddr::V4(ip)) if ip.is_link_local() => Why::LinkLocal,
-            Ok(IpAddr::V6(ip)) if ip.is_unicast_link_local() => Why::LinkLocal,
-            Ok(IpAddr::V4(ip)) if ip.is_broadcast() => Why::Group,
-            Ok(ip) if ip.is_multicast() => Why::Group,
-            _ if beyond && is_loopback(host) => Why::Loopback,
-            Err(_) if is_container(host) => Why::Container,
-            Err(_) if any && !templates && host == this_machine() => Why::ThisMachine,
+        let reason = match host.parse::<IpAddr>() {
+            Ok(ip) if ip.is_unspecified() => UnroutableReason::Unspecified,
+            Ok(IpAddr::V4(ip)) if ip.is_link_local() => UnroutableReason::LinkLocal,
+            Ok(IpAddr::V6(ip)) if ip.is_unicast_link_local() => UnroutableReason::LinkLocal,
+            Ok(IpAddr::V4(ip)) if ip.is_broadcast() => UnroutableReason::Multicast,
+            Ok(ip) if ip.is_multicast() => UnroutableReason::Multicast,
+            _ if is_public && is_loopback(host) => UnroutableReason::Loopback,
+            Err(_) if is_container(host) => UnroutableReason::Container,
+            Err(_) if listens_on_all && !has_templates && host == this_machine() => {
+                UnroutableReason::ThisMachine
+            }
             _ => continue,
         };
         if found.iter().all(|known| known.host != *host) {
-            found.push(Unroutable { host: host.clone(), why });
+            found.push(Unroutable { host: host.clone(), reason });
         }
     }
     found
@@ -229,8 +244,8 @@ fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Returns whether the host has twelve hexadecimal digits, like the default host name of a container, at
-/// least one of them decimal.
+/// Returns whether the host looks like the default host name of a container: twelve hexadecimal digits, at
+/// least one of which is decimal.
 fn is_container(host: &str) -> bool {
     host.len() == 12
         && host.bytes().all(|c| c.is_ascii_digit() || matches!(c, b'a'..=b'f'))
@@ -241,8 +256,8 @@ fn is_container(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn around() -> Surroundings<'static> {
-        Surroundings {
+    fn context() -> PublishContext<'static> {
+        PublishContext {
             hostname: "box",
             variable: &|name| match name {
                 "HOST" => Some("public.example".to_owned()),
@@ -254,17 +269,17 @@ mod tests {
         }
     }
 
-    fn listening(sockets: &[(&str, &str)]) -> Vec<Listening> {
-        let socket = |(host, local): &(&str, &str)| Listening {
+    fn listening(sockets: &[(&str, &str)]) -> Vec<ListeningSocket> {
+        let socket = |(host, local): &(&str, &str)| ListeningSocket {
             host: (*host).to_owned(),
             local: local.parse().unwrap(),
         };
         sockets.iter().map(socket).collect()
     }
 
-    fn texts(templates: &[&str], sockets: &[Listening]) -> Result<Vec<String>, String> {
+    fn texts(templates: &[&str], sockets: &[ListeningSocket]) -> Result<Vec<String>, String> {
         let templates: Vec<String> = templates.iter().map(ToString::to_string).collect();
-        let all = published(&templates, sockets, &around()).map_err(|(_, reason)| reason)?;
+        let all = published(&templates, sockets, &context()).map_err(|(_, reason)| reason)?;
         Ok(all.iter().map(|(host, port)| format!("{host} {port}")).collect())
     }
 
@@ -298,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_template_is_said() {
+    fn invalid_templates_are_rejected_with_a_reason() {
         for (template, reason) in [
             ("", "no host"),
             ("iiop://:8080", "no host"),
@@ -307,29 +322,33 @@ mod tests {
             ("{nonsense}", "{nonsense}"),
             ("{hostname", "no `}`"),
             ("{port}:1", "{port}"),
-            ("h:0", "no port"),
-            ("h:65536", "no port"),
-            ("h:80:80", "no port"),
+            ("h:0", "not a port"),
+            ("h:65536", "not a port"),
+            ("h:80:80", "not a port"),
             ("[::1", "no `]`"),
-            ("[h]:1", "no IPv6"),
-            ("[::1]1", "behind"),
+            ("[h]:1", "not an IPv6"),
+            ("[::1]1", "after"),
             ("a b", "' '"),
             ("iiop://h/x", "'/'"),
         ] {
             let found = texts(&[template], &listening(&[("h", "127.0.0.1:1")])).unwrap_err();
             assert!(found.contains(reason), "{template}: {found}");
         }
-        let nowhere = Surroundings { address: &|_| None, ..around() };
+        let without_address = PublishContext { address: &|_| None, ..context() };
         for template in ["{ip}", "{ipv4}", "{ipv6}"] {
-            let (of, reason) = published(&[template.to_owned()], &[], &nowhere).unwrap_err();
-            assert!(of == template && reason.contains("this machine"), "{reason}");
+            let (invalid, reason) = published(&[template.to_owned()], &[], &without_address).unwrap_err();
+            assert!(invalid == template && reason.contains("this machine"), "{reason}");
         }
-        let six = Surroundings { address: &|ipv6| ipv6.then(|| "2001:db8::7".parse().unwrap()), ..around() };
-        assert_eq!(published(&["{ip}:1".to_owned()], &[], &six), Ok(vec![("2001:db8::7".to_owned(), 1)]));
+        let only_ipv6 =
+            PublishContext { address: &|ipv6| ipv6.then(|| "2001:db8::7".parse().unwrap()), ..context() };
+        assert_eq!(
+            published(&["{ip}:1".to_owned()], &[], &only_ipv6),
+            Ok(vec![("2001:db8::7".to_owned(), 1)])
+        );
     }
 
     #[test]
-    fn without_templates_the_host_is_published_as_it_was_written() {
+    fn without_templates_the_configured_host_is_published() {
         for (host, local, expected) in [
             ("localhost", "127.0.0.1:7", "localhost"),
             ("::1", "[::1]:7", "::1"),
@@ -338,40 +357,40 @@ mod tests {
             ("::", "[::]:7", "box"),
         ] {
             let socket = &listening(&[(host, local)])[0];
-            assert_eq!(socket.published(&around()), (expected.to_owned(), 7));
+            assert_eq!(socket.published(&context()), (expected.to_owned(), 7));
         }
     }
 
     #[test]
-    fn addresses_that_lead_nowhere_are_found() {
+    fn unroutable_addresses_are_found() {
         let endpoint = |host: &str| Endpoint::Iiop { host: host.to_owned(), port: 1 };
-        let here = listening(&[("127.0.0.1", "127.0.0.1:1")]);
+        let loopback = listening(&[("127.0.0.1", "127.0.0.1:1")]);
         let any = listening(&[("0.0.0.0", "0.0.0.0:1")]);
-        let why = |hosts: &[&str], sockets: &[Listening]| -> Vec<Why> {
+        let why = |hosts: &[&str], sockets: &[ListeningSocket]| -> Vec<UnroutableReason> {
             let published: Vec<_> = hosts.iter().map(|host| endpoint(host)).collect();
-            unroutable(&published, sockets, true).into_iter().map(|found| found.why).collect()
+            unroutable(&published, sockets, true).into_iter().map(|found| found.reason).collect()
         };
-        assert_eq!(why(&["127.0.0.1", "localhost", "::1"], &here), []);
-        assert_eq!(why(&["127.0.0.1"], &any), [Why::Loopback]);
-        assert_eq!(why(&["10.0.0.1", "LOCALHOST", "::1"], &here), [Why::Loopback, Why::Loopback]);
-        assert_eq!(why(&["0.0.0.0", "::"], &any), [Why::Unspecified, Why::Unspecified]);
-        assert_eq!(why(&["169.254.1.1", "fe80::1"], &any), [Why::LinkLocal, Why::LinkLocal]);
-        assert_eq!(why(&["224.0.0.1", "ff02::1", "255.255.255.255"], &any), [Why::Group; 3]);
-        assert_eq!(why(&["4f8c21d09ab3", "deadbeefcafe", "h"], &any), [Why::Container]);
+        assert_eq!(why(&["127.0.0.1", "localhost", "::1"], &loopback), []);
+        assert_eq!(why(&["127.0.0.1"], &any), [UnroutableReason::Loopback]);
+        assert_eq!(why(&["10.0.0.1", "LOCALHOST", "::1"], &loopback), [UnroutableReason::Loopback; 2]);
+        assert_eq!(why(&["0.0.0.0", "::"], &any), [UnroutableReason::Unspecified; 2]);
+        assert_eq!(why(&["169.254.1.1", "fe80::1"], &any), [UnroutableReason::LinkLocal; 2]);
+        assert_eq!(why(&["224.0.0.1", "ff02::1", "255.255.255.255"], &any), [UnroutableReason::Multicast; 3]);
+        assert_eq!(why(&["4f8c21d09ab3", "deadbeefcafe", "h"], &any), [UnroutableReason::Container]);
         assert_eq!(why(&["10.0.0.1", "host.example", "2001:db8::7"], &any), []);
         assert_eq!(why(&["0.0.0.0", "0.0.0.0"], &any).len(), 1, "once for each host");
         let own = [endpoint(this_machine())];
-        assert!(unroutable(&own, &any, true).iter().all(|found| found.why == Why::Container));
+        assert!(unroutable(&own, &any, true).iter().all(|found| found.reason == UnroutableReason::Container));
         assert_eq!(unroutable(&own, &any, false).len(), 1);
-        assert_eq!(unroutable(&own, &here, false).len(), usize::from(is_container(this_machine())));
+        assert_eq!(unroutable(&own, &loopback, false).len(), usize::from(is_container(this_machine())));
         assert!(unroutable(&[endpoint("::")], &any, true)[0].to_string().contains("any address"));
     }
 
     #[test]
-    fn this_machine_has_an_address_or_none_but_never_any() {
-        let around = Surroundings::here();
+    fn address_of_this_machine_is_not_unspecified() {
+        let context = PublishContext::of_process();
         for ipv6 in [false, true] {
-            if let Some(address) = (around.address)(ipv6) {
+            if let Some(address) = (context.address)(ipv6) {
                 assert!(!address.is_unspecified() && address.is_ipv6() == ipv6);
             }
         }

@@ -3,32 +3,32 @@
 use giop_proto::ServeToken;
 
 use crate::connection::SharedConnection;
-use crate::runtime::backpressure::LARGE_REPLY;
+use crate::runtime::backpressure::MIN_LARGE_REPLY_SIZE;
 use crate::servant::Outcome;
 use crate::servant::reply::ReplyBuffer;
-use crate::server::driver::{Driver, Locked};
-use crate::trace::{self, Way};
+use crate::server::driver::{Driver, LockedState};
+use crate::trace::{self, Direction};
 
 impl Driver {
-    /// Queues a reply. It is written after the read that caused it has been processed, or when the batch is
-    /// full.
-    pub(crate) fn answer<'a>(
+    /// Queues a reply. It is written when all messages of the last read are processed, or when enough bytes
+    /// are queued.
+    pub(crate) fn queue_reply<'a>(
         &mut self,
         link: &'a SharedConnection,
-        mut state: Locked<'a>,
+        mut state: LockedState<'a>,
         outcome: Outcome,
-    ) -> Locked<'a> {
-        let Outcome { token, mut encoder, failed } = outcome;
-        if let Some(exception) = failed {
-            self.orb.counters.note_failed_oneway(&exception);
+    ) -> LockedState<'a> {
+        let Outcome { token, mut encoder, oneway_failure } = outcome;
+        if let Some(exception) = oneway_failure {
+            self.orb.counters.record_failed_oneway(&exception);
         }
         if encoder.is_empty() {
             state.machine.request(token).finish();
         } else {
             if trace::wire_enabled() {
-                trace::wire(Way::Out, link.peer(), "", encoder.head(), encoder.len());
+                trace::wire(Direction::Out, link.peer(), "", encoder.head(), encoder.len());
             }
-            if encoder.len() >= LARGE_REPLY {
+            if encoder.len() >= MIN_LARGE_REPLY_SIZE {
                 return self.queue_large_reply(link, state, token, encoder);
             }
             state.machine.request(token).send_reply(&mut encoder);
@@ -36,7 +36,7 @@ impl Driver {
                 (state, _) = link.flush(state);
             }
         }
-        self.active.keep_encoder(encoder);
+        self.active.recycle_encoder(encoder);
         state
     }
 
@@ -44,17 +44,17 @@ impl Driver {
     fn queue_large_reply<'a>(
         &mut self,
         link: &'a SharedConnection,
-        mut state: Locked<'a>,
+        mut state: LockedState<'a>,
         token: ServeToken,
         mut encoder: Box<ReplyBuffer>,
-    ) -> Locked<'a> {
-        let mut room = Ok(());
+    ) -> LockedState<'a> {
+        let mut freed = Ok(());
         if self.orb.pool.is_full_of_replies() {
             drop(state);
-            room = self.orb.make_room_for_reply();
+            freed = self.orb.free_memory_for_reply();
             state = link.lock();
         }
-        match room {
+        match freed {
             Ok(()) => state.machine.request(token).send_reply(&mut encoder),
             Err(exception) => state.machine.request(token).refuse(encoder.version(), &exception),
         }
@@ -62,13 +62,13 @@ impl Driver {
             (state, _) = link.flush(state);
         }
         if self.orb.pool.is_crowded() {
-            // Memory kept by an encoder is not accounted for, so the encoder is freed.
+            // The memory of encoders is not counted, so that this encoder must be freed.
             drop(encoder);
-            self.orb.queued_large_reply();
+            self.orb.hold_requests_if_crowded();
         } else {
             let (order, version) = (encoder.order(), encoder.version());
             encoder.reset(order, version);
-            self.active.keep_encoder(encoder);
+            self.active.recycle_encoder(encoder);
         }
         state
     }
@@ -77,14 +77,14 @@ impl Driver {
     pub(crate) fn queue_replies<'a>(
         &mut self,
         link: &'a SharedConnection,
-        mut state: Locked<'a>,
-    ) -> Locked<'a> {
+        mut state: LockedState<'a>,
+    ) -> LockedState<'a> {
         for token in self.finished.drain(..) {
             state.machine.request(token).finish();
         }
         let mut outcomes = std::mem::take(&mut self.outcomes);
         for outcome in outcomes.drain(..) {
-            state = self.answer(link, state, outcome);
+            state = self.queue_reply(link, state, outcome);
         }
         self.outcomes = outcomes;
         state

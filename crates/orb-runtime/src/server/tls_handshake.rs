@@ -18,51 +18,53 @@ use crate::tls::failure::Failure;
 use crate::transport::tls::TlsSocket;
 use crate::transport::{Peer, Socket, shut_down};
 
-/// The time for which further bytes of a rejected client are discarded, so that the alert reaches it. Closing
-/// a socket with unread bytes would discard the alert.
-const LINGER: Duration = Duration::from_secs(1);
+/// The time for which further bytes of a rejected client are discarded. If the socket were closed with unread
+/// bytes, the system would reset the connection, and the client might not receive the TLS alert.
+const ALERT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The maximum number of discarded bytes.
-const LEFTOVERS: usize = 64 * 1024;
+/// The maximum number of bytes of a rejected client that are discarded.
+const MAX_DISCARDED_BYTES: usize = 64 * 1024;
 
-/// Performs the handshake of a client, then serves it. `seat` is kept until the connection ends.
-pub(crate) fn admit(orb: &Arc<Shared>, stream: TcpStream, peer: Peer, seat: ConnectionSlot) {
+/// Spawns a task that performs the handshake with a client. Then the connection is driven. `slot` is kept
+/// until the connection ends.
+pub(crate) fn admit(orb: &Arc<Shared>, stream: TcpStream, peer: Peer, slot: ConnectionSlot) {
     let Some(tls) = orb.config.tls.clone() else { return };
     let counts = &orb.sockets.tls;
-    let Some((place, displaces)) = orb.handshakes.enter(peer.address(), now()) else {
-        counts.shed.fetch_add(1, Ordering::Relaxed);
-        orb.has_counted();
+    let Some((handshake, evicts)) = orb.handshakes.enter(peer.address(), now()) else {
+        counts.rejected_by_limit.fetch_add(1, Ordering::Relaxed);
+        orb.start_metrics_export();
         orb.counters.hit(Limit::Handshakes);
         let limit = tls.rules().max_handshakes;
         tracing::warn!(
             target: "zorb",
             %peer,
-            "connection refused: {limit} handshakes are under way (TlsBuilder::max_handshakes)"
+            "connection rejected: {limit} handshakes are in progress (TlsBuilder::max_handshakes)"
         );
         return;
     };
-    if displaces {
+    if evicts {
         orb.counters.hit(Limit::Displaced);
     }
     let core = Arc::clone(orb);
     orb.spawn_until_closed(async move {
-        let begun = || place.begun();
-        let handshake = tokio::time::timeout(tls.rules().handshake_timeout, serve(&tls, stream, &begun));
-        // Completes when the slot of this handshake, which takes long, is given to a new connection.
-        let gives_way = async {
+        let on_first_message = || handshake.set_begun();
+        let accepted =
+            tokio::time::timeout(tls.rules().handshake_timeout, serve(&tls, stream, &on_first_message));
+        // Completes when a new connection evicts this one, because the handshake takes long.
+        let evicted = async {
             tokio::select! {
-                () = seat.given_away() => {}
-                () = place.displaced() => {}
+                () = slot.wait_for_eviction() => {}
+                () = handshake.wait_for_eviction() => {}
             }
         };
         let outcome = tokio::select! {
-            outcome = handshake => outcome,
-            () = gives_way => {
+            outcome = accepted => outcome,
+            () = evicted => {
                 core.sockets.tls.failed.fetch_add(1, Ordering::Relaxed);
-                return core.has_counted();
+                return core.start_metrics_export();
             }
         };
-        drop(place);
+        drop(handshake);
         let counts = &core.sockets.tls;
         let (stream, failure) = match outcome {
             Ok(Ok(socket)) => {
@@ -74,47 +76,48 @@ pub(crate) fn admit(orb: &Arc<Shared>, stream: TcpStream, peer: Peer, seat: Conn
                     config,
                     &core.config.connection,
                 );
-                seat.is_for(&link);
-                return core.drive(&link, seat);
+                slot.set_connection(&link);
+                return core.drive(&link, slot);
             }
             Ok(Err((stream, failure))) => (Some(stream), failure),
             Err(_) => {
                 core.counters.hit(Limit::HandshakeTime);
-                (None, Failure::Slow)
+                (None, Failure::TimedOut)
             }
         };
         let count = if matches!(failure, Failure::Plaintext) { &counts.plaintext } else { &counts.failed };
         count.fetch_add(1, Ordering::Relaxed);
-        core.has_counted();
-        tracing::warn!(target: "zorb", %peer, "no TLS session with a client: {failure}");
+        core.start_metrics_export();
+        tracing::warn!(target: "zorb", %peer, "the TLS handshake with a client failed: {failure}");
         if let Some(stream) = stream {
             shut_down(&stream, Shutdown::Write);
-            let _ = tokio::time::timeout(LINGER, discard(&stream)).await;
+            let _ = tokio::time::timeout(ALERT_TIMEOUT, discard(&stream)).await;
         }
     });
 }
 
-/// Performs the handshake of a server. `begun` is called when the client's first message has arrived.
+/// Performs the server's side of a handshake. Calls `on_first_message` when the client's first message has
+/// arrived.
 pub(crate) async fn serve(
     tls: &Tls,
     stream: TcpStream,
-    begun: &(dyn Fn() + Sync),
+    on_first_message: &(dyn Fn() + Sync),
 ) -> Result<TlsSocket, (TcpStream, Failure)> {
     let connection = match tls.server() {
         None => Err(Failure::NotConfigured("this server has no certificate")),
         Some(server) => ServerConnection::new(server).map_err(Failure::from),
     };
     match connection {
-        Ok(connection) => TlsSocket::handshake(stream, Connection::from(connection), begun).await,
+        Ok(connection) => TlsSocket::handshake(stream, Connection::from(connection), on_first_message).await,
         Err(failure) => Err((stream, failure)),
     }
 }
 
-/// Discards received bytes until the peer closes the connection, too.
+/// Discards received bytes until the peer closes the connection.
 async fn discard(stream: &TcpStream) {
-    let (mut octets, mut left) = ([0; 4096], LEFTOVERS);
+    let (mut bytes, mut left) = ([0; 4096], MAX_DISCARDED_BYTES);
     while left > 0 && stream.readable().await.is_ok() {
-        match stream.try_read(&mut octets) {
+        match stream.try_read(&mut bytes) {
             Ok(0) => return,
             Ok(n) => left = left.saturating_sub(n),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

@@ -1,4 +1,4 @@
-//! Sources of `@stream` results: bytes that are read, or values that are encoded, while the reply is sent.
+//! Sources of `@stream` results, whose bytes are read, or whose values are encoded, while the reply is sent.
 
 use std::fmt;
 use std::pin::Pin;
@@ -11,60 +11,57 @@ use giop_codec::exception::{CompletionStatus, SystemException};
 
 use crate::stream::payload::{Payload, SourceError};
 use crate::stream::reader::BoxError;
-use crate::stream::seq::{SeqSource, Unit};
-use crate::stream::{ByteSource, Given};
+use crate::stream::seq::{ElementLayout, SeqSource};
+use crate::stream::{ByteSource, SourceContent};
 
-/// Number of stream items that are encoded before the task yields.
-const BURST: u32 = 16 * 1024;
+/// The number of items that are encoded before the task yields.
+const MAX_ITEMS_PER_POLL: u32 = 16 * 1024;
 
-/// The elements of a `@stream` result that are not bytes, numbers or characters: their number and their
-/// source.
+/// The source of a `@stream` result whose elements are not bytes, numbers or characters.
 ///
-/// Elements are taken and encoded one by one while the reply is sent, and only as its connection accepts
-/// data. Memory use does not grow with their number. In CDR the count precedes the elements, so it must be
-/// known in advance. The number of bytes need not be known. If the count is unknown too, collect the elements
-/// first: a `Vec` converts into a source.
+/// Elements are taken and encoded one by one while the reply is sent, as fast as the connection accepts data.
+/// Memory use does not depend on their number. The number of elements must be known in advance, because it
+/// precedes them in the message. If it is unknown, the servant can collect the elements first: a `Vec`
+/// converts into a source.
 ///
-/// * A GIOP 1.2 client receives the reply in fragments of 64 KiB, between which other requests of the
-///   connection are answered. Up to 64 KiB it is one message. For older clients the reply is encoded whole
-///   first, so memory use grows with it.
-/// * If the stream fails, ends early, or ends because the servant panicked, and nothing was sent, the client
-///   receives an exception. It is the stream's error if that is a [`SystemException`], else UNKNOWN,
-///   COMPLETED_MAYBE, with the error as its cause. After the first fragment no exception can be sent: the
-///   connection is closed, and the client receives COMM_FAILURE, COMPLETED_MAYBE.
-/// * If the client cancels the call, or its connection is lost, the stream is dropped.
-/// * While the client accepts nothing, the stream is not polled. The connection is closed after
-///   `Limits::write_timeout`.
-/// * A caller in the same process takes the elements directly from the stream, one by one.
+/// * A GIOP 1.2 client receives a reply of more than 64 KiB in fragments. Other replies of the connection may
+///   be sent between them. For older clients, the whole reply is encoded before it is sent.
+/// * If the stream fails or panics, or ends early, before the first fragment is sent, the client receives an
+///   exception: the stream's error if it is a [`SystemException`], else UNKNOWN, COMPLETED_MAYBE. Later, no
+///   exception can be sent. The connection is closed, and the client receives COMM_FAILURE, COMPLETED_MAYBE.
+/// * If the client cancels the call, or its connection ends, the stream is dropped.
+/// * While the client does not read, the stream is not polled. After `Limits::write_timeout`, the connection
+///   is closed.
+/// * A caller in the same process takes the elements directly from the stream.
 ///
 /// ```
 /// # use orb_runtime::ItemSource;
 /// # use std::io;
-/// let there = ItemSource::from(vec!["one".to_owned(), "two".to_owned()]);
-/// let made = ItemSource::iter((0..1000).map(|n| format!("number {n}")));
+/// let in_memory = ItemSource::from(vec!["one".to_owned(), "two".to_owned()]);
+/// let computed = ItemSource::iter((0..1000).map(|n| format!("number {n}")));
 /// let rows = futures_util::stream::iter((0..10).map(|n| Ok::<_, io::Error>(n.to_string())));
-/// let read = ItemSource::stream(10, rows);
-/// assert_eq!((there.len(), made.len(), read.len()), (2, 1000, 10));
+/// let streamed = ItemSource::stream(10, rows);
+/// assert_eq!((in_memory.len(), computed.len(), streamed.len()), (2, 1000, 10));
 /// ```
 pub struct ItemSource<T> {
     len: u64,
-    came: u64,
+    /// The number of elements that have been returned.
+    taken: u64,
     items: Pin<Box<dyn Stream<Item = Result<T, BoxError>> + Send>>,
 }
 
 impl<T: Send + 'static> ItemSource<T> {
-    /// Creates a source of the items of a stream, which must have at least `len`. After these it is not
-    /// polled again.
+    /// Creates a source of the first `len` items of a stream. The stream must have at least as many.
     pub fn stream<S, E>(len: u64, stream: S) -> Self
     where
         S: Stream<Item = Result<T, E>> + Send + 'static,
         E: Into<BoxError> + 'static,
     {
-        Self { len, came: 0, items: Box::pin(stream.map_err(Into::into)) }
+        Self { len, taken: 0, items: Box::pin(stream.map_err(Into::into)) }
     }
 
-    /// Creates a source of an iterator that knows its length. It is advanced only as the connection accepts
-    /// data.
+    /// Creates a source of the items of an iterator with a known length. The iterator is advanced as fast as
+    /// the connection accepts data.
     pub fn iter<I>(items: I) -> Self
     where
         I: IntoIterator<Item = T>,
@@ -72,7 +69,7 @@ impl<T: Send + 'static> ItemSource<T> {
     {
         let items = items.into_iter();
         let len = items.len() as u64;
-        Self { len, came: 0, items: Box::pin(futures_util::stream::iter(items.map(Ok))) }
+        Self { len, taken: 0, items: Box::pin(futures_util::stream::iter(items.map(Ok))) }
     }
 
     /// Returns the number of elements.
@@ -89,30 +86,31 @@ impl<T: Send + 'static> ItemSource<T> {
 
     /// Returns the next element, or `None` after the last.
     pub(crate) fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, SystemException>>> {
-        if self.came >= self.len {
+        if self.taken >= self.len {
             return Poll::Ready(None);
         }
         Poll::Ready(Some(match ready!(self.items.as_mut().poll_next(cx)) {
             Some(Ok(item)) => {
-                self.came += 1;
+                self.taken += 1;
                 Ok(item)
             }
-            Some(Err(error)) => Err(raised(error)),
-            None => {
-                Err(unknown(format!("the source ended after {} of its {} elements", self.came, self.len)))
-            }
+            Some(Err(error)) => Err(exception_of(error)),
+            None => Err(unknown_with_text(format!(
+                "the source ended after {} of its {} elements",
+                self.taken, self.len
+            ))),
         }))
     }
 }
 
-/// Elements in memory.
+/// Creates a source of elements in memory.
 impl<T: Send + 'static> From<Vec<T>> for ItemSource<T> {
     fn from(items: Vec<T>) -> Self {
         Self::iter(items)
     }
 }
 
-/// An empty source.
+/// Creates an empty source.
 impl<T: Send + 'static> Default for ItemSource<T> {
     fn default() -> Self {
         Self::from(Vec::new())
@@ -127,39 +125,39 @@ impl<T> fmt::Debug for ItemSource<T> {
 
 /// Converts the error of a servant's source to an exception.
 #[cold]
-fn raised(error: BoxError) -> SystemException {
+fn exception_of(error: BoxError) -> SystemException {
     match error.downcast::<SystemException>() {
         Ok(exception) => *exception,
-        Err(error) => unknown_bare().with_source(error),
+        Err(error) => unknown_exception().with_source(error),
     }
 }
 
 #[cold]
-fn unknown(text: String) -> SystemException {
-    unknown_bare().with_reason(text)
+fn unknown_with_text(text: String) -> SystemException {
+    unknown_exception().with_reason(text)
 }
 
-fn unknown_bare() -> SystemException {
+fn unknown_exception() -> SystemException {
     SystemException::unknown().completed(CompletionStatus::Maybe)
 }
 
 /// Converts the error of a servant's byte source to an exception.
 #[cold]
-fn broken(error: SourceError) -> SystemException {
+fn payload_exception(error: SourceError) -> SystemException {
     match error {
-        SourceError::Failed(error) => raised(error),
-        other => unknown(other.to_string()),
+        SourceError::Failed(error) => exception_of(error),
+        other => unknown_with_text(other.to_string()),
     }
 }
 
-/// An encoder of a `@stream` result in parts.
-pub(crate) trait Produce: Send {
-    /// Encodes the count and padding before the elements.
+/// A source of a `@stream` result that is encoded in parts.
+pub(crate) trait EncodeParts: Send {
+    /// Encodes the element count and the padding before the elements.
     fn begin(&self, e: &mut Encoder) -> Result<(), SystemException>;
 
     /// Encodes elements. Returns `false` when the encoder has reached position `until`, or `true` after the
     /// last element.
-    fn poll_put(
+    fn poll_encode(
         &mut self,
         cx: &mut Context<'_>,
         e: &mut Encoder,
@@ -167,19 +165,19 @@ pub(crate) trait Produce: Send {
     ) -> Poll<Result<bool, SystemException>>;
 }
 
-impl<T: CdrEncode + Send + 'static> Produce for ItemSource<T> {
+impl<T: CdrEncode + Send + 'static> EncodeParts for ItemSource<T> {
     fn begin(&self, e: &mut Encoder) -> Result<(), SystemException> {
         let len = usize::try_from(self.len).unwrap_or(usize::MAX);
         e.put_len(len).map_err(|error| error.system(CompletionStatus::Yes))
     }
 
-    fn poll_put(
+    fn poll_encode(
         &mut self,
         cx: &mut Context<'_>,
         e: &mut Encoder,
         until: usize,
     ) -> Poll<Result<bool, SystemException>> {
-        for _ in 0..BURST {
+        for _ in 0..MAX_ITEMS_PER_POLL {
             if e.position() >= until {
                 return Poll::Ready(Ok(false));
             }
@@ -199,29 +197,29 @@ impl Payload {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, SystemException>>> {
-        self.poll_chunk(cx).map(|chunk| chunk.map(|chunk| chunk.map_err(broken)))
+        self.poll_chunk(cx).map(|chunk| chunk.map(|chunk| chunk.map_err(payload_exception)))
     }
 }
 
-impl Produce for Payload {
+impl EncodeParts for Payload {
     fn begin(&self, e: &mut Encoder) -> Result<(), SystemException> {
         let len = usize::try_from(self.len()).unwrap_or(usize::MAX);
-        self.unit().encode_start(len, e).map_err(|error| error.system(CompletionStatus::Yes))
+        self.layout().encode_start(len, e).map_err(|error| error.system(CompletionStatus::Yes))
     }
 
-    fn poll_put(
+    fn poll_encode(
         &mut self,
         cx: &mut Context<'_>,
         e: &mut Encoder,
         until: usize,
     ) -> Poll<Result<bool, SystemException>> {
-        for _ in 0..BURST {
+        for _ in 0..MAX_ITEMS_PER_POLL {
             if e.position() >= until {
                 return Poll::Ready(Ok(false));
             }
             match ready!(self.poll_chunk(cx)) {
                 Some(Ok(chunk)) => e.put_shared(chunk),
-                Some(Err(error)) => return Poll::Ready(Err(broken(error))),
+                Some(Err(error)) => return Poll::Ready(Err(payload_exception(error))),
                 None => return Poll::Ready(Ok(true)),
             }
         }
@@ -230,44 +228,44 @@ impl Produce for Payload {
     }
 }
 
-/// A `@stream` result, to be passed to the reply.
-pub struct LastResult(pub(crate) Produced);
+/// The `@stream` result of an operation, in any of its source types.
+pub struct LastResult(pub(crate) ResultContent);
 
 /// The contents of a `@stream` result.
-pub(crate) enum Produced {
-    /// All bytes, in memory.
-    Octets(Bytes, Unit),
+pub(crate) enum ResultContent {
+    /// All bytes of the result, and their layout.
+    Bytes(Bytes, ElementLayout),
     /// A source that is encoded while the reply is sent.
-    Source(Box<dyn Produce>),
+    Source(Box<dyn EncodeParts>),
 }
 
 impl LastResult {
-    fn of(octets: ByteSource, unit: Unit) -> Self {
-        Self(match octets.given() {
-            Given::Octets(octets) => Produced::Octets(octets, unit),
-            Given::Payload(mut payload) => {
-                payload.keep_nothing();
-                Produced::Source(Box::new(payload.of(unit)))
+    fn of(bytes: ByteSource, layout: ElementLayout) -> Self {
+        Self(match bytes.into_content() {
+            SourceContent::Bytes(bytes) => ResultContent::Bytes(bytes, layout),
+            SourceContent::Payload(mut payload) => {
+                payload.drop_kept_chunks();
+                ResultContent::Source(Box::new(payload.with_layout(layout)))
             }
         })
     }
 }
 
 impl From<ByteSource> for LastResult {
-    fn from(octets: ByteSource) -> Self {
-        Self::of(octets, Unit::OCTET)
+    fn from(bytes: ByteSource) -> Self {
+        Self::of(bytes, ElementLayout::BYTE)
     }
 }
 
 impl<T: Element> From<SeqSource<T>> for LastResult {
     fn from(source: SeqSource<T>) -> Self {
-        Self::of(source.into(), Unit::of::<T>())
+        Self::of(source.into(), ElementLayout::of::<T>())
     }
 }
 
 impl<T: CdrEncode + Send + 'static> From<ItemSource<T>> for LastResult {
     fn from(source: ItemSource<T>) -> Self {
-        Self(Produced::Source(Box::new(source)))
+        Self(ResultContent::Source(Box::new(source)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The reading state of a source: it is read in chunks, and can be restarted while its first bytes are kept.
+//! The reading state of a source. It is read in chunks. While its first bytes are kept, it can be restarted.
 
 use std::fmt;
 use std::task::{Context, Poll, ready};
@@ -6,35 +6,35 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use giop_codec::exception::{CompletionStatus, SystemException};
 
-use crate::stream::CHUNK;
+use crate::stream::MAX_CHUNK;
 use crate::stream::reader::{BoxError, Feed};
-use crate::stream::seq::Unit;
+use crate::stream::seq::ElementLayout;
 
-/// Maximum number of bytes that are kept for another attempt.
-pub(crate) const KEPT: u64 = CHUNK as u64;
+/// The maximum number of bytes that are kept for another attempt of the call.
+pub(crate) const MAX_KEPT_BYTES: u64 = MAX_CHUNK as u64;
 
-/// Maximum number of chunks that are kept for another attempt.
-const KEPT_CHUNKS: usize = 64;
+/// The maximum number of chunks that are kept for another attempt of the call.
+const MAX_KEPT_CHUNKS: usize = 64;
 
-/// Maximum number of empty stream items that are skipped before the task yields.
-const EMPTY: usize = 64;
+/// The maximum number of empty stream items that are skipped before the task yields.
+const MAX_EMPTY_ITEMS: usize = 64;
 
 /// The bytes of a source.
 pub(crate) struct Payload {
     len: u64,
     /// The type of elements that the bytes represent.
-    unit: Unit,
-    /// Number of bytes received from the feed.
-    came: u64,
+    layout: ElementLayout,
+    /// The number of bytes received from the feed.
+    received: u64,
     feed: Box<dyn Feed>,
     /// The rest of an item that is too long for one chunk.
     rest: Bytes,
-    /// The chunks handed out, while they can be handed out again.
+    /// The first chunks, while all returned chunks are kept for another attempt.
     kept: Option<Vec<Bytes>>,
-    /// Number of kept chunks that were handed out in this attempt.
-    at: usize,
-    /// Number of bytes handed out in this attempt.
-    given: u64,
+    /// The index of the next kept chunk to be returned in this attempt.
+    next_kept: usize,
+    /// The number of bytes returned in this attempt.
+    returned: u64,
 }
 
 /// The reason why a source is incomplete.
@@ -42,26 +42,35 @@ pub(crate) struct Payload {
 pub(crate) enum SourceError {
     /// The source failed.
     Failed(BoxError),
-    /// The source ended early.
-    Short { len: u64, came: u64 },
+    /// The source ended too early.
+    Short { len: u64, received: u64 },
     /// The source yielded too many bytes.
-    Long { len: u64, came: u64 },
+    Long { len: u64, received: u64 },
 }
 
 impl Payload {
     pub(crate) fn new(len: u64, feed: Box<dyn Feed>) -> Self {
-        let unit = Unit::OCTET;
-        Self { len, unit, came: 0, feed, rest: Bytes::new(), kept: Some(Vec::new()), at: 0, given: 0 }
+        let layout = ElementLayout::BYTE;
+        Self {
+            len,
+            layout,
+            received: 0,
+            feed,
+            rest: Bytes::new(),
+            kept: Some(Vec::new()),
+            next_kept: 0,
+            returned: 0,
+        }
     }
 
-    /// Interprets the bytes as elements.
-    pub(crate) fn of(self, unit: Unit) -> Self {
-        Self { unit, ..self }
+    /// Sets the type of elements that the bytes represent.
+    pub(crate) fn with_layout(self, layout: ElementLayout) -> Self {
+        Self { layout, ..self }
     }
 
     /// Returns the type of elements that the bytes represent.
-    pub(crate) fn unit(&self) -> Unit {
-        self.unit
+    pub(crate) fn layout(&self) -> ElementLayout {
+        self.layout
     }
 
     /// Returns the total number of bytes.
@@ -69,35 +78,35 @@ impl Payload {
         self.len
     }
 
-    /// Returns the number of bytes handed out in this attempt.
-    pub(crate) fn given(&self) -> u64 {
-        self.given
+    /// Returns the number of bytes returned in this attempt.
+    pub(crate) fn returned(&self) -> u64 {
+        self.returned
     }
 
-    /// Restarts from the first byte. Returns whether the first bytes are still kept.
+    /// Restarts from the first byte. Returns `false` if the first bytes are not kept any more.
     pub(crate) fn rewind(&mut self) -> bool {
         if self.kept.is_some() {
-            (self.at, self.given) = (0, 0);
+            (self.next_kept, self.returned) = (0, 0);
         }
         self.kept.is_some()
     }
 
-    /// Drops the kept chunks: the source will not be restarted.
-    pub(crate) fn keep_nothing(&mut self) {
+    /// Drops the kept chunks, because the source will not be restarted.
+    pub(crate) fn drop_kept_chunks(&mut self) {
         if let Some(kept) = self.kept.take() {
-            // Kept chunks that were not handed out again would be lost.
-            debug_assert_eq!(self.at, kept.len());
+            // Otherwise kept chunks that have not been returned in this attempt would be lost.
+            debug_assert_eq!(self.next_kept, kept.len());
         }
     }
 
-    /// Returns the next chunk, which is never empty, or `None` after the last.
+    /// Returns the next chunk, which is not empty, or `None` after the last one.
     pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, SourceError>>> {
-        if let Some(again) = self.kept.as_ref().and_then(|kept| kept.get(self.at)) {
-            self.at += 1;
-            self.given += again.len() as u64;
+        if let Some(again) = self.kept.as_ref().and_then(|kept| kept.get(self.next_kept)) {
+            self.next_kept += 1;
+            self.returned += again.len() as u64;
             return Poll::Ready(Some(Ok(again.clone())));
         }
-        if self.given >= self.len {
+        if self.returned >= self.len {
             return Poll::Ready(None);
         }
         if self.rest.is_empty() {
@@ -106,27 +115,27 @@ impl Payload {
                 Err(error) => return Poll::Ready(Some(Err(error))),
             }
         }
-        let chunk = self.rest.split_to(self.rest.len().min(CHUNK));
-        self.given += chunk.len() as u64;
+        let chunk = self.rest.split_to(self.rest.len().min(MAX_CHUNK));
+        self.returned += chunk.len() as u64;
         self.keep(&chunk);
         Poll::Ready(Some(Ok(chunk)))
     }
 
-    /// Returns the next item of the feed, checked against the length.
+    /// Returns the next item of the feed. Checks the length.
     fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, SourceError>> {
-        for _ in 0..EMPTY {
-            let (len, left) = (self.len, self.len - self.came);
+        for _ in 0..MAX_EMPTY_ITEMS {
+            let (len, left) = (self.len, self.len - self.received);
             let item = match ready!(self.feed.poll_chunk(cx, left)) {
                 Some(Ok(item)) => item,
                 Some(Err(error)) => return Poll::Ready(Err(SourceError::Failed(error))),
-                None => return Poll::Ready(Err(SourceError::Short { len, came: self.came })),
+                None => return Poll::Ready(Err(SourceError::Short { len, received: self.received })),
             };
             if item.len() as u64 > left {
-                let came = self.came + item.len() as u64;
-                return Poll::Ready(Err(SourceError::Long { len, came }));
+                let received = self.received + item.len() as u64;
+                return Poll::Ready(Err(SourceError::Long { len, received }));
             }
             if !item.is_empty() {
-                self.came += item.len() as u64;
+                self.received += item.len() as u64;
                 return Poll::Ready(Ok(item));
             }
         }
@@ -135,11 +144,11 @@ impl Payload {
     }
 
     fn keep(&mut self, chunk: &Bytes) {
-        let fits = self.given <= KEPT && self.at < KEPT_CHUNKS;
+        let fits = self.returned <= MAX_KEPT_BYTES && self.next_kept < MAX_KEPT_CHUNKS;
         if let Some(kept) = &mut self.kept {
             if fits {
                 kept.push(chunk.clone());
-                self.at += 1;
+                self.next_kept += 1;
             } else {
                 self.kept = None;
             }
@@ -148,7 +157,7 @@ impl Payload {
 }
 
 impl SourceError {
-    /// Converts the error to the exception for the caller. `completed`: how far the operation may have run.
+    /// Converts the error to the exception for the caller.
     #[cold]
     pub(crate) fn into_exception(self, completed: CompletionStatus) -> SystemException {
         let exception = SystemException::bad_param().completed(completed);
@@ -163,14 +172,21 @@ impl fmt::Display for SourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed(error) => error.fmt(f),
-            Self::Short { len, came } => write!(f, "the source ended after {came} of its {len} octets"),
-            Self::Long { len, came } => write!(f, "the source gave {came} octets where {len} were announced"),
+            Self::Short { len, received } => {
+                write!(f, "the source ended after {received} of its {len} bytes")
+            }
+            Self::Long { len, received } => {
+                write!(f, "the source yielded {received} bytes, but its length is {len}")
+            }
         }
     }
 }
 
 impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Payload").field("len", &self.len).field("given", &self.given).finish_non_exhaustive()
+        f.debug_struct("Payload")
+            .field("len", &self.len)
+            .field("returned", &self.returned)
+            .finish_non_exhaustive()
     }
 }

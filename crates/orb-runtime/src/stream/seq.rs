@@ -1,4 +1,4 @@
-//! Arguments for `@stream` parameters that are not sequences of bytes: elements in memory, or from a stream.
+//! Sources of `@stream` arguments and results whose elements are numbers or characters.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,64 +9,65 @@ use giop_codec::EncodeError;
 use giop_codec::cdr::{Element, Encoder, FixedLayout, Seq};
 
 use crate::stream::payload::Payload;
-use crate::stream::{ByteSource, Given};
+use crate::stream::{ByteSource, SourceContent};
 
-/// The elements of a `@stream` argument: all of them in memory, or a stream of chunks with a total number.
+/// The elements of a `@stream` argument or result, which are numbers or characters: in memory, or a stream of
+/// chunks.
 ///
-/// This is a [`ByteSource`] of numbers or characters. Its rules for connections, repeated attempts, errors
-/// and limits apply here, in bytes. Values in memory (`Seq<T>`, `Vec<T>`) convert to a `SeqSource` and are
-/// sent without a copy. A [stream](Self::stream) is polled for chunks only as the socket accepts data, so
-/// calls of any length need the same memory. All data is sent in native byte order.
+/// The rules of [`ByteSource`] for connections, repetition, errors and limits apply. Values in memory
+/// (`Seq<T>`, `Vec<T>`) convert to a `SeqSource` and are sent without a copy. A [stream](Self::stream) is
+/// polled as fast as the socket accepts data, so that memory use does not depend on the number of elements.
+/// Elements are sent in native byte order.
 ///
 /// ```
 /// # use orb_runtime::SeqSource;
 /// # use orb_runtime::types::Seq;
 /// # use std::io;
-/// let whole = SeqSource::from(vec![0.5, 1.5]);
+/// let in_memory = SeqSource::from(vec![0.5, 1.5]);
 /// let chunks = futures_util::stream::iter((0..100).map(|_| Ok::<_, io::Error>(vec![0.5; 1000])));
 /// let streamed = SeqSource::<f64>::stream(100_000, chunks);
-/// assert_eq!((whole.len(), streamed.len()), (2, 100_000));
+/// assert_eq!((in_memory.len(), streamed.len()), (2, 100_000));
 /// ```
 pub struct SeqSource<T> {
-    octets: ByteSource,
+    bytes: ByteSource,
     marker: PhantomData<fn() -> T>,
 }
 
 impl<T: Element> SeqSource<T> {
-    /// Creates a source of the items of a stream (`Seq<T>`, `Vec<T>`), which must have `len` elements in all.
-    /// Items of 4 KiB and more are sent without a copy. After the last element the stream is not polled
-    /// again.
+    /// Creates a source of the items of a stream (`Seq<T>`, `Vec<T>`), which must have `len` elements in
+    /// total. Items of at least 4 KiB are sent without a copy. After the last element, the stream is not
+    /// polled again.
     pub fn stream<S, I, E>(len: u64, stream: S) -> Self
     where
         S: Stream<Item = Result<I, E>> + Send + 'static,
         I: Into<Seq<T>>,
         E: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
     {
-        let octets = len.saturating_mul(size_of::<T>() as u64);
-        Self::of(ByteSource::stream(octets, stream.map_ok(|items| Bytes::from(items.into()))))
+        let bytes = len.saturating_mul(size_of::<T>() as u64);
+        Self::of(ByteSource::stream(bytes, stream.map_ok(|items| Bytes::from(items.into()))))
     }
 
-    /// Creates a source of elements that are read as bytes in native byte order, for example from a file.
+    /// Creates a source of elements from a source of bytes in native byte order, for example a file. Returns
     /// `None` if the length is not a multiple of the element size.
     #[must_use]
-    pub fn octets(octets: ByteSource) -> Option<Self> {
-        octets.len().is_multiple_of(size_of::<T>() as u64).then(|| Self::of(octets))
+    pub fn from_bytes(bytes: ByteSource) -> Option<Self> {
+        bytes.len().is_multiple_of(size_of::<T>() as u64).then(|| Self::of(bytes))
     }
 
     /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.octets.len() / size_of::<T>() as u64
+        self.bytes.len() / size_of::<T>() as u64
     }
 
     /// Returns whether there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.octets.is_empty()
+        self.bytes.is_empty()
     }
 
-    pub(crate) fn of(octets: ByteSource) -> Self {
-        Self { octets, marker: PhantomData }
+    pub(crate) fn of(bytes: ByteSource) -> Self {
+        Self { bytes, marker: PhantomData }
     }
 }
 
@@ -104,14 +105,14 @@ impl<T: Element, const N: usize> From<[T; N]> for SeqSource<T> {
     }
 }
 
-/// The elements as bytes, in native byte order.
+/// Returns the source of the elements' bytes, in native byte order.
 impl<T> From<SeqSource<T>> for ByteSource {
     fn from(source: SeqSource<T>) -> Self {
-        source.octets
+        source.bytes
     }
 }
 
-/// An empty source.
+/// Creates an empty source.
 impl<T: Element> Default for SeqSource<T> {
     fn default() -> Self {
         Self::of(ByteSource::default())
@@ -120,66 +121,65 @@ impl<T: Element> Default for SeqSource<T> {
 
 impl<T: Element> fmt::Debug for SeqSource<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SeqSource").field("len", &self.len()).field("octets", &self.octets).finish()
+        f.debug_struct("SeqSource").field("len", &self.len()).field("bytes", &self.bytes).finish()
     }
 }
 
-/// The type of elements that bytes represent, by size and alignment.
+/// The size and alignment of the elements that the bytes of a source represent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Unit {
+pub(crate) struct ElementLayout {
     size: usize,
     align: usize,
 }
 
-impl Unit {
-    pub(crate) const OCTET: Self = Self { size: 1, align: 1 };
+impl ElementLayout {
+    pub(crate) const BYTE: Self = Self { size: 1, align: 1 };
 
     pub(crate) const fn of<T: Element>() -> Self {
         Self { size: size_of::<T>(), align: <T as FixedLayout>::LAYOUT.align() }
     }
 
-    /// Encodes the start of a sequence of `octets` bytes: the element count, and the padding before the first
+    /// Encodes the start of a sequence of `len` bytes: the element count, and the padding before the first
     /// element.
-    pub(crate) fn encode_start(self, octets: usize, e: &mut Encoder) -> Result<(), EncodeError> {
-        e.put_len(octets / self.size)?;
-        if octets > 0 {
+    pub(crate) fn encode_start(self, len: usize, e: &mut Encoder) -> Result<(), EncodeError> {
+        e.put_len(len / self.size)?;
+        if len > 0 {
             e.align(self.align);
         }
         Ok(())
     }
 }
 
-/// A `@stream` argument, to be passed to the call.
+/// The `@stream` argument of a call, in any of its source types.
 #[derive(Debug)]
 pub struct LastArgument {
-    octets: ByteSource,
-    unit: Unit,
+    bytes: ByteSource,
+    layout: ElementLayout,
 }
 
 impl LastArgument {
-    /// Returns the contents.
-    pub(crate) fn given(self) -> LastGiven {
-        match self.octets.given() {
-            Given::Octets(octets) => LastGiven::Octets(octets, self.unit),
-            Given::Payload(payload) => LastGiven::Payload(payload.of(self.unit)),
+    pub(crate) fn into_content(self) -> ArgumentContent {
+        match self.bytes.into_content() {
+            SourceContent::Bytes(bytes) => ArgumentContent::Bytes(bytes, self.layout),
+            SourceContent::Payload(payload) => ArgumentContent::Payload(payload.with_layout(self.layout)),
         }
     }
 }
 
 /// The contents of a `@stream` argument.
-pub(crate) enum LastGiven {
-    Octets(Bytes, Unit),
+pub(crate) enum ArgumentContent {
+    Bytes(Bytes, ElementLayout),
     Payload(Payload),
 }
 
 impl From<ByteSource> for LastArgument {
-    fn from(octets: ByteSource) -> Self {
-        Self { octets, unit: Unit::OCTET }
+    fn from(bytes: ByteSource) -> Self {
+        Self { bytes, layout: ElementLayout::BYTE }
     }
 }
 
 impl<T: Element> From<SeqSource<T>> for LastArgument {
     fn from(source: SeqSource<T>) -> Self {
-        Self { octets: source.octets, unit: Unit::of::<T>() }
+        Self { bytes: source.bytes, layout: ElementLayout::of::<T>() }
     }
 }
