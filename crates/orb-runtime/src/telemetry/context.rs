@@ -1,4 +1,4 @@
-//! The trace that a call belongs to, as defined by W3C Trace Context.
+//! The trace context of a call, as defined by W3C Trace Context.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use giop_codec::cdr::{CdrEncode, Encoder};
 use giop_codec::giop::{ContextId, ServiceContext, ServiceContexts};
 use giop_codec::{DecodeError, EncodeError};
 
-/// Maximum length of an accepted `tracestate`, in bytes: what every implementation must pass on.
-const LONGEST_STATE: usize = 512;
+/// The maximum length of an accepted `tracestate`, in bytes. W3C Trace Context requires only this length.
+const MAX_STATE_LEN: usize = 512;
 
 /// The length of a `traceparent` of version 00, in bytes.
-const PARENT: usize = 55;
+const TRACEPARENT_LEN: usize = 55;
 
-/// The trace of a call, and the span that caused it: `traceparent` and `tracestate` of W3C Trace Context.
+/// The trace of a call, and the span of the caller: `traceparent` and `tracestate` of W3C Trace Context.
 ///
-/// ORBs transmit it in the service context [`ContextId::ZORB_TRACE`]. Cloning does not allocate.
+/// It is sent in the service context [`ContextId::ZORB_TRACE`]. Cloning does not allocate.
 ///
 /// # Examples
 /// ```
@@ -34,22 +34,20 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// Creates the context of a span. `None` if one of the ids is zero, which is invalid.
+    /// Creates the context of a span. Returns `None` if one of the ids is zero, which is invalid.
     #[must_use]
     pub fn new(trace_id: [u8; 16], span_id: [u8; 8], sampled: bool) -> Option<Self> {
         let (trace, span) = (u128::from_be_bytes(trace_id), u64::from_be_bytes(span_id));
         (trace != 0 && span != 0).then_some(Self { trace, span, flags: sampled.into(), state: None })
     }
 
-    /// Parses a `traceparent` and a `tracestate`. `None`: the `traceparent` is malformed. A `tracestate` is
-    /// ignored if it is empty, longer than 512 bytes, or contains other characters than visible ASCII and
-    /// spaces. Its contents are not checked.
+    /// Parses a `traceparent` and a `tracestate`. Returns `None` if the `traceparent` is malformed. An
+    /// invalid `tracestate` is ignored: see [`with_state`](Self::with_state).
     ///
-    /// Of versions after 00, only the fields of version 00 are read, as W3C Trace Context requires.
+    /// For versions after 00, only the fields of version 00 are read, as W3C Trace Context requires.
     #[must_use]
     pub fn parse(traceparent: &str, tracestate: &str) -> Option<Self> {
-        let octets = traceparent.as_bytes();
-        let (parent, rest) = octets.split_at_checked(PARENT)?;
+        let (parent, rest) = traceparent.as_bytes().split_at_checked(TRACEPARENT_LEN)?;
         let version = hex(parent.get(..2)?)?;
         let ends = if version == 0 { rest.is_empty() } else { rest.first().is_none_or(|next| *next == b'-') };
         let dashes = [2, 35, 52].iter().all(|at| parent.get(*at) == Some(&b'-'));
@@ -58,18 +56,19 @@ impl TraceContext {
         }
         let (trace, span) = (hex(parent.get(3..35)?)?, hex(parent.get(36..52)?)?);
         let flags = hex(parent.get(53..55)?)?;
-        // Unknown flags are not passed on.
+        // Unknown flags are removed.
         let context =
             Self::new(trace.to_be_bytes(), u64::try_from(span).ok()?.to_be_bytes(), flags & 1 != 0)?;
         Some(context.with_state(tracestate))
     }
 
-    /// Replaces the `tracestate`. Removes it if the new one is invalid.
+    /// Replaces the `tracestate`. Removes it if the new one is empty, longer than 512 bytes, or contains
+    /// characters other than visible ASCII and spaces. Its syntax is not checked.
     #[must_use]
     pub fn with_state(mut self, tracestate: &str) -> Self {
-        let visible = tracestate.bytes().all(|octet| (b' '..=b'~').contains(&octet));
-        let good = visible && !tracestate.is_empty() && tracestate.len() <= LONGEST_STATE;
-        self.state = good.then(|| tracestate.into());
+        let is_visible = tracestate.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        let is_valid = is_visible && !tracestate.is_empty() && tracestate.len() <= MAX_STATE_LEN;
+        self.state = is_valid.then(|| tracestate.into());
         self
     }
 
@@ -91,25 +90,26 @@ impl TraceContext {
         self.flags & 1 != 0
     }
 
-    /// Returns the vendor-specific data of the trace. Empty if there is none.
+    /// Returns the vendor-specific data of the trace, which may be empty.
     #[must_use]
     pub fn tracestate(&self) -> &str {
         self.state.as_deref().unwrap_or_default()
     }
 
-    /// Returns the service context that transmits it. A reference gets it by
-    /// [`Reference::with_context`](crate::Reference::with_context). All calls through that reference then
-    /// belong to the trace.
+    /// Returns the service context with this trace context. With
+    /// [`Reference::with_context`](crate::Reference::with_context), all calls through a reference belong to
+    /// the trace.
     ///
     /// # Errors
-    /// None are known.
+    /// No errors are known.
     pub fn to_service_context(&self) -> Result<ServiceContext, EncodeError> {
         ServiceContext::encapsulate(ContextId::ZORB_TRACE, self)
     }
 
-    /// Returns the trace context among the service contexts of a request. `None`: absent or malformed.
+    /// Returns the trace context in the service contexts of a request, or `None` if it is missing or
+    /// malformed.
     #[must_use]
-    pub fn among(contexts: &ServiceContexts<'_>) -> Option<Self> {
+    pub fn from_contexts(contexts: &ServiceContexts<'_>) -> Option<Self> {
         if contexts.is_empty() {
             return None;
         }
@@ -135,7 +135,7 @@ impl TraceContext {
     }
 }
 
-/// The `traceparent`, in version 00.
+/// Writes the `traceparent` of version 00.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "00-{:032x}-{:016x}-{:02x}", self.trace, self.span, self.flags)
@@ -166,7 +166,7 @@ mod tests {
     const TEXT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     #[test]
-    fn what_is_malformed_is_no_context() {
+    fn malformed_traceparent_is_rejected() {
         for wrong in [
             "",
             "00",
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn later_versions_are_read_as_the_first() {
+    fn later_versions_are_read_like_version_00() {
         let later = TraceContext::parse(&format!("cc{}-what", &TEXT[2..]), "").unwrap();
         assert_eq!(later.to_string(), TEXT);
         let flags = TraceContext::parse(&format!("{}fe", &TEXT[..53]), "").unwrap();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_bounded() {
+    fn tracestate_is_limited_in_length_and_characters() {
         let state = |state: &str| TraceContext::parse(TEXT, state).unwrap().tracestate().to_owned();
         let longest = "a=".to_owned() + &"x".repeat(510);
         assert_eq!(state(&longest), longest);
@@ -206,13 +206,16 @@ mod tests {
     }
 
     #[test]
-    fn in_a_message_it_is_two_strings_and_any_cut_of_them_is_nothing_worse_than_none() {
+    fn truncated_service_context_has_no_other_trace_id() {
         let context = TraceContext::parse(TEXT, "a=1").unwrap();
         let whole = context.to_service_context().unwrap();
-        assert_eq!(TraceContext::among(&ServiceContexts::from(&[whole.clone()][..])), Some(context.clone()));
+        assert_eq!(
+            TraceContext::from_contexts(&ServiceContexts::from(&[whole.clone()][..])),
+            Some(context.clone())
+        );
         for cut in 0..whole.data.len() {
             let cut = ServiceContext { data: whole.data.slice(..cut), ..whole.clone() };
-            let found = TraceContext::among(&ServiceContexts::from(&[cut][..]));
+            let found = TraceContext::from_contexts(&ServiceContexts::from(&[cut][..]));
             assert!(found.is_none_or(|found| found.trace_id() == context.trace_id()));
         }
     }

@@ -1,4 +1,4 @@
-//! Replacement for `telemetry` without the feature `tracing`: records nothing and takes no memory.
+//! The replacement for `telemetry` without the feature `tracing`. It records nothing and takes no memory.
 
 use std::marker::PhantomData;
 
@@ -7,17 +7,17 @@ use giop_codec::giop::ServiceContext;
 
 use crate::transport::Peer;
 
-/// The telemetry of a request: none.
+/// The empty telemetry of a request.
 #[derive(Default)]
 pub(crate) struct RequestSpan;
 
-/// The span of a servant: none.
-pub(crate) struct Kept;
+/// The empty span of a servant.
+pub(crate) struct ServantSpan;
 
 impl RequestSpan {
     #[inline(always)]
-    pub(crate) fn kept(&self) -> Kept {
-        Kept
+    pub(crate) fn servant_span(&self) -> ServantSpan {
+        ServantSpan
     }
 
     #[inline(always)]
@@ -39,12 +39,12 @@ impl RequestSpan {
     pub(crate) fn end(&mut self) {}
 }
 
-/// The telemetry of a call: none.
+/// The empty telemetry of a call.
 #[derive(Clone, Copy)]
 pub(crate) struct CallObserver<'a>(PhantomData<&'a ()>);
 
 impl<'a> CallObserver<'a> {
-    pub(crate) const NOBODY: Self = Self(PhantomData);
+    pub(crate) const NONE: Self = Self(PhantomData);
 
     #[inline(always)]
     pub(crate) fn context(self) -> Option<&'a ServiceContext> {
@@ -57,6 +57,6 @@ impl<'a> CallObserver<'a> {
 
 /// Runs `f`.
 #[inline(always)]
-pub(crate) fn within<R>(_: Kept, f: impl FnOnce() -> R) -> R {
+pub(crate) fn in_span<R>(_: ServantSpan, f: impl FnOnce() -> R) -> R {
     f()
 }

@@ -1,44 +1,45 @@
-//! Latencies of calls: histograms of fixed size, counted without locks.
+//! Latency histograms of calls. They have a fixed size and are updated without locks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Buckets of an octave, as a power of two. The width of a bucket is at most an eighth of its lower bound.
-const PRECISION: usize = 3;
-const PARTS: usize = 1 << PRECISION;
+/// The binary logarithm of the number of buckets of an octave (a range of durations up to twice the lower
+/// bound). From the first microsecond on, the width of a bucket is at most an eighth of its lower bound.
+const LOG2_BUCKETS_PER_OCTAVE: usize = 3;
+const BUCKETS_PER_OCTAVE: usize = 1 << LOG2_BUCKETS_PER_OCTAVE;
 
-/// Nanoseconds of a tick, the unit in which bounds are integers. Eight ticks are a microsecond, so that each
-/// power of two microseconds is a bound.
-const TICK: u64 = 125;
-const TICKS_OF_A_MICROSECOND: f64 = 8.0;
+/// The nanoseconds of a tick, the unit of the bounds. Eight ticks are a microsecond, so that each power of
+/// two microseconds is a bound.
+const NANOS_PER_TICK: u64 = 125;
+const TICKS_PER_MICROSECOND: f64 = 8.0;
 
-/// Octaves above the first microsecond. The last bound is 2^27 us, which is 134 s.
+/// The number of octaves above the first microsecond. The last bound is 2^27 us, which is 134 s.
 const OCTAVES: usize = 27;
 
-/// Number of buckets with an upper bound. One more bucket counts longer calls.
-pub(crate) const BOUNDS: usize = (OCTAVES + 1) * PARTS;
+/// The number of buckets with an upper bound. A further bucket counts longer calls.
+pub(crate) const BUCKETS: usize = (OCTAVES + 1) * BUCKETS_PER_OCTAVE;
 
-/// The latencies of many calls, 1.8 KiB in size.
+/// The histogram of the latencies of many calls, 1.8 KiB in size.
 #[derive(Debug)]
 pub(crate) struct Latencies {
-    buckets: [AtomicU64; BOUNDS + 1],
-    nanos: AtomicU64,
-    longest: AtomicU64,
+    buckets: [AtomicU64; BUCKETS + 1],
+    total_nanos: AtomicU64,
+    longest_nanos: AtomicU64,
 }
 
 /// The number of calls in each bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Counts([u64; BOUNDS + 1]);
+pub(crate) struct LatencyCounts([u64; BUCKETS + 1]);
 
 impl Default for Latencies {
     fn default() -> Self {
         let buckets = std::array::from_fn(|_| AtomicU64::new(0));
-        Self { buckets, nanos: AtomicU64::new(0), longest: AtomicU64::new(0) }
+        Self { buckets, total_nanos: AtomicU64::new(0), longest_nanos: AtomicU64::new(0) }
     }
 }
 
-impl Default for Counts {
+impl Default for LatencyCounts {
     fn default() -> Self {
-        Self([0; BOUNDS + 1])
+        Self([0; BUCKETS + 1])
     }
 }
 
@@ -46,35 +47,35 @@ impl Latencies {
     /// Counts a call with its duration in nanoseconds.
     #[inline]
     pub(crate) fn record(&self, nanos: u64) {
-        if let Some(bucket) = self.buckets.get(bucket_of(nanos)) {
+        if let Some(bucket) = self.buckets.get(bucket_index(nanos)) {
             bucket.fetch_add(1, Ordering::Relaxed);
         }
-        self.nanos.fetch_add(nanos, Ordering::Relaxed);
-        // The load avoids a write, because after the first calls this is rarely true.
-        if nanos > self.longest.load(Ordering::Relaxed) {
-            self.longest.fetch_max(nanos, Ordering::Relaxed);
+        self.total_nanos.fetch_add(nanos, Ordering::Relaxed);
+        // The load usually avoids a write.
+        if nanos > self.longest_nanos.load(Ordering::Relaxed) {
+            self.longest_nanos.fetch_max(nanos, Ordering::Relaxed);
         }
     }
 
-    pub(crate) fn counts(&self) -> Counts {
-        let mut counts = Counts::default();
+    pub(crate) fn counts(&self) -> LatencyCounts {
+        let mut counts = LatencyCounts::default();
         counts.add(self);
         counts
     }
 
     /// Returns the total duration of all calls, in nanoseconds.
-    pub(crate) fn nanos(&self) -> u64 {
-        self.nanos.load(Ordering::Relaxed)
+    pub(crate) fn total_nanos(&self) -> u64 {
+        self.total_nanos.load(Ordering::Relaxed)
     }
 
     /// Returns the duration of the longest call, in nanoseconds.
-    pub(crate) fn longest(&self) -> u64 {
-        self.longest.load(Ordering::Relaxed)
+    pub(crate) fn longest_nanos(&self) -> u64 {
+        self.longest_nanos.load(Ordering::Relaxed)
     }
 }
 
-impl Counts {
-    /// Adds the counts of `others`.
+impl LatencyCounts {
+    /// Adds the counts of a histogram.
     pub(crate) fn add(&mut self, others: &Latencies) {
         for (count, other) in self.0.iter_mut().zip(&others.buckets) {
             *count += other.load(Ordering::Relaxed);
@@ -86,7 +87,7 @@ impl Counts {
         self.0.iter().sum()
     }
 
-    /// Returns the counts of calls after `before`.
+    /// Returns the counts of the calls since `before`.
     pub(crate) fn since(&self, before: &Self) -> Self {
         let mut counts = self.clone();
         for (count, before) in counts.0.iter_mut().zip(before.0) {
@@ -95,8 +96,9 @@ impl Counts {
         counts
     }
 
-    /// Returns the latency in microseconds that this part of the calls did not exceed, or `None` without
-    /// calls. The value is the middle of its bucket. Its error is at most a sixteenth from 1 us to 134 s.
+    /// Returns the latency in microseconds that this part of the calls (0 to 1) did not exceed, or `None`
+    /// without calls. The value is the middle of a bucket. From 1 us to 134 s, its error is at most a
+    /// sixteenth.
     pub(crate) fn quantile(&self, part: f64) -> Option<f64> {
         let rank = self.total() as f64 * part;
         let mut seen = 0;
@@ -107,44 +109,45 @@ impl Counts {
         found.map(middle_us)
     }
 
-    /// Returns the number and the count of each bucket that has calls.
-    pub(crate) fn used(&self) -> impl Iterator<Item = (usize, u64)> {
+    /// Returns the index and the count of each bucket that has calls.
+    pub(crate) fn nonempty(&self) -> impl Iterator<Item = (usize, u64)> {
         self.0.into_iter().enumerate().filter(|(_, count)| *count > 0)
     }
 
-    /// Returns the number of calls up to each power of two microseconds.
+    /// Returns the number of calls that took at most each power of two microseconds.
     pub(crate) fn by_octave(&self) -> impl Iterator<Item = (f64, u64)> {
         let mut seen = 0;
-        let bounded = self.0.into_iter().take(BOUNDS).enumerate();
+        let bounded = self.0.into_iter().take(BUCKETS).enumerate();
         let sums = bounded.map(move |(at, count)| {
             seen += count;
             (at, seen)
         });
-        sums.filter(|(at, _)| at % PARTS == PARTS - 1).map(|(at, sum)| (bound_us(at), sum))
+        sums.filter(|(at, _)| at % BUCKETS_PER_OCTAVE == BUCKETS_PER_OCTAVE - 1)
+            .map(|(at, sum)| (bound_us(at), sum))
     }
 }
 
-/// Returns the bucket for a duration.
+/// Returns the index of the bucket for a duration.
 #[inline]
-fn bucket_of(nanos: u64) -> usize {
+fn bucket_index(nanos: u64) -> usize {
     // Upper bounds are inclusive.
-    let ticks = nanos.saturating_sub(1) / TICK;
+    let ticks = nanos.saturating_sub(1) / NANOS_PER_TICK;
     let Some(exponent) = ticks.checked_ilog2() else { return 0 };
-    let shift = (exponent as usize).saturating_sub(PRECISION);
+    let shift = (exponent as usize).saturating_sub(LOG2_BUCKETS_PER_OCTAVE);
     // For 8 ticks and more, `ticks >> shift` is from 8 to 15.
-    (shift * PARTS + (ticks >> shift) as usize).min(BOUNDS)
+    (shift * BUCKETS_PER_OCTAVE + (ticks >> shift) as usize).min(BUCKETS)
 }
 
-/// Returns the upper bound of a bucket, in microseconds, inclusive.
+/// Returns the inclusive upper bound of a bucket in microseconds.
 pub(crate) fn bound_us(at: usize) -> f64 {
-    let shift = (at / PARTS).saturating_sub(1);
-    let parts = at + 1 - shift * PARTS;
-    ((parts as u64) << shift) as f64 / TICKS_OF_A_MICROSECOND
+    let shift = (at / BUCKETS_PER_OCTAVE).saturating_sub(1);
+    let parts = at + 1 - shift * BUCKETS_PER_OCTAVE;
+    ((parts as u64) << shift) as f64 / TICKS_PER_MICROSECOND
 }
 
 fn middle_us(at: usize) -> f64 {
-    let above = at.checked_sub(1).map_or(0.0, bound_us);
-    if at < BOUNDS { f64::midpoint(above, bound_us(at)) } else { above }
+    let lower = at.checked_sub(1).map_or(0.0, bound_us);
+    if at < BUCKETS { f64::midpoint(lower, bound_us(at)) } else { lower }
 }
 
 #[cfg(test)]
@@ -154,18 +157,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_rise_and_each_belongs_to_its_bucket() {
-        for at in 0..BOUNDS {
+    fn bounds_are_inclusive_and_ascending() {
+        for at in 0..BUCKETS {
             let nanos = (bound_us(at) * 1000.0) as u64;
-            assert_eq!((bucket_of(nanos), bucket_of(nanos + 1)), (at, at + 1), "{nanos} ns");
+            assert_eq!((bucket_index(nanos), bucket_index(nanos + 1)), (at, at + 1), "{nanos} ns");
         }
-        assert_eq!((bucket_of(0), bucket_of(u64::MAX)), (0, BOUNDS));
+        assert_eq!((bucket_index(0), bucket_index(u64::MAX)), (0, BUCKETS));
         assert_eq!((bound_us(0), bound_us(7), bound_us(8), bound_us(15)), (0.125, 1.0, 1.125, 2.0));
-        assert!(bound_us(BOUNDS - 1) > 100e6, "more than 100 s");
+        assert!(bound_us(BUCKETS - 1) > 100e6, "more than 100 s");
     }
 
     #[test]
-    fn powers_of_two_microseconds_are_counted_up() {
+    fn counts_by_octave_are_cumulative() {
         let latencies = Latencies::default();
         for nanos in [0, 1000, 1001, 2000, 4000, u64::MAX / 2] {
             latencies.record(nanos);
@@ -174,12 +177,12 @@ mod tests {
         assert_eq!(octaves[..4], [(1.0, 2), (2.0, 4), (4.0, 5), (8.0, 5)]);
         assert_eq!(octaves.len(), 28);
         assert_eq!(octaves.last(), Some(&(134_217_728.0, 5)));
-        assert_eq!(latencies.counts().total(), 6, "one took longer than all bounds");
-        assert_eq!(latencies.longest(), u64::MAX / 2);
+        assert_eq!(latencies.counts().total(), 6, "one call exceeds all bounds");
+        assert_eq!(latencies.longest_nanos(), u64::MAX / 2);
     }
 
     #[test]
-    fn what_was_before_is_left_out() {
+    fn since_excludes_earlier_calls() {
         let latencies = Latencies::default();
         assert_eq!(latencies.counts().quantile(0.5), None);
         latencies.record(1_000_000);
@@ -187,7 +190,7 @@ mod tests {
         latencies.record(10_000);
         let since = latencies.counts().since(&before);
         assert_eq!(since.total(), 1);
-        assert_eq!(since.used().collect::<Vec<_>>(), [(bucket_of(10_000), 1)]);
+        assert_eq!(since.nonempty().collect::<Vec<_>>(), [(bucket_index(10_000), 1)]);
     }
 
     proptest! {
@@ -202,9 +205,9 @@ mod tests {
             nanos.iter().for_each(|one| latencies.record(*one));
             nanos.sort_unstable();
             let rank = (nanos.len() as f64 * part).ceil() as usize;
-            let truth = nanos[rank - 1] as f64 / 1000.0;
-            let read = latencies.counts().quantile(part).unwrap();
-            prop_assert!((read / truth - 1.0).abs() < 0.07, "{read} us for {truth} us");
+            let expected = nanos[rank - 1] as f64 / 1000.0;
+            let quantile = latencies.counts().quantile(part).unwrap();
+            prop_assert!((quantile / expected - 1.0).abs() < 0.07, "{quantile} us for {expected} us");
         }
     }
 }

@@ -1,9 +1,8 @@
-//! Telemetry of calls: spans of the `tracing` facade, and the trace that a call belongs to (feature
-//! `tracing`).
+//! Telemetry of calls: spans of the `tracing` facade, and trace contexts (feature `tracing`).
 //!
-//! Each call has one span at the client (`zorb.client`) and one at the server (`zorb.server`). A call within
-//! this process has a single one (`zorb.local`). Their target is `zorb::calls`, and their level is info. The
-//! fields follow OpenTelemetry's conventions for RPC:
+//! Each call has a span at the client (`zorb.client`) and a span at the server (`zorb.server`). A call within
+//! this process has only one span (`zorb.local`). The target of these spans is `zorb::calls`, their level is
+//! info. The fields follow OpenTelemetry's conventions for RPC:
 //!
 //! | field | value |
 //! |---|---|
@@ -18,13 +17,12 @@
 //! | `corba.completed` | the status of a system exception: `COMPLETED_NO`, `COMPLETED_YES`, `COMPLETED_MAYBE` |
 //! | `otel.status_code` | `ERROR`; not for user exceptions at a server, which are intended results |
 //!
-//! A span begins when the operation is called, or when the servant starts. It ends with the outcome. Requests
-//! that reach no servant have a span at the client only. A servant runs inside its span, which is the parent
-//! of its own spans and calls.
+//! A span at the client begins with the call, a span at the server when the servant starts. Requests that
+//! reach no servant have no span at the server. A servant runs inside its span, which is the parent of the
+//! servant's spans and calls.
 //!
-//! The trace is transmitted in a service context ([`TraceContext`]). Unless a subscriber enables these spans,
-//! nothing is sent, except that a servant's calls continue the trace of its request. The first span without a
-//! trace begins one.
+//! A [`TraceContext`] is sent in a service context if a subscriber enables these spans. Otherwise, only calls
+//! of a servant send one: that of its request. A span without a trace context begins a new trace.
 
 pub(crate) mod context;
 #[cfg(feature = "admin")]
@@ -38,26 +36,27 @@ use std::fmt;
 use giop_codec::Printable;
 
 pub use context::TraceContext;
-pub(crate) use server::{RequestSpan, within};
+pub(crate) use server::{RequestSpan, in_span};
 
 use crate::runtime::Shared;
 
 /// The target of all spans, for the filters of subscribers.
 pub const TARGET: &str = "zorb::calls";
 
-/// A bridge to a tracing system that generates span ids itself, such as OpenTelemetry. Without it zorb
-/// generates them.
+/// A bridge to a tracing system that generates the ids of spans, such as OpenTelemetry. Without a bridge,
+/// zorb generates them.
 ///
-/// With `tracing-opentelemetry`, `inject` returns the span context of `span.context()`. `extract` makes
-/// `context` the parent by `span.set_parent(..)`, as a remote span context. Both are called only for enabled
-/// spans, before these are entered.
+/// With `tracing-opentelemetry`, `inject` returns the span context of `span.context()`, and `extract` sets
+/// `context` as the remote parent by `span.set_parent(..)`.
 ///
-/// Both run on the threads of calls and must not block.
+/// Both methods are called only for enabled spans, before a span is entered. They run on the threads of calls
+/// and must not block.
 pub trait Propagate: Send + Sync + 'static {
-    /// Returns the context to be sent with a call: that of its span. `None`: no context is sent.
+    /// Returns the trace context of the call's span, which is sent with the call. If it is `None`, no context
+    /// is sent.
     fn inject(&self, span: &tracing::Span) -> Option<TraceContext>;
 
-    /// Sets the parent of the span of a received request that belongs to a trace.
+    /// Sets the parent of the span of a request that was received with a trace context.
     fn extract(&self, span: &tracing::Span, context: &TraceContext);
 }
 
@@ -72,14 +71,14 @@ impl fmt::Debug for Propagator {
 }
 
 impl Shared {
-    /// Returns the source of trace ids, if it is not zorb.
+    /// Returns the bridge to another tracing system, if one is configured.
     pub(crate) fn propagator(&self) -> Option<&Propagator> {
         self.extensions.propagator.get()
     }
 }
 
-/// Formats `Bank.Account/deposit` for `IDL:Bank/Account:1.0`. Other ids are unchanged. Ids and operations
-/// come from peers, therefore they are formatted as [`Printable`].
+/// Formats an operation with its interface: `Bank.Account/deposit` for `IDL:Bank/Account:1.0`. Repository ids
+/// of other formats are unchanged. Names may come from peers, and are therefore formatted as [`Printable`].
 pub(crate) struct Method<'a> {
     pub(crate) interface: &'a str,
     pub(crate) operation: &'a str,
@@ -108,30 +107,30 @@ struct Id<'a>(&'a [u8]);
 
 impl fmt::Display for Id<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-/// Records the ids generated by zorb in a span, so that logs can be correlated with it.
-pub(crate) fn show(span: &tracing::Span, context: &TraceContext) {
+/// Records the ids that zorb generated in the span, so that logs contain them.
+pub(crate) fn record_ids(span: &tracing::Span, context: &TraceContext) {
     span.record("trace_id", tracing::field::display(Id(&context.trace_id())));
     span.record("span_id", tracing::field::display(Id(&context.span_id())));
 }
 
 /// Returns whether a subscriber enables the spans of calls.
 #[inline]
-pub(crate) fn is_wanted() -> bool {
-    tracing::enabled!(target: "zorb::calls", tracing::Level::INFO) && is_heard()
+pub(crate) fn spans_enabled() -> bool {
+    tracing::enabled!(target: "zorb::calls", tracing::Level::INFO) && has_subscriber()
 }
 
-/// Spans that are enabled only on other threads count as enabled here too, so check for a subscriber on this
-/// thread.
+/// Returns whether this thread has a subscriber. `tracing::enabled!` also returns true if a span is enabled
+/// only on other threads.
 #[cold]
-fn is_heard() -> bool {
-    tracing::dispatcher::get_default(|here| !here.is::<tracing::subscriber::NoSubscriber>())
+fn has_subscriber() -> bool {
+    tracing::dispatcher::get_default(|dispatch| !dispatch.is::<tracing::subscriber::NoSubscriber>())
 }
 
-/// Creates the span of a call. A macro, because its name must be a constant.
+/// Creates the span of a call. It is a macro because the name of a span must be a constant.
 macro_rules! call_span {
     ($wanted:expr, $name:literal, $kind:literal, $parent:expr, $interface:expr, $operation:expr) => {{
         let (interface, operation): (&str, &str) = ($interface, $operation);
@@ -162,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn methods_are_named_by_interface_and_operation() {
+    fn methods_are_formatted_with_interface_and_operation() {
         let method = |interface, operation| Method { interface, operation }.to_string();
         assert_eq!(method("IDL:Bank/Account:1.0", "deposit"), "Bank.Account/deposit");
         assert_eq!(

@@ -4,21 +4,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use crate::telemetry::latency::{Counts, Latencies};
+use crate::telemetry::latency::{Latencies, LatencyCounts};
 
-/// Maximum number of operations with a row of their own. Further ones share a row, because names come from
-/// the network.
-const MOST: usize = 1024;
+/// The maximum number of operations with a row of their own. Further operations share a row, because peers
+/// may invent names.
+const MAX_ROWS: usize = 1024;
 
-/// The name of the row for all other operations.
-const REST: &str = "(others)";
+/// The interface and operation of the row for all other operations.
+const SHARED_ROW: &str = "(others)";
 
-/// The counters of each operation, in an ORB with an admin endpoint.
+/// The counters of all operations, in an ORB with an admin endpoint.
 #[derive(Debug, Default)]
-pub(crate) struct Calls {
-    /// Calls of this ORB's servants.
+pub(crate) struct OperationStats {
+    /// The calls that this ORB's servants have served.
     pub(crate) served: Table,
-    /// Calls to objects elsewhere.
+    /// The calls that this ORB has made to other processes.
     pub(crate) made: Table,
 }
 
@@ -39,48 +39,48 @@ pub(crate) struct Row {
 
 /// A snapshot of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Figures {
+pub(crate) struct RowSnapshot {
     pub(crate) interface: Box<str>,
     pub(crate) operation: Box<str>,
-    /// Calls that have ended, however they ended.
+    /// The number of calls that have ended.
     pub(crate) calls: u64,
-    /// Those that raised an exception of their `raises` clause: an answer, not a failure.
+    /// The number of calls that ended with a user exception. These are no failures.
     pub(crate) user_exceptions: u64,
-    /// Calls that ended with a system exception or were aborted.
+    /// The number of calls that ended with a system exception or were aborted.
     pub(crate) failures: u64,
     /// The total duration, in nanoseconds.
-    pub(crate) nanos: u64,
+    pub(crate) total_nanos: u64,
     /// The longest duration, in nanoseconds.
-    pub(crate) longest: u64,
-    pub(crate) counts: Counts,
+    pub(crate) longest_nanos: u64,
+    pub(crate) counts: LatencyCounts,
 }
 
 /// The sums of all rows of a table.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) failures: u64,
-    pub(crate) counts: Counts,
+    pub(crate) counts: LatencyCounts,
 }
 
-/// A call that is running or has been counted.
+/// A call that is counted when it ends.
 pub(crate) struct Tally {
-    calls: Arc<Calls>,
+    calls: Arc<OperationStats>,
     side: Side,
-    row: Place,
+    row: RowRef,
     begun: Instant,
-    ending: AtomicU8,
-    over: AtomicBool,
+    end: AtomicU8,
+    is_counted: AtomicBool,
 }
 
-/// The outcome of a call.
+/// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Ending {
+pub(crate) enum CallEnd {
     Results = 0,
     UserException = 1,
-    /// A system exception, or no outcome at all.
+    /// A system exception, or the call was aborted.
     Failure = 2,
-    /// A failure because no servant has the operation. The peer may have invented its name.
+    /// `BAD_OPERATION`. The peer may have invented the name of the operation.
     Unknown = 3,
 }
 
@@ -91,57 +91,57 @@ pub(crate) enum Side {
     Made,
 }
 
-enum Place {
+enum RowRef {
     Known(Arc<Row>),
-    /// The first call of the operation, with interface and operation.
+    /// The operation has no row yet. Contains the interface and the operation.
     New(Box<str>, Box<str>),
 }
 
 impl Tally {
-    pub(crate) fn begin(calls: &Arc<Calls>, side: Side, interface: &str, operation: &str) -> Self {
+    pub(crate) fn begin(calls: &Arc<OperationStats>, side: Side, interface: &str, operation: &str) -> Self {
         let row = match calls.table(side).get(interface, operation) {
-            Some(row) => Place::Known(row),
-            None => Place::New(interface.into(), operation.into()),
+            Some(row) => RowRef::Known(row),
+            None => RowRef::New(interface.into(), operation.into()),
         };
         Self {
             calls: Arc::clone(calls),
             side,
             row,
             begun: Instant::now(),
-            ending: AtomicU8::new(Ending::Results as u8),
-            over: AtomicBool::new(false),
+            end: AtomicU8::new(CallEnd::Results as u8),
+            is_counted: AtomicBool::new(false),
         }
     }
 
-    /// Sets an outcome other than results.
-    pub(crate) fn ends(&self, ending: Ending) {
-        self.ending.store(ending as u8, Ordering::Relaxed);
+    /// Records that the call ends otherwise than with results. The last record counts.
+    pub(crate) fn set_end(&self, end: CallEnd) {
+        self.end.store(end as u8, Ordering::Relaxed);
     }
 
-    /// Counts the call when it ends. Further calls of this have no effect.
+    /// Counts the call, which has ended. Further calls of this method have no effect.
     pub(crate) fn count(&self) {
-        if self.over.swap(true, Ordering::Relaxed) {
+        if self.is_counted.swap(true, Ordering::Relaxed) {
             return;
         }
         let table = self.calls.table(self.side);
-        let ending = Ending::of(self.ending.load(Ordering::Relaxed));
+        let end = CallEnd::of(self.end.load(Ordering::Relaxed));
         let row = match &self.row {
-            Place::Known(row) => Arc::clone(row),
-            Place::New(..) if ending == Ending::Unknown => table.make(REST, REST),
-            Place::New(interface, operation) => table.make(interface, operation),
+            RowRef::Known(row) => Arc::clone(row),
+            RowRef::New(..) if end == CallEnd::Unknown => table.get_or_insert(SHARED_ROW, SHARED_ROW),
+            RowRef::New(interface, operation) => table.get_or_insert(interface, operation),
         };
-        row.add(self.begun.elapsed().as_nanos().try_into().unwrap_or(u64::MAX), ending);
+        row.add(self.begun.elapsed().as_nanos().try_into().unwrap_or(u64::MAX), end);
     }
 }
 
-impl Ending {
+impl CallEnd {
     fn of(number: u8) -> Self {
         let all = [Self::Results, Self::UserException, Self::Failure];
-        all.into_iter().find(|ending| *ending as u8 == number).unwrap_or(Self::Unknown)
+        all.into_iter().find(|end| *end as u8 == number).unwrap_or(Self::Unknown)
     }
 }
 
-impl Calls {
+impl OperationStats {
     pub(crate) fn table(&self, side: Side) -> &Table {
         match side {
             Side::Served => &self.served,
@@ -155,44 +155,45 @@ impl Table {
         self.rows.pin().get(interface)?.pin().get(operation).map(Arc::clone)
     }
 
-    /// Returns the row of an operation, or the shared row if there are already [`MOST`].
-    fn make(&self, interface: &str, operation: &str) -> Arc<Row> {
+    /// Returns the row of an operation, which is created if necessary. If there are already [`MAX_ROWS`],
+    /// returns the shared row.
+    fn get_or_insert(&self, interface: &str, operation: &str) -> Arc<Row> {
         let (mut interface, mut operation) = (interface, operation);
-        if self.len.load(Ordering::Relaxed) >= MOST && self.get(interface, operation).is_none() {
-            (interface, operation) = (REST, REST);
+        if self.len.load(Ordering::Relaxed) >= MAX_ROWS && self.get(interface, operation).is_none() {
+            (interface, operation) = (SHARED_ROW, SHARED_ROW);
         }
         let rows = self.rows.pin();
         let operations = rows.get_or_insert_with(interface.into(), Default::default).pin();
-        let mut made = false;
+        let mut is_new = false;
         let row = operations.get_or_insert_with(operation.into(), || {
-            made = true;
+            is_new = true;
             Arc::default()
         });
         let row = Arc::clone(row);
-        if made {
+        if is_new {
             self.len.fetch_add(1, Ordering::Relaxed);
         }
         row
     }
 
     /// Returns snapshots of all rows, sorted by name.
-    pub(crate) fn figures(&self) -> Vec<Figures> {
+    pub(crate) fn snapshots(&self) -> Vec<RowSnapshot> {
         let mut all = Vec::new();
-        self.each(|interface, operation, row| all.push(row.figures(interface, operation)));
+        self.for_each(|interface, operation, row| all.push(row.snapshot(interface, operation)));
         all.sort_by(|a, b| (&a.interface, &a.operation).cmp(&(&b.interface, &b.operation)));
         all
     }
 
     pub(crate) fn totals(&self) -> Totals {
         let mut totals = Totals::default();
-        self.each(|_, _, row| {
+        self.for_each(|_, _, row| {
             totals.failures += row.failures.load(Ordering::Relaxed);
             totals.counts.add(&row.latencies);
         });
         totals
     }
 
-    fn each(&self, mut f: impl FnMut(&str, &str, &Row)) {
+    fn for_each(&self, mut f: impl FnMut(&str, &str, &Row)) {
         for (interface, operations) in &self.rows.pin() {
             for (operation, row) in &operations.pin() {
                 f(interface, operation, row);
@@ -202,29 +203,29 @@ impl Table {
 }
 
 impl Row {
-    fn add(&self, nanos: u64, ending: Ending) {
+    fn add(&self, nanos: u64, end: CallEnd) {
         self.latencies.record(nanos);
-        match ending {
-            Ending::Results => {}
-            Ending::UserException => {
+        match end {
+            CallEnd::Results => {}
+            CallEnd::UserException => {
                 self.user_exceptions.fetch_add(1, Ordering::Relaxed);
             }
-            Ending::Failure | Ending::Unknown => {
+            CallEnd::Failure | CallEnd::Unknown => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
 
-    fn figures(&self, interface: &str, operation: &str) -> Figures {
+    fn snapshot(&self, interface: &str, operation: &str) -> RowSnapshot {
         let counts = self.latencies.counts();
-        Figures {
+        RowSnapshot {
             interface: interface.into(),
             operation: operation.into(),
             calls: counts.total(),
             user_exceptions: self.user_exceptions.load(Ordering::Relaxed),
             failures: self.failures.load(Ordering::Relaxed),
-            nanos: self.latencies.nanos(),
-            longest: self.latencies.longest(),
+            total_nanos: self.latencies.total_nanos(),
+            longest_nanos: self.latencies.longest_nanos(),
             counts,
         }
     }
@@ -237,41 +238,41 @@ mod tests {
     #[test]
     fn calls_are_counted_by_how_they_end() {
         let row = Row::default();
-        for (nanos, ending) in [
-            (1000, Ending::Results),
-            (2000, Ending::UserException),
-            (3000, Ending::Failure),
-            (4000, Ending::Unknown),
-            (5000, Ending::UserException),
+        for (nanos, end) in [
+            (1000, CallEnd::Results),
+            (2000, CallEnd::UserException),
+            (3000, CallEnd::Failure),
+            (4000, CallEnd::Unknown),
+            (5000, CallEnd::UserException),
         ] {
-            row.add(nanos, ending);
+            row.add(nanos, end);
         }
-        let figures = row.figures("a", "b");
+        let figures = row.snapshot("a", "b");
         assert_eq!((figures.calls, figures.user_exceptions, figures.failures), (5, 2, 2));
-        assert_eq!((figures.nanos, figures.longest), (15_000, 5000));
+        assert_eq!((figures.total_nanos, figures.longest_nanos), (15_000, 5000));
     }
 
     #[test]
-    fn a_call_is_counted_once_by_its_last_ending() {
-        let calls = Arc::new(Calls::default());
+    fn a_call_is_counted_once_by_its_last_end() {
+        let calls = Arc::new(OperationStats::default());
         let tally = Tally::begin(&calls, Side::Served, "I", "op");
         // For example a user exception that cannot be encoded.
-        tally.ends(Ending::UserException);
-        tally.ends(Ending::Failure);
+        tally.set_end(CallEnd::UserException);
+        tally.set_end(CallEnd::Failure);
         tally.count();
         tally.count();
-        let figures = calls.served.figures();
+        let figures = calls.served.snapshots();
         assert_eq!((figures.len(), figures[0].calls), (1, 1));
         assert_eq!((figures[0].user_exceptions, figures[0].failures), (0, 1));
-        assert_eq!(calls.made.figures(), []);
+        assert_eq!(calls.made.snapshots(), []);
     }
 
     #[test]
-    fn rows_add_up() {
-        let calls = Arc::new(Calls::default());
+    fn totals_are_the_sums_of_all_rows() {
+        let calls = Arc::new(OperationStats::default());
         for operation in ["a", "b", "b"] {
             let tally = Tally::begin(&calls, Side::Made, "I", operation);
-            tally.ends(if operation == "a" { Ending::Failure } else { Ending::UserException });
+            tally.set_end(if operation == "a" { CallEnd::Failure } else { CallEnd::UserException });
             tally.count();
         }
         let totals = calls.made.totals();
@@ -281,18 +282,18 @@ mod tests {
 
     #[test]
     fn unknown_and_excess_operation_names_are_counted_together() {
-        let calls = Arc::new(Calls::default());
+        let calls = Arc::new(OperationStats::default());
         for at in 0..10 {
             let tally = Tally::begin(&calls, Side::Served, "I", &format!("unknown {at}"));
-            tally.ends(Ending::Unknown);
+            tally.set_end(CallEnd::Unknown);
             tally.count();
         }
-        assert_eq!(calls.served.figures().len(), 1);
-        for at in 0..MOST + 10 {
+        assert_eq!(calls.served.snapshots().len(), 1);
+        for at in 0..MAX_ROWS + 10 {
             Tally::begin(&calls, Side::Served, "I", &at.to_string()).count();
         }
-        let figures = calls.served.figures();
-        assert!(figures.len() <= MOST + 1);
-        assert_eq!(figures.iter().map(|row| row.calls).sum::<u64>(), 20 + MOST as u64);
+        let figures = calls.served.snapshots();
+        assert!(figures.len() <= MAX_ROWS + 1);
+        assert_eq!(figures.iter().map(|row| row.calls).sum::<u64>(), 20 + MAX_ROWS as u64);
     }
 }

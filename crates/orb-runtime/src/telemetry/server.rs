@@ -1,4 +1,4 @@
-//! Telemetry of a request at its server.
+//! Telemetry of requests at the server.
 
 use std::fmt::{self, Write as _};
 
@@ -10,16 +10,16 @@ use tracing::field::display;
 use crate::runtime::Shared;
 use crate::telemetry::context::TraceContext;
 #[cfg(feature = "admin")]
-use crate::telemetry::operation_stats::{Ending, Side, Tally};
-use crate::telemetry::{call_span, is_wanted, show};
+use crate::telemetry::operation_stats::{CallEnd, Side, Tally};
+use crate::telemetry::{call_span, record_ids, spans_enabled};
 use crate::transport::Peer;
 
 /// The telemetry of a request that is being served.
 #[derive(Default)]
 pub(crate) struct RequestSpan {
-    /// `None`: no subscriber enables it.
+    /// `None` if no subscriber enables the span.
     span: Option<Span>,
-    /// The trace that the servant's calls continue.
+    /// The trace context that the servant's calls continue.
     context: Option<TraceContext>,
     #[cfg(feature = "admin")]
     tally: Option<Tally>,
@@ -36,10 +36,10 @@ impl RequestSpan {
         }
     }
 
-    /// Counts the request for the admin endpoint, if there is one.
+    /// Adds the tally of the request, if the ORB has an admin endpoint.
     #[cfg(feature = "admin")]
     #[inline]
-    pub(crate) fn counted(mut self, orb: &Shared, interface: &str, operation: &str) -> Self {
+    pub(crate) fn with_tally(mut self, orb: &Shared, interface: &str, operation: &str) -> Self {
         self.tally = orb.calls().map(|calls| Tally::begin(calls, Side::Served, interface, operation));
         self
     }
@@ -53,48 +53,48 @@ impl RequestSpan {
         interface: impl FnOnce() -> &'a str,
         operation: impl FnOnce() -> &'a str,
     ) -> Self {
-        let (wanted, trace) = (is_wanted(), TraceContext::among(contexts));
-        if !wanted {
+        let trace = TraceContext::from_contexts(contexts);
+        if !spans_enabled() {
             return Self::new(Span::none(), trace);
         }
-        Self::begun(orb, trace, peer, interface(), operation())
+        Self::begin_span(orb, trace, peer, interface(), operation())
     }
 
     #[cold]
-    fn begun(
+    fn begin_span(
         orb: &Shared,
         trace: Option<TraceContext>,
         peer: &Peer,
         interface: &str,
         operation: &str,
     ) -> Self {
-        // The current span of the reading task is unrelated to the caller, so the span has no parent.
+        // The span has no parent, because the current span of the reading task is unrelated to the caller.
         let span = call_span!(true, "zorb.server", "server", None, interface, operation);
         span.record("network.peer.address", display(peer));
         let context = match (orb.propagator(), trace) {
             (_, trace) if span.is_disabled() => trace,
-            (Some(ids), Some(trace)) => {
-                ids.0.extract(&span, &trace);
+            (Some(propagator), Some(trace)) => {
+                propagator.0.extract(&span, &trace);
                 Some(trace)
             }
             (Some(_), None) => None,
             (None, trace) => {
                 let context = trace.map_or_else(TraceContext::begin, |trace| trace.child());
-                show(&span, &context);
+                record_ids(&span, &context);
                 Some(context)
             }
         };
         Self::new(span, context)
     }
 
-    /// Returns the trace that the servant's calls continue.
+    /// Returns the trace context that the servant's calls continue.
     pub(crate) fn trace(&self) -> Option<&TraceContext> {
         self.context.as_ref()
     }
 
-    /// Returns the span, to be entered while the request itself is lent.
+    /// Returns the span in which the servant runs.
     #[inline]
-    pub(crate) fn kept(&self) -> Kept {
+    pub(crate) fn servant_span(&self) -> ServantSpan {
         self.span.clone()
     }
 
@@ -102,41 +102,42 @@ impl RequestSpan {
     #[cold]
     pub(crate) fn user_exception(&self, id: &str) {
         #[cfg(feature = "admin")]
-        self.ends(Ending::UserException);
+        self.set_end(CallEnd::UserException);
         if let Some(span) = &self.span {
             span.record("rpc.response.status_code", "USER_EXCEPTION");
             span.record("error.type", id);
         }
     }
 
-    /// Records a system exception of the servant, or its failure to complete.
+    /// Records a system exception as the outcome.
     #[cold]
     pub(crate) fn system_exception(&self, exception: &SystemException) {
         #[cfg(feature = "admin")]
-        self.ends(match exception.kind {
-            SystemExceptionKind::BadOperation => Ending::Unknown,
-            _ => Ending::Failure,
+        self.set_end(match exception.kind {
+            SystemExceptionKind::BadOperation => CallEnd::Unknown,
+            _ => CallEnd::Failure,
         });
         if let Some(span) = &self.span {
-            raised(span, exception);
+            record_system_exception(span, exception);
         }
     }
 
-    /// Records the exception of a servant in this process, by its text: `TRANSIENT (..)`, `Broke { .. }`.
+    /// Records the exception of a collocated call, given by its text, such as `TRANSIENT (..)` or
+    /// `Broke { .. }`.
     #[cold]
     pub(crate) fn local_exception(&self, exception: &dyn std::fmt::Display) {
-        if !self.is_kept() {
+        if !self.is_recorded() {
             return;
         }
         let mut name = FirstWord::default();
         // Writing stops with an error after the first word.
         let _ = write!(name, "{exception}");
         let FirstWord(name) = &name;
-        let system = SystemExceptionKind::from_name(name).is_some();
+        let is_system = SystemExceptionKind::from_name(name).is_some();
         #[cfg(feature = "admin")]
-        self.ends(if system { Ending::Failure } else { Ending::UserException });
+        self.set_end(if is_system { CallEnd::Failure } else { CallEnd::UserException });
         let Some(span) = &self.span else { return };
-        let status = if system { "SYSTEM_EXCEPTION" } else { "USER_EXCEPTION" };
+        let status = if is_system { "SYSTEM_EXCEPTION" } else { "USER_EXCEPTION" };
         span.record("rpc.response.status_code", status);
         span.record("error.type", name.as_str());
         span.record("otel.status_code", "ERROR");
@@ -151,7 +152,7 @@ impl RequestSpan {
     }
 
     /// Returns whether the outcome is recorded.
-    fn is_kept(&self) -> bool {
+    fn is_recorded(&self) -> bool {
         #[cfg(feature = "admin")]
         if self.tally.is_some() {
             return true;
@@ -160,13 +161,13 @@ impl RequestSpan {
     }
 
     #[cfg(feature = "admin")]
-    fn ends(&self, ending: Ending) {
+    fn set_end(&self, end: CallEnd) {
         if let Some(tally) = &self.tally {
-            tally.ends(ending);
+            tally.set_end(end);
         }
     }
 
-    /// Counts the request, after its outcome is known or it was dropped.
+    /// Counts the request, which has ended or was dropped.
     #[inline]
     pub(crate) fn count(&self) {
         #[cfg(feature = "admin")]
@@ -175,14 +176,14 @@ impl RequestSpan {
         }
     }
 
-    /// Ends the span, even if the request is still held.
+    /// Ends the span.
     #[inline]
     pub(crate) fn end(&mut self) {
         *self = Self::default();
     }
 }
 
-/// The first word of a text, which may be long.
+/// A writer that takes only the first word of a text.
 #[derive(Default)]
 struct FirstWord(String);
 
@@ -194,21 +195,21 @@ impl fmt::Write for FirstWord {
     }
 }
 
-/// The span that is entered around a servant.
-pub(crate) type Kept = Option<Span>;
+/// The span in which a servant runs.
+pub(crate) type ServantSpan = Option<Span>;
 
 /// Runs `f` inside the span.
 #[inline]
-pub(crate) fn within<R>(span: Kept, f: impl FnOnce() -> R) -> R {
+pub(crate) fn in_span<R>(span: ServantSpan, f: impl FnOnce() -> R) -> R {
     match span {
         Some(span) => span.in_scope(f),
         None => f(),
     }
 }
 
-/// Records a system exception as the outcome.
+/// Records a system exception as the outcome of a call.
 #[cold]
-pub(crate) fn raised(span: &Span, exception: &SystemException) {
+pub(crate) fn record_system_exception(span: &Span, exception: &SystemException) {
     span.record("rpc.response.status_code", "SYSTEM_EXCEPTION");
     span.record("error.type", exception.kind.name());
     span.record("corba.completed", display(exception.completed));

@@ -1,10 +1,12 @@
-//! Tests without sockets: [`local`] returns a reference to a servant, [`pair`] two ORBs with an in-memory
-//! pipe between them. Over the pipe everything is marshalled as over TCP.
+//! Utilities for tests without sockets: [`local`] returns a reference to a servant, and [`pair`] returns two
+//! ORBs that are connected by an in-memory pipe. Over the pipe, messages are the same as over TCP.
 //!
-//! Time is tokio's: under `#[tokio::test(start_paused = true)]` deadlines and timers expire at once and
-//! always in the same order. Faults are configured on the [`Pair`]'s network and apply to connections that
-//! are opened afterwards: the same faults for each ([`Pair::set_faults`]), or faults that a seed determines
-//! ([`Pair::inject`]). [`Pair::cut`] breaks open connections.
+//! Time is that of tokio: under `#[tokio::test(start_paused = true)]`, deadlines and timers expire at once
+//! and in a deterministic order.
+//!
+//! Faults of the network apply to connections that are opened afterwards: the same faults for all connections
+//! ([`Pair::set_faults`]), or faults that a seed determines ([`Pair::inject`]). [`Pair::cut`] breaks open
+//! connections.
 //!
 //! A test of the client's behaviour when its server is killed while it sends a reply:
 //!
@@ -18,7 +20,7 @@
 //! let mut replies = PipeFaults::default();
 //! (replies.cut_after, replies.cut) = (Some(30), Cut::Reset);
 //! orbs.set_faults(PipeFaults::default(), replies);
-//! // A call fails now with COMM_FAILURE, completed: MAYBE. The next calls find a restarted server:
+//! // Now a call fails with COMM_FAILURE, COMPLETED_MAYBE. Later calls find a restarted server:
 //! orbs.set_faults(PipeFaults::default(), PipeFaults::default());
 //! # });
 //! ```
@@ -43,19 +45,14 @@ pub use crate::transport::pipe::{Cut, PipeFaults};
 use crate::transport::{Peer, Socket};
 
 /// The host name of the serving ORB of a [`Pair`].
-const SERVER: &str = "server.memory";
-const CLIENT: &str = "client.memory";
+const SERVER_HOST: &str = "server.memory";
+const CLIENT_HOST: &str = "client.memory";
 
-/// Maximum number of connections that a failed test reports.
-const TOLD: usize = 32;
+/// The maximum number of connections that a failed test reports.
+const MAX_REPORTED_CONNECTIONS: usize = 32;
 
-/// Returns a reference to a servant in this process, of the same type as any other reference. Calls go
-/// straight to the servant.
-///
-/// The object exists as long as references to it exist.
-///
-/// # Panics
-/// Never.
+/// Returns a reference to a servant in this process. Calls go directly to the servant. The object exists as
+/// long as a reference to it.
 #[must_use]
 pub fn local<R, S>(servant: S) -> R
 where
@@ -66,26 +63,25 @@ where
     R::from_object(crate::reference::ObjectRef::local(&core, &entry, entry.key()))
 }
 
-/// Two ORBs that reach each other by pipes in memory.
+/// Two ORBs that reach each other by in-memory pipes.
 #[derive(Debug, Clone)]
 pub struct Pair {
-    /// Makes the calls.
+    /// The ORB that makes the calls.
     pub client: Orb,
-    /// Has the servants.
+    /// The ORB of the servants.
     pub server: Orb,
     network: Arc<Network>,
-    #[expect(dead_code, reason = "it speaks when it is dropped")]
-    witness: Arc<Witness>,
+    #[expect(dead_code, reason = "it reports when it is dropped")]
+    reporter: Arc<FaultReporter>,
 }
 
-/// Returns two ORBs with default options: `let pair = zorb::testing::pair();`. Must be called inside a tokio
-/// runtime.
+/// Returns two ORBs with default options. Must be called in a tokio runtime.
 #[must_use]
 pub fn pair() -> Pair {
     pair_of(Orb::builder(), Orb::builder())
 }
 
-/// Returns two ORBs with these options, client first. Their listeners, if any, are not opened.
+/// Returns two ORBs with the options of these builders, except that they do not listen on sockets.
 #[must_use]
 pub fn pair_of(client: OrbBuilder, server: OrbBuilder) -> Pair {
     let network = Arc::new(Network::default());
@@ -96,32 +92,32 @@ pub fn pair_of(client: OrbBuilder, server: OrbBuilder) -> Pair {
         network.hosts().push((host.to_owned(), Arc::downgrade(&core)));
         core.open()
     };
-    let witness = Arc::new(Witness(Arc::clone(&network)));
-    Pair { client: open(client, CLIENT), server: open(server, SERVER), network, witness }
+    let reporter = Arc::new(FaultReporter(Arc::clone(&network)));
+    Pair { client: open(client, CLIENT_HOST), server: open(server, SERVER_HOST), network, reporter }
 }
 
 impl Pair {
-    /// Sets the faults of connections that are opened from now on: `requests` for the bytes to the server,
-    /// `replies` for those to the client.
+    /// Sets the faults of connections that are opened from now on: `requests` applies to the bytes to the
+    /// server, `replies` to the bytes to the client.
     pub fn set_faults(&self, requests: PipeFaults, replies: PipeFaults) {
-        self.network.state().faults = Script::Same(requests, replies);
+        self.network.state().faults = FaultScript::Same(requests, replies);
     }
 
-    /// Sets a script of faults for connections that are opened from now on. They are counted from 0.
+    /// Sets random faults for connections that are opened from now on. The next connection has number 0.
     pub fn inject(&self, faults: Faults) {
-        self.network.state().faults = Script::Seeded { faults, next: 0 };
+        self.network.state().faults = FaultScript::Seeded { faults, next: 0 };
     }
 
-    /// Breaks all open connections, in both directions. Returns their number.
+    /// Breaks all open connections in both directions. Returns the number of these connections.
     pub fn cut(&self, how: Cut) -> usize {
-        // The lock must be released first, because a woken task may use the network.
+        // Release the lock first, because a woken task may use the network.
         let open = std::mem::take(&mut self.network.state().open);
         open.iter().filter(|pipe| pipe.cut(how)).count()
     }
 
-    /// Refuses further connections, or accepts them again.
-    pub fn set_refusing(&self, refusing: bool) {
-        self.network.state().refusing = refusing;
+    /// Sets whether further connections are rejected.
+    pub fn set_refusing(&self, is_refusing: bool) {
+        self.network.state().is_refusing = is_refusing;
     }
 }
 
@@ -134,34 +130,34 @@ pub(crate) struct Network {
 
 #[derive(Debug, Default)]
 struct State {
-    faults: Script,
-    refusing: bool,
-    /// The pipes that may be in use.
+    faults: FaultScript,
+    is_refusing: bool,
+    /// The pipes that may still be in use.
     open: Vec<Breaker>,
-    /// Descriptions of the faults of scripted connections.
-    told: Vec<String>,
+    /// The descriptions of the random faults, by connection.
+    reports: Vec<String>,
 }
 
 #[derive(Debug)]
-enum Script {
+enum FaultScript {
     Same(PipeFaults, PipeFaults),
     Seeded { faults: Faults, next: u64 },
 }
 
-impl Default for Script {
+impl Default for FaultScript {
     fn default() -> Self {
         Self::Same(PipeFaults::default(), PipeFaults::default())
     }
 }
 
-/// Prints how to reproduce the faults if a test has failed.
+/// Prints the faults on drop if a test has failed, so that they can be reproduced.
 #[derive(Debug)]
-struct Witness(Arc<Network>);
+struct FaultReporter(Arc<Network>);
 
-impl Drop for Witness {
+impl Drop for FaultReporter {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            for line in &self.0.state().told {
+            for line in &self.0.state().reports {
                 eprintln!("zorb::testing: {line}");
             }
         }
@@ -170,7 +166,7 @@ impl Drop for Witness {
 
 impl MemoryNetwork for Network {
     fn connect(&self, host: &str) -> io::Result<PipeEnd> {
-        if self.state().refusing {
+        if self.state().is_refusing {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         let core = self.hosts().iter().find(|(name, _)| name == host).and_then(|(_, core)| core.upgrade());
@@ -199,15 +195,15 @@ impl Network {
 }
 
 impl State {
-    /// Makes the pipe of the next connection.
+    /// Creates the pipe of the next connection.
     fn make_pipe(&mut self) -> (PipeEnd, PipeEnd) {
         let (requests, replies) = match &mut self.faults {
-            Script::Same(requests, replies) => (*requests, *replies),
-            Script::Seeded { faults, next } => {
-                let (requests, replies) = faults.of(*next);
-                if self.told.len() < TOLD {
-                    self.told.push(format!(
-                        "{faults}: connection {next}: to the server {requests:?}, back {replies:?}"
+            FaultScript::Same(requests, replies) => (*requests, *replies),
+            FaultScript::Seeded { faults, next } => {
+                let (requests, replies) = faults.of_connection(*next);
+                if self.reports.len() < MAX_REPORTED_CONNECTIONS {
+                    self.reports.push(format!(
+                        "{faults}: connection {next}: requests {requests:?}, replies {replies:?}"
                     ));
                 }
                 *next += 1;

@@ -14,34 +14,35 @@ use crate::tls::{Tls, TlsSession};
 use crate::transport::tls::TlsSocket;
 use crate::transport::{Progress, Socket};
 
-/// One end of a TLS session, as used by the connections of an ORB.
+/// One end of a TLS session, with the same code as a connection of an ORB.
 #[derive(Debug)]
 pub struct TlsEnd(Socket);
 
 impl TlsEnd {
-    /// Creates the server's end, by the handshake of a listener.
+    /// Performs the server's side of the handshake.
     ///
     /// # Errors
-    /// The reason why there is no session.
+    /// The reason why the handshake failed.
     pub async fn accept(tls: &Tls, stream: TcpStream) -> Result<Self, String> {
         let socket = serve(tls, stream, &|| {}).await.map_err(|(_, failure)| failure.to_string())?;
         Ok(Self(Socket::Tls(Box::new(socket))))
     }
 
-    /// Creates the client's end, for a server of that name. The client must trust a CA or certificate.
+    /// Performs the client's side of the handshake with a server of this name. The client must trust a CA or
+    /// a certificate.
     ///
     /// # Errors
-    /// The reason why there is no session.
+    /// The reason why the handshake failed.
     pub async fn connect(tls: &Tls, stream: TcpStream, server: &'static str) -> Result<Self, String> {
-        let config = tls.client().ok_or("nobody is trusted")?;
+        let config = tls.client().ok_or("no CA or certificate is trusted")?;
         let name = ServerName::try_from(server).map_err(|error| error.to_string())?;
         let connection = ClientConnection::new(config, name).map_err(|error| error.to_string())?;
-        let made = TlsSocket::handshake(stream, Connection::from(connection), &|| {}).await;
-        let socket = made.map_err(|(_, failure)| failure.to_string())?;
+        let outcome = TlsSocket::handshake(stream, Connection::from(connection), &|| {}).await;
+        let socket = outcome.map_err(|(_, failure)| failure.to_string())?;
         Ok(Self(Socket::Tls(Box::new(socket))))
     }
 
-    /// Returns what the handshake found out about the peer.
+    /// Returns the results of the handshake.
     #[must_use]
     pub fn session(&self) -> Option<&TlsSession> {
         self.0.session().map(AsRef::as_ref)
@@ -63,12 +64,12 @@ impl TlsEnd {
         self.0.try_write(transmit).map(|progress| progress == Progress::Done)
     }
 
-    /// Returns ready when a read can make progress.
+    /// Becomes ready when a read can make progress.
     pub fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.poll_read_ready(cx)
     }
 
-    /// Returns ready when a write can make progress.
+    /// Becomes ready when a write can make progress.
     pub fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.poll_write_ready(cx)
     }

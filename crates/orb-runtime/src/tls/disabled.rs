@@ -1,14 +1,13 @@
-//! Replacement of TLS if it is not compiled in. No value of these types exists, so nothing here ever runs.
+//! The replacement for `tls` without the feature `tls`. Its types have no values, so that its methods never
+//! run.
 
 use std::convert::Infallible;
 
 use giop_codec::ior::SslSecTrans;
 
-/// Cannot be created.
 #[derive(Debug, Clone)]
 pub(crate) struct Tls(Infallible);
 
-/// Cannot be created.
 #[derive(Debug)]
 pub(crate) enum TlsSession {}
 
@@ -24,11 +23,11 @@ impl Tls {
         match self.0 {}
     }
 
-    pub(crate) fn takes_tls(&self, _: bool) -> bool {
+    pub(crate) fn uses_tls(&self, _: bool) -> bool {
         match self.0 {}
     }
 
-    pub(crate) fn takes_plaintext(&self, _: bool) -> bool {
+    pub(crate) fn uses_plaintext(&self, _: bool) -> bool {
         match self.0 {}
     }
 

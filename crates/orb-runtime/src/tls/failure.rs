@@ -1,4 +1,4 @@
-//! Failures of handshakes, and the exceptions that callers get.
+//! Failures of TLS handshakes, and their exceptions for callers.
 
 use std::fmt;
 use std::io;
@@ -8,15 +8,15 @@ use giop_codec::exception::{MinorCode, SystemException, SystemExceptionKind, min
 use giop_proto::PeerRefusal;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
-/// A handshake that failed.
+/// The reason why a handshake failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The socket failed, or the peer closed it during the handshake.
+    /// The socket failed, or the peer closed the connection during the handshake.
     Io(io::Error),
-    /// The peer sent a GIOP message.
+    /// The client sent a GIOP message instead of TLS.
     Plaintext,
     /// The handshake timed out.
-    Slow,
+    TimedOut,
     /// The peer violated TLS or the configured rules.
     Tls(Error),
     /// This side is not configured to call servers over TLS.
@@ -24,47 +24,52 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Returns whether a side does not trust the other's certificate.
-    fn is_refusal(&self) -> bool {
+    /// Returns whether one side rejects the certificate of the other side, or misses a certificate.
+    fn is_rejected_certificate(&self) -> bool {
         match self {
             Self::Tls(
                 Error::InvalidCertificate(_)
                 | Error::NoCertificatesPresented
                 | Error::InvalidCertRevocationList(_),
             ) => true,
-            Self::Tls(Error::AlertReceived(alert)) => refusal(*alert).is_some(),
+            Self::Tls(Error::AlertReceived(alert)) => rejection_of_alert(*alert).is_some(),
             Self::NotConfigured(_) => true,
             _ => false,
         }
     }
 
-    /// Returns the exception for a caller whose server could not be called: nothing was sent.
+    /// Returns the exception for the caller: COMPLETED_NO, because no request was sent.
     pub(crate) fn to_exception(&self, endpoint: &dyn fmt::Display) -> SystemException {
         let (kind, minor) = match self {
-            _ if self.is_refusal() => (SystemExceptionKind::NoPermission, MinorCode::NONE),
-            Self::Io(_) | Self::Slow => (SystemExceptionKind::Transient, minor::TRANSIENT_NO_USABLE_PROFILE),
+            _ if self.is_rejected_certificate() => (SystemExceptionKind::NoPermission, MinorCode::NONE),
+            Self::Io(_) | Self::TimedOut => {
+                (SystemExceptionKind::Transient, minor::TRANSIENT_NO_USABLE_PROFILE)
+            }
             _ => (SystemExceptionKind::CommFailure, MinorCode::NONE),
         };
         SystemException::from(kind)
             .with_minor(minor)
-            .with_reason(format!("no TLS session with {endpoint}: {self}"))
+            .with_reason(format!("the TLS handshake with {endpoint} failed: {self}"))
     }
 }
 
-/// Returns the meaning of an alert that rejects a certificate, or the lack of one.
-pub(crate) fn refusal(alert: AlertDescription) -> Option<PeerRefusal> {
+/// Returns the meaning of an alert by which the peer rejects the certificate of this side, or its absence.
+/// Returns `None` for other alerts.
+pub(crate) fn rejection_of_alert(alert: AlertDescription) -> Option<PeerRefusal> {
     Some(PeerRefusal(match alert {
         AlertDescription::CertificateRequired => "the peer requires a certificate (TlsBuilder::identity)",
-        AlertDescription::BadCertificate => "the peer finds the certificate of this side bad",
-        AlertDescription::UnsupportedCertificate => "the peer can not use a certificate of this side's kind",
-        AlertDescription::CertificateRevoked => "the certificate of this side is revoked",
-        AlertDescription::CertificateExpired => "the certificate of this side has expired",
-        AlertDescription::CertificateUnknown => "the peer does not accept the certificate of this side",
-        AlertDescription::UnknownCA => {
-            "the peer does not know the CA of this side's certificate, or not whether it took the certificate back"
+        AlertDescription::BadCertificate => "the peer rejects this side's certificate as malformed",
+        AlertDescription::UnsupportedCertificate => {
+            "the peer does not support this side's type of certificate"
         }
-        AlertDescription::AccessDenied => "the peer denies access to the owner of this side's certificate",
-        AlertDescription::DecryptError => "the peer could not check a signature of this side",
+        AlertDescription::CertificateRevoked => "this side's certificate is revoked",
+        AlertDescription::CertificateExpired => "this side's certificate has expired",
+        AlertDescription::CertificateUnknown => "the peer rejects this side's certificate",
+        AlertDescription::UnknownCA => {
+            "the peer does not trust the CA of this side's certificate, or has no revocation list of the CA"
+        }
+        AlertDescription::AccessDenied => "the peer denies access to the subject of this side's certificate",
+        AlertDescription::DecryptError => "the peer could not verify a signature of this side",
         _ => return None,
     }))
 }
@@ -77,40 +82,40 @@ impl fmt::Display for Failure {
             }
             Self::Io(error) => OneLine::new(error).fmt(f),
             Self::Plaintext => f.write_str(
-                "the client speaks plain IIOP to a port for TLS: give it a reference of this server, or listen on iiop:// too",
+                "the client sends plain IIOP to a TLS port: give it a reference of this server, or also listen on iiop://",
             ),
-            Self::Slow => f.write_str("the handshake took too long (TlsBuilder::handshake_timeout)"),
+            Self::TimedOut => f.write_str("the handshake timed out (TlsBuilder::handshake_timeout)"),
             Self::Tls(Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
-                f.write_str("what the peer sends is not TLS: is it a port of plain IIOP?")
+                f.write_str("the peer does not send TLS: is it a port of plain IIOP?")
             }
-            Self::Tls(Error::AlertReceived(alert)) => match refusal(*alert) {
+            Self::Tls(Error::AlertReceived(alert)) => match rejection_of_alert(*alert) {
                 Some(PeerRefusal(text)) => f.write_str(text),
-                None => write!(f, "the peer ended the handshake: {alert:?}"),
+                None => write!(f, "the peer aborted the handshake: {alert:?}"),
             },
-            Self::Tls(Error::NoCertificatesPresented) => f.write_str("the peer shows no certificate"),
+            Self::Tls(Error::NoCertificatesPresented) => f.write_str("the peer has not sent a certificate"),
             Self::Tls(Error::InvalidCertificate(CertificateError::Revoked)) => {
-                f.write_str("the peer's certificate, or that of a CA of its, is revoked")
+                f.write_str("the peer's certificate, or the certificate of a CA that issued it, is revoked")
             }
             Self::Tls(Error::InvalidCertificate(CertificateError::UnknownRevocationStatus)) => f.write_str(
-                "no revocation list is of the CA of the peer's certificate, or of a CA between it and the trusted one \
-                 (TlsBuilder::revocation_list gives one, ::revocation_check does without)",
+                "a CA that issued the peer's certificate has no revocation list: add it by \
+                 TlsBuilder::revocation_list, or change TlsBuilder::revocation_check",
             ),
             Self::Tls(Error::InvalidCertificate(
                 reason @ (CertificateError::ExpiredRevocationList
                 | CertificateError::ExpiredRevocationListContext { .. }),
             )) => write!(
                 f,
-                "the revocation list for the peer's certificate is out of date: {} (Tls::reload reads a new one, \
-                 TlsBuilder::revocation_check takes the old one)",
+                "the revocation list for the peer's certificate is outdated: {}; read a new list by Tls::reload, \
+                 or change TlsBuilder::revocation_check",
                 OneLine::new(reason)
             ),
             Self::Tls(Error::InvalidCertRevocationList(reason)) => write!(
                 f,
-                "the revocation list for the peer's certificate is of no use: {reason:?} (TlsBuilder::revocation_list)"
+                "the revocation list for the peer's certificate is invalid: {reason:?} (TlsBuilder::revocation_list)"
             ),
             Self::Tls(Error::InvalidCertificate(reason)) => write!(
                 f,
-                "the peer's certificate is not accepted: {} (TlsBuilder::trust, ::server_names and ::pin decide)",
+                "the peer's certificate is rejected: {} (see TlsBuilder::trust, server_names and pin)",
                 OneLine::new(reason)
             ),
             Self::Tls(error) => OneLine::new(error).fmt(f),

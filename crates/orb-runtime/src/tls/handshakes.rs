@@ -1,11 +1,11 @@
-//! The handshakes of clients: their limit, and the eviction of one for a new connection.
+//! The limit of concurrent handshakes with clients, and the eviction of a handshake for a new connection.
 //!
-//! Idle clients must not occupy all slots until they time out. If all slots are taken, a new connection
-//! evicts the oldest handshake of the address with most handshakes, those without a ClientHello first. A
-//! handshake can be evicted if
+//! Idle clients must not occupy all slots until they time out. Therefore, if all slots are taken, a new
+//! connection evicts the oldest handshake of the address with most handshakes. Handshakes without a
+//! ClientHello are evicted first. A handshake can be evicted if
 //!
-//! * it has run for as long as `OrbBuilder::evict_idle_after` says, or
-//! * its address has at least two more handshakes than that of the new connection, so that eviction
+//! * it has run for at least `OrbBuilder::evict_idle_after`, or
+//! * its address has at least two more handshakes than the address of the new connection, so that eviction
 //!   distributes the slots more evenly.
 
 use std::collections::HashMap;
@@ -19,94 +19,104 @@ use tokio::sync::Notify;
 /// The running handshakes of one ORB.
 #[derive(Debug)]
 pub(crate) struct Handshakes {
-    most: usize,
-    /// The time after which a handshake can be evicted; `None`: never.
-    silence: Option<Duration>,
+    max: usize,
+    /// The time after which a handshake can be evicted. `None` disables eviction.
+    min_evictable_age: Option<Duration>,
     /// The slots in order of arrival.
-    places: Mutex<Vec<Arc<Place>>>,
+    slots: Mutex<Vec<Arc<HandshakeSlot>>>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct HandshakeSlot {
     address: Option<IpAddr>,
-    since: Instant,
-    /// The client has sent a complete ClientHello.
-    begun: AtomicBool,
+    started_at: Instant,
+    /// Whether the client has sent a complete ClientHello.
+    has_client_hello: AtomicBool,
     /// Notified when the handshake is evicted.
-    displaced: Notify,
+    evicted: Notify,
 }
 
-/// A handshake's slot, released on drop.
+/// The slot of a handshake. It is released on drop.
 #[derive(Debug)]
 pub(crate) struct Handshake {
-    all: Arc<Handshakes>,
-    place: Arc<Place>,
+    handshakes: Arc<Handshakes>,
+    slot: Arc<HandshakeSlot>,
 }
 
 impl Handshakes {
-    pub(crate) fn new(most: usize, silence: Option<Duration>) -> Arc<Self> {
-        Arc::new(Self { most, silence, places: Mutex::default() })
+    pub(crate) fn new(max: usize, min_evictable_age: Option<Duration>) -> Arc<Self> {
+        Arc::new(Self { max, min_evictable_age, slots: Mutex::default() })
     }
 
-    /// Takes a slot. The second value tells whether another handshake is evicted. Returns `None` if there is
-    /// no slot and none can be evicted.
+    /// Takes a slot. The second value tells whether another handshake was evicted. Returns `None` if all
+    /// slots are taken and no handshake can be evicted.
     pub(crate) fn enter(
         self: &Arc<Self>,
         address: Option<IpAddr>,
         now: Instant,
     ) -> Option<(Handshake, bool)> {
-        let mut places = self.lock();
-        let full = places.len() >= self.most;
-        if full {
-            let at = self.displaceable(&places, address, now)?;
-            places.remove(at).displaced.notify_one();
+        let mut slots = self.lock();
+        let is_full = slots.len() >= self.max;
+        if is_full {
+            let at = self.index_to_evict(&slots, address, now)?;
+            slots.remove(at).evicted.notify_one();
         }
-        let place =
-            Arc::new(Place { address, since: now, begun: AtomicBool::new(false), displaced: Notify::new() });
-        places.push(Arc::clone(&place));
-        Some((Handshake { all: Arc::clone(self), place }, full))
+        let slot = Arc::new(HandshakeSlot {
+            address,
+            started_at: now,
+            has_client_hello: AtomicBool::new(false),
+            evicted: Notify::new(),
+        });
+        slots.push(Arc::clone(&slot));
+        Some((Handshake { handshakes: Arc::clone(self), slot }, is_full))
     }
 
-    /// Returns the handshake to evict for a new connection from that address.
-    fn displaceable(&self, places: &[Arc<Place>], address: Option<IpAddr>, now: Instant) -> Option<usize> {
-        let silence = self.silence?;
+    /// Returns the index of the handshake to evict for a new connection from this address.
+    fn index_to_evict(
+        &self,
+        slots: &[Arc<HandshakeSlot>],
+        address: Option<IpAddr>,
+        now: Instant,
+    ) -> Option<usize> {
+        let min_evictable_age = self.min_evictable_age?;
         let mut of_address = HashMap::<_, usize>::new();
-        for place in places {
-            *of_address.entry(place.address).or_default() += 1;
+        for slot in slots {
+            *of_address.entry(slot.address).or_default() += 1;
         }
         let count = |address| of_address.get(&address).copied().unwrap_or_default();
         let own = count(address);
-        let may_end = |place: &Place| {
-            now.saturating_duration_since(place.since) >= silence || count(place.address) >= own + 2
+        let is_evictable = |slot: &HandshakeSlot| {
+            now.saturating_duration_since(slot.started_at) >= min_evictable_age
+                || count(slot.address) >= own + 2
         };
-        let candidates = places.iter().enumerate().filter(|(_, place)| may_end(place));
-        // `min_by_key` returns the first of equal ones, which is the oldest.
-        let first = candidates.min_by_key(|(_, place)| {
-            (place.begun.load(Ordering::Relaxed), std::cmp::Reverse(count(place.address)))
+        let candidates = slots.iter().enumerate().filter(|(_, slot)| is_evictable(slot));
+        // Of equal elements, `min_by_key` returns the first one, which is the oldest.
+        let first = candidates.min_by_key(|(_, slot)| {
+            (slot.has_client_hello.load(Ordering::Relaxed), std::cmp::Reverse(count(slot.address)))
         });
         first.map(|(at, _)| at)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Place>>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<HandshakeSlot>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Handshake {
     /// Records that the client has sent a complete ClientHello.
-    pub(crate) fn begun(&self) {
-        self.place.begun.store(true, Ordering::Relaxed);
+    pub(crate) fn set_begun(&self) {
+        self.slot.has_client_hello.store(true, Ordering::Relaxed);
     }
 
     /// Waits until the handshake is evicted.
-    pub(crate) async fn displaced(&self) {
-        self.place.displaced.notified().await;
+    pub(crate) async fn wait_for_eviction(&self) {
+        self.slot.evicted.notified().await;
     }
 }
 
 impl Drop for Handshake {
     fn drop(&mut self) {
-        self.all.lock().retain(|place| !Arc::ptr_eq(place, &self.place));
+        self.handshakes.lock().retain(|slot| !Arc::ptr_eq(slot, &self.slot));
     }
 }
 
@@ -120,40 +130,40 @@ mod tests {
         Some([10, 0, 0, last].into())
     }
 
-    fn is_displaced(handshake: &Handshake) -> bool {
-        let there = handshake.all.lock();
-        !there.iter().any(|place| Arc::ptr_eq(place, &handshake.place))
+    fn is_evicted(handshake: &Handshake) -> bool {
+        let slots = handshake.handshakes.lock();
+        !slots.iter().any(|slot| Arc::ptr_eq(slot, &handshake.slot))
     }
 
     #[test]
-    fn the_oldest_without_a_client_hello_of_the_address_with_most_ends_first() {
+    fn oldest_handshake_without_client_hello_of_the_busiest_address_is_evicted() {
         let (all, start) = (Handshakes::new(6, Some(SECOND)), Instant::now());
         let enter = |last, seconds| all.enter(address(last), start + seconds * SECOND);
         let taken: Vec<_> = [1, 2, 2, 2, 3, 3].into_iter().map(|last| enter(last, 0).unwrap().0).collect();
-        taken[1].begun();
+        taken[1].set_begun();
         // All handshakes are new, but one address has many.
         let (newcomer, displaces) = enter(4, 0).unwrap();
-        assert!(displaces && is_displaced(&taken[2]));
+        assert!(displaces && is_evicted(&taken[2]));
         let (other, _) = enter(5, 0).unwrap();
-        assert!(is_displaced(&taken[4]) || is_displaced(&taken[3]), "an address with two");
-        // Slots are now distributed evenly, and none is old.
+        assert!(is_evicted(&taken[4]) || is_evicted(&taken[3]), "of an address with two handshakes");
+        // Slots are now distributed evenly, and no handshake is old.
         assert!(enter(5, 0).is_none());
-        assert!(!is_displaced(&newcomer) && !is_displaced(&other) && !is_displaced(&taken[0]));
+        assert!(!is_evicted(&newcomer) && !is_evicted(&other) && !is_evicted(&taken[0]));
     }
 
     #[test]
-    fn newcomers_of_the_same_address_wait_for_the_time_of_the_others() {
+    fn handshakes_of_one_address_are_evicted_only_after_the_minimum_age() {
         let (all, start) = (Handshakes::new(2, Some(SECOND)), Instant::now());
         let enter = |after| all.enter(address(1), start + after);
         let (first, second) = (enter(Duration::ZERO).unwrap().0, enter(Duration::ZERO).unwrap().0);
-        first.begun();
+        first.set_begun();
         assert!(enter(SECOND / 2).is_none());
         assert!(enter(SECOND).is_some());
-        assert!(is_displaced(&second) && !is_displaced(&first), "one that has begun goes last");
+        assert!(is_evicted(&second) && !is_evicted(&first), "the one with a ClientHello stays");
     }
 
     #[test]
-    fn none_ends_where_that_is_disabled_and_a_place_that_is_left_is_free() {
+    fn eviction_can_be_disabled_and_dropped_handshakes_release_their_slots() {
         let (all, start) = (Handshakes::new(1, None), Instant::now());
         let first = all.enter(address(1), start).unwrap();
         assert!(all.enter(address(2), start + 3600 * SECOND).is_none());

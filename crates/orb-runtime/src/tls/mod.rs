@@ -1,9 +1,9 @@
-//! TLS for connections (SSLIOP): the identity of this ORB, the CAs that it trusts, and its requirements for
-//! peers.
+//! TLS for connections (SSLIOP): the certificate of this ORB, the CAs that it trusts, and its requirements
+//! for peers.
 //!
-//! An ORB with a [`Tls`] listens on `ssliop://HOST:PORT` and publishes the port in its references
-//! (`TAG_SSL_SEC_TRANS`). It calls servers over TLS if their references contain such a port. A servant gets
-//! the [`TlsSession`] of its caller from the request: `Request::tls`.
+//! An ORB with a [`Tls`] can listen on `ssliop://HOST:PORT`, and publishes the port in its references
+//! (`TAG_SSL_SEC_TRANS`). It calls servers over TLS if their references contain a TLS port. A servant gets
+//! the [`TlsSession`] of its caller by `Request::tls`.
 //!
 //! ```no_run
 //! # use orb_runtime::Orb;
@@ -16,15 +16,14 @@
 //!     .client_certificates(ClientCertificates::Required)
 //!     .build()?;
 //! let orb = Orb::builder().tls(tls.clone()).listen("ssliop://0.0.0.0:0").build().await?;
-//! // When the files are new:
+//! // After the files have changed:
 //! tls.reload()?;
 //! # Ok(()) }
 //! ```
 //!
-//! rustls checks certificates, and ring performs the cryptography. TLS 1.2 and 1.3 are supported, only with
-//! forward secrecy and authenticated ciphers. Older versions, and the anonymous ciphers that the
-//! specification of SSLIOP lists, are not supported. Sessions are never resumed: each connection begins with
-//! a handshake that checks the certificates.
+//! rustls implements TLS 1.2 and 1.3, with the cryptography of ring. Only ciphers with forward secrecy and
+//! authentication are supported: older versions, and the anonymous ciphers that the specification of SSLIOP
+//! lists, are not. Sessions are never resumed, so that each handshake checks the certificates.
 
 pub(crate) mod failure;
 pub(crate) mod handshakes;
@@ -64,41 +63,41 @@ pub enum TlsVersion {
 /// The certificates that a server requests of its clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ClientCertificates {
-    /// No certificate is requested: clients are not authenticated.
+    /// No certificate is requested. Clients are not authenticated by TLS.
     #[default]
     None,
-    /// A certificate is requested, but optional. One that is not trusted fails the handshake.
-    Wanted,
-    /// A certificate is required: the handshake fails without one.
+    /// A certificate is requested. The handshake succeeds without a certificate, but fails with an invalid
+    /// one.
+    Optional,
+    /// A certificate is requested. The handshake fails without one.
     Required,
 }
 
-/// Whether the certificate of a server must be issued for the host that its reference names.
+/// Whether the certificate of a server must be valid for the host in its reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ServerNames {
-    /// The host, a name or an IP address, must be among the certificate's subject alternative names.
+    /// The host (a name or an IP address) must be among the certificate's subject alternative names.
     #[default]
     Checked,
-    /// Any certificate of a trusted CA is accepted, as is usual in CORBA. In this case, trust only the CA of
-    /// your own servers.
+    /// Any certificate of a trusted CA is accepted, as is usual in CORBA. Then you should trust only the CA
+    /// of your own servers.
     Unchecked,
 }
 
-/// The choice between plaintext and TLS, if a reference offers both, in the same profile or in several.
+/// The choice between plaintext and TLS for calls, if a reference offers both, in one or in several profiles.
 ///
-/// No choice falls back from TLS to plaintext, because an attacker that can block a port or break a handshake
-/// could force that. If TLS fails, the call fails.
+/// There is no fallback from TLS to plaintext, because an attacker could force it by blocking a port or
+/// breaking a handshake. If TLS fails, the call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Outgoing {
-    /// Uses only TLS if a reference offers it, even if its server cannot be reached by TLS. Uses plaintext if
-    /// the reference offers nothing else. The issuer of a reference therefore decides, so references must be
-    /// obtained over a trusted channel.
+    /// TLS if the reference offers TLS, otherwise plaintext. An attacker that can modify a reference can
+    /// cause plaintext. Therefore references must be obtained over a trusted channel.
     #[default]
     Preferred,
-    /// Uses only TLS. A reference without it raises `NO_PERMISSION`, `COMPLETED_NO`. Sockets on this machine
-    /// are used nevertheless.
+    /// Only TLS. Calls through a reference that does not offer TLS fail with `NO_PERMISSION`, `COMPLETED_NO`.
+    /// Unix sockets of this machine are still used.
     Required,
-    /// Uses plaintext. Uses TLS only for profiles that offer nothing else, after those that offer plaintext.
+    /// Plaintext. TLS is used only for profiles that do not offer plaintext, after the other profiles.
     WhereRequired,
 }
 
@@ -109,7 +108,7 @@ pub enum TlsError {
     /// A file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The error of the operating system.
         source: std::io::Error,
@@ -123,18 +122,18 @@ pub enum TlsError {
         reason: String,
     },
     /// Client certificates are requested, but no CA is trusted.
-    #[error("clients are asked for certificates, but no CA is trusted: TlsBuilder::trust says which")]
+    #[error("client certificates are requested, but no CA is trusted: configure TlsBuilder::trust")]
     NoTrust,
-    /// No version of TLS is allowed.
-    #[error("no version of TLS is allowed: TlsBuilder::versions names some")]
+    /// No version of TLS is enabled.
+    #[error("no version of TLS is enabled: configure TlsBuilder::versions")]
     NoVersion,
     /// rustls rejects the configuration.
     #[error(transparent)]
     Rustls(#[from] rustls::Error),
 }
 
-/// Identity, trust and rules of TLS. Clones share all of it, so that a reload through one clone applies to
-/// the ORBs of all clones.
+/// The TLS configuration of an ORB. Clones share it, so that a reload through one clone applies to the ORBs
+/// of all clones.
 #[derive(Clone)]
 pub struct Tls {
     shared: Arc<Shared>,
@@ -142,10 +141,11 @@ pub struct Tls {
 
 struct Shared {
     rules: Rules,
-    current: ArcSwap<Current>,
-    replacing: Mutex<()>,
+    current: ArcSwap<LoadedConfig>,
+    reload_lock: Mutex<()>,
 }
 
+/// The part of the configuration that a reload does not change.
 #[derive(Debug, Clone)]
 pub(crate) struct Rules {
     client_certificates: ClientCertificates,
@@ -158,7 +158,7 @@ pub(crate) struct Rules {
     pub(crate) max_handshakes: usize,
 }
 
-/// The configuration that is read, and read again by a reload.
+/// The sources of certificates, keys and lists. A reload reads them again.
 #[derive(Debug, Clone, Default)]
 struct Sources {
     identity: Option<Identity>,
@@ -166,24 +166,25 @@ struct Sources {
     revocation_lists: Vec<RevocationList>,
 }
 
-/// The configuration of new handshakes.
-struct Current {
+/// The configuration of new handshakes, loaded from the sources.
+struct LoadedConfig {
     sources: Sources,
+    /// `None` without a certificate.
     server: Option<Arc<ServerConfig>>,
-    /// `None` if there is no trust by which a server could be accepted.
+    /// `None` if no CA or certificate is trusted.
     client: Option<Arc<ClientConfig>>,
 }
 
 /// Builds a [`Tls`].
 #[derive(Debug)]
-#[must_use = "a builder does nothing until `build`"]
+#[must_use = "`build` creates the `Tls`"]
 pub struct TlsBuilder {
     sources: Sources,
     rules: Rules,
 }
 
 impl Tls {
-    /// Returns a builder without identity and trust.
+    /// Returns a builder without identity and without trusted CAs.
     pub fn builder() -> TlsBuilder {
         let rules = Rules {
             client_certificates: ClientCertificates::default(),
@@ -198,15 +199,15 @@ impl Tls {
         TlsBuilder { sources: Sources::default(), rules }
     }
 
-    /// Reads the files again. New handshakes use their current content. Open connections continue.
+    /// Reads all files again. New handshakes use their current content. Open connections continue.
     ///
     /// # Errors
-    /// [`TlsError`]. In this case, nothing changes.
+    /// If any file is invalid, the configuration is not changed.
     pub fn reload(&self) -> Result<(), TlsError> {
         self.replace(|_| {})
     }
 
-    /// Replaces the identity, and reloads as [`reload`](Self::reload) does.
+    /// Replaces the identity, and then does a [`reload`](Self::reload).
     ///
     /// # Errors
     /// Those of [`reload`](Self::reload).
@@ -214,7 +215,7 @@ impl Tls {
         self.replace(|sources| sources.identity = Some(identity))
     }
 
-    /// Replaces the trusted CAs, and reloads as [`reload`](Self::reload) does.
+    /// Replaces the trusted CAs, and then does a [`reload`](Self::reload).
     ///
     /// # Errors
     /// Those of [`reload`](Self::reload).
@@ -222,7 +223,7 @@ impl Tls {
         self.replace(|sources| sources.trust = Some(trust))
     }
 
-    /// Replaces the revocation lists, and reloads as [`reload`](Self::reload) does.
+    /// Replaces the revocation lists, and then does a [`reload`](Self::reload).
     ///
     /// # Errors
     /// Those of [`reload`](Self::reload).
@@ -235,25 +236,25 @@ impl Tls {
     }
 
     fn replace(&self, change: impl FnOnce(&mut Sources)) -> Result<(), TlsError> {
-        // Serialize replacements, so that no change of a concurrent one is lost.
-        let _one = self.shared.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        // Serialize replacements. Otherwise one of two concurrent changes could be lost.
+        let _lock = self.shared.reload_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sources = self.shared.current.load().sources.clone();
         change(&mut sources);
-        self.shared.current.store(Arc::new(Current::load(sources, &self.shared.rules)?));
+        self.shared.current.store(Arc::new(LoadedConfig::load(sources, &self.shared.rules)?));
         Ok(())
     }
 
-    /// Returns whether TLS is used for a server that offers it. `plaintext`: the server offers plaintext,
-    /// too.
-    pub(crate) fn takes_tls(&self, plaintext: bool) -> bool {
-        !plaintext || self.rules().outgoing != Outgoing::WhereRequired
+    /// Returns whether TLS is used for a profile that offers TLS, and possibly plaintext.
+    pub(crate) fn uses_tls(&self, offers_plaintext: bool) -> bool {
+        !offers_plaintext || self.rules().outgoing != Outgoing::WhereRequired
     }
 
-    /// Returns whether plaintext is used for a server that offers it. `tls`: the server offers TLS, too.
-    pub(crate) fn takes_plaintext(&self, tls: bool) -> bool {
+    /// Returns whether plaintext is used for a profile that offers plaintext. `offers_tls` tells whether the
+    /// reference offers TLS.
+    pub(crate) fn uses_plaintext(&self, offers_tls: bool) -> bool {
         match self.rules().outgoing {
             // An attacker on the path could force a fallback to plaintext.
-            Outgoing::Preferred => !tls,
+            Outgoing::Preferred => !offers_tls,
             Outgoing::Required => false,
             Outgoing::WhereRequired => true,
         }
@@ -271,33 +272,33 @@ impl Tls {
         &self.shared.rules
     }
 
-    /// Returns the configuration of servers; `None` without an identity.
+    /// Returns the configuration of handshakes with clients, or `None` without an identity.
     pub(crate) fn server(&self) -> Option<Arc<ServerConfig>> {
         self.shared.current.load().server.clone()
     }
 
-    /// Returns the configuration of clients; `None` without trust.
+    /// Returns the configuration of handshakes with servers, or `None` if no CA or certificate is trusted.
     pub(crate) fn client(&self) -> Option<Arc<ClientConfig>> {
         self.shared.current.load().client.clone()
     }
 
-    /// Returns the component of references for a port with TLS. `plaintext`: there is a port without TLS,
-    /// too.
+    /// Returns the component of references for a TLS port. `has_plaintext` tells whether the server also
+    /// listens without TLS.
     ///
     /// Source clause: "Security Service / TAG_SSL_SEC_TRANS".
-    pub(crate) fn component(&self, port: u16, plaintext: bool) -> SslSecTrans {
+    pub(crate) fn component(&self, port: u16, has_plaintext: bool) -> SslSecTrans {
         let mut target_supports =
             SslSecTrans::PROTECTED | SslSecTrans::DETECTS | SslSecTrans::TRUST_IN_TARGET;
         let mut target_requires = SslSecTrans::PROTECTED;
         match self.rules().client_certificates {
             ClientCertificates::None => {}
-            ClientCertificates::Wanted => target_supports |= SslSecTrans::TRUST_IN_CLIENT,
+            ClientCertificates::Optional => target_supports |= SslSecTrans::TRUST_IN_CLIENT,
             ClientCertificates::Required => {
                 target_supports |= SslSecTrans::TRUST_IN_CLIENT;
                 target_requires |= SslSecTrans::TRUST_IN_CLIENT;
             }
         }
-        if plaintext {
+        if has_plaintext {
             target_supports |= SslSecTrans::NO_PROTECTION;
             target_requires = SslSecTrans::NO_PROTECTION;
         }
@@ -312,82 +313,84 @@ impl fmt::Debug for Tls {
 }
 
 impl TlsBuilder {
-    /// Sets the identity of this ORB. Servers need it; clients present it to servers that request it.
+    /// Sets the certificate and key of this ORB. Servers require them. Clients use them if a server requests
+    /// a certificate.
     pub fn identity(mut self, identity: Identity) -> Self {
         self.sources.identity = Some(identity);
         self
     }
 
-    /// Sets the CAs that are trusted to issue the certificates of servers, and of clients if these are
-    /// requested.
+    /// Sets the CAs that are trusted to issue the certificates of servers, and of clients if client
+    /// certificates are requested.
     pub fn trust(mut self, trust: Trust) -> Self {
         self.sources.trust = Some(trust);
         self
     }
 
-    /// Adds a list of revoked certificates, which are rejected although a trusted CA issued them. The list
-    /// applies to the certificates of servers, and of clients if these are requested. May be called again for
-    /// the lists of other CAs.
+    /// Adds a list of revoked certificates of a CA. Such certificates of servers and clients are rejected.
+    /// Can be called several times for the lists of several CAs.
     ///
-    /// If there is a list, every certificate below a trusted one is looked up according to
+    /// With at least one list, all certificates of a chain below the trusted CA are checked according to
     /// [`revocation_check`](Self::revocation_check). [`build`](Self::build) and [`Tls::reload`] read the
-    /// lists. Lists are never downloaded. A new list applies to new handshakes: open connections continue.
+    /// lists, which are never downloaded. A new list applies only to new handshakes.
     pub fn revocation_list(mut self, list: RevocationList) -> Self {
         self.sources.revocation_lists.push(list);
         self
     }
 
-    /// Sets the rule for certificates without a revocation list, or with an outdated one. By default they are
-    /// rejected. Without [`revocation_list`](Self::revocation_list), revocation is not checked.
+    /// Sets the rule for certificates without a revocation list, or with an outdated list. By default, such
+    /// certificates are rejected. Without [`revocation_list`](Self::revocation_list), revocation is not
+    /// checked.
     pub fn revocation_check(mut self, check: RevocationCheck) -> Self {
         self.rules.revocation_check = check;
         self
     }
 
-    /// Sets the certificates that clients are requested to present. Default: none.
-    pub fn client_certificates(mut self, asked: ClientCertificates) -> Self {
-        self.rules.client_certificates = asked;
+    /// Sets whether clients are requested to send a certificate. By default, they are not.
+    pub fn client_certificates(mut self, requested: ClientCertificates) -> Self {
+        self.rules.client_certificates = requested;
         self
     }
 
-    /// Sets whether certificates of servers must name the called host. By default they must.
+    /// Sets whether the certificates of servers must be valid for the called host. By default, they must.
     pub fn server_names(mut self, names: ServerNames) -> Self {
         self.rules.server_names = names;
         self
     }
 
-    /// Accepts only servers with exactly this certificate, given by its SHA-256 digest. May be called again
-    /// to accept further ones. Issuer, subject, validity and revocation of such a certificate are not
-    /// checked: the source of the digest must have done that.
+    /// Accepts only servers with this certificate, given by its SHA-256 digest. Can be called several times
+    /// to accept several certificates. Issuer, subject, validity and revocation of these certificates are not
+    /// checked.
     pub fn pin(mut self, fingerprint: [u8; 32]) -> Self {
         self.rules.fingerprints.push(fingerprint);
         self
     }
 
-    /// Sets the supported versions. Default: TLS 1.2 and 1.3.
+    /// Sets the enabled versions. By default, these are TLS 1.2 and 1.3.
     pub fn versions(mut self, versions: &[TlsVersion]) -> Self {
         self.rules.versions = versions.to_vec();
         self
     }
 
-    /// Sets the choice between plaintext and TLS if a reference offers both. Default: TLS.
+    /// Sets the choice between plaintext and TLS for calls. The default is [`Outgoing::Preferred`].
     pub fn outgoing(mut self, outgoing: Outgoing) -> Self {
         self.rules.outgoing = outgoing;
         self
     }
 
-    /// Sets the timeout of a client's handshake, after which its connection is closed. Default: 10 s. The
-    /// handshake with a server is limited by `OrbBuilder::connect_timeout`.
+    /// Sets the timeout of handshakes with clients, after which the connection is closed. The default is 10
+    /// s. The timeout of handshakes with servers is `OrbBuilder::connect_timeout`.
     pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
         self.rules.handshake_timeout = timeout;
         self
     }
 
-    /// Sets the maximum number of concurrent handshakes of clients. Default: 256. Beyond that, a new
-    /// connection evicts the oldest handshake that has taken longer than
-    /// [`OrbBuilder::evict_idle_after`](crate::OrbBuilder::evict_idle_after), or whose address has at
-    /// least two more handshakes than that of the new connection. Handshakes without a ClientHello are
-    /// evicted first. If none can be evicted, the new connection is closed immediately, and counted.
+    /// Sets the maximum number of concurrent handshakes with clients. The default is 256.
+    ///
+    /// If it is reached, a new connection evicts a handshake that has taken longer than
+    /// [`OrbBuilder::evict_idle_after`](crate::OrbBuilder::evict_idle_after), or whose address has at least
+    /// two more handshakes than the address of the new connection. Handshakes without a ClientHello are
+    /// evicted first. If no handshake can be evicted, the new connection is closed.
     pub fn max_handshakes(mut self, handshakes: usize) -> Self {
         self.rules.max_handshakes = handshakes.max(1);
         self
@@ -396,14 +399,14 @@ impl TlsBuilder {
     /// Reads the files and checks the configuration.
     ///
     /// # Errors
-    /// [`TlsError`] with the file and the problem.
+    /// A file cannot be read or is invalid, or the options contradict each other.
     pub fn build(self) -> Result<Tls, TlsError> {
-        let current = ArcSwap::from_pointee(Current::load(self.sources, &self.rules)?);
-        Ok(Tls { shared: Arc::new(Shared { rules: self.rules, current, replacing: Mutex::default() }) })
+        let current = ArcSwap::from_pointee(LoadedConfig::load(self.sources, &self.rules)?);
+        Ok(Tls { shared: Arc::new(Shared { rules: self.rules, current, reload_lock: Mutex::default() }) })
     }
 }
 
-impl Current {
+impl LoadedConfig {
     fn load(sources: Sources, rules: &Rules) -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let versions: Vec<&'static SupportedProtocolVersion> =
@@ -428,27 +431,27 @@ impl Current {
                 let builder = match (rules.client_certificates, &roots) {
                     (ClientCertificates::None, _) => builder.with_no_client_auth(),
                     (_, None) => return Err(TlsError::NoTrust),
-                    (asked, Some(roots)) => {
+                    (requested, Some(roots)) => {
                         let clients = WebPkiClientVerifier::builder_with_provider(
                             Arc::clone(roots),
                             Arc::clone(&provider),
                         );
-                        let clients = revocations.of_clients(clients);
-                        let clients = match asked {
+                        let clients = revocations.configure_client_check(clients);
+                        let clients = match requested {
                             ClientCertificates::Required => clients,
                             _ => clients.allow_unauthenticated(),
                         };
-                        let built = clients.build();
-                        builder.with_client_cert_verifier(built.map_err(|error| TlsError::Content {
+                        let verifier = clients.build();
+                        builder.with_client_cert_verifier(verifier.map_err(|error| TlsError::Content {
                             origin: "the trusted certificates".to_owned(),
                             reason: error.to_string(),
                         })?)
                     }
                 };
-                let mut server = builder.with_cert_resolver(Arc::new(pem::Only(Arc::clone(certified))));
-                // A resumed session skips the check of certificates, so they would be accepted after their
-                // expiry or revocation. Connections of ORBs are few and long-lived, so resumption would save
-                // little.
+                let mut server =
+                    builder.with_cert_resolver(Arc::new(pem::SingleCertificate(Arc::clone(certified))));
+                // A resumed session would accept certificates that have expired or were revoked meanwhile.
+                // Resumption would save little, because the connections of ORBs are few and long-lived.
                 server.session_storage = Arc::new(NoServerSessionStorage {});
                 server.send_tls13_tickets = 0;
                 Some(Arc::new(server))
@@ -459,13 +462,20 @@ impl Current {
             None
         } else {
             let fingerprints = rules.fingerprints.clone();
-            let servers =
-                verify::Servers::new(roots, rules.server_names, fingerprints, &revocations, &provider)?;
+            let servers = verify::ServerVerifier::new(
+                roots,
+                rules.server_names,
+                fingerprints,
+                &revocations,
+                &provider,
+            )?;
             let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&versions)?;
             let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(servers));
             let mut client = match certified {
                 None => builder.with_no_client_auth(),
-                Some(certified) => builder.with_client_cert_resolver(Arc::new(pem::Only(certified))),
+                Some(certified) => {
+                    builder.with_client_cert_resolver(Arc::new(pem::SingleCertificate(certified)))
+                }
             };
             client.resumption = Resumption::disabled();
             Some(Arc::new(client))

@@ -14,15 +14,15 @@ use rustls::{RootCertStore, SignatureScheme};
 
 use crate::tls::TlsError;
 
-/// A certificate with its key. It is read by [`TlsBuilder::build`](super::TlsBuilder::build), which reports
-/// errors.
+/// The source of a certificate and its private key. [`TlsBuilder::build`](super::TlsBuilder::build) reads it
+/// and reports errors.
 #[derive(Debug, Clone)]
 pub struct Identity {
     chain: Source,
     key: Source,
 }
 
-/// Certificates of trusted CAs. They are read by [`TlsBuilder::build`](super::TlsBuilder::build), which
+/// The source of certificates of trusted CAs. [`TlsBuilder::build`](super::TlsBuilder::build) reads it and
 /// reports errors.
 #[derive(Debug, Clone)]
 pub struct Trust(Source);
@@ -30,14 +30,14 @@ pub struct Trust(Source);
 #[derive(Clone)]
 pub(super) enum Source {
     File(PathBuf),
-    /// The text, with its description.
+    /// A description of the text, and the text.
     Text(&'static str, Arc<[u8]>),
 }
 
 impl Identity {
-    /// Reads the certificate and the private key from files. The certificate is followed by those of
-    /// intermediate CAs. The key is in PKCS#8, PKCS#1 (RSA) or SEC1 (EC), not encrypted. Both may be in the
-    /// same file.
+    /// Reads the certificate and the private key from PEM files. The certificates of intermediate CAs follow
+    /// the certificate. The key is in PKCS#8, PKCS#1 (RSA) or SEC1 (EC) format and not encrypted. Certificate
+    /// and key may be in the same file.
     pub fn files(chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         Self { chain: Source::File(chain.into()), key: Source::File(key.into()) }
     }
@@ -55,25 +55,25 @@ impl Identity {
         let key = self.key.read()?;
         let key = PrivateKeyDer::from_pem_slice(&key).map_err(|error| match error {
             Error::NoItemsFound if contains(&key, b"BEGIN ENCRYPTED PRIVATE KEY") => {
-                self.key.wrong("the private key is encrypted; write it without a password")
+                self.key.error("the private key is encrypted: use a key without a password")
             }
-            Error::NoItemsFound => self.key.wrong("there is no private key in it (BEGIN PRIVATE KEY)"),
-            error => self.key.wrong(text(&error)),
+            Error::NoItemsFound => self.key.error("it contains no private key (BEGIN PRIVATE KEY)"),
+            error => self.key.error(describe(&error)),
         })?;
         let key: Arc<dyn SigningKey> = provider
             .key_provider
             .load_private_key(key)
-            .map_err(|error| self.key.wrong(format!("the private key is of no use: {error}")))?;
+            .map_err(|error| self.key.error(format!("the private key cannot be used: {error}")))?;
         let certified = CertifiedKey::new(chain, key);
         match certified.keys_match() {
-            // Keys that do not support the check are accepted.
+            // Accept keys for which the check is not possible.
             Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {
                 Ok(Arc::new(certified))
             }
             Err(rustls::Error::InconsistentKeys(_)) => Err(self
                 .key
-                .wrong(format!("the private key is not that of the certificate in {}", self.chain))),
-            Err(error) => Err(self.chain.wrong(format!("the certificate is of no use: {error}"))),
+                .error(format!("the private key does not match the certificate in {}", self.chain))),
+            Err(error) => Err(self.chain.error(format!("the certificate cannot be used: {error}"))),
         }
     }
 }
@@ -93,7 +93,7 @@ impl Trust {
         let mut roots = RootCertStore::empty();
         for (number, certificate) in self.0.certificates()?.into_iter().enumerate() {
             roots.add(certificate).map_err(|error| {
-                self.0.wrong(format!("certificate {} can not be trusted: {error}", number + 1))
+                self.0.error(format!("certificate {} cannot be trusted: {error}", number + 1))
             })?;
         }
         Ok(roots)
@@ -103,42 +103,40 @@ impl Trust {
 impl Source {
     fn read(&self) -> Result<Arc<[u8]>, TlsError> {
         match self {
-            Self::Text(_, octets) => Ok(Arc::clone(octets)),
+            Self::Text(_, bytes) => Ok(Arc::clone(bytes)),
             Self::File(path) => match fs::read(path) {
-                Ok(octets) => Ok(octets.into()),
+                Ok(bytes) => Ok(bytes.into()),
                 Err(source) => Err(TlsError::Read { path: Path::to_owned(path), source }),
             },
         }
     }
 
     fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-        let octets = self.read()?;
-        let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&octets).collect();
+        let bytes = self.read()?;
+        let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
         match all {
-            Ok(all) if all.is_empty() => Err(self.wrong("there is no certificate in it (BEGIN CERTIFICATE)")),
+            Ok(all) if all.is_empty() => Err(self.error("it contains no certificate (BEGIN CERTIFICATE)")),
             Ok(all) => Ok(all),
-            Err(error) => Err(self.wrong(text(&error))),
+            Err(error) => Err(self.error(describe(&error))),
         }
     }
 
     pub(super) fn revocation_lists(&self) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
-        let octets = self.read()?;
-        // A sequence of ASN.1 is a list in DER, the format in which CAs publish lists. PEM has a line that
-        // begins a section.
-        if octets.starts_with(&[0x30]) && !contains(&octets, b"-----BEGIN ") {
-            return Ok(vec![octets.to_vec().into()]);
+        let bytes = self.read()?;
+        // A list in DER, the format in which CAs publish lists, starts with the tag of an ASN.1 sequence. PEM
+        // contains a line that begins a section.
+        if bytes.starts_with(&[0x30]) && !contains(&bytes, b"-----BEGIN ") {
+            return Ok(vec![bytes.to_vec().into()]);
         }
-        let all: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&octets).collect();
+        let all: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&bytes).collect();
         match all {
-            Ok(all) if all.is_empty() => {
-                Err(self.wrong("there is no revocation list in it (BEGIN X509 CRL)"))
-            }
+            Ok(all) if all.is_empty() => Err(self.error("it contains no revocation list (BEGIN X509 CRL)")),
             Ok(all) => Ok(all),
-            Err(error) => Err(self.wrong(text(&error))),
+            Err(error) => Err(self.error(describe(&error))),
         }
     }
 
-    pub(super) fn wrong(&self, reason: impl Into<String>) -> TlsError {
+    pub(super) fn error(&self, reason: impl Into<String>) -> TlsError {
         TlsError::Content { origin: self.to_string(), reason: reason.into() }
     }
 }
@@ -152,41 +150,41 @@ impl fmt::Display for Source {
     }
 }
 
-/// Does not show keys.
+/// Writes only the description, because the content may be a private key.
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Source({self})")
     }
 }
 
-/// Describes an error in a PEM text readably: markers are shown as text.
-fn text(error: &Error) -> String {
+/// Describes an error in a PEM text, with its markers as text.
+fn describe(error: &Error) -> String {
     match error {
         Error::MissingSectionEnd { end_marker } => {
             format!("the line `-----END {}-----` is missing", end_marker.escape_ascii())
         }
-        Error::IllegalSectionStart { line } => format!("`{}` begins no section", line.escape_ascii()),
-        error => format!("it is no PEM: {error}"),
+        Error::IllegalSectionStart { line } => format!("`{}` does not begin a section", line.escape_ascii()),
+        error => format!("it is not valid PEM: {error}"),
     }
 }
 
-fn contains(octets: &[u8], part: &[u8]) -> bool {
-    octets.windows(part.len()).any(|window| window == part)
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
 }
 
-/// Presents one certificate to every peer.
+/// A resolver that sends the same certificate to every peer.
 #[derive(Debug)]
-pub(super) struct Only(pub(super) Arc<CertifiedKey>);
+pub(super) struct SingleCertificate(pub(super) Arc<CertifiedKey>);
 
-impl ResolvesServerCert for Only {
+impl ResolvesServerCert for SingleCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(Arc::clone(&self.0))
     }
 }
 
-impl ResolvesClientCert for Only {
-    /// Ignores the CAs that the server names, because the server reports the reason if it rejects the
-    /// certificate.
+impl ResolvesClientCert for SingleCertificate {
+    /// Ignores the CAs that the server accepts. If the server rejects the certificate, it reports a reason,
+    /// which is better than no certificate.
     fn resolve(&self, _: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         self.0.key.choose_scheme(schemes).map(|_| Arc::clone(&self.0))
     }

@@ -1,4 +1,4 @@
-//! Lists of certificates that CAs have revoked.
+//! Certificate revocation lists (CRLs).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use rustls::server::ClientCertVerifierBuilder;
 use crate::tls::TlsError;
 use crate::tls::pem::Source;
 
-/// A list of certificates that a CA has revoked (CRL, RFC 5280). It is read like an
-/// [`Identity`](super::Identity).
+/// The source of lists of certificates that CAs have revoked (CRL, RFC 5280).
+/// [`TlsBuilder::build`](super::TlsBuilder::build) reads it and reports errors.
 #[derive(Debug, Clone)]
 pub struct RevocationList(Source);
 
 /// The rule for a certificate that no current revocation list covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RevocationCheck {
-    /// It is rejected if there is no list of its CA or of an intermediate CA, or if that list is outdated
-    /// (its `nextUpdate` has passed). Suppressing new lists therefore does not help an attacker.
+    /// The certificate is rejected if its CA or an intermediate CA has no list, or only an outdated one
+    /// (after `nextUpdate`). Therefore an attacker gains nothing by suppressing new lists.
     #[default]
     Strict,
-    /// It is accepted. Only certificates that a list names are rejected, whatever the age of the list.
+    /// The certificate is accepted. Only certificates in a list are rejected, even if the list is outdated.
     Listed,
 }
 
@@ -45,20 +45,21 @@ impl RevocationList {
         provider: &Arc<CryptoProvider>,
     ) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
         let lists = self.0.revocation_lists()?;
-        // Check each source separately, so that an error can name it.
-        let tried = WebPkiServerVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider))
+        // Check each source separately, so that an error contains its name.
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider))
             .with_crls(lists.iter().cloned())
             .build();
-        match tried {
+        match verifier {
             Err(VerifierBuilderError::InvalidCrl(error)) => {
-                Err(self.0.wrong(format!("the revocation list in it is of no use: {error:?}")))
+                Err(self.0.error(format!("the revocation list is invalid: {error:?}")))
             }
             _ => Ok(lists),
         }
     }
 }
 
-/// All lists that were read, and the rule for their use. Without lists, revocation is not checked.
+/// All revocation lists, and the rule for missing or outdated lists. Without lists, revocation is not
+/// checked.
 pub(super) struct Revocations {
     lists: Vec<CertificateRevocationListDer<'static>>,
     check: RevocationCheck,
@@ -73,16 +74,18 @@ impl Revocations {
     ) -> Result<Self, TlsError> {
         let mut all = Vec::new();
         for list in lists {
-            let roots = roots.ok_or_else(|| {
-                list.0.wrong("no CA is trusted whose certificates it could take back (TlsBuilder::trust)")
-            })?;
+            let roots = roots
+                .ok_or_else(|| list.0.error("a revocation list requires a trusted CA (TlsBuilder::trust)"))?;
             all.extend(list.load(roots, provider)?);
         }
         Ok(Self { lists: all, check })
     }
 
     /// Configures the check of server certificates.
-    pub(super) fn of_servers(&self, builder: ServerCertVerifierBuilder) -> ServerCertVerifierBuilder {
+    pub(super) fn configure_server_check(
+        &self,
+        builder: ServerCertVerifierBuilder,
+    ) -> ServerCertVerifierBuilder {
         let builder = builder.with_crls(self.lists.iter().cloned());
         match self.check {
             RevocationCheck::Strict => builder.enforce_revocation_expiration(),
@@ -91,7 +94,10 @@ impl Revocations {
     }
 
     /// Configures the check of client certificates.
-    pub(super) fn of_clients(&self, builder: ClientCertVerifierBuilder) -> ClientCertVerifierBuilder {
+    pub(super) fn configure_client_check(
+        &self,
+        builder: ClientCertVerifierBuilder,
+    ) -> ClientCertVerifierBuilder {
         let builder = builder.with_crls(self.lists.iter().cloned());
         match self.check {
             RevocationCheck::Strict => builder.enforce_revocation_expiration(),

@@ -1,4 +1,4 @@
-//! The results of a handshake.
+//! The results of a TLS handshake.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -10,8 +10,7 @@ use x509_cert::der::Decode;
 use crate::tls::TlsVersion;
 use crate::tls::verify::fingerprint;
 
-/// The TLS session of a connection: the authenticated identity of the peer. Servants get it from
-/// `Request::tls`.
+/// The TLS session of a connection, with the certificate of the peer. Servants get it by `Request::tls`.
 pub struct TlsSession {
     version: TlsVersion,
     cipher_suite: &'static str,
@@ -52,20 +51,20 @@ impl TlsSession {
         self.cipher_suite
     }
 
-    /// Returns the peer's certificates in DER: its own first, then those of CAs that it sent. Empty if it
-    /// presented none.
+    /// Returns the certificates that the peer sent, in DER: its own certificate, and then those of CAs.
     pub fn certificates(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.chain.iter().map(|certificate| certificate.as_ref())
     }
 
-    /// Returns whether the peer presented a certificate, which was checked.
+    /// Returns whether the peer sent a certificate. The handshake has verified the certificate.
     #[must_use]
     pub fn is_authenticated(&self) -> bool {
         !self.chain.is_empty()
     }
 
     /// Returns the subject of the peer's certificate in the format of RFC 4514, such as
-    /// `CN=billing,O=Example`. Returns `None` if it presented none, or one whose subject cannot be read.
+    /// `CN=billing,O=Example`. Returns `None` if the peer sent no certificate, or if the subject cannot be
+    /// parsed.
     #[must_use]
     pub fn subject(&self) -> Option<&str> {
         let read = || {

@@ -1,4 +1,4 @@
-//! The check of server certificates.
+//! The verification of server certificates.
 
 use std::sync::Arc;
 
@@ -16,21 +16,21 @@ use crate::tls::{ServerNames, TlsError};
 
 /// Returns the SHA-256 digest of a certificate.
 pub(super) fn fingerprint(certificate: &[u8]) -> [u8; 32] {
-    let mut octets = [0; 32];
-    octets.copy_from_slice(digest(&SHA256, certificate).as_ref());
-    octets
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest(&SHA256, certificate).as_ref());
+    bytes
 }
 
-/// Checks server certificates by chain and name, by chain alone, or by digest.
+/// Verifies server certificates by digest, if digests are configured, or else by chain and possibly name.
 #[derive(Debug)]
-pub(super) struct Servers {
-    by_chain: Option<Arc<WebPkiServerVerifier>>,
+pub(super) struct ServerVerifier {
+    chain_verifier: Option<Arc<WebPkiServerVerifier>>,
     names: ServerNames,
     fingerprints: Vec<[u8; 32]>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl Servers {
+impl ServerVerifier {
     pub(super) fn new(
         roots: Option<Arc<RootCertStore>>,
         names: ServerNames,
@@ -38,15 +38,15 @@ impl Servers {
         revocations: &Revocations,
         provider: &Arc<CryptoProvider>,
     ) -> Result<Self, TlsError> {
-        let by_chain = roots.map(|roots| {
+        let chain_verifier = roots.map(|roots| {
             let builder = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(provider));
-            revocations.of_servers(builder).build().map_err(|error| TlsError::Content {
+            revocations.configure_server_check(builder).build().map_err(|error| TlsError::Content {
                 origin: "the trusted certificates".to_owned(),
                 reason: error.to_string(),
             })
         });
         Ok(Self {
-            by_chain: by_chain.transpose()?,
+            chain_verifier: chain_verifier.transpose()?,
             names,
             fingerprints,
             algorithms: provider.signature_verification_algorithms,
@@ -54,7 +54,7 @@ impl Servers {
     }
 }
 
-impl ServerCertVerifier for Servers {
+impl ServerCertVerifier for ServerVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -69,13 +69,15 @@ impl ServerCertVerifier for Servers {
                 false => Err(CertificateError::ApplicationVerificationFailure.into()),
             };
         }
-        let Some(by_chain) = &self.by_chain else { return Err(CertificateError::UnknownIssuer.into()) };
-        match by_chain.verify_server_cert(certificate, intermediates, name, ocsp, now) {
-            // The name is checked last, so everything else is valid.
+        let Some(chain_verifier) = &self.chain_verifier else {
+            return Err(CertificateError::UnknownIssuer.into());
+        };
+        match chain_verifier.verify_server_cert(certificate, intermediates, name, ocsp, now) {
+            // The name is checked last, so that everything else is valid.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if self.names == ServerNames::Unchecked => Ok(ServerCertVerified::assertion()),
-            verdict => verdict,
+            result => result,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The events of the library on stderr, if the program has set no subscriber.
+//! Logging to stderr, if the program has set no `tracing` subscriber.
 
 use std::io;
 use std::sync::OnceLock;
@@ -9,15 +9,15 @@ use tracing::Level;
 
 use crate::lossy::{Lossy, missing};
 
-/// The queue before stderr, after [`to_stderr`] has created it.
+/// The queue of lines for stderr. [`to_stderr`] creates it.
 static QUEUE: OnceLock<Lossy> = OnceLock::new();
 
-/// Time for which the shutdown of an ORB waits for the last lines.
-const LAST_LINES: Duration = Duration::from_secs(1);
+/// The maximum time for which the shutdown of an ORB waits until lines are written.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Sets a plain subscriber on stderr. A stderr that is not read blocks no call: lines are then dropped and
-/// counted. Levels are omniORB's: 0 nothing, 1 warnings, 2 to 9 events, from 10 each connection and call,
-/// from 25 each message.
+/// Sets a subscriber that writes to stderr. If stderr is not read, lines are dropped and counted, so that no
+/// call blocks. The levels are those of omniORB: 0 disables logging, 1 logs warnings, 2 to 9 events, 10 to 24
+/// connections and calls, and from 25 on messages.
 pub(crate) fn to_stderr(level: u32) {
     let level = match level {
         0 => return,
@@ -37,22 +37,22 @@ pub(crate) fn to_stderr(level: u32) {
         .with_writer(|| Escaped(queue))
         .with_target(true)
         .finish();
-    // An existing subscriber stays, because the program has set it on purpose.
+    // If the program has set a subscriber, it is kept.
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
-/// Waits until the lines of [`to_stderr`] are written, if it was called; a second at most.
-pub(crate) async fn written() {
+/// Waits until all lines for stderr are written, but at most [`FLUSH_TIMEOUT`].
+pub(crate) async fn flushed() {
     let Some(queue) = QUEUE.get() else { return };
     let done = async {
         while !queue.is_done() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    let _ = tokio::time::timeout(LAST_LINES, done).await;
+    let _ = tokio::time::timeout(FLUSH_TIMEOUT, done).await;
 }
 
-/// Escapes lines of the log, which may contain text from peers.
+/// A writer that escapes log lines, which may contain text from peers.
 struct Escaped(&'static Lossy);
 
 impl io::Write for Escaped {
