@@ -7,8 +7,8 @@ use rustix::io::Result;
 use rustix::net::SendFlags;
 use tokio::net::TcpStream;
 
-/// Suppresses SIGPIPE if the peer has closed the connection. Apple's systems have a socket option instead:
-/// see [`prepare`].
+/// The flags of a send: no SIGPIPE if the peer has closed the connection. Apple's systems have a socket
+/// option instead, which [`prepare`] sets.
 #[cfg(not(target_vendor = "apple"))]
 const FLAGS: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(target_vendor = "apple")]

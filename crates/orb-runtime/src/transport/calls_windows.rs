@@ -6,28 +6,28 @@ use rustix::io::{Errno, Result};
 use socket2::SockRef;
 use tokio::net::TcpStream;
 
-/// Sets the options of every connected socket. There are none.
+/// Does nothing: on Windows, connected sockets need no options.
 pub(super) fn prepare(_: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
 pub(super) fn read(stream: &TcpStream, into: &mut [u8]) -> Result<usize> {
-    (&*SockRef::from(stream)).read(into).map_err(number)
+    (&*SockRef::from(stream)).read(into).map_err(errno)
 }
 
 pub(super) fn read_vectored(stream: &TcpStream, into: &mut [IoSliceMut<'_>]) -> Result<usize> {
-    (&*SockRef::from(stream)).read_vectored(into).map_err(number)
+    (&*SockRef::from(stream)).read_vectored(into).map_err(errno)
 }
 
 pub(super) fn write(stream: &TcpStream, bytes: &[u8]) -> Result<usize> {
-    (&*SockRef::from(stream)).write(bytes).map_err(number)
+    (&*SockRef::from(stream)).write(bytes).map_err(errno)
 }
 
 pub(super) fn write_vectored(stream: &TcpStream, slices: &[IoSlice<'_>]) -> Result<usize> {
-    (&*SockRef::from(stream)).write_vectored(slices).map_err(number)
+    (&*SockRef::from(stream)).write_vectored(slices).map_err(errno)
 }
 
 #[cold]
-fn number(error: io::Error) -> Errno {
+fn errno(error: io::Error) -> Errno {
     Errno::from_io_error(&error).unwrap_or(Errno::INVAL)
 }

@@ -1,5 +1,5 @@
-//! Replacements of the transports that this build or this system does not have: TLS, Unix sockets, io_uring.
-//! None can be created, so that their methods never run.
+//! Replacements for the transports that this build or this system does not support: TLS, Unix sockets,
+//! io_uring. Their types have no values, so that their methods never run.
 
 /// Implements the methods of a type that has no values.
 macro_rules! never {
@@ -106,7 +106,7 @@ pub(crate) mod uring {
     use tokio::runtime::Handle;
 
     use crate::transport::threads::IoThread;
-    use crate::transport::{AtATime, RingRead};
+    use crate::transport::{ReadCompletion, RingRead};
 
     #[derive(Debug)]
     pub(crate) struct UringSocket(Infallible);
@@ -123,30 +123,30 @@ pub(crate) mod uring {
     never! {
         UringSocket
         fn thread(&self) -> Option<&Arc<IoThread>>;
-        fn is_here(&self) -> bool;
+        fn is_on_ring_thread(&self) -> bool;
         fn set_waker(&self, &Context<'_>);
         fn poll_read_ready(&self, &Context<'_>) -> Poll<io::Result<()>>;
         fn take_read(&self) -> RingRead;
-        fn start_read(&self, ReadBuf, AtATime);
+        fn start_read(&self, ReadBuf, ReadCompletion);
         fn set_low_water(&self, usize) -> io::Result<()>;
         fn start_header(&self);
         fn cancel_read(&self);
         fn start_write(&self, Transmit);
         fn take_written(&self) -> Option<(Transmit, io::Result<()>)>;
-        fn look(&self);
+        fn process_completions(&self);
         fn spin(&self, Duration) -> bool;
         fn shut_down_write(&self);
         fn close(&self);
     }
 
     impl RingHandle {
-        pub(crate) fn here() -> io::Result<Self> {
-            let text = "it is not compiled in (feature `uring`, on Linux)";
+        pub(crate) fn of_current_runtime() -> io::Result<Self> {
+            let text = "io_uring is not compiled in (feature `uring`, on Linux)";
             Err(io::Error::new(io::ErrorKind::Unsupported, text))
         }
 
-        pub(crate) fn on(_: &Handle, _: ThreadId) -> io::Result<Self> {
-            Self::here()
+        pub(crate) fn for_thread(_: &Handle, _: ThreadId) -> io::Result<Self> {
+            Self::of_current_runtime()
         }
     }
 

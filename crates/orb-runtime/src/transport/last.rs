@@ -1,26 +1,28 @@
 //! Closing a listener without resetting connections in its backlog.
 //!
-//! When a listener is closed, the system resets connections that are established but not accepted. Their
-//! requests were not executed, but a reset does not tell that to the client. Accepting all of them first does
-//! not help connections that arrive between that and the close. Therefore, new connections are blocked first.
+//! When a listener is closed, the system resets connections that are established but not accepted. After a
+//! reset, a client does not know whether its request was executed. Therefore all connections are accepted
+//! before the listener is closed. New connections are blocked first, because they could arrive after the last
+//! accept.
 
 use tokio::net::TcpListener;
 
-/// Blocks new connections to the listener: their first segments are dropped, as if the network lost them.
-/// Connections that have begun are still established and must be accepted. Returns whether the filter could
-/// be attached.
+/// Blocks new connections to the listener: their first segments are dropped, as if the network had lost them.
+/// Connections whose handshake has begun are still established, and must be accepted. Returns `false` if the
+/// filter cannot be attached.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn drop_new_syns(listener: &TcpListener) -> bool {
     use socket2::SockFilter;
-    const LOAD_OCTET: u32 = libc::BPF_LD | libc::BPF_B | libc::BPF_ABS;
+    const LOAD_BYTE: u32 = libc::BPF_LD | libc::BPF_B | libc::BPF_ABS;
     const IF_ANY_BIT: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
     const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
-    /// Offset of the flags in a TCP segment, and the flag of the first segment of a connection.
+    /// The position of the flags in a TCP segment.
     const FLAGS: u32 = 13;
+    /// The flag of the first segment of a connection.
     const SYN: u32 = 2;
     let instruction = |code: u32, jt, jf, k| SockFilter::new(code as u16, jt, jf, k);
     let filter = [
-        instruction(LOAD_OCTET, 0, 0, FLAGS),
+        instruction(LOAD_BYTE, 0, 0, FLAGS),
         instruction(IF_ANY_BIT, 0, 1, SYN),
         instruction(RETURN, 0, 0, 0),
         instruction(RETURN, 0, 0, u32::MAX),
@@ -28,15 +30,14 @@ pub(crate) fn drop_new_syns(listener: &TcpListener) -> bool {
     socket2::SockRef::from(listener).attach_filter(&filter).is_ok()
 }
 
-/// Returns whether the system is still establishing a connection to the port. Such a connection may look
-/// established to its client, but cannot be accepted yet. Returns `false` if the tables of the system cannot
-/// be read.
+/// Returns whether a TCP handshake with the port is in progress. The client may already see an established
+/// connection, which cannot be accepted yet. Returns `false` if the tables of the system cannot be read.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) async fn makes_connections(port: u16) -> bool {
+pub(crate) async fn has_handshakes(port: u16) -> bool {
     // Connections of a dual-stack listener are in the table of their own address family.
     for table in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
         if let Ok(table) = tokio::fs::read_to_string(table).await
-            && table.lines().any(|line| is_being_made(line, port))
+            && table.lines().any(|line| is_handshake(line, port))
         {
             return true;
         }
@@ -44,9 +45,9 @@ pub(crate) async fn makes_connections(port: u16) -> bool {
     false
 }
 
-/// Returns whether a line of such a table (proc_net_tcp) is a connection to the port in the state SYN_RECV.
+/// Returns whether a line of `/proc/net/tcp` is a connection to the port in the state SYN_RECV.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-fn is_being_made(line: &str, port: u16) -> bool {
+fn is_handshake(line: &str, port: u16) -> bool {
     const SYN_RECV: &str = "03";
     let mut fields = line.split_ascii_whitespace().skip(1);
     let local = fields.next().and_then(|address| address.rsplit_once(':'));
@@ -55,7 +56,7 @@ fn is_being_made(line: &str, port: u16) -> bool {
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) async fn makes_connections(_: u16) -> bool {
+pub(crate) async fn has_handshakes(_: u16) -> bool {
     false
 }
 
@@ -66,29 +67,29 @@ pub(crate) fn drop_new_syns(_: &TcpListener) -> bool {
 
 #[cfg(all(test, any(target_os = "linux", target_os = "android")))]
 mod tests {
-    use crate::transport::last::{is_being_made, makes_connections};
+    use crate::transport::last::{has_handshakes, is_handshake};
 
     #[tokio::test]
-    async fn a_connection_that_is_being_made_is_seen_in_the_systems_table() {
-        let made = "14085: 0100007F:B49D 0100007F:AE8E 03 00000000:00000000 01:0000005C 00000000     0        0 0 0 00000000af5cb862";
-        assert!(is_being_made(made, 0xB49D));
-        assert!(is_being_made(
+    async fn handshakes_are_found_in_the_table_of_the_system() {
+        let handshake = "14085: 0100007F:B49D 0100007F:AE8E 03 00000000:00000000 01:0000005C 00000000     0        0 0 0 00000000af5cb862";
+        assert!(is_handshake(handshake, 0xB49D));
+        assert!(is_handshake(
             "  12: 00000000000000000000000001000000:B49D 00000000000000000000000001000000:AE8E 03 00000000:00000000 01:00000062",
             0xB49D
         ));
         for (line, port) in [
-            (made, 0xAE8E),
+            (handshake, 0xAE8E),
             ("   0: 0100007F:B49D 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0", 0xB49D),
             ("   1: 0100007F:B49D 0100007F:AE8E 01 00000000:00000000 00:00000000 00000000     0", 0xB49D),
             ("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid", 0xB49D),
             ("", 0xB49D),
         ] {
-            assert!(!is_being_made(line, port), "{line}");
+            assert!(!is_handshake(line, port), "{line}");
         }
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let _made = tokio::net::TcpStream::connect(address).await.unwrap();
+        let _connected = tokio::net::TcpStream::connect(address).await.unwrap();
         let _accepted = listener.accept().await.unwrap();
-        assert!(!makes_connections(address.port()).await);
+        assert!(!has_handshakes(address.port()).await);
     }
 }

@@ -1,15 +1,15 @@
 //! `SO_RCVLOWAT`: the number of bytes that must be available before a socket becomes readable.
 //!
-//! Uses `unsafe`, because no safe crate supports the option.
+//! This file contains `unsafe`, because no safe crate supports the option.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Makes the socket readable only when that many bytes are available, or at the end of the stream. The system
-/// limits the value by the size of the socket's buffer.
-#[expect(unsafe_code, reason = "one system call with a pointer to an integer of our own")]
-pub(super) fn set(socket: BorrowedFd<'_>, octets: usize) -> io::Result<()> {
-    let value = libc::c_int::try_from(octets).unwrap_or(libc::c_int::MAX);
+/// Makes the socket readable only when this number of bytes is available, or at the end of the stream. The
+/// system limits the value to the size of the socket's buffer.
+#[expect(unsafe_code, reason = "one system call with a pointer to a local integer")]
+pub(super) fn set(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
+    let value = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
     let size = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: `value` lives through the call, and `size` is its size; the descriptor is open while it is
     // borrowed.
@@ -35,7 +35,7 @@ mod tests {
     use rustix::event::{PollFd, PollFlags, Timespec};
 
     #[test]
-    fn a_socket_is_readable_when_enough_is_there_or_nothing_more_will_come() {
+    fn socket_is_readable_at_the_low_water_mark_and_at_the_end() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut far, _) = listener.accept().unwrap();
@@ -57,6 +57,6 @@ mod tests {
         assert!(readable(&near, Duration::from_secs(20)));
         super::set(near.as_fd(), 1000).unwrap();
         drop(far);
-        assert!(readable(&near, Duration::from_secs(20)), "the end is always told");
+        assert!(readable(&near, Duration::from_secs(20)), "the end makes the socket readable");
     }
 }

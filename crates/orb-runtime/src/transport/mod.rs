@@ -1,6 +1,6 @@
-//! Byte streams between two GIOP machines: TCP, Unix sockets, and an in-memory pipe for tests.
+//! The byte streams of connections: TCP, TLS, Unix sockets, and an in-memory pipe for tests.
 //!
-//! Sockets and the pipe are read and written when they are ready. A ring ([`uring`]) takes ownership of
+//! Sockets and the pipe are read and written when they are ready. An io_uring ([`uring`]) takes ownership of
 //! buffers and reports completions later: see `connection::ring`.
 
 #[cfg(not(windows))]
@@ -59,12 +59,11 @@ use crate::transport::uring::{RingHandle, UringSocket};
 pub enum Peer {
     /// A TCP endpoint.
     Tcp(SocketAddr),
-    /// A process on this machine, identified by the path of the Unix socket that the server of the two
-    /// listens on.
+    /// A process on this machine, with the path of the Unix socket on which the server listens.
     Unix(PathBuf),
     /// The other end of an in-memory pipe.
     Memory,
-    /// This process: a collocated call.
+    /// This process, for a collocated call.
     Local,
 }
 
@@ -93,25 +92,28 @@ impl fmt::Display for Peer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Transport {
-    /// Readiness by tokio, followed by a system call for each read and write.
+    /// tokio waits until a socket is ready. Each read and write is then a system call.
     #[default]
     Epoll,
-    /// An io_uring in each runtime: the kernel completes reads and writes asynchronously. Requires the
-    /// feature `uring`, Linux 5.17 and a current_thread runtime. Without these, connections use
+    /// Each runtime has an io_uring, by which the kernel completes reads and writes asynchronously. This
+    /// requires the feature `uring`, Linux 5.17 and a current_thread runtime. Otherwise, connections use
     /// [`Epoll`](Self::Epoll), and a warning is logged.
     IoUring,
-    /// An io_uring in each of that many threads of the ORB, at least one, for runtimes with several threads.
-    /// The first connection starts the threads. Connections are distributed over them, and can be called from
-    /// any runtime and thread. The threads end with `Orb::shutdown`, or after the ORB was dropped. If they
-    /// cannot be started, connections use epoll in the runtimes of their users, and a warning is logged.
+    /// The ORB has this number of threads (at least one), each with an io_uring. This is for runtimes with
+    /// several threads.
     ///
-    /// Servants run on these threads. A servant that takes long delays other connections. Tasks that servants
-    /// spawn end with the ORB. Servants that are activated as `spawned` or `blocking` run in the runtime in
-    /// which the ORB was built.
+    /// * The first connection starts the threads. They end with `Orb::shutdown`, or after the ORB was
+    ///   dropped.
+    /// * Connections are distributed over the threads. They can be used from any runtime and thread.
+    /// * Servants run on these threads. A servant that takes long delays other connections. Tasks that
+    ///   servants spawn end with the ORB. Servants that are activated as `spawned` or `blocking` run in the
+    ///   runtime in which the ORB was built.
+    /// * If the threads cannot be started, connections use epoll in the runtimes of their users, and a
+    ///   warning is logged.
     IoUringThreads(usize),
 }
 
-/// Counters of an ORB's transport. See `Orb::transport_stats`.
+/// The counters of an ORB's transport: see `Orb::transport_stats`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TransportStats {
@@ -119,33 +121,33 @@ pub struct TransportStats {
     pub ring_connections: u64,
     /// Connections for which io_uring was requested but not available.
     pub fallbacks: u64,
-    /// Operations that were submitted to io_urings: sends, receives and waits for a header.
+    /// Sends and receives that were submitted to io_urings.
     pub submissions: u64,
-    /// System calls that submitted operations to the io_urings of these connections, including those of other
-    /// ORBs in the same runtime.
+    /// System calls for the io_urings of these connections. They include system calls for other ORBs in the
+    /// same runtime.
     pub enters: u64,
-    /// Running threads of the ORB: see [`Transport::IoUringThreads`].
+    /// Running threads of [`Transport::IoUringThreads`].
     pub threads: usize,
     /// Established TLS sessions, in both directions.
     pub tls_sessions: u64,
-    /// Handshakes that failed, timed out or were cancelled, in both directions.
+    /// TLS handshakes that failed, timed out or were cancelled, in both directions.
     pub tls_failures: u64,
     /// Clients that were rejected because they sent plain IIOP to a TLS port.
     pub tls_plaintext: u64,
     /// Clients that were rejected because they sent TLS to a port of plain IIOP.
     pub tls_misdirected: u64,
-    /// Clients that were rejected because too many handshakes were running.
+    /// Clients that were rejected because of the maximum number of concurrent handshakes.
     pub tls_shed: u64,
 }
 
 /// The TLS counters: see [`TransportStats`].
 #[derive(Debug, Default)]
-pub(crate) struct TlsCounts {
+pub(crate) struct TlsCounters {
     pub(crate) sessions: AtomicU64,
     pub(crate) failed: AtomicU64,
     pub(crate) plaintext: AtomicU64,
     pub(crate) misdirected: AtomicU64,
-    pub(crate) shed: AtomicU64,
+    pub(crate) rejected_by_limit: AtomicU64,
 }
 
 /// The counters of the transport, and the factory of its sockets.
@@ -155,38 +157,41 @@ pub(crate) struct Sockets {
     ring_connections: AtomicU64,
     fallbacks: AtomicU64,
     submissions: Arc<AtomicU64>,
-    /// The system call counters of all rings that were used.
+    /// The counters of system calls of all rings that were used.
     enters: Mutex<Vec<Arc<AtomicU64>>>,
-    pub(crate) tls: TlsCounts,
-    /// Started by the first connection; `None` if they could not be started.
+    pub(crate) tls: TlsCounters,
+    /// Set by the first connection. `None` if the threads could not be started.
     threads: OnceLock<Option<IoThreads>>,
 }
 
-/// The state of the reading side of a ring's connection.
-#[cfg_attr(not(all(feature = "uring", target_os = "linux")), expect(dead_code, reason = "nobody has a ring"))]
+/// The state of receiving over a ring.
+#[cfg_attr(
+    not(all(feature = "uring", target_os = "linux")),
+    expect(dead_code, reason = "only the feature `uring` creates values")
+)]
 pub(crate) enum RingRead {
     /// No operation is pending.
     Idle,
     /// An operation is pending in the kernel.
     Pending,
-    /// A read into the buffer has completed; 0 bytes: the end of the stream.
+    /// A read into the buffer has completed, with this number of bytes. 0 bytes mean the end of the stream.
     Read(ReadBuf, io::Result<usize>),
-    /// The first bytes of the next message.
-    Early([u8; PIECE_HEADER_LEN], usize),
+    /// The first bytes of the next message were received, and their number.
+    Header([u8; PIECE_HEADER_LEN], usize),
     /// The stream has ended, or reading failed.
     Ended(io::Result<()>),
 }
 
-/// The condition that completes a read into a buffer of a ring's connection.
+/// The condition that completes a read into a buffer over a ring.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AtATime {
+pub(crate) enum ReadCompletion {
     /// Any bytes are available.
-    Any,
+    AnyBytes,
     /// The low water mark of the socket is reached.
     LowWater,
-    /// A message that is deposited is complete, and then one header. For other messages, any bytes are
-    /// available.
-    Whole,
+    /// If the buffer is the deposit target of a message, the message is complete, and then one header.
+    /// Otherwise, any bytes are available.
+    Message,
 }
 
 impl Sockets {
@@ -197,7 +202,7 @@ impl Sockets {
             fallbacks: AtomicU64::new(0),
             submissions: Arc::default(),
             enters: Mutex::default(),
-            tls: TlsCounts::default(),
+            tls: TlsCounters::default(),
             threads: OnceLock::new(),
         }
     }
@@ -208,7 +213,7 @@ impl Sockets {
         let start = || match IoThreads::start(count.max(1)) {
             Ok(threads) => Some(threads),
             Err(reason) => {
-                tracing::warn!(target: "zorb", %reason, "no threads with an io_uring: connections use epoll");
+                tracing::warn!(target: "zorb", %reason, "cannot start threads with an io_uring: connections use epoll");
                 None
             }
         };
@@ -220,7 +225,7 @@ impl Sockets {
         self.threads.get().and_then(Option::as_ref)
     }
 
-    /// Wraps a connected stream. If `thread` is given, its driver must run there.
+    /// Wraps a connected stream. With `thread`, the driver of the connection must run there.
     pub(crate) fn wrap(
         &self,
         stream: TcpStream,
@@ -229,12 +234,14 @@ impl Sockets {
     ) -> io::Result<Socket> {
         match (self.transport, thread) {
             (Transport::Epoll, _) => Ok(Socket::Tcp(stream)),
-            (Transport::IoUring, _) => self.wrap_for_ring(stream, pool, RingHandle::here(), None),
+            (Transport::IoUring, _) => {
+                self.wrap_for_ring(stream, pool, RingHandle::of_current_runtime(), None)
+            }
             (Transport::IoUringThreads(_), Some(thread)) => {
                 self.wrap_for_ring(stream, pool, thread.ring(), Some(thread))
             }
             (Transport::IoUringThreads(_), None) => {
-                // The failure to start the threads was logged before.
+                // A warning was logged when the threads could not be started.
                 self.fallbacks.fetch_add(1, Ordering::Relaxed);
                 Ok(Socket::Tcp(stream))
             }
@@ -257,17 +264,17 @@ impl Sockets {
             }
             Err(reason) => {
                 if self.fallbacks.fetch_add(1, Ordering::Relaxed) == 0 {
-                    tracing::warn!(target: "zorb", %reason, "no io_uring: connections use epoll");
+                    tracing::warn!(target: "zorb", %reason, "cannot use io_uring: connections use epoll");
                 }
                 Ok(Socket::Tcp(stream))
             }
         }
     }
 
-    fn count_enters(&self, of: &Arc<AtomicU64>) {
+    fn count_enters(&self, counter: &Arc<AtomicU64>) {
         let mut enters = self.enters.lock().unwrap_or_else(PoisonError::into_inner);
-        if !enters.iter().any(|known| Arc::ptr_eq(known, of)) {
-            enters.push(Arc::clone(of));
+        if !enters.iter().any(|known| Arc::ptr_eq(known, counter)) {
+            enters.push(Arc::clone(counter));
         }
     }
 
@@ -283,7 +290,7 @@ impl Sockets {
             tls_failures: self.tls.failed.load(Ordering::Relaxed),
             tls_plaintext: self.tls.plaintext.load(Ordering::Relaxed),
             tls_misdirected: self.tls.misdirected.load(Ordering::Relaxed),
-            tls_shed: self.tls.shed.load(Ordering::Relaxed),
+            tls_shed: self.tls.rejected_by_limit.load(Ordering::Relaxed),
         }
     }
 }
@@ -293,30 +300,30 @@ impl Sockets {
 pub(crate) enum Progress {
     /// Everything is written.
     Done,
-    /// The socket accepts no more bytes at present.
+    /// The socket does not accept more bytes now.
     Blocked,
 }
 
 /// A connected stream.
 #[derive(Debug)]
 pub(crate) enum Socket {
-    /// TCP, or a Unix socket.
+    /// A TCP or Unix socket.
     Tcp(TcpStream),
     Pipe(pipe::PipeEnd),
     Uring(UringSocket),
-    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "nobody has a session"))]
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only the feature `tls` creates values"))]
     Tls(Box<TlsSocket>),
 }
 
-/// Sets the options of every accepted socket, of any address family.
+/// Sets the options that every connected socket needs.
 pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
     calls::prepare(stream)
 }
 
-/// Shuts down a direction of a socket.
-pub(crate) fn shut_down(stream: &TcpStream, way: Shutdown) {
+/// Shuts down one or both directions of a socket.
+pub(crate) fn shut_down(stream: &TcpStream, direction: Shutdown) {
     // Ignore the error of a socket that is already disconnected.
-    let _ = socket2::SockRef::from(stream).shutdown(way);
+    let _ = socket2::SockRef::from(stream).shutdown(direction);
 }
 
 impl Socket {
@@ -327,18 +334,18 @@ impl Socket {
             Self::Tcp(stream) => tcp::try_read(stream, buf),
             Self::Pipe(pipe) => pipe.try_read(buf),
             Self::Tls(tls) => tls.try_read(buf),
-            // A ring reads only into buffers that it was given.
+            // A ring reads only into buffers that it owns.
             Self::Uring(_) => Ok(None),
         }
     }
 
-    /// Reads repeatedly until bytes arrive or `longest` has passed, bypassing tokio's readiness. Returns as
-    /// [`try_read`](Self::try_read).
-    pub(crate) fn spin_read(&self, buf: &mut ReadBuf, longest: Duration) -> io::Result<Option<usize>> {
+    /// Reads repeatedly until bytes arrive or `max_time` has passed, bypassing tokio's readiness. Returns the
+    /// same as [`try_read`](Self::try_read).
+    pub(crate) fn spin_read(&self, buf: &mut ReadBuf, max_time: Duration) -> io::Result<Option<usize>> {
         match self {
-            Self::Tcp(stream) => tcp::spin_read(stream, buf, longest),
+            Self::Tcp(stream) => tcp::spin_read(stream, buf, max_time),
             Self::Pipe(pipe) => pipe.try_read(buf),
-            Self::Tls(tls) => tls.spin_read(buf, longest),
+            Self::Tls(tls) => tls.spin_read(buf, max_time),
             Self::Uring(_) => Ok(None),
         }
     }
@@ -354,7 +361,7 @@ impl Socket {
         }
     }
 
-    /// Returns the ring that performs reads and writes, if there is one. It wakes the driver on completions.
+    /// Returns the connection of a ring, if the socket uses one. Completions wake the driver.
     #[inline]
     pub(crate) fn ring(&self) -> Option<&UringSocket> {
         match self {
@@ -363,8 +370,8 @@ impl Socket {
         }
     }
 
-    /// Returns the thread to which the socket belongs; `None` if it belongs to the runtime in which it was
-    /// created.
+    /// Returns the thread of the ORB to which the socket belongs, or `None` if it belongs to the runtime in
+    /// which it was created.
     pub(crate) fn thread(&self) -> Option<&Arc<IoThread>> {
         self.ring().and_then(UringSocket::thread)
     }
@@ -384,12 +391,12 @@ impl Socket {
         matches!(self, Self::Tcp(_) | Self::Tls(_))
     }
 
-    /// Blocks the thread until the socket is readable or writable, as requested, or until `longest` has
+    /// Blocks the thread until the socket is readable or writable, as requested, or until `max_time` has
     /// passed.
-    pub(crate) fn wait(&self, read: bool, write: bool, longest: Duration) -> io::Result<()> {
+    pub(crate) fn wait(&self, read: bool, write: bool, max_time: Duration) -> io::Result<()> {
         match self {
-            Self::Tcp(stream) => tcp::wait(stream, read, write, longest),
-            Self::Tls(tls) => tls.wait(read, write, longest),
+            Self::Tcp(stream) => tcp::wait(stream, read, write, max_time),
+            Self::Tls(tls) => tls.wait(read, write, max_time),
             Self::Pipe(_) | Self::Uring(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
@@ -404,8 +411,7 @@ impl Socket {
         }
     }
 
-    /// Shuts down both directions, as if the socket were closed: reads and writes at the other end fail or
-    /// end.
+    /// Shuts down both directions. For the peer, this is like closing the socket.
     pub(crate) fn shut_down_socket(&self) {
         match self {
             Self::Tcp(stream) => shut_down(stream, Shutdown::Both),
@@ -425,18 +431,18 @@ impl Socket {
         }
     }
 
-    /// Makes the socket readable only when that many bytes are available, or at the end of the stream.
+    /// Makes the socket readable only when this number of bytes is available, or at the end of the stream.
     #[cold]
-    pub(crate) fn set_low_water(&self, octets: usize) -> io::Result<()> {
+    pub(crate) fn set_low_water(&self, bytes: usize) -> io::Result<()> {
         match self {
             #[cfg(unix)]
-            Self::Tcp(stream) => low_water::set(stream.as_fd(), octets),
-            // Windows has no such option.
+            Self::Tcp(stream) => low_water::set(stream.as_fd(), bytes),
+            // Windows does not have this option.
             #[cfg(not(unix))]
             Self::Tcp(_) => Ok(()),
-            Self::Uring(ring) => ring.set_low_water(octets),
-            // A part of the missing bytes may be in an incomplete record that was already read, so the socket
-            // might never become readable.
+            Self::Uring(ring) => ring.set_low_water(bytes),
+            // With TLS, some of the missing bytes may be in an incomplete record that was already read, so
+            // that the socket might never become readable.
             Self::Pipe(_) | Self::Tls(_) => Ok(()),
         }
     }

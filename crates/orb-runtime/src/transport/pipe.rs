@@ -1,4 +1,4 @@
-//! An in-memory stream that can simulate the faults of a real one.
+//! An in-memory stream that can simulate the faults of a network.
 
 use std::collections::VecDeque;
 use std::future::Future as _;
@@ -21,24 +21,24 @@ use crate::transport::faults::Random;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PipeFaults {
-    /// The maximum number of bytes of one read (1: a byte at a time).
+    /// The maximum number of bytes of one read.
     pub read_max: usize,
     /// The maximum number of bytes of one write.
     pub write_max: usize,
-    /// The number of bytes in the pipe at which writes block, including delayed bytes. A small value
+    /// The maximum number of bytes in the pipe, including delayed bytes. Further writes block. A small value
     /// simulates a slow reader.
     pub capacity: usize,
-    /// The connection breaks after this many bytes, in the way of [`cut`](Self::cut).
+    /// The number of bytes after which the connection breaks.
     pub cut_after: Option<u64>,
-    /// The way in which it breaks there.
+    /// How the connection breaks after [`cut_after`](Self::cut_after) bytes.
     pub cut: Cut,
-    /// A bit that is inverted: number `n` is bit `n % 8`, the lowest first, of byte `n / 8`.
+    /// The number of a bit that is inverted: number `n` is bit `n % 8` (0 is the lowest) of byte `n / 8`.
     pub flip: Option<u64>,
     /// The delay of bytes, in tokio's time. Bytes stay in order.
     pub delay: Duration,
-    /// A seed of random behaviour. Reads and writes transfer from one byte to their maximum, writes block
-    /// although capacity is left, and delays vary between zero and `delay`.
-    pub ragged: Option<u64>,
+    /// The seed of random behaviour, if enabled: reads and writes transfer fewer bytes, writes block although
+    /// capacity is left, and delays vary between zero and `delay`.
+    pub random_seed: Option<u64>,
 }
 
 impl Default for PipeFaults {
@@ -51,25 +51,24 @@ impl Default for PipeFaults {
             cut: Cut::End,
             flip: None,
             delay: Duration::ZERO,
-            ragged: None,
+            random_seed: None,
         }
     }
 }
 
-/// The way in which a connection breaks.
+/// How a connection breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Cut {
-    /// The reader receives the preceding bytes, then the end of the stream. Writes fail with a broken pipe.
-    /// Simulates a process that ended or closed its socket.
+    /// The reader receives the preceding bytes and then the end of the stream. Writes fail with a broken
+    /// pipe. This simulates a process that ended or closed its socket.
     #[default]
     End,
-    /// Both sides immediately get a connection reset, in both directions, and bytes in transit are lost.
-    /// Simulates a process that was killed with unread bytes, or a host that restarted and lost its
-    /// connections.
+    /// Reads and writes of both sides fail with a connection reset, and bytes in transit are lost. This
+    /// simulates a process that was killed with unread bytes, or a host that was restarted.
     Reset,
-    /// No more bytes arrive, and neither side is notified, not even of the end: a half-open connection whose
-    /// peer is gone or unreachable. Writes succeed until the pipe is full.
+    /// No more bytes arrive, and no side is notified. Writes succeed until the pipe is full. This simulates a
+    /// half-open connection, whose peer is unreachable or has disappeared.
     Silence,
 }
 
@@ -87,39 +86,40 @@ pub(crate) struct Breaker(Weak<Direction>, Weak<Direction>);
 #[derive(Debug)]
 struct Direction {
     faults: PipeFaults,
-    lane: Mutex<Lane>,
+    queue: Mutex<Queue>,
 }
 
 #[derive(Debug)]
-struct Lane {
-    octets: VecDeque<u8>,
-    /// The arrival times of bytes, with their numbers. Empty if nothing is delayed.
+struct Queue {
+    bytes: VecDeque<u8>,
+    /// The times at which bytes become readable, with the number of these bytes. Empty without a delay.
     arrivals: VecDeque<(Instant, usize)>,
     timer: Option<Pin<Box<Sleep>>>,
-    passed: u64,
-    /// Bytes that were lost after a silent cut. They use capacity, like bytes that a kernel holds until they
-    /// are acknowledged.
-    lost: usize,
-    state: Line,
+    /// The number of bytes that were written before a cut.
+    accepted_bytes: u64,
+    /// The number of bytes that were lost after a silent cut. They use capacity, like bytes that a kernel
+    /// holds until they are acknowledged.
+    lost_bytes: usize,
+    state: PipeState,
     random: Option<Random>,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
+enum PipeState {
     Open,
     Ended,
     Reset,
     Silent,
 }
 
-/// Creates two connected ends. `there` applies to the bytes that the first end writes.
-pub(crate) fn pipe(there: PipeFaults, back: PipeFaults) -> (PipeEnd, PipeEnd) {
-    let direction = |faults| Arc::new(Direction { faults, lane: Mutex::new(Lane::new(&faults)) });
-    let (there, back) = (direction(there), direction(back));
-    let first = PipeEnd { incoming: Arc::clone(&back), outgoing: Arc::clone(&there) };
-    (first, PipeEnd { incoming: there, outgoing: back })
+/// Creates two connected ends. `first_to_second` applies to the bytes that the first end writes.
+pub(crate) fn pipe(first_to_second: PipeFaults, second_to_first: PipeFaults) -> (PipeEnd, PipeEnd) {
+    let direction = |faults| Arc::new(Direction { faults, queue: Mutex::new(Queue::new(&faults)) });
+    let (forth, back) = (direction(first_to_second), direction(second_to_first));
+    let first = PipeEnd { incoming: Arc::clone(&back), outgoing: Arc::clone(&forth) };
+    (first, PipeEnd { incoming: forth, outgoing: back })
 }
 
 impl PipeEnd {
@@ -129,26 +129,26 @@ impl PipeEnd {
     }
 
     pub(super) fn try_read(&self, buf: &mut ReadBuf) -> io::Result<Option<usize>> {
-        let mut lane = self.incoming.lock();
-        if lane.state == Line::Reset {
+        let mut queue = self.incoming.lock();
+        if queue.state == PipeState::Reset {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
-        let there = lane.arrived();
-        if there == 0 {
-            return Ok(if lane.is_over() { Some(0) } else { None });
+        let available = queue.readable();
+        if available == 0 {
+            return Ok(if queue.is_at_end() { Some(0) } else { None });
         }
-        let mut left = lane.some_of(self.incoming.faults.read_max.min(there));
+        let mut left = queue.transfer_size(self.incoming.faults.read_max.min(available));
         let mut got = 0;
         for slice in &mut buf.io_slices() {
             let n = slice.len().min(left);
-            for (to, from) in slice.iter_mut().zip(lane.octets.drain(..n)) {
+            for (to, from) in slice.iter_mut().zip(queue.bytes.drain(..n)) {
                 *to = from;
             }
             left -= n;
             got += n;
         }
-        lane.took(got);
-        wake(&mut lane.writer);
+        queue.remove_arrivals(got);
+        wake(&mut queue.writer);
         // The buffer may have had no space: see `ReadBuf::io_slices`.
         Ok((got > 0).then_some(got))
     }
@@ -156,38 +156,38 @@ impl PipeEnd {
     pub(super) fn try_write(&self, transmit: &mut Transmit) -> io::Result<Progress> {
         let faults = self.outgoing.faults;
         while !transmit.is_empty() {
-            let mut lane = self.outgoing.lock();
-            match lane.state {
-                Line::Ended => return Err(io::ErrorKind::BrokenPipe.into()),
-                Line::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
-                Line::Open | Line::Silent => {}
+            let mut queue = self.outgoing.lock();
+            match queue.state {
+                PipeState::Ended => return Err(io::ErrorKind::BrokenPipe.into()),
+                PipeState::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
+                PipeState::Open | PipeState::Silent => {}
             }
-            let room = faults.capacity.saturating_sub(lane.queued()).min(faults.write_max);
-            if room == 0 {
+            let space = faults.capacity.saturating_sub(queue.queued()).min(faults.write_max);
+            if space == 0 {
                 return Ok(Progress::Blocked);
             }
-            let room = lane.some_of(room);
+            let space = queue.transfer_size(space);
             let mut slices = [IoSlice::new(&[]); MAX_SLICES];
             let used = transmit.io_slices(&mut slices);
-            let (mut wrote, before) = (0, lane.octets.len());
+            let (mut written, before) = (0, queue.bytes.len());
             for slice in slices.iter().take(used) {
-                let n = slice.len().min(room - wrote);
-                lane.put(slice.get(..n).unwrap_or_default(), &faults);
-                wrote += n;
+                let n = slice.len().min(space - written);
+                queue.put(slice.get(..n).unwrap_or_default(), &faults);
+                written += n;
             }
-            let reset = lane.state == Line::Reset;
-            // A reset has cleared the queue.
-            let put = lane.octets.len().saturating_sub(before);
-            lane.sent(put, faults.delay);
-            wake(&mut lane.reader);
-            let stops = lane.random.as_mut().is_some_and(|random| random.below(4) == 0);
-            drop(lane);
-            transmit.advance(wrote);
-            if reset {
-                self.incoming.lock().enter(Line::Reset);
+            let was_reset = queue.state == PipeState::Reset;
+            // Saturates because a reset clears the queue.
+            let queued = queue.bytes.len().saturating_sub(before);
+            queue.add_arrival(queued, faults.delay);
+            wake(&mut queue.reader);
+            let stops = queue.random.as_mut().is_some_and(|random| random.below(4) == 0);
+            drop(queue);
+            transmit.advance(written);
+            if was_reset {
+                self.incoming.lock().set_state(PipeState::Reset);
             }
             if stops {
-                // The driver polls again and continues.
+                // The pipe is still writable, so that the driver continues.
                 return Ok(if transmit.is_empty() { Progress::Done } else { Progress::Blocked });
             }
         }
@@ -195,22 +195,22 @@ impl PipeEnd {
     }
 
     pub(super) fn shut_down_write(&self) {
-        self.outgoing.lock().enter(Line::Ended);
+        self.outgoing.lock().set_state(PipeState::Ended);
     }
 
     pub(super) fn shut_down_socket(&self) {
         for direction in [&self.incoming, &self.outgoing] {
-            direction.lock().enter(Line::Ended);
+            direction.lock().set_state(PipeState::Ended);
         }
     }
 
     pub(super) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut lane = self.incoming.lock();
-        if lane.arrived() > 0 || lane.is_over() {
+        let mut queue = self.incoming.lock();
+        if queue.readable() > 0 || queue.is_at_end() {
             return Poll::Ready(Ok(()));
         }
-        if let Some((at, _)) = lane.arrivals.front().copied() {
-            let timer = lane.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        if let Some((at, _)) = queue.arrivals.front().copied() {
+            let timer = queue.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
             if timer.deadline() != at {
                 timer.as_mut().reset(at);
             }
@@ -218,16 +218,16 @@ impl PipeEnd {
                 return Poll::Ready(Ok(()));
             }
         }
-        lane.reader = Some(cx.waker().clone());
+        queue.reader = Some(cx.waker().clone());
         Poll::Pending
     }
 
     pub(super) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut lane = self.outgoing.lock();
-        if lane.is_closed() || lane.queued() < self.outgoing.faults.capacity {
+        let mut queue = self.outgoing.lock();
+        if queue.is_closed() || queue.queued() < self.outgoing.faults.capacity {
             return Poll::Ready(Ok(()));
         }
-        lane.writer = Some(cx.waker().clone());
+        queue.writer = Some(cx.waker().clone());
         Poll::Pending
     }
 }
@@ -239,161 +239,163 @@ impl Drop for PipeEnd {
 }
 
 impl Breaker {
-    /// Returns whether an end of it still exists.
+    /// Returns whether an end of the pipe still exists.
     pub(crate) fn is_open(&self) -> bool {
         self.0.strong_count() > 0
     }
 
-    /// Breaks both directions now. Returns whether an end still exists.
+    /// Breaks both directions now. Returns `false` if no end exists any more.
     pub(crate) fn cut(&self, how: Cut) -> bool {
         let directions = [self.0.upgrade(), self.1.upgrade()];
         for direction in directions.iter().flatten() {
-            direction.lock().enter(how.line());
+            direction.lock().set_state(how.state());
         }
         directions.iter().any(Option::is_some)
     }
 }
 
 impl Direction {
-    fn lock(&self) -> MutexGuard<'_, Lane> {
-        self.lane.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Lane {
+impl Queue {
     fn new(faults: &PipeFaults) -> Self {
         Self {
-            octets: VecDeque::new(),
+            bytes: VecDeque::new(),
             arrivals: VecDeque::new(),
             timer: None,
-            passed: 0,
-            lost: 0,
-            state: Line::Open,
-            random: faults.ragged.map(Random::new),
+            accepted_bytes: 0,
+            lost_bytes: 0,
+            state: PipeState::Open,
+            random: faults.random_seed.map(Random::new),
             reader: None,
             writer: None,
         }
     }
 
-    /// Queues bytes, or breaks the connection in their middle.
-    fn put(&mut self, octets: &[u8], faults: &PipeFaults) {
-        let cut = faults.cut_after.filter(|_| self.state == Line::Open);
-        let sound = cut.map_or(u64::MAX, |cut| cut.saturating_sub(self.passed));
-        let (sound, rest) = octets.split_at(octets.len().min(usize::try_from(sound).unwrap_or(usize::MAX)));
-        if self.state == Line::Open {
-            let start = self.octets.len();
-            self.octets.extend(sound);
-            let flip = faults.flip.and_then(|bit| Some((bit % 8, (bit / 8).checked_sub(self.passed)?)));
-            if let Some((bit, at)) = flip.filter(|(_, at)| *at < sound.len() as u64)
-                && let Some(octet) = self.octets.get_mut(start + at as usize)
+    /// Queues bytes. Breaks the connection if they reach `cut_after`.
+    fn put(&mut self, bytes: &[u8], faults: &PipeFaults) {
+        let cut = faults.cut_after.filter(|_| self.state == PipeState::Open);
+        let before_cut = cut.map_or(u64::MAX, |cut| cut.saturating_sub(self.accepted_bytes));
+        let (before_cut, rest) =
+            bytes.split_at(bytes.len().min(usize::try_from(before_cut).unwrap_or(usize::MAX)));
+        if self.state == PipeState::Open {
+            let start = self.bytes.len();
+            self.bytes.extend(before_cut);
+            let flip =
+                faults.flip.and_then(|bit| Some((bit % 8, (bit / 8).checked_sub(self.accepted_bytes)?)));
+            if let Some((bit, at)) = flip.filter(|(_, at)| *at < before_cut.len() as u64)
+                && let Some(octet) = self.bytes.get_mut(start + at as usize)
             {
                 *octet ^= 1 << bit;
             }
-            self.passed += sound.len() as u64;
-        } else if self.state == Line::Silent {
-            self.lost += sound.len();
+            self.accepted_bytes += before_cut.len() as u64;
+        } else if self.state == PipeState::Silent {
+            self.lost_bytes += before_cut.len();
         }
         if !rest.is_empty() {
-            self.enter(faults.cut.line());
-            if self.state == Line::Silent {
-                self.lost += rest.len();
+            self.set_state(faults.cut.state());
+            if self.state == PipeState::Silent {
+                self.lost_bytes += rest.len();
             }
-            // Otherwise the rest is lost, like bytes that a system accepted and could not deliver.
+            // In other states the rest is lost, like bytes that a system accepted but could not deliver.
         }
     }
 
-    /// Records the arrival time of that many queued bytes.
-    fn sent(&mut self, octets: usize, delay: Duration) {
-        if octets == 0 || delay.is_zero() {
+    /// Records the time at which the last `count` queued bytes become readable.
+    fn add_arrival(&mut self, count: usize, delay: Duration) {
+        if count == 0 || delay.is_zero() {
             return;
         }
         let delay = match &mut self.random {
-            Some(random) => delay.mul_f64(random.share()),
+            Some(random) => delay.mul_f64(random.fraction()),
             None => delay,
         };
         let at = Instant::now() + delay;
         let at = self.arrivals.back().map_or(at, |(last, _)| at.max(*last));
-        self.arrivals.push_back((at, octets));
+        self.arrivals.push_back((at, count));
     }
 
     /// Returns the number of bytes that can be read.
-    fn arrived(&self) -> usize {
+    fn readable(&self) -> usize {
         if self.arrivals.is_empty() {
-            return self.octets.len();
+            return self.bytes.len();
         }
         let now = Instant::now();
-        self.arrivals.iter().take_while(|(at, _)| *at <= now).map(|(_, octets)| octets).sum()
+        self.arrivals.iter().take_while(|(at, _)| *at <= now).map(|(_, bytes)| bytes).sum()
     }
 
-    /// Removes that many bytes from the arrival times.
-    fn took(&mut self, mut octets: usize) {
+    /// Removes the arrival times of the first `count` bytes, which were read.
+    fn remove_arrivals(&mut self, mut count: usize) {
         while let Some((_, first)) = self.arrivals.front_mut() {
-            if *first > octets {
-                *first -= octets;
+            if *first > count {
+                *first -= count;
                 return;
             }
-            octets -= *first;
+            count -= *first;
             self.arrivals.pop_front();
         }
     }
 
-    /// Changes the state. A broken pipe keeps its state, except that a reset replaces an end.
-    fn enter(&mut self, state: Line) {
-        if self.state == Line::Open || state == Line::Reset && self.state != Line::Silent {
+    /// Changes the state. A broken pipe keeps its state, but a reset replaces an end.
+    fn set_state(&mut self, state: PipeState) {
+        if self.state == PipeState::Open || state == PipeState::Reset && self.state != PipeState::Silent {
             self.state = state;
         }
         match self.state {
-            Line::Reset => {
-                self.octets.clear();
+            PipeState::Reset => {
+                self.bytes.clear();
                 self.arrivals.clear();
             }
-            Line::Silent => {
-                // Bytes in transit do not arrive either.
-                let late = self.octets.len() - self.arrived();
-                self.octets.truncate(self.octets.len() - late);
-                self.lost += late;
+            PipeState::Silent => {
+                // Bytes in transit are lost, too.
+                let in_transit = self.bytes.len() - self.readable();
+                self.bytes.truncate(self.bytes.len() - in_transit);
+                self.lost_bytes += in_transit;
                 let now = Instant::now();
                 self.arrivals.retain(|(at, _)| *at <= now);
             }
-            Line::Open | Line::Ended => {}
+            PipeState::Open | PipeState::Ended => {}
         }
         wake(&mut self.reader);
         wake(&mut self.writer);
     }
 
     fn is_closed(&self) -> bool {
-        matches!(self.state, Line::Ended | Line::Reset)
+        matches!(self.state, PipeState::Ended | PipeState::Reset)
     }
 
-    /// Returns whether the reader must be notified of the end.
-    fn is_over(&self) -> bool {
-        self.state == Line::Reset || self.state == Line::Ended && self.octets.is_empty()
+    /// Returns whether the reader has reached the end of the stream.
+    fn is_at_end(&self) -> bool {
+        self.state == PipeState::Reset || self.state == PipeState::Ended && self.bytes.is_empty()
     }
 
     fn queued(&self) -> usize {
-        self.octets.len() + self.lost
+        self.bytes.len() + self.lost_bytes
     }
 
-    /// Returns a number of bytes to transfer, at least one if there are any.
-    fn some_of(&mut self, octets: usize) -> usize {
+    /// Returns how many of `max` bytes a read or write transfers. The result is 0 only if `max` is 0.
+    fn transfer_size(&mut self, max: usize) -> usize {
         match &mut self.random {
             // One byte, few bytes and many bytes are equally likely.
             Some(random) => match random.below(3) {
-                0 => octets.min(1),
-                1 => octets.min(1 + random.below(16) as usize),
-                _ => octets.min(1 + random.below(octets as u64) as usize),
+                0 => max.min(1),
+                1 => max.min(1 + random.below(16) as usize),
+                _ => max.min(1 + random.below(max as u64) as usize),
             },
-            None => octets,
+            None => max,
         }
     }
 }
 
 impl Cut {
-    fn line(self) -> Line {
+    fn state(self) -> PipeState {
         match self {
-            Self::End => Line::Ended,
-            Self::Reset => Line::Reset,
-            Self::Silence => Line::Silent,
+            Self::End => PipeState::Ended,
+            Self::Reset => PipeState::Reset,
+            Self::Silence => PipeState::Silent,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! System calls on TCP sockets. Each updates tokio's readiness, so that no second call has to fail.
+//! Reads and writes of TCP and Unix sockets. They clear tokio's readiness when the socket is empty or full,
+//! which saves a system call that would fail.
 
 use std::io::{self, IoSlice};
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use tokio::net::TcpStream;
 
 use crate::transport::{Progress, calls};
 
-/// One `read`, or `readv` while a message is deposited. See [`super::Socket::try_read`].
+/// Calls `read`, or `readv` if the message has a deposit target. See [`super::Socket::try_read`].
 pub(super) fn try_read(stream: &TcpStream, buf: &mut ReadBuf) -> io::Result<Option<usize>> {
     let mut got = None;
     let outcome = stream.try_io(Interest::READABLE, || {
@@ -20,11 +21,10 @@ pub(super) fn try_read(stream: &TcpStream, buf: &mut ReadBuf) -> io::Result<Opti
             match read(stream, buf) {
                 // The buffer has no space: see `ReadBuf::io_slices`.
                 Ok(None) => return Ok(()),
-                Ok(Some((n, room))) => {
+                Ok(Some((n, space))) => {
                     got = Some(n);
-                    // A short read has emptied the socket: clearing the readiness here saves the read that
-                    // would fail.
-                    return if n < room && n > 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) };
+                    // A short read has emptied the socket. The error clears tokio's readiness.
+                    return if n < space && n > 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) };
                 }
                 Err(Errno::INTR) => {}
                 Err(e) => return Err(e.into()),
@@ -38,33 +38,33 @@ pub(super) fn try_read(stream: &TcpStream, buf: &mut ReadBuf) -> io::Result<Opti
     }
 }
 
-/// Reads once, and returns the number of bytes and the size of the buffer. A plain read costs the kernel less
-/// than a vector of one.
+/// Reads once. Returns the number of bytes and the size of the buffer. For one slice, `read` costs the kernel
+/// less than `readv`.
 #[inline]
 fn read(stream: &TcpStream, buf: &mut ReadBuf) -> rustix::io::Result<Option<(usize, usize)>> {
     let slices = &mut buf.io_slices();
-    let room = slices.iter().map(|slice| slice.len()).sum();
+    let space = slices.iter().map(|slice| slice.len()).sum();
     let n = match slices {
-        _ if room == 0 => return Ok(None),
+        _ if space == 0 => return Ok(None),
         [into, next] if next.is_empty() => calls::read(stream, into)?,
         both => calls::read_vectored(stream, both)?,
     };
-    Ok(Some((n, room)))
+    Ok(Some((n, space)))
 }
 
-/// Reads until bytes arrive, for up to `longest`. Bypasses tokio's readiness, which may be stale afterwards.
-/// That costs one failing read.
+/// Reads repeatedly until bytes arrive or `max_time` has passed. Bypasses tokio's readiness, which may be
+/// outdated afterwards. Then one read fails.
 pub(super) fn spin_read(
     stream: &TcpStream,
     buf: &mut ReadBuf,
-    longest: Duration,
+    max_time: Duration,
 ) -> io::Result<Option<usize>> {
     let begun = Instant::now();
     loop {
         match read(stream, buf) {
             Ok(got) => return Ok(got.map(|(n, _)| n)),
             Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) if begun.elapsed() < longest => std::hint::spin_loop(),
+            Err(Errno::AGAIN) if begun.elapsed() < max_time => std::hint::spin_loop(),
             Err(Errno::AGAIN) => return Ok(None),
             Err(e) => return Err(e.into()),
         }
@@ -72,28 +72,28 @@ pub(super) fn spin_read(
 }
 
 /// Calls `poll` on one socket.
-pub(super) fn wait(stream: &TcpStream, read: bool, write: bool, longest: Duration) -> io::Result<()> {
+pub(super) fn wait(stream: &TcpStream, read: bool, write: bool, max_time: Duration) -> io::Result<()> {
     let mut events = PollFlags::empty();
     events.set(PollFlags::IN, read);
     events.set(PollFlags::OUT, write);
-    let longest = Timespec::try_from(longest).map_err(|_| io::ErrorKind::InvalidInput)?;
-    match rustix::event::poll(&mut [PollFd::new(stream, events)], Some(&longest)) {
+    let max_time = Timespec::try_from(max_time).map_err(|_| io::ErrorKind::InvalidInput)?;
+    match rustix::event::poll(&mut [PollFd::new(stream, events)], Some(&max_time)) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(e) => Err(e.into()),
     }
 }
 
-/// Calls `send` for one piece, or `writev` for several, until everything is written. See
+/// Calls `send` for one slice, or `writev` for several, until everything is written or the socket blocks. See
 /// [`super::Socket::try_write`].
 pub(super) fn try_write(stream: &TcpStream, transmit: &mut Transmit) -> io::Result<Progress> {
     while !transmit.is_empty() {
-        let mut wrote = None;
+        let mut written = None;
         let outcome = stream.try_io(Interest::WRITABLE, || {
             let (n, len) = write(stream, transmit)?;
-            wrote = Some(n);
+            written = Some(n);
             if n < len { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
         });
-        match (wrote, outcome) {
+        match (written, outcome) {
             (Some(n), outcome) => {
                 transmit.advance(n);
                 if outcome.is_err() {
@@ -119,13 +119,14 @@ pub(super) fn write_now(stream: &TcpStream, transmit: &mut Transmit) -> io::Resu
     Ok(Progress::Done)
 }
 
-/// Makes one system call. Returns the number of written bytes and the number of bytes that were passed to it.
+/// Writes once. Returns the number of written bytes, and the number of bytes that were passed to the system
+/// call.
 #[inline]
 fn write(stream: &TcpStream, transmit: &Transmit) -> rustix::io::Result<(usize, usize)> {
     loop {
         let (written, len) = match transmit.single() {
             Some(one) => (calls::write(stream, one), one.len()),
-            None => write_all_pieces(stream, transmit),
+            None => write_vectored(stream, transmit),
         };
         match written {
             Err(Errno::INTR) => {}
@@ -134,7 +135,7 @@ fn write(stream: &TcpStream, transmit: &Transmit) -> rustix::io::Result<(usize, 
     }
 }
 
-fn write_all_pieces(stream: &TcpStream, transmit: &Transmit) -> (rustix::io::Result<usize>, usize) {
+fn write_vectored(stream: &TcpStream, transmit: &Transmit) -> (rustix::io::Result<usize>, usize) {
     let mut slices = [IoSlice::new(&[]); MAX_SLICES];
     let used = transmit.io_slices(&mut slices);
     let slices = slices.get(..used).unwrap_or_default();

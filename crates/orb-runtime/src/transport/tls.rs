@@ -1,12 +1,12 @@
-//! TLS over a TCP socket: rustls between the socket and the machine's buffers.
+//! TLS over a TCP socket: rustls between the socket and the buffers of the GIOP state machine.
 //!
-//! * **Reading.** One `read` of up to 64 KiB fills a staging buffer of the thread. rustls takes a record from
-//!   there and decrypts it in place. The plaintext is copied to the machine's buffer. A connection keeps a
-//!   staging buffer only while bytes are left in it, so idle connections hold none.
-//! * **Writing.** Up to 256 KiB are gathered into records, encrypted, and sent by one `writev`. Nothing else
-//!   is encrypted before they are sent. Until then, their last byte counts as not written. The machine
-//!   therefore keeps waiting for the socket and applying its timeout. The peer has not received the last
-//!   record completely, so it has not seen the end of the last message either.
+//! * **Reading.** One `read` of up to 64 KiB fills a staging buffer. rustls takes records from there and
+//!   decrypts them. The plaintext is copied to the state machine's buffer. A connection has a staging buffer
+//!   only while bytes are left in it, so that idle connections have none.
+//! * **Writing.** A batch of up to 256 KiB is encrypted and sent by one `writev`. The next batch is encrypted
+//!   after all records of this one are sent. Until then, the last byte of the batch is not reported as
+//!   written, so that the state machine waits for the socket and applies its timeout. This is correct,
+//!   because the peer cannot decrypt the last record before it has received it completely.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice, Write};
@@ -24,20 +24,20 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use crate::tls::TlsSession;
-use crate::tls::failure::{Failure, refusal};
+use crate::tls::failure::{Failure, rejection_of_alert};
 use crate::transport::{Progress, calls, shut_down, tcp};
 
 /// The maximum number of bytes of one read.
-const STAGING: usize = 64 * 1024;
+const STAGING_SIZE: usize = 64 * 1024;
 
 /// The number of staging buffers that a thread keeps.
-const SPARE: usize = 2;
+const MAX_SPARE_BUFFERS: usize = 2;
 
 /// The maximum number of bytes that are encrypted at a time: 16 records, which one `writev` sends.
-const BATCH: usize = 256 * 1024;
+const MAX_BATCH_BYTES: usize = 256 * 1024;
 
 thread_local! {
-    static SPARES: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
+    static SPARE_BUFFERS: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A socket with a TLS session.
@@ -46,35 +46,36 @@ pub(crate) struct TlsSocket {
     stream: TcpStream,
     session: Arc<TlsSession>,
     state: Mutex<State>,
-    /// More bytes may be available without reading the socket.
-    pending: AtomicBool,
+    /// Whether bytes may be available without reading the socket.
+    has_pending: AtomicBool,
 }
 
 #[derive(Debug)]
 struct State {
     tls: Connection,
     staging: Option<Staging>,
-    /// The last byte that was encrypted is not yet reported as written.
-    held: bool,
-    /// Plaintext was received, so the peer has accepted this side.
-    accepted: bool,
+    /// Whether the last encrypted byte is not reported as written yet.
+    last_byte_held: bool,
+    /// Whether plaintext was received, which means that the peer has accepted the certificate of this side.
+    was_accepted: bool,
     /// The error that the next read returns.
-    failed: Option<io::Error>,
+    error: Option<io::Error>,
     closed: bool,
 }
 
+/// Bytes from the socket that rustls has not taken: `bytes[at..end]`.
 #[derive(Debug)]
 struct Staging {
-    octets: Box<[u8]>,
+    bytes: Box<[u8]>,
     at: usize,
     end: usize,
 }
 
 /// The result of one read: the number of bytes, or `None` if nothing is available.
-type Got = io::Result<Option<usize>>;
+type ReadResult = io::Result<Option<usize>>;
 
 impl TlsSocket {
-    /// Performs the handshake. If it fails, the stream is returned. `begun` is called when the peer's first
+    /// Performs the handshake. Returns the stream if it fails. Calls `on_first_message` when the peer's first
     /// message has arrived.
     ///
     /// # Cancel safety
@@ -82,17 +83,23 @@ impl TlsSocket {
     pub(crate) async fn handshake(
         stream: TcpStream,
         tls: Connection,
-        begun: &(dyn Fn() + Sync),
+        on_first_message: &(dyn Fn() + Sync),
     ) -> Result<Self, (TcpStream, Failure)> {
-        let mut state =
-            State { tls, staging: None, held: false, accepted: false, failed: None, closed: false };
-        state.tls.set_buffer_limit(Some(BATCH));
-        if let Err(failure) = state.shake_hands(&stream, begun).await {
+        let mut state = State {
+            tls,
+            staging: None,
+            last_byte_held: false,
+            was_accepted: false,
+            error: None,
+            closed: false,
+        };
+        state.tls.set_buffer_limit(Some(MAX_BATCH_BYTES));
+        if let Err(failure) = state.run_handshake(&stream, on_first_message).await {
             return Err((stream, failure));
         }
         let session = Arc::new(TlsSession::new(&state.tls));
-        // Messages may have arrived with the end of the handshake.
-        Ok(Self { stream, session, state: Mutex::new(state), pending: AtomicBool::new(true) })
+        // Messages may have been received together with the end of the handshake.
+        Ok(Self { stream, session, state: Mutex::new(state), has_pending: AtomicBool::new(true) })
     }
 
     pub(crate) fn session(&self) -> &Arc<TlsSession> {
@@ -103,8 +110,8 @@ impl TlsSocket {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn try_read(&self, buf: &mut ReadBuf) -> Got {
-        self.read_by(buf, |into| {
+    pub(super) fn try_read(&self, buf: &mut ReadBuf) -> ReadResult {
+        self.read_with(buf, |into| {
             let mut got = None;
             let outcome = self.stream.try_io(Interest::READABLE, || {
                 let n = read(&self.stream, into)?;
@@ -119,55 +126,55 @@ impl TlsSocket {
         })
     }
 
-    pub(super) fn spin_read(&self, buf: &mut ReadBuf, longest: Duration) -> Got {
+    pub(super) fn spin_read(&self, buf: &mut ReadBuf, max_time: Duration) -> ReadResult {
         let begun = Instant::now();
-        self.read_by(buf, |into| {
+        self.read_with(buf, |into| {
             loop {
                 match read(&self.stream, into) {
                     Ok(n) => return Ok(Some(n)),
                     Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-                    Err(_) if begun.elapsed() < longest => std::hint::spin_loop(),
+                    Err(_) if begun.elapsed() < max_time => std::hint::spin_loop(),
                     Err(_) => return Ok(None),
                 }
             }
         })
     }
 
-    /// Returns plaintext that is available. If there is none, reads the socket once.
-    fn read_by(&self, buf: &mut ReadBuf, look: impl FnOnce(&mut [u8]) -> Got) -> Got {
+    /// Reads available plaintext. If there is none, reads the socket once.
+    fn read_with(&self, buf: &mut ReadBuf, read_socket: impl FnOnce(&mut [u8]) -> ReadResult) -> ReadResult {
         let mut slices = buf.io_slices();
-        let room: usize = slices.iter().map(|slice| slice.len()).sum();
-        if room == 0 {
+        let space: usize = slices.iter().map(|slice| slice.len()).sum();
+        if space == 0 {
             return Ok(None);
         }
         let mut state = self.lock();
-        let (mut got, mut look) = (0, Some(look));
+        let (mut got, mut read_socket) = (0, Some(read_socket));
         let outcome = loop {
             got += state.take_plaintext(&mut slices, got);
-            if got == room || state.failed.is_some() || state.closed {
+            if got == space || state.error.is_some() || state.closed {
                 break Ok(());
             }
             if state.staging.is_some() {
                 state.decrypt(&self.stream);
                 continue;
             }
-            let Some(look) = look.take().filter(|_| got == 0) else { break Ok(()) };
-            match state.stage(look) {
+            let Some(read_socket) = read_socket.take().filter(|_| got == 0) else { break Ok(()) };
+            match state.stage(read_socket) {
                 Ok(true) => {}
                 Ok(false) => break Ok(()),
                 Err(error) => break Err(error),
             }
         };
-        let left = got == room || state.staging.is_some() || state.failed.is_some() || state.closed;
-        self.pending.store(left, Ordering::Release);
+        let left = got == space || state.staging.is_some() || state.error.is_some() || state.closed;
+        self.has_pending.store(left, Ordering::Release);
         match outcome {
             _ if got > 0 => {
-                state.accepted = true;
-                state.failed = outcome.err().or(state.failed.take());
+                state.was_accepted = true;
+                state.error = outcome.err().or(state.error.take());
                 Ok(Some(got))
             }
             Err(error) => Err(error),
-            Ok(()) => match state.failed.take() {
+            Ok(()) => match state.error.take() {
                 Some(error) => Err(error),
                 None if state.closed => Ok(Some(0)),
                 None => Ok(None),
@@ -176,8 +183,8 @@ impl TlsSocket {
     }
 
     pub(super) fn try_write(&self, transmit: &mut Transmit) -> io::Result<Progress> {
-        self.write_by(transmit, |records| {
-            let outcome = self.stream.try_io(Interest::WRITABLE, || records.leave(&self.stream));
+        self.write_with(transmit, |records| {
+            let outcome = self.stream.try_io(Interest::WRITABLE, || records.send_records(&self.stream));
             match outcome {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Progress::Blocked),
                 outcome => outcome.map(|()| Progress::Done),
@@ -187,13 +194,13 @@ impl TlsSocket {
 
     /// Writes like [`try_write`](Self::try_write), bypassing tokio's readiness.
     pub(super) fn write_now(&self, transmit: &mut Transmit) -> io::Result<Progress> {
-        self.write_by(transmit, |records| match records.leave(&self.stream) {
+        self.write_with(transmit, |records| match records.send_records(&self.stream) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Progress::Blocked),
             outcome => outcome.map(|()| Progress::Done),
         })
     }
 
-    fn write_by(
+    fn write_with(
         &self,
         transmit: &mut Transmit,
         write: impl Fn(&mut State) -> io::Result<Progress>,
@@ -203,7 +210,7 @@ impl TlsSocket {
             if state.tls.wants_write() && write(&mut state)? == Progress::Blocked {
                 return Ok(Progress::Blocked);
             }
-            if std::mem::take(&mut state.held) {
+            if std::mem::take(&mut state.last_byte_held) {
                 transmit.advance(1);
             }
             if transmit.is_empty() {
@@ -214,22 +221,22 @@ impl TlsSocket {
                 transmit.advance(taken);
             } else {
                 transmit.advance(taken.saturating_sub(1));
-                state.held = taken > 0;
+                state.last_byte_held = taken > 0;
                 return Ok(Progress::Blocked);
             }
         }
     }
 
-    /// Blocks the thread, unless bytes are available already.
-    pub(super) fn wait(&self, read: bool, write: bool, longest: Duration) -> io::Result<()> {
-        if read && self.pending.load(Ordering::Acquire) {
+    /// Blocks the thread until the socket is ready, unless bytes are available already.
+    pub(super) fn wait(&self, read: bool, write: bool, max_time: Duration) -> io::Result<()> {
+        if read && self.has_pending.load(Ordering::Acquire) {
             return Ok(());
         }
-        tcp::wait(&self.stream, read, write, longest)
+        tcp::wait(&self.stream, read, write, max_time)
     }
 
     pub(super) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.pending.load(Ordering::Acquire) {
+        if self.has_pending.load(Ordering::Acquire) {
             return Poll::Ready(Ok(()));
         }
         self.stream.poll_read_ready(cx)
@@ -242,9 +249,9 @@ impl TlsSocket {
     pub(super) fn shut_down_write(&self) {
         let mut state = self.lock();
         state.tls.send_close_notify();
-        // Ignore a full socket: the end of the stream has the same meaning, because GIOP has a
-        // CloseConnection of its own.
-        let _ = state.leave(&self.stream);
+        // Ignore an error. A missing close_notify has no effect, because GIOP itself has a CloseConnection
+        // message.
+        let _ = state.send_records(&self.stream);
         shut_down(&self.stream, Shutdown::Write);
     }
 
@@ -255,11 +262,15 @@ impl TlsSocket {
 }
 
 impl State {
-    async fn shake_hands(&mut self, stream: &TcpStream, begun: &(dyn Fn() + Sync)) -> Result<(), Failure> {
-        let mut first = matches!(self.tls, Connection::Server(_));
+    async fn run_handshake(
+        &mut self,
+        stream: &TcpStream,
+        on_first_message: &(dyn Fn() + Sync),
+    ) -> Result<(), Failure> {
+        let mut is_first = matches!(self.tls, Connection::Server(_));
         loop {
             while self.tls.wants_write() {
-                match self.leave(stream) {
+                match self.send_records(stream) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => stream.writable().await?,
                     outcome => outcome?,
                 }
@@ -281,71 +292,72 @@ impl State {
                     continue;
                 }
             }
-            let begins = self.staging.as_ref().and_then(|staging| staging.octets.get(staging.at));
-            if std::mem::take(&mut first) && begins == Some(&b'G') {
+            let first_byte = self.staging.as_ref().and_then(|staging| staging.bytes.get(staging.at));
+            if std::mem::take(&mut is_first) && first_byte == Some(&b'G') {
                 return Err(Failure::Plaintext);
             }
             if let Err(error) = self.feed() {
                 // Send the alert to the peer.
-                let _ = self.leave(stream);
+                let _ = self.send_records(stream);
                 return Err(error.into());
             }
             if self.tls.protocol_version().is_some() {
-                begun();
+                on_first_message();
             }
         }
     }
 
-    /// Fills the staging buffer from `look`. Returns whether bytes were received.
-    fn stage(&mut self, look: impl FnOnce(&mut [u8]) -> Got) -> io::Result<bool> {
-        let spare = SPARES.with_borrow_mut(Vec::pop);
-        let mut octets = spare.unwrap_or_else(|| vec![0; STAGING].into_boxed_slice());
-        let got = look(&mut octets);
+    /// Fills the staging buffer by `read_socket`. Returns whether bytes were received.
+    fn stage(&mut self, read_socket: impl FnOnce(&mut [u8]) -> ReadResult) -> io::Result<bool> {
+        let spare = SPARE_BUFFERS.with_borrow_mut(Vec::pop);
+        let mut bytes = spare.unwrap_or_else(|| vec![0; STAGING_SIZE].into_boxed_slice());
+        let got = read_socket(&mut bytes);
         match got {
             Ok(Some(end)) if end > 0 => {
-                self.staging = Some(Staging { octets, at: 0, end });
+                self.staging = Some(Staging { bytes, at: 0, end });
                 return Ok(true);
             }
-            // The stream ended, with or without a close_notify. GIOP itself detects truncated messages.
+            // A missing close_notify is ignored, because GIOP itself detects truncated messages.
             Ok(Some(_)) => self.closed = true,
             Ok(None) | Err(_) => {}
         }
-        keep(octets);
+        recycle(bytes);
         got.map(|_| false)
     }
 
     /// Passes staged bytes to rustls.
     fn feed(&mut self) -> Result<(), Error> {
         let Some(staging) = &mut self.staging else { return Ok(()) };
-        let mut rest = staging.octets.get(staging.at..staging.end).unwrap_or_default();
+        let mut rest = staging.bytes.get(staging.at..staging.end).unwrap_or_default();
         let taken = self.tls.read_tls(&mut rest).map_err(|error| Error::General(error.to_string()))?;
         staging.at += taken;
-        // Nothing is accepted after a close_notify.
+        // rustls takes no bytes after a close_notify.
         if (staging.at >= staging.end || taken == 0)
             && let Some(staging) = self.staging.take()
         {
-            keep(staging.octets);
+            recycle(staging.bytes);
         }
         self.tls.process_new_packets().map(drop)
     }
 
-    /// Passes staged bytes to rustls. The next read returns an error, and the peer gets an alert.
+    /// Passes staged bytes to rustls. If that fails, the next read returns the error, and the peer gets an
+    /// alert.
     fn decrypt(&mut self, stream: &TcpStream) {
         if let Err(error) = self.feed() {
-            self.failed = Some(match error {
-                Error::AlertReceived(alert) if !self.accepted => match refusal(alert) {
+            self.error = Some(match error {
+                Error::AlertReceived(alert) if !self.was_accepted => match rejection_of_alert(alert) {
                     Some(refused) => io::Error::new(io::ErrorKind::PermissionDenied, refused),
                     None => io::Error::new(io::ErrorKind::ConnectionAborted, error),
                 },
                 error => io::Error::new(io::ErrorKind::InvalidData, error),
             });
             if let Some(staging) = self.staging.take() {
-                keep(staging.octets);
+                recycle(staging.bytes);
             }
         }
         if self.tls.wants_write() {
-            // A key update or an alert. If the socket is full, it is sent with the next write.
-            let _ = self.leave(stream);
+            // Send a key update or an alert. If the socket is full, the next write sends it.
+            let _ = self.send_records(stream);
         }
     }
 
@@ -370,29 +382,28 @@ impl State {
         got
     }
 
-    /// Encrypts the next bytes to be written, and returns their number. All earlier records must have been
-    /// sent.
+    /// Encrypts the next batch of bytes, and returns their number. All earlier records must have been sent.
     ///
-    /// A batch that is too large is split between slices. A single slice that is too large, which is payload,
-    /// is split inside. Therefore a message's first byte is never the last one of a batch.
+    /// Batches end between slices. Only a slice of payload can exceed a batch and be split. Therefore the
+    /// first byte of a message is never the last byte of a batch.
     fn encrypt(&mut self, transmit: &Transmit) -> io::Result<usize> {
         let mut slices = [IoSlice::new(&[]); MAX_SLICES];
         let used = transmit.io_slices(&mut slices);
         let mut sum = 0;
-        let fitting = slices.iter().take(used).take_while(|slice| {
+        let batch = slices.iter().take(used).take_while(|slice| {
             sum += slice.len();
-            sum <= BATCH
+            sum <= MAX_BATCH_BYTES
         });
-        let fitting = fitting.count();
-        match slices.get(..fitting.max(1)).unwrap_or_default() {
-            [one] => self.tls.writer().write(one.get(..BATCH).unwrap_or(one)),
-            some => self.tls.writer().write_vectored(some),
+        let count = batch.count();
+        match slices.get(..count.max(1)).unwrap_or_default() {
+            [one] => self.tls.writer().write(one.get(..MAX_BATCH_BYTES).unwrap_or(one)),
+            batch => self.tls.writer().write_vectored(batch),
         }
     }
 
     /// Writes all pending records. Returns `WouldBlock` if the socket is full.
-    fn leave(&mut self, stream: &TcpStream) -> io::Result<()> {
-        let mut out = Out { stream, full: false };
+    fn send_records(&mut self, stream: &TcpStream) -> io::Result<()> {
+        let mut out = RecordWriter { stream, full: false };
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut out) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -408,21 +419,21 @@ impl State {
 impl Drop for State {
     fn drop(&mut self) {
         if let Some(staging) = self.staging.take() {
-            keep(staging.octets);
+            recycle(staging.bytes);
         }
     }
 }
 
 /// The socket to which rustls writes.
-struct Out<'a> {
+struct RecordWriter<'a> {
     stream: &'a TcpStream,
-    /// The socket accepted only a part of the bytes: the next write would fail.
+    /// Whether the socket has accepted only a part of the bytes, so that the next write would fail.
     full: bool,
 }
 
-impl Write for Out<'_> {
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        self.write_vectored(&[IoSlice::new(octets)])
+impl Write for RecordWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(bytes)])
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
@@ -449,12 +460,13 @@ fn read(stream: &TcpStream, into: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-fn keep(octets: Box<[u8]>) {
-    // A thread that is ending keeps no buffers.
-    let _ = SPARES.try_with(|spares| {
+/// Keeps a staging buffer for reuse on this thread.
+fn recycle(bytes: Box<[u8]>) {
+    // `try_with` fails on a thread that is ending.
+    let _ = SPARE_BUFFERS.try_with(|spares| {
         let mut spares = spares.borrow_mut();
-        if spares.len() < SPARE {
-            spares.push(octets);
+        if spares.len() < MAX_SPARE_BUFFERS {
+            spares.push(bytes);
         }
     });
 }

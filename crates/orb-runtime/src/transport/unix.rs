@@ -1,6 +1,6 @@
-//! Unix sockets: servers with a path in the file system, for processes on the same machine.
+//! Unix sockets: listeners at a path of the file system, for processes on the same machine.
 //!
-//! Connected sockets are read and written by the same system calls as TCP.
+//! Connected sockets are read and written by the same system calls as TCP sockets.
 
 use std::fs::{self, File, Metadata, Permissions};
 use std::io;
@@ -16,29 +16,30 @@ use rustix::fs::Mode;
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use tokio::net::{TcpStream, UnixListener};
 
-/// The length of the backlog, as with TCP.
+/// The length of the backlog, the same as for TCP.
 const BACKLOG: i32 = 1024;
 
 /// The delay before connecting again if a server's backlog is full.
-const FULL: Duration = Duration::from_millis(10);
+const RECONNECT_DELAY: Duration = Duration::from_millis(10);
 
-/// The number of attempts to lock a directory, and the delay between them. Any process that may read the
+/// The maximum number of attempts to lock a directory. It is limited because any process that may read the
 /// directory can keep it locked.
-const TURNS: u32 = 100;
-const TURN: Duration = Duration::from_millis(2);
+const MAX_LOCK_ATTEMPTS: u32 = 100;
+/// The delay between attempts to lock a directory.
+const LOCK_RETRY_DELAY: Duration = Duration::from_millis(2);
 
-/// A server's socket. Dropping it removes its file, unless another server has replaced the file.
+/// A listening socket. Dropping it removes its file, unless another server has replaced the file.
 #[derive(Debug)]
 pub(crate) struct Listener {
     socket: UnixListener,
     file: SocketFile,
 }
 
-/// The file of a socket that this process listens on.
+/// The file of a socket on which this process listens.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// The identity of the file, independent of its name: device and inode number.
+    /// The device and inode number, which identify the file independent of its path.
     id: (u64, u64),
 }
 
@@ -57,7 +58,7 @@ impl Listener {
         SockRef::from(&self.socket).accept()
     }
 
-    /// Returns the path that it listens on.
+    /// Returns the path of the socket.
     pub(crate) fn path(&self) -> &Path {
         &self.file.path
     }
@@ -70,37 +71,35 @@ impl Listener {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let _turn = turn(&self.path);
-        if fs::symlink_metadata(&self.path).is_ok_and(|found| id(&found) == self.id) {
+        let _lock = lock_directory(&self.path);
+        if fs::symlink_metadata(&self.path).is_ok_and(|found| file_id(&found) == self.id) {
             // If this fails, the next server finds the file without a listener and replaces it.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Listens on a path, with the given permission bits if there are any. Processes that may write to the file
-/// may connect.
+/// Listens on a path. `mode` sets the permission bits of the file. Processes that may write to the file may
+/// connect.
 ///
-/// A socket file without a listener is replaced. A file of another kind, and a socket that has a listener,
-/// are not changed.
+/// A socket file without a listener is replaced. Other files, and sockets with a listener, are not changed.
 ///
 /// # Errors
-/// Errors of the system; an error if the path is in use.
+/// Errors of the system, and `AddrInUse` if the path is in use.
 pub(crate) fn bind(
     path: &Path,
     mode: Option<u32>,
-    buffer: Option<usize>,
+    buffer_size: Option<usize>,
 ) -> io::Result<(OwnedFd, SocketFile)> {
     let address = SockAddr::unix(path)?;
-    let socket = open(buffer)?;
-    // Other systems do not support this. There, the bits are set before the socket listens: until then, no
-    // client can connect either.
+    let socket = open(buffer_size)?;
+    // On other systems, the bits are set after `bind`, but before the socket listens and clients can connect.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if let Some(mode) = mode {
-        // The file is created with at most these bits, so that other users can never connect.
+        // With this, the file is created with at most these bits.
         rustix::fs::fchmod(&socket, Mode::from_raw_mode(mode))?;
     }
-    let turn = turn(path);
+    let lock = lock_directory(path);
     if let Err(error) = socket.bind(&address) {
         if error.kind() != io::ErrorKind::AddrInUse {
             return Err(error);
@@ -108,12 +107,12 @@ pub(crate) fn bind(
         remove_stale(path, &address)?;
         socket.bind(&address)?;
     }
-    let file = SocketFile { path: path.to_owned(), id: id(&fs::symlink_metadata(path)?) };
-    // Restores the bits that the process's umask has removed.
-    let allowed = mode.map_or(Ok(()), |mode| fs::set_permissions(path, Permissions::from_mode(mode)));
-    let listening = allowed.and_then(|()| socket.listen(BACKLOG));
-    // If the file is removed on an error, that takes the lock itself.
-    drop(turn);
+    let file = SocketFile { path: path.to_owned(), id: file_id(&fs::symlink_metadata(path)?) };
+    // Set the bits that the process's umask has removed.
+    let permitted = mode.map_or(Ok(()), |mode| fs::set_permissions(path, Permissions::from_mode(mode)));
+    let listening = permitted.and_then(|()| socket.listen(BACKLOG));
+    // Unlock first: on an error, `file` is dropped, which takes the lock itself.
+    drop(lock);
     listening.map(|()| (socket.into(), file))
 }
 
@@ -121,30 +120,32 @@ pub(crate) fn bind(
 ///
 /// # Cancel safety
 /// Dropping the future leaves no connection.
-pub(crate) async fn connect(path: &Path, buffer: Option<usize>) -> io::Result<TcpStream> {
+pub(crate) async fn connect(path: &Path, buffer_size: Option<usize>) -> io::Result<TcpStream> {
     let address = SockAddr::unix(path)?;
     loop {
-        let socket = open(buffer)?;
+        let socket = open(buffer_size)?;
         match socket.connect(&address) {
             Ok(()) => return into_stream(OwnedFd::from(socket).into()),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => tokio::time::sleep(FULL).await,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                tokio::time::sleep(RECONNECT_DELAY).await
+            }
             Err(error) => return Err(error),
         }
     }
 }
 
-fn open(buffer: Option<usize>) -> io::Result<Socket> {
+fn open(buffer_size: Option<usize>) -> io::Result<Socket> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    if let Some(octets) = buffer {
-        socket.set_recv_buffer_size(octets)?;
-        socket.set_send_buffer_size(octets)?;
+    if let Some(size) = buffer_size {
+        socket.set_recv_buffer_size(size)?;
+        socket.set_send_buffer_size(size)?;
     }
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
 
-/// Converts a connected socket to the type of all others: tokio's type is a descriptor with its readiness, of
-/// any address family.
+/// Converts a connected socket to a `TcpStream`, the type of all sockets here. tokio's type works for all
+/// address families.
 fn into_stream(stream: UnixStream) -> io::Result<TcpStream> {
     stream.set_nonblocking(true)?;
     TcpStream::from_std(OwnedFd::from(stream).into())
@@ -154,32 +155,32 @@ fn into_stream(stream: UnixStream) -> io::Result<TcpStream> {
 fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
     let in_use = |text: &str| Err(io::Error::new(io::ErrorKind::AddrInUse, text));
     if !fs::symlink_metadata(path)?.file_type().is_socket() {
-        return in_use("there is a file that is no socket");
+        return in_use("the path is a file that is not a socket");
     }
     match open(None)?.connect(address) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
         Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
-        _ => in_use("another server listens there"),
+        _ => in_use("another server listens on the path"),
     }
 }
 
-/// Locks a directory while socket files in it are created or removed. A server that starts must not mistake a
-/// socket that is about to listen for a stale one. Returns `None` if the directory cannot be locked, or stays
-/// locked by another process.
-fn turn(path: &Path) -> Option<File> {
+/// Locks the directory of a socket file while the file is created or removed. Otherwise a starting server
+/// could remove a socket that is about to listen. Returns `None` if the directory cannot be locked, or if
+/// another process keeps it locked.
+fn lock_directory(path: &Path) -> Option<File> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let directory = File::open(directory).ok()?;
-    for _ in 0..TURNS {
+    for _ in 0..MAX_LOCK_ATTEMPTS {
         match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Some(directory),
-            Err(error) if error == rustix::io::Errno::WOULDBLOCK => std::thread::sleep(TURN),
+            Err(error) if error == rustix::io::Errno::WOULDBLOCK => std::thread::sleep(LOCK_RETRY_DELAY),
             Err(_) => return None,
         }
     }
     None
 }
 
-fn id(file: &Metadata) -> (u64, u64) {
+fn file_id(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_was_left_behind_is_replaced() {
+    fn stale_socket_is_replaced() {
         let directory = Directory::new("stale");
         drop(StdListener::bind(directory.path()).unwrap());
         assert!(directory.path().exists());
@@ -232,7 +233,7 @@ mod tests {
         fs::remove_file(directory.path()).unwrap();
         fs::write(directory.path(), "precious").unwrap();
         let error = bind(&directory.path(), None, None).unwrap_err();
-        assert!(error.to_string().contains("no socket"), "{error}");
+        assert!(error.to_string().contains("not a socket"), "{error}");
         assert_eq!(fs::read_to_string(directory.path()).unwrap(), "precious");
 
         // A symbolic link to a stale socket is not replaced either.
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_goes_with_its_server_but_not_that_of_another() {
+    fn file_is_removed_with_its_server_unless_another_server_replaced_it() {
         let directory = Directory::new("gone");
         let (socket, file) = bind(&directory.path(), None, None).unwrap();
         drop((socket, file));
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_has_the_permissions_asked_for() {
+    fn file_has_the_requested_permissions() {
         let directory = Directory::new("mode");
         for mode in [0o600, 0o666, 0o660] {
             let (_socket, _file) = bind(&directory.path(), Some(mode), None).unwrap();

@@ -1,7 +1,7 @@
-//! A connection of the ring, and its buffers that are lent to the kernel.
+//! A connection of a ring, with the buffers that the kernel uses.
 //!
-//! A buffer is moved into the connection before its address is taken, and leaves it after its completion was
-//! seen. `ring` explains why that is required.
+//! A buffer is moved into the connection before its address is taken, and is moved out after the operation
+//! has completed. `ring` explains why this is required.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -19,39 +19,42 @@ use io_uring::{opcode, squeue, types};
 use crate::transport::uring::ring::Vectors;
 
 /// The maximum number of slices of one vectored write.
-pub(super) const VECTORS: usize = 64;
+pub(super) const MAX_VECTORS: usize = 64;
 
-/// The maximum number of bytes of one write, including a chain of vectored ones. Progress is invisible until
-/// the write completes. A peer at the minimum rate of 64 KiB a second must be able to receive it within the
-/// 30 s after which a connection counts as stalled.
+/// The maximum number of bytes of one write or one chain of vectored writes. A peer at the minimum rate of 64
+/// KiB per second must be able to receive it within 30 s. After this time without progress a connection
+/// counts as stalled, and a write makes no visible progress before it completes.
 pub(super) const MAX_WRITE: usize = 30 * (64 << 10);
 
-/// The minimum number of bytes of a zero-copy write. Pinning pages makes smaller ones slower.
-const ZERO_COPY_MIN: usize = 256 << 10;
+/// The minimum number of bytes of a zero-copy write. Smaller writes would be slower, because their pages must
+/// be pinned.
+const MIN_ZERO_COPY_SIZE: usize = 256 << 10;
 
-/// The maximum time that the kernel may hold the pages of such a write. The next write waits for them, so
-/// zero-copy gains nothing on a slow path.
-const ZERO_COPY_KEEPS: Duration = Duration::from_millis(1);
+/// The maximum time for which the kernel may hold the pages of a zero-copy write. If it holds them longer,
+/// zero-copy is slower than copying, because the next write must wait.
+const MAX_ZERO_COPY_HOLD: Duration = Duration::from_millis(1);
 
-/// The flag that requests a usage report (`IORING_SEND_ZC_REPORT_USAGE`), and the one in it that reports a
-/// copy (`IORING_NOTIF_USAGE_ZC_COPIED`).
+/// `IORING_SEND_ZC_REPORT_USAGE`: requests a usage report of a zero-copy write.
 const REPORT_USAGE: u16 = 1 << 3;
-const COPIED: u32 = 1 << 31;
+/// `IORING_NOTIF_USAGE_ZC_COPIED`: in the usage report, tells that the kernel has copied the bytes.
+const USAGE_COPIED: u32 = 1 << 31;
 
-/// `IORING_RECVSEND_POLL_FIRST`: waits for readiness of the socket before the first attempt.
+/// `IORING_RECVSEND_POLL_FIRST`: waits until the socket is ready before the first attempt.
 pub(super) const POLL_FIRST: u16 = 1;
 
 /// The maximum number of vectored writes of one chain.
-pub(super) const CHAIN: usize = 4;
+pub(super) const MAX_CHAIN: usize = 4;
 
-/// The number of low bits of the user data that hold the kind of operation. The other bits hold the index of
-/// the connection.
+/// The number of low bits of an entry's user data that contain the kind of operation. The other bits contain
+/// the index of the connection.
 pub(super) const KIND_BITS: u32 = 3;
+/// The kind of a read into a buffer.
 pub(super) const READ: u64 = 0;
+/// The kind of a read of a header.
 pub(super) const HEADER: u64 = 1;
-/// The first write of a chain. The following ones add their position.
+/// The kind of the first write of a chain. The kinds of further writes are this one plus their position.
 pub(super) const WRITE: u64 = 2;
-/// A cancellation. Its result is ignored.
+/// The kind of a cancellation, whose result is ignored.
 pub(super) const CANCEL: u64 = 7;
 
 /// The index of a connection in the ring.
@@ -71,34 +74,34 @@ pub(super) struct Conn {
     pub(super) next: Box<[u8; PIECE_HEADER_LEN]>,
     pub(super) vectors: Option<Box<Vectors>>,
     pub(super) zero_copy: ZeroCopy,
-    /// It is closed: pending operations are cancelled, and no new ones start.
-    pub(super) released: bool,
-    /// Its handle was dropped: the connection is dropped with its last operation.
-    pub(super) dropped: bool,
+    /// Whether the connection is closed. Then pending operations are cancelled, and no new operation starts.
+    pub(super) is_closed: bool,
+    /// Whether the handle was dropped. Then the connection is dropped after its last operation.
+    pub(super) handle_dropped: bool,
 }
 
 pub(super) enum Read {
     Idle,
-    /// The kernel writes into it.
-    Lent(ReadBuf),
+    /// The kernel writes into the buffer.
+    InKernel(ReadBuf),
     Done(ReadBuf, io::Result<usize>),
 }
 
 pub(super) enum Header {
     Idle,
-    /// The kernel writes into the connection's `next`.
-    Lent,
+    /// The kernel writes into [`Conn::next`].
+    InKernel,
     Done(io::Result<usize>),
 }
 
 pub(super) enum Write {
     Idle,
-    /// The kernel reads from it.
-    Lent(Transmit, Chain),
+    /// The kernel reads from the buffer.
+    InKernel(Transmit, Chain),
     Done(Transmit, io::Result<()>),
 }
 
-/// The state of zero-copy for large writes. The first one of a connection tries it.
+/// Whether large writes of a connection use zero-copy. The first large write tries it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ZeroCopy {
     Untried,
@@ -106,42 +109,60 @@ pub(super) enum ZeroCopy {
     Off,
 }
 
-/// Writes that are submitted together, each linked to the next. The chain has one completion: that of its
-/// last write, or of the first one that falls short. Writes after that one are dropped without a completion.
+/// Writes that are submitted together, each linked to the next one. The chain has only one completion: that
+/// of the last write, or of the first incomplete write. Later writes are then dropped without a completion.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Chain {
     /// The number of bytes of each write.
-    pub(super) len: [usize; CHAIN],
+    pub(super) len: [usize; MAX_CHAIN],
     /// The number of writes.
     pub(super) count: usize,
-    /// The start time of a zero-copy write. It has a second completion, when the kernel releases the pages.
+    /// The start time, if this is a zero-copy write. Such a write has a second completion, when the kernel
+    /// releases the pages.
     pub(super) zero_copy: Option<Instant>,
-    /// The result of its first completion.
+    /// The result of the first completion of a zero-copy write.
     pub(super) sent: Option<i32>,
 }
 
 impl Conn {
-    pub(super) fn is_lent(&self) -> bool {
+    pub(super) fn new(fd: OwnedFd, pool: Arc<BufferPool>, submitted: Arc<AtomicU64>) -> Self {
+        Self {
+            fd,
+            pool,
+            submitted,
+            waker: None,
+            read: Read::Idle,
+            header: Header::Idle,
+            write: Write::Idle,
+            next: Box::new([0; PIECE_HEADER_LEN]),
+            vectors: None,
+            zero_copy: ZeroCopy::Untried,
+            is_closed: false,
+            handle_dropped: false,
+        }
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
         self.is_reading() || self.is_writing()
     }
 
     pub(super) fn is_reading(&self) -> bool {
-        matches!(self.read, Read::Lent(_)) || matches!(self.header, Header::Lent)
+        matches!(self.read, Read::InKernel(_)) || matches!(self.header, Header::InKernel)
     }
 
     pub(super) fn is_writing(&self) -> bool {
-        matches!(self.write, Write::Lent(..))
+        matches!(self.write, Write::InKernel(..))
     }
 
     pub(super) fn count(&self, operations: u64) {
         self.submitted.fetch_add(operations, Ordering::Relaxed);
     }
 
-    /// Completes the read. The caller must drop the returned value outside of the lock, because that may run
-    /// code of its owner.
-    pub(super) fn read_over(&mut self, result: i32) -> Option<Box<Loan>> {
-        if let Read::Lent(buf) = mem::replace(&mut self.read, Read::Idle) {
-            if self.released {
+    /// Completes the read. The caller must drop the returned value outside of the lock, because the drop may
+    /// run code of a servant.
+    pub(super) fn complete_read(&mut self, result: i32) -> Option<Box<Loan>> {
+        if let Read::InKernel(buf) = mem::replace(&mut self.read, Read::Idle) {
+            if self.is_closed {
                 return buf.give_back(&self.pool);
             }
             self.read = Read::Done(buf, outcome(result));
@@ -149,68 +170,70 @@ impl Conn {
         None
     }
 
-    /// Gives back received bytes that were not taken.
+    /// Releases the read buffer, including received bytes that were not taken.
     pub(super) fn clear(&mut self) -> Option<Box<Loan>> {
         match mem::replace(&mut self.read, Read::Idle) {
-            Read::Lent(buf) | Read::Done(buf, _) => buf.give_back(&self.pool),
+            Read::InKernel(buf) | Read::Done(buf, _) => buf.give_back(&self.pool),
             Read::Idle => None,
         }
     }
 
-    pub(super) fn header_over(&mut self, result: i32) {
-        // A header is not received if the read that it is linked to fell short.
+    pub(super) fn complete_header(&mut self, result: i32) {
+        // The header is not received if the linked read before it is incomplete.
         self.header = if result == -libc::ECANCELED { Header::Idle } else { Header::Done(outcome(result)) };
     }
 
-    /// Completes a chain of writes. All writes before the one that completes have succeeded.
-    pub(super) fn write_over(&mut self, place: usize, result: i32) {
-        let Write::Lent(mut transmit, chain) = mem::replace(&mut self.write, Write::Idle) else { return };
-        let refused = [-libc::EOPNOTSUPP, -libc::EINVAL].contains(&result) && chain.zero_copy.is_some();
-        if refused {
+    /// Completes a chain of writes. `result` is that of the write at `position`. All earlier writes have
+    /// succeeded.
+    pub(super) fn complete_write(&mut self, position: usize, result: i32) {
+        let Write::InKernel(mut transmit, chain) = mem::replace(&mut self.write, Write::Idle) else { return };
+        let is_unsupported =
+            [-libc::EOPNOTSUPP, -libc::EINVAL].contains(&result) && chain.zero_copy.is_some();
+        if is_unsupported {
             self.zero_copy = ZeroCopy::Off;
         }
-        let before = chain.len.get(..place).unwrap_or_default().iter().sum::<usize>();
+        let before = chain.len.get(..position).unwrap_or_default().iter().sum::<usize>();
         let outcome = match result {
-            _ if refused => Ok(0),
-            // The thread that submitted the write has ended.
+            _ if is_unsupported => Ok(0),
+            // The thread that submitted the write has ended. The write is repeated.
             result if result == -libc::ECANCELED => Ok(0),
             result => outcome(result),
         };
         transmit.advance(before + outcome.as_ref().map_or(0, |n| *n));
-        if !self.released {
+        if !self.is_closed {
             self.write = Write::Done(transmit, outcome.map(drop));
         }
     }
 
-    /// Records that the bytes are sent while the kernel still holds their pages.
-    pub(super) fn write_sent(&mut self, result: i32) {
-        if let Write::Lent(_, chain) = &mut self.write {
+    /// Records the first completion of a zero-copy write: the bytes are sent, but the kernel still holds
+    /// their pages.
+    pub(super) fn record_sent(&mut self, result: i32) {
+        if let Write::InKernel(_, chain) = &mut self.write {
             chain.sent = Some(result);
         }
     }
 
-    /// Completes a zero-copy write. If the kernel copied the pages, or held them too long, the connection
-    /// does not use zero-copy again.
-    pub(super) fn write_let_go(&mut self, usage: u32) {
-        let Write::Lent(_, Chain { zero_copy: Some(since), sent, .. }) = &self.write else { return };
-        let gains = usage & COPIED == 0 && since.elapsed() <= ZERO_COPY_KEEPS;
-        self.zero_copy = if gains { ZeroCopy::On } else { ZeroCopy::Off };
-        self.write_over(0, sent.unwrap_or(0));
+    /// Completes a zero-copy write. If the kernel has copied the pages, or has held them too long, the
+    /// connection does not use zero-copy again.
+    pub(super) fn complete_zero_copy(&mut self, usage: u32) {
+        let Write::InKernel(_, Chain { zero_copy: Some(start), sent, .. }) = &self.write else { return };
+        let is_faster = usage & USAGE_COPIED == 0 && start.elapsed() <= MAX_ZERO_COPY_HOLD;
+        self.zero_copy = if is_faster { ZeroCopy::On } else { ZeroCopy::Off };
+        self.complete_write(0, sent.unwrap_or(0));
     }
 
-    /// Moves the bytes to be written into the connection and creates the entries that write them: one, or a
-    /// chain if there are many pieces. All entries except the last one report no success. The last one starts
-    /// when the others have completed.
-    pub(super) fn lend(
+    /// Moves the bytes to be written into the connection, and creates the entries that write them: one entry,
+    /// or a chain of linked entries if there are many slices. Only the last entry of a chain reports success.
+    pub(super) fn prepare_write(
         &mut self,
         index: Index,
         transmit: Transmit,
-        entries: &mut [Option<squeue::Entry>; CHAIN],
+        entries: &mut [Option<squeue::Entry>; MAX_CHAIN],
     ) {
         let fd = types::Fd(self.fd.as_raw_fd());
         let flags = libc::MSG_WAITALL | libc::MSG_NOSIGNAL;
-        self.write = Write::Lent(transmit, Chain::default());
-        let Write::Lent(transmit, chain) = &mut self.write else { return };
+        self.write = Write::InKernel(transmit, Chain::default());
+        let Write::InKernel(transmit, chain) = &mut self.write else { return };
         if let Some(one) = transmit.single() {
             let len = one.len().min(MAX_WRITE);
             let send = opcode::Send::new(fd, one.as_ptr(), len as u32).flags(flags).build();
@@ -221,11 +244,11 @@ impl Conn {
         } else {
             let vectors = self.vectors.get_or_insert_with(Vectors::boxed);
             vectors.fill(transmit, chain);
-            let large = chain.count == 1 && chain.len.iter().sum::<usize>() >= ZERO_COPY_MIN;
-            if large && self.zero_copy != ZeroCopy::Off {
+            let is_large = chain.count == 1 && chain.len.iter().sum::<usize>() >= MIN_ZERO_COPY_SIZE;
+            if is_large && self.zero_copy != ZeroCopy::Off {
                 chain.zero_copy = Some(Instant::now());
             }
-            for (place, (entry, message)) in
+            for (position, (entry, message)) in
                 entries.iter_mut().zip(&vectors.messages).take(chain.count).enumerate()
             {
                 let send = match chain.zero_copy {
@@ -234,9 +257,9 @@ impl Conn {
                         opcode::SendMsgZc::new(fd, message).flags(flags as u32).ioprio(REPORT_USAGE).build()
                     }
                 };
-                let send = send.user_data(user_data(index, WRITE + place as u64));
-                let silent = squeue::Flags::IO_LINK | squeue::Flags::SKIP_SUCCESS;
-                *entry = Some(if place + 1 < chain.count { send.flags(silent) } else { send });
+                let send = send.user_data(user_data(index, WRITE + position as u64));
+                let linked = squeue::Flags::IO_LINK | squeue::Flags::SKIP_SUCCESS;
+                *entry = Some(if position + 1 < chain.count { send.flags(linked) } else { send });
             }
         }
         let count = chain.count as u64;
@@ -245,10 +268,10 @@ impl Conn {
 }
 
 impl Conn {
-    /// Discards bytes that the peer has not received, and resets the connection. A zero-copy write cannot be
-    /// cancelled. While the peer does not read, the kernel would hold its bytes until the connection is gone.
+    /// Resets the connection, which discards bytes that the peer has not received. This is necessary because
+    /// a zero-copy write cannot be cancelled, and the kernel holds its pages while the peer does not read.
     pub(super) fn reset(&self) {
-        // This fails for sockets other than TCP, which have no zero-copy writes.
+        // This fails for other sockets than TCP, which do not support zero-copy.
         let _ = rustix::net::connect_unspec(&self.fd);
     }
 }
@@ -281,7 +304,7 @@ fn outcome(result: i32) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result))
 }
 
-/// Returns the error of a connection whose ring has ended.
-pub(super) fn gone() -> io::Error {
-    io::Error::new(io::ErrorKind::NotConnected, "the io_uring of the connection's runtime is gone")
+/// Returns the error for a connection that is closed, or whose ring has ended.
+pub(super) fn ring_ended_error() -> io::Error {
+    io::Error::new(io::ErrorKind::NotConnected, "the connection is closed, or its io_uring has ended")
 }

@@ -1,13 +1,12 @@
-//! io_uring: reads and writes that the kernel completes asynchronously, on a current_thread runtime. It is
-//! the user's runtime, or that of a thread of the ORB.
+//! io_uring: the kernel completes reads and writes asynchronously. Each current_thread runtime has one ring.
+//! The runtime is that of the program, or that of a thread of the ORB.
 //!
-//! Each runtime has one ring. Links only queue operations, from any thread. A task of the runtime, the
-//! *reaper*, submits all operations of one turn of the runtime by one system call. It also takes completions
-//! and wakes the affected drivers. The ring's descriptor is registered with tokio, so that a completion wakes
-//! the runtime like any readiness event.
+//! Connections only queue operations, on any thread. A task of the runtime, the *reaper*, submits all queued
+//! operations by one system call, takes completions, and wakes the drivers of the affected connections. The
+//! descriptor of the ring is registered with tokio, so that completions wake the reaper.
 
 mod conn;
-#[expect(unsafe_code, reason = "the kernel reads and writes memory behind the back of the compiler")]
+#[expect(unsafe_code, reason = "the kernel reads and writes memory without the knowledge of the compiler")]
 mod ring;
 #[cfg(test)]
 mod tests;
@@ -30,24 +29,25 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::transport::loans::drop_lent;
+use crate::transport::loans::drop_loans;
 use crate::transport::threads::IoThread;
 use crate::transport::uring::conn::Index;
 use crate::transport::uring::ring::{Queues, Ring, State};
-use crate::transport::{AtATime, RingRead, low_water};
+use crate::transport::{ReadCompletion, RingRead, low_water};
 
-/// The steps in which the end of a runtime waits for the kernel to release buffers.
-const LAST_TURN: Duration = Duration::from_millis(20);
-const LAST_TURNS: usize = 50;
-/// The number of steps after which connections with pending writes are reset.
-const PATIENT_TURNS: usize = 25;
+/// The duration of one wait for the kernel to release buffers, at the end of a runtime.
+const FINAL_WAIT: Duration = Duration::from_millis(20);
+/// The maximum number of these waits.
+const MAX_FINAL_WAITS: usize = 50;
+/// The number of waits after which connections with pending writes are reset.
+const WAITS_BEFORE_RESET: usize = 25;
 
 thread_local! {
-    /// The rings of this thread's runtimes. The reapers own them.
+    /// The rings of this thread's runtimes. They are owned by the reapers.
     static RINGS: RefCell<Vec<(tokio::runtime::Id, Weak<Shared>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A stream that is read and written through the ring of its runtime.
+/// A socket that is read and written by a ring.
 pub(crate) struct UringSocket {
     shared: Arc<Shared>,
     index: Index,
@@ -63,8 +63,8 @@ struct Shared {
     queues: Mutex<Queues>,
     state: Mutex<State>,
     enters: Arc<AtomicU64>,
-    /// The only thread that enters the kernel, because completions run on the thread that entered it. `None`:
-    /// any thread that runs the runtime.
+    /// The only thread that may enter the kernel, because completions run on the thread that submitted.
+    /// `None` means any thread that runs the runtime.
     owner: Option<ThreadId>,
 }
 
@@ -82,10 +82,10 @@ struct RingFd {
 }
 
 impl UringSocket {
-    /// Moves a connected stream to the ring.
+    /// Moves a connected stream from tokio to the ring.
     ///
     /// # Errors
-    /// The stream cannot be removed from tokio.
+    /// The stream cannot be removed from tokio, or not be set to blocking mode.
     pub(crate) fn new(
         ring: RingHandle,
         stream: tokio::net::TcpStream,
@@ -96,10 +96,10 @@ impl UringSocket {
         let stream = stream.into_std()?;
         // In blocking mode, the kernel waits for bytes instead of failing with EAGAIN.
         stream.set_nonblocking(false)?;
-        Ok(Self::with(ring.0, stream.into(), pool, submissions, thread))
+        Ok(Self::with_ring(ring.0, stream.into(), pool, submissions, thread))
     }
 
-    fn with(
+    fn with_ring(
         shared: Arc<Shared>,
         fd: OwnedFd,
         pool: &Arc<BufferPool>,
@@ -115,18 +115,18 @@ impl UringSocket {
         self.thread.as_ref()
     }
 
-    /// Returns whether the calling thread may submit: it is the ring's, or runs the ring's runtime.
-    pub(crate) fn is_here(&self) -> bool {
-        self.shared.is_here()
+    /// Returns whether the calling thread may submit operations.
+    pub(crate) fn is_on_ring_thread(&self) -> bool {
+        self.shared.is_on_ring_thread()
     }
 
-    /// Sets the waker that completions wake from now on.
+    /// Sets the waker for completions of this connection.
     pub(crate) fn set_waker(&self, cx: &Context<'_>) {
         self.shared.lock().ring.set_waker(self.index, cx.waker());
     }
 
-    /// Returns ready if [`take_read`](Self::take_read) returns a result, or no operation is pending and one
-    /// should be started.
+    /// Becomes ready when [`take_read`](Self::take_read) returns a result, or when no read is pending, so
+    /// that one should be started.
     pub(crate) fn poll_read_ready(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.shared.lock();
         state.ring.set_waker(self.index, cx.waker());
@@ -138,55 +138,56 @@ impl UringSocket {
     }
 
     /// Starts to receive into the buffer. [`take_read`](Self::take_read) returns it.
-    pub(crate) fn start_read(&self, buf: ReadBuf, at_a_time: AtATime) {
-        self.shared.with(|ring| ring.start_read(self.index, buf, at_a_time));
+    pub(crate) fn start_read(&self, buf: ReadBuf, completion: ReadCompletion) {
+        self.shared.queue(|ring| ring.start_read(self.index, buf, completion));
     }
 
-    /// Makes the socket readable only when that many bytes are available, or at the end of the stream.
+    /// Makes the socket readable only when this number of bytes is available, or at the end of the stream.
     #[cold]
-    pub(crate) fn set_low_water(&self, octets: usize) -> io::Result<()> {
+    pub(crate) fn set_low_water(&self, bytes: usize) -> io::Result<()> {
         let state = self.shared.lock();
-        state.ring.fd(self.index).map_or(Ok(()), |fd| low_water::set(fd.as_fd(), octets))
+        state.ring.fd(self.index).map_or(Ok(()), |fd| low_water::set(fd.as_fd(), bytes))
     }
 
     /// Starts to receive the first bytes of a message, without a buffer.
     pub(crate) fn start_header(&self) {
-        self.shared.with(|ring| ring.start_header(self.index));
+        self.shared.queue(|ring| ring.start_header(self.index));
     }
 
     /// Cancels a pending read, so that its buffer is returned.
     pub(crate) fn cancel_read(&self) {
-        self.shared.with(|ring| ring.cancel_read(self.index));
+        self.shared.queue(|ring| ring.cancel_read(self.index));
     }
 
     /// Starts to write. [`take_written`](Self::take_written) returns the buffer.
     pub(crate) fn start_write(&self, transmit: Transmit) {
-        self.shared.with(|ring| ring.start_write(self.index, transmit));
+        self.shared.queue(|ring| ring.start_write(self.index, transmit));
     }
 
     pub(crate) fn take_written(&self) -> Option<(Transmit, io::Result<()>)> {
         self.shared.lock().ring.take_written(self.index)
     }
 
-    /// Processes completions immediately instead of in the reaper's next turn.
-    pub(crate) fn look(&self) {
+    /// Processes completions immediately, without waiting for the reaper.
+    pub(crate) fn process_completions(&self) {
         let mut wakers = Vec::new();
-        let more = if self.is_here() {
-            self.shared.turn(&mut wakers, Queues::look)
+        let more = if self.is_on_ring_thread() {
+            self.shared.turn(&mut wakers, Queues::run_completions)
         } else {
-            // Events that occurred while the ring's thread slept have completed already.
+            // Completions that occurred while the ring's thread slept are already in the queue.
             self.shared.turn(&mut wakers, Queues::take_completions)
         };
-        self.shared.lock().ring.keep(wakers);
+        self.shared.lock().ring.reuse_wakers(wakers);
         if more {
-            self.shared.wake_driver_now();
+            self.shared.wake_reaper();
         }
     }
 
-    /// Submits queued operations, and polls the ring for up to `longest` until an operation of the connection
-    /// completes. Returns whether one did. The connection's own waker is not woken.
-    pub(crate) fn spin(&self, longest: Duration) -> bool {
-        if !self.is_here() {
+    /// Submits queued operations, and polls the ring until an operation of this connection completes or
+    /// `max_time` has passed. Returns whether an operation has completed. The waker of this connection is not
+    /// woken.
+    pub(crate) fn spin(&self, max_time: Duration) -> bool {
+        if !self.is_on_ring_thread() {
             return false;
         }
         let begun = Instant::now();
@@ -195,16 +196,16 @@ impl UringSocket {
         loop {
             let more = self.shared.turn(&mut wakers, Queues::poll);
             let mut state = self.shared.lock();
-            state.ring.keep(std::mem::take(&mut wakers));
-            let news = state.ring.has_news(self.index);
-            if news || begun.elapsed() >= longest {
+            state.ring.reuse_wakers(std::mem::take(&mut wakers));
+            let has_result = state.ring.has_result(self.index);
+            if has_result || begun.elapsed() >= max_time {
                 // Restore the waker under the lock, so that no completion is missed in between.
                 state.ring.swap_waker(self.index, own);
                 drop(state);
                 if more {
-                    self.shared.wake_driver_now();
+                    self.shared.wake_reaper();
                 }
-                return news;
+                return has_result;
             }
             drop(state);
             std::hint::spin_loop();
@@ -220,16 +221,16 @@ impl UringSocket {
         }
     }
 
-    /// Closes the stream. Pending operations are cancelled. Their buffers are freed when the kernel releases
-    /// them.
+    /// Closes the connection. Pending operations are cancelled. Their buffers are freed when the kernel has
+    /// released them.
     pub(crate) fn close(&self) {
-        self.shared.with(|ring| ring.release(self.index));
+        self.shared.queue(|ring| ring.release(self.index));
     }
 }
 
 impl Drop for UringSocket {
     fn drop(&mut self) {
-        self.shared.with(|ring| ring.free(self.index));
+        self.shared.queue(|ring| ring.free(self.index));
     }
 }
 
@@ -240,15 +241,14 @@ impl fmt::Debug for UringSocket {
 }
 
 impl RingHandle {
-    /// Returns the ring of the calling task's runtime. Creates it if there is none.
+    /// Returns the ring of the calling task's runtime. Creates it if necessary.
     ///
     /// # Errors
-    /// The runtime has several threads, or the kernel refuses to create a ring.
-    pub(crate) fn here() -> io::Result<Self> {
+    /// The runtime has several threads, or the kernel cannot create a ring.
+    pub(crate) fn of_current_runtime() -> io::Result<Self> {
         let handle = Handle::try_current().map_err(io::Error::other)?;
         if handle.runtime_flavor() != RuntimeFlavor::CurrentThread {
-            let text =
-                "the runtime has several threads: a ring belongs to one (use a current_thread runtime)";
+            let text = "the runtime has several threads, but an io_uring requires a current_thread runtime";
             return Err(io::Error::new(io::ErrorKind::Unsupported, text));
         }
         let id = handle.id();
@@ -267,24 +267,24 @@ impl RingHandle {
         Ok(ring)
     }
 
-    /// Creates a ring for a current_thread runtime that always runs on that thread.
+    /// Creates a ring for a current_thread runtime that always runs on the thread `owner`.
     ///
     /// # Errors
     /// Errors of the kernel.
-    pub(crate) fn on(runtime: &Handle, owner: ThreadId) -> io::Result<Self> {
+    pub(crate) fn for_thread(runtime: &Handle, owner: ThreadId) -> io::Result<Self> {
         Self::start(runtime, Some(owner))
     }
 
     fn start(runtime: &Handle, owner: Option<ThreadId>) -> io::Result<Self> {
         let enters = Arc::default();
         let queues = Mutex::new(Queues::new(Arc::clone(&enters))?);
-        let state = Mutex::new(State { ring: Ring::default(), reaper: None, asked: false });
+        let state = Mutex::new(State { ring: Ring::default(), reaper: None, reaper_woken: false });
         let shared = Arc::new(Shared { queues, state, enters, owner });
         runtime.spawn(Reaper { shared: Arc::clone(&shared), fd: None, wakers: Vec::new() });
         Ok(Self(shared))
     }
 
-    /// Returns whether the ring was lost, or its runtime has ended.
+    /// Returns whether the ring has failed, or its runtime has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.0.lock().ring.has_ended()
     }
@@ -296,7 +296,7 @@ impl RingHandle {
 }
 
 impl Shared {
-    fn is_here(&self) -> bool {
+    fn is_on_ring_thread(&self) -> bool {
         self.owner.is_none_or(|owner| owner == std::thread::current().id())
     }
 
@@ -304,37 +304,38 @@ impl Shared {
         lock(&self.state)
     }
 
-    /// Locks the queues. Lock order: before the state.
+    /// Locks the queues. They must be locked before the state.
     fn queues(&self) -> MutexGuard<'_, Queues> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Queues operations and wakes the reaper to submit them.
-    fn with(&self, queue: impl FnOnce(&mut Ring)) {
+    fn queue(&self, queue: impl FnOnce(&mut Ring)) {
         let mut state = self.lock();
         queue(&mut state.ring);
-        let ask = state.ring.has_entries() && !std::mem::replace(&mut state.asked, true);
-        let reaper = if ask { state.reaper.clone() } else { None };
-        // Usually there are no wakers. Then the list keeps its memory.
-        let nobody = state.ring.wakers.is_empty();
-        let others = if nobody { Vec::new() } else { std::mem::take(&mut state.ring.wakers) };
-        let dead = std::mem::take(&mut state.ring.dead);
+        let must_wake = state.ring.has_entries() && !std::mem::replace(&mut state.reaper_woken, true);
+        let reaper = if must_wake { state.reaper.clone() } else { None };
+        // Usually the list of wakers is empty, and keeps its memory.
+        let is_empty = state.ring.wakers.is_empty();
+        let drivers = if is_empty { Vec::new() } else { std::mem::take(&mut state.ring.wakers) };
+        let returned_loans = std::mem::take(&mut state.ring.returned_loans);
         drop(state);
-        drop_lent(dead);
-        // A waker may run any code, so it is not called under the lock.
-        reaper.into_iter().chain(others).for_each(Waker::wake);
+        drop_loans(returned_loans);
+        // Wakers are called outside of the lock, because they may run any code.
+        reaper.into_iter().chain(drivers).for_each(Waker::wake);
     }
 
-    /// Wakes the reaper to submit the entries that a turn left.
+    /// Wakes the reaper to submit the remaining entries.
     #[cold]
-    fn wake_driver_now(&self) {
+    fn wake_reaper(&self) {
         let mut state = self.lock();
-        let reaper = if std::mem::replace(&mut state.asked, true) { None } else { state.reaper.clone() };
+        let reaper =
+            if std::mem::replace(&mut state.reaper_woken, true) { None } else { state.reaper.clone() };
         drop(state);
         reaper.into_iter().for_each(Waker::wake);
     }
 
-    /// Runs `turn`, then wakes the affected drivers. Returns whether more entries are to be submitted.
+    /// Runs `turn`, and then wakes the affected drivers. Returns whether entries remain to be submitted.
     fn turn(
         &self,
         wakers: &mut Vec<Waker>,
@@ -345,22 +346,22 @@ impl Shared {
         let mut state = self.lock();
         if let Err(error) = outcome {
             state.ring.end();
-            tracing::warn!(target: "zorb", %error, "an io_uring is lost, and its connections with it");
+            tracing::warn!(target: "zorb", %error, "an io_uring failed: its connections are lost");
         }
         let more = state.ring.has_entries() || (queues.has_entries() && !state.ring.has_ended());
         drop(queues);
         std::mem::swap(wakers, &mut state.ring.wakers);
-        let dead = std::mem::take(&mut state.ring.dead);
+        let returned_loans = std::mem::take(&mut state.ring.returned_loans);
         drop(state);
-        drop_lent(dead);
+        drop_loans(returned_loans);
         wakers.drain(..).for_each(Waker::wake);
         more
     }
 }
 
-/// Locks the state of the connections, for a short time.
+/// Locks the state of the connections. It must be unlocked soon.
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    // Ignore poisoning: no code that can panic runs during a change.
+    // Poisoning can be ignored, because no code that can panic runs during a change.
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -383,7 +384,7 @@ impl Future for Reaper {
         if this.fd.is_none()
             && let Err(error) = this.start()
         {
-            tracing::warn!(target: "zorb", %error, "an io_uring could not be started");
+            tracing::warn!(target: "zorb", %error, "cannot register an io_uring with tokio");
             return Poll::Ready(());
         }
         let Some(fd) = &this.fd else { return Poll::Ready(()) };
@@ -414,13 +415,13 @@ impl Drop for Reaper {
     /// Waits at most one second until the kernel has released all buffers.
     fn drop(&mut self) {
         let mut queues = self.shared.queues();
-        for turn in 0..LAST_TURNS {
+        for wait in 0..MAX_FINAL_WAITS {
             let mut state = self.shared.lock();
-            // Repeat this in each turn, because other threads may add operations meanwhile.
-            state.ring.release_all(turn >= PATIENT_TURNS);
-            let over = state.ring.in_flight() == 0;
+            // Repeat this before each wait, because other threads may add operations.
+            state.ring.release_all(wait >= WAITS_BEFORE_RESET);
+            let is_done = state.ring.in_flight() == 0;
             drop(state);
-            if over || queues.turn(&self.shared.state, 1, LAST_TURN).is_err() {
+            if is_done || queues.turn(&self.shared.state, 1, FINAL_WAIT).is_err() {
                 break;
             }
         }
@@ -429,9 +430,9 @@ impl Drop for Reaper {
         state.ring.end();
         let wakers = std::mem::take(&mut state.ring.wakers);
         let reaper = state.reaper.take();
-        let dead = std::mem::take(&mut state.ring.dead);
+        let returned_loans = std::mem::take(&mut state.ring.returned_loans);
         drop(state);
-        drop_lent(dead);
+        drop_loans(returned_loans);
         drop(reaper);
         wakers.into_iter().for_each(Waker::wake);
     }

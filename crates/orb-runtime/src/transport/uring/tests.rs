@@ -1,4 +1,4 @@
-//! Tests of the ring over socket pairs: every operation, and every way in which it can end.
+//! Tests of the ring over socket pairs: every operation, and all its outcomes.
 
 use std::future::poll_fn;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use giop_proto::receive::{HEADER_LEN, Receiver};
 
 use crate::transport::uring::*;
 
-/// One end of a socket pair on the ring, the blocking other end, and the receiver of the first one.
+/// A socket pair, of which one end is on the ring and has a receiver. The other end is blocking.
 struct End {
     socket: UringSocket,
     other: UnixStream,
@@ -23,10 +23,10 @@ struct End {
 
 /// Returns the ring of this runtime, unless the kernel does not support it.
 fn ring() -> Option<RingHandle> {
-    match RingHandle::here() {
+    match RingHandle::of_current_runtime() {
         Ok(ring) => Some(ring),
         Err(error) => {
-            assert!(std::env::var_os("REQUIRE_URING").is_none(), "no io_uring: {error}");
+            assert!(std::env::var_os("REQUIRE_URING").is_none(), "io_uring is required: {error}");
             eprintln!("SKIPPED: no io_uring: {error}");
             None
         }
@@ -38,7 +38,7 @@ fn pair() -> Option<End> {
     let (end, other) = UnixStream::pair().unwrap();
     let pool = Arc::new(BufferPool::new(64 << 20));
     let submitted = Arc::default();
-    let socket = UringSocket::with(ring.0, end.into(), &pool, &submitted, None);
+    let socket = UringSocket::with_ring(ring.0, end.into(), &pool, &submitted, None);
     let receiver = Receiver::new(Arc::clone(&pool), 16 << 20, true);
     Some(End { socket, other, pool, submitted, receiver })
 }
@@ -54,7 +54,7 @@ impl End {
 
     /// Reads into the receiver's buffer, and returns the number of bytes.
     async fn receive(&mut self) -> io::Result<usize> {
-        self.socket.start_read(self.receiver.take_read_buf(), AtATime::Whole);
+        self.socket.start_read(self.receiver.take_read_buf(), ReadCompletion::Message);
         let RingRead::Read(buf, outcome) = self.read().await else { panic!("no read is over") };
         let n = outcome.as_ref().map_or(0, |n| *n);
         self.receiver.handle_read(buf, n);
@@ -82,9 +82,9 @@ impl End {
 fn message(body: usize, with: u8) -> Vec<u8> {
     let mut header = MessageHeader::new(Version::V1_2, ByteOrder::NATIVE, MessageType::Reply);
     header.size = body as u32;
-    let mut octets = header.encode().to_vec();
-    octets.resize(HEADER_LEN + body, with);
-    octets
+    let mut bytes = header.encode().to_vec();
+    bytes.resize(HEADER_LEN + body, with);
+    bytes
 }
 
 /// Waits until all ready tasks have run.
@@ -96,7 +96,7 @@ async fn settle() {
 }
 
 #[tokio::test]
-async fn a_read_brings_what_was_sent_and_then_the_end() {
+async fn reads_return_sent_bytes_and_then_the_end() {
     let Some(mut end) = pair() else { return };
     end.other.write_all(&message(8, 1)).unwrap();
     assert_eq!(end.receive().await.unwrap(), 20);
@@ -116,16 +116,16 @@ async fn a_read_brings_what_was_sent_and_then_the_end() {
 }
 
 #[tokio::test]
-async fn a_connection_that_waits_holds_no_window() {
+async fn idle_connection_holds_no_receive_buffer() {
     let Some(mut end) = pair() else { return };
     end.socket.start_header();
     settle().await;
     assert_eq!((end.in_flight(), end.pool.stats().held), (1, 0));
     end.other.write_all(&message(100, 3)).unwrap();
-    let RingRead::Early(octets, n) = end.read().await else { panic!("no header") };
-    assert_eq!(&octets[..n], &message(100, 3)[..n]);
+    let RingRead::Header(bytes, n) = end.read().await else { panic!("no header") };
+    assert_eq!(&bytes[..n], &message(100, 3)[..n]);
     let mut buf = end.receiver.take_read_buf();
-    assert_eq!(buf.fill(&octets[..n]), n);
+    assert_eq!(buf.fill(&bytes[..n]), n);
     end.receiver.handle_read(buf, n);
     assert!(end.frame().is_none());
     assert_eq!(end.receive().await.unwrap(), 112 - n);
@@ -137,7 +137,7 @@ async fn a_connection_that_waits_holds_no_window() {
 }
 
 #[tokio::test]
-async fn a_large_message_is_received_whole_and_the_next_header_behind_it() {
+async fn large_message_is_received_with_the_next_header_in_few_reads() {
     let Some(mut end) = pair() else { return };
     let large = message(300_000, 4);
     let mut stream = [large.clone(), large.clone(), large.clone()].concat();
@@ -153,19 +153,21 @@ async fn a_large_message_is_received_whole_and_the_next_header_behind_it() {
         match end.receiver.peek().unwrap() {
             Some(_) => {
                 frames += 1;
-                let octets = end.receiver.take_front();
-                assert_eq!(octets, if frames < 4 { large.clone() } else { message(0, 0) });
+                let bytes = end.receiver.take_front();
+                assert_eq!(bytes, if frames < 4 { large.clone() } else { message(0, 0) });
             }
             None => match end.socket.take_read() {
-                RingRead::Idle => end.socket.start_read(end.receiver.take_read_buf(), AtATime::Whole),
+                RingRead::Idle => {
+                    end.socket.start_read(end.receiver.take_read_buf(), ReadCompletion::Message)
+                }
                 RingRead::Pending => poll_fn(|cx| end.socket.poll_read_ready(cx)).await.unwrap(),
                 RingRead::Read(buf, outcome) => {
                     reads += 1;
                     end.receiver.handle_read(buf, outcome.unwrap());
                 }
-                RingRead::Early(octets, n) => {
+                RingRead::Header(bytes, n) => {
                     let mut buf = end.receiver.take_read_buf();
-                    assert_eq!(buf.fill(&octets[..n]), n);
+                    assert_eq!(buf.fill(&bytes[..n]), n);
                     end.receiver.handle_read(buf, n);
                 }
                 RingRead::Ended(outcome) => panic!("{outcome:?}"),
@@ -179,7 +181,7 @@ async fn a_large_message_is_received_whole_and_the_next_header_behind_it() {
 }
 
 #[tokio::test]
-async fn a_write_of_any_number_of_pieces_arrives_whole() {
+async fn writes_of_any_number_of_pieces_arrive_completely() {
     let Some(mut end) = pair() else { return };
     for pieces in [0, 1, 2, 31, 32, 33, 63, 64, 65, 95, 96, 127, 128, 130, 200, 500] {
         let mut outbox = Outbox::default();
@@ -240,7 +242,7 @@ async fn a_write_of_any_number_of_pieces_arrives_whole() {
 }
 
 #[tokio::test]
-async fn a_chain_of_writes_that_breaks_ends_once() {
+async fn failed_chain_of_writes_has_one_completion() {
     let Some(mut end) = pair() else { return };
     let mut outbox = Outbox::default();
     for _ in 0..300 {
@@ -269,14 +271,14 @@ async fn a_chain_of_writes_that_breaks_ends_once() {
 }
 
 #[tokio::test]
-async fn sending_without_a_copy_is_tried_once_and_left_where_the_kernel_copies() {
+async fn zero_copy_is_disabled_after_the_first_write_if_the_kernel_copies() {
     let Some(ring) = ring() else { return };
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let over_tcp = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let mut other = listener.accept().unwrap().0;
     let pool = Arc::new(BufferPool::new(1 << 20));
     let submitted = Arc::default();
-    let socket = UringSocket::with(ring.0, over_tcp.into(), &pool, &submitted, None);
+    let socket = UringSocket::with_ring(ring.0, over_tcp.into(), &pool, &submitted, None);
     let reader = std::thread::spawn(move || {
         let mut got = Vec::new();
         other.read_to_end(&mut got).unwrap();
@@ -298,7 +300,7 @@ async fn sending_without_a_copy_is_tried_once_and_left_where_the_kernel_copies()
             outbox.commit(transmit);
         }
         let zero_copy = socket.shared.lock().ring.zero_copy(socket.index);
-        assert_eq!(zero_copy, Some(conn::ZeroCopy::Off), "loopback copies");
+        assert_eq!(zero_copy, Some(conn::ZeroCopy::Off), "the kernel copies over loopback");
     }
     assert!((6..12).contains(&submitted.load(std::sync::atomic::Ordering::Relaxed)));
     drop(socket);
@@ -307,7 +309,7 @@ async fn sending_without_a_copy_is_tried_once_and_left_where_the_kernel_copies()
 }
 
 #[tokio::test]
-async fn a_read_by_low_water_ends_when_so_much_is_there_and_no_sooner() {
+async fn low_water_read_completes_when_the_mark_is_reached() {
     let Some(first) = pair() else { return };
     drop(first);
     let ring = ring().unwrap();
@@ -315,12 +317,12 @@ async fn a_read_by_low_water_ends_when_so_much_is_there_and_no_sooner() {
     let mut other = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (stream, _) = listener.accept().unwrap();
     let pool = Arc::new(BufferPool::new(64 << 20));
-    let socket = UringSocket::with(ring.0, stream.into(), &pool, &Arc::default(), None);
+    let socket = UringSocket::with_ring(ring.0, stream.into(), &pool, &Arc::default(), None);
     let mut receiver = Receiver::new(Arc::clone(&pool), 16 << 20, true);
     let whole = message(1 << 20, 9);
     other.write_all(&whole[..1000]).unwrap();
     let mut left = whole.len() - 1000;
-    socket.start_read(receiver.take_read_buf(), AtATime::Whole);
+    socket.start_read(receiver.take_read_buf(), ReadCompletion::Message);
     let read = async |receiver: &mut Receiver| {
         let got = poll_fn(|cx| match socket.poll_read_ready(cx) {
             Poll::Ready(_) => Poll::Ready(socket.take_read()),
@@ -336,7 +338,7 @@ async fn a_read_by_low_water_ends_when_so_much_is_there_and_no_sooner() {
     while left > 0 {
         let awaited = receiver.rest().min(50_000);
         socket.set_low_water(awaited).unwrap();
-        socket.start_read(receiver.take_read_buf(), AtATime::LowWater);
+        socket.start_read(receiver.take_read_buf(), ReadCompletion::LowWater);
         // One byte too few.
         let sent = whole.len() - left;
         other.write_all(&whole[sent..sent + awaited - 1]).unwrap();
@@ -350,16 +352,16 @@ async fn a_read_by_low_water_ends_when_so_much_is_there_and_no_sooner() {
         }
     }
     assert_eq!((left, receiver.take_front()), (0, whole.into()));
-    // The end completes the read whatever the low water mark is.
-    socket.start_read(receiver.take_read_buf(), AtATime::LowWater);
+    // The end of the stream completes the read regardless of the low water mark.
+    socket.start_read(receiver.take_read_buf(), ReadCompletion::LowWater);
     drop(other);
     assert_eq!(read(&mut receiver).await, 0);
 }
 
 #[tokio::test]
-async fn a_cancelled_read_gives_its_buffer_back() {
+async fn cancelled_read_returns_its_buffer() {
     let Some(mut end) = pair() else { return };
-    end.socket.start_read(end.receiver.take_read_buf(), AtATime::Whole);
+    end.socket.start_read(end.receiver.take_read_buf(), ReadCompletion::Message);
     settle().await;
     end.socket.cancel_read();
     let RingRead::Read(buf, outcome) = end.read().await else { panic!("no read is over") };
@@ -373,13 +375,13 @@ async fn a_cancelled_read_gives_its_buffer_back() {
 }
 
 #[tokio::test]
-async fn dropping_a_connection_frees_nothing_that_the_kernel_has() {
+async fn dropped_connection_keeps_buffers_that_the_kernel_uses() {
     let Some(first) = pair() else { return };
     let shared = Arc::clone(&first.socket.shared);
     for operation in ["read", "header", "deposit", "write"] {
         let mut end = pair().unwrap();
         match operation {
-            "read" => end.socket.start_read(end.receiver.take_read_buf(), AtATime::Whole),
+            "read" => end.socket.start_read(end.receiver.take_read_buf(), ReadCompletion::Message),
             "header" => end.socket.start_header(),
             "deposit" => {
                 end.other.write_all(&message(100_000, 1)[..70_000]).unwrap();
@@ -387,15 +389,15 @@ async fn dropping_a_connection_frees_nothing_that_the_kernel_has() {
                     end.receive().await.unwrap();
                     assert!(end.frame().is_none());
                 }
-                end.socket.start_read(end.receiver.take_read_buf(), AtATime::Whole);
+                end.socket.start_read(end.receiver.take_read_buf(), ReadCompletion::Message);
             }
             _ => {
                 let mut outbox = Outbox::default();
                 for _ in 0..200 {
                     outbox.push_chunk(vec![1; 100_000].into());
                 }
-                // This kind of socket does not support zero-copy: the first attempt detects that, and nothing
-                // is written.
+                // This kind of socket does not support zero-copy. The first attempt detects this and writes
+                // nothing.
                 end.socket.start_write(outbox.take());
                 let (transmit, outcome) = end.written().await;
                 outcome.unwrap();
@@ -408,7 +410,7 @@ async fn dropping_a_connection_frees_nothing_that_the_kernel_has() {
         assert!(shared.lock().ring.in_flight() > 0, "{operation}");
         let End { socket, other, pool, receiver, .. } = end;
         drop(socket);
-        assert!(shared.lock().ring.in_flight() > 0, "{operation}: the kernel still has it");
+        assert!(shared.lock().ring.in_flight() > 0, "{operation}: the kernel still uses the buffer");
         settle().await;
         assert_eq!(shared.lock().ring.in_flight(), 0, "{operation}");
         drop((other, receiver));
@@ -423,7 +425,7 @@ async fn dropping_a_connection_frees_nothing_that_the_kernel_has() {
 }
 
 #[tokio::test]
-async fn a_place_in_the_ring_is_not_given_away_while_it_is_used() {
+async fn index_of_a_connection_is_reused_only_after_its_handle_is_dropped() {
     let Some(first) = pair() else { return };
     first.socket.start_header();
     settle().await;
@@ -443,7 +445,7 @@ async fn a_place_in_the_ring_is_not_given_away_while_it_is_used() {
 }
 
 #[tokio::test]
-async fn more_operations_than_the_queue_takes_all_complete() {
+async fn more_operations_than_queue_entries_complete() {
     let Some(first) = pair() else { return };
     let mut ends: Vec<End> = (0..600).map(|_| pair().unwrap()).collect();
     for round in 0..3 {
@@ -456,7 +458,7 @@ async fn more_operations_than_the_queue_takes_all_complete() {
             end.other.write_all(&message(0, 0)).unwrap();
         }
         for end in &ends {
-            assert!(matches!(end.read().await, RingRead::Early(_, HEADER_LEN)), "round {round}");
+            assert!(matches!(end.read().await, RingRead::Header(_, HEADER_LEN)), "round {round}");
         }
     }
     assert_eq!(first.in_flight(), 0);
@@ -467,70 +469,70 @@ fn the_end_of_a_runtime_ends_its_operations() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let end = runtime.block_on(async {
         let mut end = pair()?;
-        end.socket.start_read(end.receiver.take_read_buf(), AtATime::Whole);
+        end.socket.start_read(end.receiver.take_read_buf(), ReadCompletion::Message);
         settle().await;
         Some(end)
     });
     drop(runtime);
     let Some(end) = end else { return };
-    assert_eq!(end.in_flight(), 0, "the kernel has let go");
+    assert_eq!(end.in_flight(), 0, "the kernel has released the buffer");
     assert!(!matches!(end.socket.take_read(), RingRead::Pending));
     end.socket.start_header();
     assert!(matches!(end.socket.take_read(), RingRead::Ended(Err(_))));
     let mut outbox = Outbox::default();
-    outbox.push(b"octets");
+    outbox.push(b"bytes");
     end.socket.start_write(outbox.take());
     assert!(end.socket.take_written().unwrap().1.is_err());
 }
 
 #[test]
-fn the_end_of_a_runtime_lets_go_of_what_a_peer_does_not_read() {
+fn the_end_of_a_runtime_releases_bytes_that_a_peer_does_not_read() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let over_tcp = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let mut other = listener.accept().unwrap().0;
-    // With zero-copy, the kernel holds the bytes until the peer's system has received them. That system
-    // accepts few bytes that are not read.
-    let octets = Arc::new(());
+    // With zero-copy, the kernel holds the bytes until the peer's system has received them. If the peer does
+    // not read, its system accepts only few bytes.
+    let count = Arc::new(());
     let socket = runtime.block_on(async {
         let (pool, submitted) = (Arc::new(BufferPool::new(1 << 20)), Arc::default());
-        let socket = UringSocket::with(ring()?.0, over_tcp.into(), &pool, &submitted, None);
+        let socket = UringSocket::with_ring(ring()?.0, over_tcp.into(), &pool, &submitted, None);
         let mut outbox = Outbox::default();
         outbox.push(&[1; 20]);
-        outbox.push_chunk(bytes::Bytes::from_owner(Held(vec![1; 1_900_000], Arc::clone(&octets))));
+        outbox.push_chunk(bytes::Bytes::from_owner(Counted(vec![1; 1_900_000], Arc::clone(&count))));
         socket.start_write(outbox.take());
         settle().await;
-        assert_eq!(socket.shared.lock().ring.in_flight(), 1, "the kernel has it");
+        assert_eq!(socket.shared.lock().ring.in_flight(), 1, "the kernel uses the buffer");
         Some(socket)
     });
     drop(runtime);
     let Some(socket) = socket else { return };
-    assert_eq!(socket.shared.lock().ring.in_flight(), 0, "the kernel has let go");
+    assert_eq!(socket.shared.lock().ring.in_flight(), 0, "the kernel has released the buffer");
     drop(socket);
-    assert_eq!(Arc::strong_count(&octets), 1, "the octets are freed");
+    assert_eq!(Arc::strong_count(&count), 1, "the bytes are freed");
     other.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let ended = other.read_to_end(&mut Vec::new());
     assert!(!ended.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock), "the socket is closed");
 }
 
 /// Bytes whose release can be observed.
-struct Held(Vec<u8>, #[expect(dead_code, reason = "it is counted")] Arc<()>);
+struct Counted(Vec<u8>, #[expect(dead_code, reason = "its references are counted")] Arc<()>);
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for Counted {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
 }
 
 #[test]
-fn what_the_kernel_was_never_asked_for_keeps_no_connection() {
+fn operations_that_were_not_submitted_do_not_keep_a_connection() {
     let (end, mut other) = UnixStream::pair().unwrap();
     other.set_nonblocking(true).unwrap();
     let pool = Arc::new(BufferPool::new(64 << 20));
     let mut ring = super::ring::Ring::default();
     let index = ring.insert(end.into(), Arc::clone(&pool), Arc::default());
     let mut outbox = Outbox::default();
-    for _ in 0..2 * conn::VECTORS {
+    for _ in 0..2 * conn::MAX_VECTORS {
         outbox.push_chunk(bytes::Bytes::from(vec![7; 8192]));
     }
     ring.start_header(index);
@@ -539,7 +541,7 @@ fn what_the_kernel_was_never_asked_for_keeps_no_connection() {
     ring.end();
     assert_eq!(ring.in_flight(), 0);
     drop(ring);
-    assert_eq!(other.read(&mut [0; 8]).unwrap(), 0, "its socket is closed");
+    assert_eq!(other.read(&mut [0; 8]).unwrap(), 0, "the socket is closed");
 }
 
 #[test]
@@ -553,7 +555,7 @@ fn a_runtime_may_move_to_another_thread() {
                     end.other.write_all(&message(3, 3)).unwrap();
                     assert_eq!(end.receive().await.unwrap(), 15);
                     assert!(end.frame().is_some());
-                    end.socket.start_read(end.receiver.take_read_buf(), AtATime::Whole);
+                    end.socket.start_read(end.receiver.take_read_buf(), ReadCompletion::Message);
                     settle().await;
                     Some(end)
                 })
@@ -563,7 +565,7 @@ fn a_runtime_may_move_to_another_thread() {
     });
     let Some(mut first) = first else { return };
     runtime.block_on(async {
-        // The kernel cancels operations of an ended thread when it would continue them.
+        // The kernel cancels operations of a thread that has ended, when bytes arrive for them.
         first.other.write_all(&message(3, 3)).unwrap();
         let RingRead::Read(buf, outcome) = first.read().await else { panic!("no read is over") };
         assert_eq!(outcome.unwrap_err().raw_os_error(), Some(libc::ECANCELED));
@@ -574,7 +576,7 @@ fn a_runtime_may_move_to_another_thread() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_runtime_with_several_threads_has_no_ring() {
-    let Err(error) = RingHandle::here() else { panic!("there is one") };
+    let Err(error) = RingHandle::of_current_runtime() else { panic!("the runtime has a ring") };
     assert_eq!(error.kind(), io::ErrorKind::Unsupported);
     assert!(error.to_string().contains("several threads"), "{error}");
 }
