@@ -14,12 +14,12 @@ use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Condvar, Mutex, RwLock};
 
 pub use self::atomic::{AtomicU8, AtomicU32, Ordering};
-use self::count::Count;
+use self::count::RequestCount;
 
 /// An activated object.
 pub struct Object {
     pub generation: u32,
-    count: Count,
+    count: RequestCount,
     gate: Arc<Gate>,
     /// Accessed by requests (shared), and by a thread that has waited for them (exclusive): loom reports a
     /// violation.
@@ -66,7 +66,7 @@ impl Object {
     pub fn new(generation: u32, gate: &Arc<Gate>) -> Arc<Self> {
         Arc::new(Self {
             generation,
-            count: Count::new(),
+            count: RequestCount::new(),
             gate: Arc::clone(gate),
             servant: UnsafeCell::new(()),
         })

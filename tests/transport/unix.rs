@@ -50,11 +50,11 @@ impl DeskServant for Desk {
     }
 
     async fn drain(&self, mut data: ByteStream) -> Result<u64, SystemException> {
-        let mut octets = 0;
+        let mut bytes = 0;
         while let Some(chunk) = data.next().await {
-            octets += chunk?.len() as u64;
+            bytes += chunk?.len() as u64;
         }
-        Ok(octets)
+        Ok(bytes)
     }
 
     async fn note(&self, _number: i32) -> Result<(), SystemException> {
@@ -123,9 +123,9 @@ async fn calls_of_every_size_go_over_a_unix_socket() {
     let desk: DeskRef = client.resolve(&here.to_string()).await.unwrap();
     assert_eq!(desk.from().await.unwrap(), from(&directory.socket()));
     for size in [0, 1, 1000, 70_000, 300_000, 5_000_000] {
-        let octets = Bytes::from((0..size).map(|i| (i % 251) as u8).collect::<Vec<_>>());
-        assert_eq!(desk.echo(octets.clone()).await.unwrap(), octets);
-        assert_eq!(desk.drain(octets).await.unwrap(), size as u64);
+        let bytes = Bytes::from((0..size).map(|i| (i % 251) as u8).collect::<Vec<_>>());
+        assert_eq!(desk.echo(bytes.clone()).await.unwrap(), bytes);
+        assert_eq!(desk.drain(bytes).await.unwrap(), size as u64);
     }
     let numbers: Vec<f64> = (0..200_000).map(f64::from).collect();
     let doubled = desk.doubled(numbers.as_slice()).await.unwrap();
@@ -153,9 +153,9 @@ async fn many_callers_share_it() {
         .map(|number| {
             let desk = desk.clone();
             tokio::spawn(async move {
-                let octets = Bytes::from(vec![number; 40_000]);
+                let bytes = Bytes::from(vec![number; 40_000]);
                 for _ in 0..20 {
-                    assert_eq!(desk.echo(octets.clone()).await.unwrap(), octets);
+                    assert_eq!(desk.echo(bytes.clone()).await.unwrap(), bytes);
                 }
             })
         })
@@ -241,7 +241,7 @@ async fn a_server_takes_the_place_of_a_dead_one_and_not_of_one_that_lives() {
     drop(std::os::unix::net::UnixListener::bind(directory.socket()).unwrap());
     let (_server, here) = serve(&[directory.endpoint()]).await;
     let error = transport::builder().listen(directory.endpoint()).build().await.unwrap_err();
-    assert!(error.to_string().contains("another server listens there"), "{error}");
+    assert!(error.to_string().contains("another server listens on the path"), "{error}");
     let client = client().await;
     let desk: DeskRef = client.resolve(&here.to_string()).await.unwrap();
     assert_eq!(desk.noted().await.unwrap(), 0);

@@ -12,7 +12,7 @@ zorb::idl! {
 
     interface Sink {
         void ping();
-        oneway void octets(in Octets data);
+        oneway void bytes(in Octets data);
         Octets echo(in Octets data);
         unsigned long long seen();
     };
@@ -28,7 +28,7 @@ impl SinkServant for Counter {
         Ok(())
     }
 
-    async fn octets(&self, data: Bytes) -> Result<(), SystemException> {
+    async fn bytes(&self, data: Bytes) -> Result<(), SystemException> {
         assert!(data.iter().all(|octet| *octet == 7));
         self.seen.fetch_add(data.len() as u64, Ordering::Relaxed);
         Ok(())
@@ -98,7 +98,7 @@ async fn small_oneways_are_gathered() {
     let data = Bytes::from(vec![7; 1024]);
     let before = pair.submissions();
     for _ in 0..10_000 {
-        pair.sink.octets(data.clone()).await.unwrap();
+        pair.sink.bytes(data.clone()).await.unwrap();
     }
     assert_eq!(pair.sink.seen().await.unwrap(), 10_000 * 1024);
     let after = pair.submissions();
@@ -113,7 +113,7 @@ async fn a_bulk_message_is_one_send_and_two_linked_receives() {
     let data = Bytes::from(vec![7; 1 << 20]);
     let send = async |messages: u64| {
         for _ in 0..messages {
-            pair.sink.octets(data.clone()).await.unwrap();
+            pair.sink.bytes(data.clone()).await.unwrap();
         }
         assert_eq!(pair.sink.seen().await.unwrap(), messages << 20);
     };
@@ -140,7 +140,7 @@ async fn idle_connections_hold_no_window() {
     }
     // The pool lets 64 connections keep their window for a second.
     let held = pair.server.pool_stats().held;
-    assert!(held < 70 * (64 << 10), "{held} octets for {} connections", others.len());
+    assert!(held < 70 * (64 << 10), "{held} bytes for {} connections", others.len());
     let before = pair.submissions();
     let in_use = || {
         let stats = pair.server.pool_stats();

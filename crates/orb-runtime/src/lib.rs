@@ -99,7 +99,7 @@ pub mod wire {
     pub use giop_codec::url::{Corbaname, NameText, NameTextError, ObjectUrl};
     pub use giop_codec::{ByteOrder, Version};
 
-    pub use crate::quirks::{QUIRKS, Quirk, REPLIES_IN_NATIVE_SET, Recognised};
+    pub use crate::quirks::{QUIRKS, Quirk, REPLIES_IN_NATIVE_SET, Recognition};
 }
 
 /// Converts any error to a system exception. In a servant:

@@ -120,8 +120,8 @@ const REPLACEMENTS: [(&str, &str); 11] = [
         "--user NAME, and --plaintext-password for a server without TLS",
     ),
     ("take TLS, or Credentials::allow_plaintext_passwords", "--tls-ca FILE, or --plaintext-password"),
-    ("this ORB has none: OrbBuilder::tls", "this program uses none: --tls-ca FILE"),
-    ("TlsBuilder::trust, ::server_names and ::pin decide", "--tls-ca and --tls-any-name decide"),
+    ("this ORB does not have: configure OrbBuilder::tls", "this program does not use: add --tls-ca FILE"),
+    ("see TlsBuilder::trust, server_names and pin", "see --tls-ca and --tls-any-name"),
     (
         "the peer requires a certificate (TlsBuilder::identity)",
         "the peer requires a certificate: --tls-cert, --tls-key",

@@ -299,18 +299,18 @@ async fn a_source_of_octets_is_one_of_whole_elements() {
     let items = doubles(50_000);
     let octets = items.bytes();
     let reader = |len| ByteSource::reader(len, io::Cursor::new(items.bytes()));
-    assert!(SeqSource::<f64>::octets(reader(400_001)).is_none());
-    let source = SeqSource::octets(reader(400_000)).unwrap();
+    assert!(SeqSource::<f64>::from_bytes(reader(400_001)).is_none());
+    let source = SeqSource::from_bytes(reader(400_000)).unwrap();
     assert_eq!((source.len(), source.is_empty()), (50_000, false));
     assert_eq!(numbers.doubles("abc", source).await.unwrap(), checksum(0, &octets));
     // Data in memory may have any alignment.
     let shifted = Bytes::from([&[0], octets.as_ref()].concat()).slice(1..);
-    let source = SeqSource::octets(shifted.into()).unwrap();
+    let source = SeqSource::from_bytes(shifted.into()).unwrap();
     assert_eq!(numbers.doubles("abc", source).await.unwrap(), checksum(0, &octets));
 
     let failed = numbers.doubles("abc", SeqSource::stream(50_001, one(items))).await.unwrap_err();
     assert_eq!((failed.kind, failed.completed), (SystemExceptionKind::BadParam, CompletionStatus::Maybe));
-    assert!(failed.to_string().contains("ended after 400000 of its 400008 octets"), "{failed}");
+    assert!(failed.to_string().contains("ended after 400000 of its 400008 bytes"), "{failed}");
 }
 
 fn one(items: Seq<f64>) -> impl futures_util::Stream<Item = Result<Seq<f64>, io::Error>> + Send {
@@ -339,7 +339,7 @@ async fn oneways_calls_in_process_and_other_ways_to_run_take_streams() {
         .step_by(1_001)
         .map(move |at| Ok::<_, io::Error>(octets.slice(at..octets.len().min(at + 1_001))));
     let source = ByteSource::stream(480_000, futures_util::stream::iter(pieces));
-    assert_eq!(local.doubles("abc", SeqSource::octets(source).unwrap()).await.unwrap(), sum);
+    assert_eq!(local.doubles("abc", SeqSource::from_bytes(source).unwrap()).await.unwrap(), sum);
 
     for activation in [server.activation().blocking(), server.activation().spawned()] {
         let published: bulk::NumbersRef = activation.activate(Numbers::default()).unwrap();

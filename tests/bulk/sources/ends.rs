@@ -120,7 +120,7 @@ async fn a_source_of_another_length_than_it_said_fails_the_call() {
     let source = futures_util::stream::iter(items.chain([Err(io::Error::other("never asked for"))]));
     over.store.put("a name", ByteSource::stream(600_000, source)).await.unwrap();
     let failed = over.store.put("a name", ByteSource::reader(10, tokio::io::empty())).await.unwrap_err();
-    assert!(failed.to_string().contains("ended after 0 of its 10 octets"), "{failed}");
+    assert!(failed.to_string().contains("ended after 0 of its 10 bytes"), "{failed}");
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ async fn calls_over_connections_that_break_anywhere_tell_the_truth() {
         let orbs = pair();
         let (servant, target) = over(&orbs).await;
         let targets = over_three(&orbs, &target).await;
-        let faults = Faults::seeded(seed).cut(3000).at_most(9);
+        let faults = Faults::seeded(seed).cut(3000).limit_to_first(9);
         orbs.inject(faults.clone());
         let calls: Vec<_> = (0..24u64)
             .map(|number| {
@@ -128,7 +128,7 @@ async fn messages_with_random_bits_flipped_leave_later_calls_intact() {
     for seed in seeds(60) {
         let orbs = pair();
         let (servant, target) = over(&orbs).await;
-        let faults = Faults::seeded(seed).flip(40_000).at_most(3);
+        let faults = Faults::seeded(seed).flip(40_000).limit_to_first(3);
         orbs.inject(faults.clone());
         for number in 0..6 {
             let hasty = target.with_retry(Retry::Never).with_timeout(Duration::from_secs(90));
@@ -154,10 +154,10 @@ async fn messages_with_random_bits_flipped_leave_later_calls_intact() {
 
 #[test]
 fn each_connection_has_faults_of_its_own_and_the_later_ones_none_that_harm() {
-    let faults = Faults::seeded(17).cut(100).flip(100).at_most(2);
+    let faults = Faults::seeded(17).cut(100).flip(100).limit_to_first(2);
     let harmful = |of: PipeFaults| of.cut_after.is_some() || of.flip.is_some();
     let of = |connection| {
-        let (there, back) = faults.of(connection);
+        let (there, back) = faults.of_connection(connection);
         (there, back, harmful(there) || harmful(back))
     };
     assert!(of(0).2 && of(1).2 && !of(2).2 && !of(1000).2);
@@ -180,8 +180,7 @@ async fn a_test_that_fails_says_its_seed() {
     assert!(!failed.status.success());
     let text = String::from_utf8_lossy(&failed.stderr);
     assert!(
-        text.contains("ZORB_FAULTS=4711 replays it")
-            && text.contains("connection 0: to the server PipeFaults"),
+        text.contains("ZORB_FAULTS=4711 replays it") && text.contains("connection 0: requests PipeFaults"),
         "{text}"
     );
 }

@@ -163,7 +163,7 @@ async fn by_tls_logins_need_no_permission_and_references_say_what_is_wanted() {
 #[tokio::test]
 async fn a_certificate_is_an_identity_where_no_login_is_required() {
     let ca = Authority::new("ca");
-    let asking = || tls(&ca, "server").client_certificates(ClientCertificates::Wanted);
+    let asking = || tls(&ca, "server").client_certificates(ClientCertificates::Optional);
     let identity = || Logins::new(known()).required(Required::Identity);
     let (_server, _client, vault) = by_tls(&ca, asking(), identity(), builder()).await;
     assert_eq!(vault.who().await.unwrap(), "Certificate CN=alice");

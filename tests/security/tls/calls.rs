@@ -21,7 +21,7 @@ async fn servant_sees_the_client_certificate() {
     let ca = Authority::new("ca");
     for (asked, expected) in [
         (ClientCertificates::Required, "V1_3 CN=alice 1"),
-        (ClientCertificates::Wanted, "V1_3 CN=alice 1"),
+        (ClientCertificates::Optional, "V1_3 CN=alice 1"),
         (ClientCertificates::None, "V1_3 nobody 0"),
     ] {
         let (server, reference) =
@@ -31,7 +31,7 @@ async fn servant_sees_the_client_certificate() {
         assert_eq!(server.transport_stats().tls_sessions, 1);
     }
     // Wanted is not required.
-    let wanted = tls(&ca, "server").client_certificates(ClientCertificates::Wanted).build().unwrap();
+    let wanted = tls(&ca, "server").client_certificates(ClientCertificates::Optional).build().unwrap();
     let (_server, reference) = server(wanted).await;
     let anonymous = zorb::tls::Tls::builder().trust(Trust::pem(ca.pem())).build().unwrap();
     let (_client, vault) = client(anonymous, &reference).await;

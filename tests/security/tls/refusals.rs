@@ -32,7 +32,7 @@ async fn servers_that_are_not_trusted_are_not_called() {
         let trusting =
             |authority: &Authority| Tls::builder().trust(Trust::pem(authority.pem())).versions(&[version]);
         let (_server, reference) = server(tls(&ca, "server").build().unwrap()).await;
-        refused(trusting(&other).build().unwrap(), &reference, no, "not accepted").await;
+        refused(trusting(&other).build().unwrap(), &reference, no, "is rejected").await;
 
         let (certificate, key) = ca.issue_expired("server");
         let expired = Tls::builder().identity(Identity::pem(certificate, key)).build().unwrap();
@@ -49,8 +49,8 @@ async fn servers_that_are_not_trusted_are_not_called() {
         assert_eq!(vault.add(1, 2).await.unwrap(), 3);
         drop(orb);
         let unchecked = trusting(&other).server_names(ServerNames::Unchecked).build().unwrap();
-        refused(unchecked, &reference, no, "not accepted").await;
-        refused(Tls::builder().pin([7; 32]).build().unwrap(), &reference, no, "not accepted").await;
+        refused(unchecked, &reference, no, "is rejected").await;
+        refused(Tls::builder().pin([7; 32]).build().unwrap(), &reference, no, "is rejected").await;
     }
 }
 
@@ -94,7 +94,13 @@ async fn plaintext_at_a_port_for_tls_and_the_reverse_are_sent_away() {
     let _vault: VaultRef = orb.activate(Vault::default()).unwrap();
     let address = orb.endpoints()[0].clone();
     let reference = format!("corbaloc:ssliop:1.2@{address}/x");
-    refused(tls(&ca, "c").build().unwrap(), &reference, SystemExceptionKind::CommFailure, "not TLS").await;
+    refused(
+        tls(&ca, "c").build().unwrap(),
+        &reference,
+        SystemExceptionKind::CommFailure,
+        "does not send TLS",
+    )
+    .await;
     // It is counted when the connection ends.
     while orb.transport_stats().tls_misdirected == 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -213,7 +219,7 @@ fn what_is_wrong_with_files_is_said() {
         (file("empty", ""), file("k", &key), vec!["empty", "no certificate"]),
         (file("cut", cut), file("k", &key), vec!["cut", "END CERTIFICATE"]),
         (file("c", &certificate), file("nokey", &certificate), vec!["nokey", "no private key"]),
-        (file("c", &certificate), file("o", &other), vec!["/o", "not that of the certificate"]),
+        (file("c", &certificate), file("o", &other), vec!["/o", "does not match the certificate"]),
     ] {
         let error = Tls::builder().identity(Identity::files(chain, key)).build().unwrap_err().to_string();
         assert!(words.iter().all(|word| error.contains(word)), "{error}");

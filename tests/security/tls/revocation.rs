@@ -40,7 +40,7 @@ async fn a_client_whose_certificate_is_revoked_is_refused_and_told_so() {
         let serving = looking_up(&ca, ca.revocation_list(&[REVOKED], LATER)).versions(&[version]);
         let (orb, reference) = server(serving.build().unwrap()).await;
         served(numbered(&ca, GOOD + 1), &reference).await;
-        let words = "certificate of this side is revoked";
+        let words = "this side's certificate is revoked";
         refused(numbered(&ca, REVOKED).build().unwrap(), &reference, NoPermission, words).await;
         let stats = orb.transport_stats();
         assert_eq!((stats.tls_sessions, stats.tls_failures), (1, 1));
@@ -77,7 +77,7 @@ async fn missing_or_expired_revocation_list_refuses_all_peers_by_default() {
         // Clients at a server, and a server at its client.
         let strict = looking_up(&ca, list.clone()).trust(trust.clone());
         let (_server, reference) = server(strict.build().unwrap()).await;
-        refused(good(), &reference, NoPermission, "took the certificate back").await;
+        refused(good(), &reference, NoPermission, "has no revocation list of the CA").await;
         let (_plain, called) = server(good()).await;
         let strict = looking_up(&ca, list.clone()).trust(trust.clone());
         refused(strict.build().unwrap(), &called, NoPermission, "::revocation_check").await;
@@ -102,7 +102,7 @@ async fn revocation_list_of_an_imposter_is_rejected() {
     let (_server, reference) = server(numbered(&ca, GOOD).build().unwrap()).await;
     for check in [RevocationCheck::Strict, RevocationCheck::Listed] {
         let deceived = looking_up(&ca, imposter.revocation_list(&[], LATER)).revocation_check(check);
-        refused(deceived.build().unwrap(), &reference, NoPermission, "is of no use").await;
+        refused(deceived.build().unwrap(), &reference, NoPermission, "is invalid").await;
     }
 }
 
@@ -146,7 +146,7 @@ async fn a_new_list_holds_from_the_next_reload_on() {
     assert_eq!(open.add(1, 3).await.unwrap(), 4);
 
     // An invalid file results in an error that names it, and changes nothing.
-    for (octets, words) in [(&b"nonsense"[..], "no revocation list in it"), (&[0x30, 0], "is of no use")] {
+    for (octets, words) in [(&b"nonsense"[..], "contains no revocation list"), (&[0x30, 0], "is invalid")] {
         directory.file("ca.crl", octets);
         let error = serving.reload().unwrap_err().to_string();
         assert!(error.contains("ca.crl") && error.contains(words), "{error}");
@@ -165,5 +165,5 @@ async fn a_new_list_holds_from_the_next_reload_on() {
 fn a_list_without_a_ca_is_an_error() {
     let list = RevocationList::pem(Authority::new("ca").revocation_list(&[], LATER));
     let error = Tls::builder().revocation_list(list).build().unwrap_err().to_string();
-    assert!(error.contains("no CA is trusted"), "{error}");
+    assert!(error.contains("requires a trusted CA"), "{error}");
 }

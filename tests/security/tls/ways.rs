@@ -56,7 +56,7 @@ async fn a_server_that_can_not_be_reached_by_tls_is_not_called_in_plaintext() {
         };
         check(&format!("ssliop:1.2@127.0.0.1:{closed}"), Transient, "refused").await;
         check(&format!("ssliop:1.2@127.0.0.1:{blocked}"), Transient, "TLS").await;
-        check(&mistrusted, NoPermission, "not accepted").await;
+        check(&mistrusted, NoPermission, "is rejected").await;
     }
     assert_eq!((server.stats().messages_in, server.transport_stats().tls_sessions), (0, 0));
 }

@@ -310,7 +310,7 @@ fn dispatch(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStr
     let wires = methods.iter().map(|method| &method.wire_name);
     let arms: Vec<_> = methods.iter().map(|method| handle_operation(cx, depth, method)).collect();
     let numbers: Vec<_> = (0..methods.len()).map(Literal::usize_unsuffixed).collect();
-    let find = quote!(__zorb_request.find(&OPERATIONS));
+    let find = quote!(__zorb_request.operation_index(&OPERATIONS));
     let (matched, groups) = if !is_grouped {
         (quote!(#(::core::option::Option::Some(#numbers) => { #arms })*), TokenStream::new())
     } else {

@@ -16,8 +16,8 @@ pub(crate) fn adapters(core: &Shared) -> (Vec<Value>, bool) {
     let adapter = core.adapter();
     let (mut listed, mut left) = (Vec::new(), vec![(Vec::new(), Arc::clone(adapter.root()))]);
     // Objects of `Orb::activate_named` belong to an internal POA.
-    if adapter.plain.active_objects() > 0 {
-        left.push((Vec::new(), Arc::clone(&adapter.plain)));
+    if adapter.plain_poa.active_objects() > 0 {
+        left.push((Vec::new(), Arc::clone(&adapter.plain_poa)));
     }
     while let Some((mut path, poa)) = left.pop() {
         if listed.len() == MOST {
@@ -25,7 +25,7 @@ pub(crate) fn adapters(core: &Shared) -> (Vec<Value>, bool) {
         }
         path.push(poa.node().name.to_string());
         listed.push(described(&path, &poa));
-        let mut children: Vec<_> = poa.family().children.values().map(Arc::clone).collect();
+        let mut children: Vec<_> = poa.children().by_name.values().map(Arc::clone).collect();
         children.sort_by(|a, b| b.node().name.cmp(&a.node().name));
         left.extend(children.into_iter().map(|child| (path.clone(), child)));
     }

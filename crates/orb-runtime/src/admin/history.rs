@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::runtime::Shared;
-use crate::telemetry::operation_stats::{Calls, Side, Totals};
+use crate::telemetry::operation_stats::{OperationStats, Side, Totals};
 
 /// The time between two samples.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(5);
@@ -63,7 +63,13 @@ impl History {
         self.add(core.admin().uptime(), calls, now.connections, (now.stats.octets_in, now.stats.octets_out));
     }
 
-    fn add(&mut self, at: Duration, calls: &Calls, connections: usize, (received, sent): (u64, u64)) {
+    fn add(
+        &mut self,
+        at: Duration,
+        calls: &OperationStats,
+        connections: usize,
+        (received, sent): (u64, u64),
+    ) {
         let table = |side| calls.table(side).totals();
         let now = Counted { served: table(Side::Served), made: table(Side::Made), received, sent };
         let before = std::mem::replace(&mut self.counted, now);
@@ -122,23 +128,23 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::telemetry::operation_stats::{Ending, Tally};
+    use crate::telemetry::operation_stats::{CallEnd, Tally};
 
-    fn call(calls: &Arc<Calls>, side: Side, ending: Ending) {
+    fn call(calls: &Arc<OperationStats>, side: Side, ending: CallEnd) {
         let tally = Tally::begin(calls, side, "I", "op");
-        tally.ends(ending);
+        tally.set_end(ending);
         tally.count();
     }
 
     #[test]
     fn points_have_what_happened_since_the_point_before() {
-        let (mut history, calls) = (History::default(), Arc::<Calls>::default());
-        call(&calls, Side::Served, Ending::Results);
-        call(&calls, Side::Served, Ending::UserException);
-        call(&calls, Side::Made, Ending::Failure);
+        let (mut history, calls) = (History::default(), Arc::<OperationStats>::default());
+        call(&calls, Side::Served, CallEnd::Results);
+        call(&calls, Side::Served, CallEnd::UserException);
+        call(&calls, Side::Made, CallEnd::Failure);
         history.add(Duration::from_millis(5001), &calls, 3, (100, 10));
         history.add(Duration::from_secs(10), &calls, 2, (100, 10));
-        call(&calls, Side::Served, Ending::Failure);
+        call(&calls, Side::Served, CallEnd::Failure);
         history.add(Duration::from_secs(15), &calls, 0, (150, 11));
         let json = history.json();
         assert_eq!((&json["since_ms"], &json["at_ms"]), (&json!(0), &json!([5001, 10_000, 15_000])));
@@ -159,7 +165,7 @@ mod tests {
 
     #[test]
     fn only_the_last_ten_minutes_are_kept() {
-        let (mut history, calls) = (History::default(), Calls::default());
+        let (mut history, calls) = (History::default(), OperationStats::default());
         for at in 1..=125_u32 {
             history.add(INTERVAL * at, &calls, 0, (0, 0));
         }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::admin::history::History;
 use crate::orb::Orb;
 use crate::runtime::Shared;
-use crate::telemetry::operation_stats::Calls;
+use crate::telemetry::operation_stats::OperationStats;
 
 /// A health check of a part of the program. Returns a description of its problem.
 type Check = Box<dyn Fn() -> Option<String> + Send + Sync>;
@@ -20,7 +20,7 @@ pub(crate) struct AdminState {
     started: SystemTime,
     address: OnceLock<SocketAddr>,
     /// `None` if there is no such endpoint, so that nothing is counted for it.
-    calls: Option<Arc<Calls>>,
+    calls: Option<Arc<OperationStats>>,
     history: Mutex<History>,
     /// The checks of `Orb::add_health_check`.
     checks: Mutex<Vec<Check>>,
@@ -99,7 +99,7 @@ impl Shared {
 
     /// Returns the counters of calls by operation, if they are counted.
     #[inline]
-    pub(crate) fn calls(&self) -> Option<&Arc<Calls>> {
+    pub(crate) fn calls(&self) -> Option<&Arc<OperationStats>> {
         self.admin().calls.as_ref()
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::admin::adapters::adapters;
 use crate::metrics::Counted;
 use crate::runtime::Shared;
-use crate::telemetry::latency::{BOUNDS, bound_us};
+use crate::telemetry::latency::{BUCKETS, bound_us};
 use crate::telemetry::operation_stats::Side;
 
 /// Maximum number of connections that are listed.
@@ -42,7 +42,7 @@ pub(crate) fn status(core: &Shared) -> Value {
         .map(|(name, hits)| (name, hits.into()))
         .collect();
     let calls = |side| -> Vec<Value> {
-        let rows = core.calls().map(|calls| calls.table(side).figures()).unwrap_or_default();
+        let rows = core.calls().map(|calls| calls.table(side).snapshots()).unwrap_or_default();
         rows.iter()
             .map(|row| {
                 json!({
@@ -51,14 +51,14 @@ pub(crate) fn status(core: &Shared) -> Value {
                     "calls": row.calls,
                     "user_exceptions": row.user_exceptions,
                     "failures": row.failures,
-                    "micros": row.nanos / 1000,
-                    "max_us": row.longest as f64 / 1e3,
-                    "buckets": row.counts.used().collect::<Vec<_>>(),
+                    "micros": row.total_nanos / 1000,
+                    "max_us": row.longest_nanos as f64 / 1e3,
+                    "buckets": row.counts.nonempty().collect::<Vec<_>>(),
                 })
             })
             .collect()
     };
-    let bounds: Vec<f64> = (0..BOUNDS).map(bound_us).collect();
+    let bounds: Vec<f64> = (0..BUCKETS).map(bound_us).collect();
     let (adapters, more_adapters) = adapters(core);
     let history = core.admin().history().json();
     json!({

@@ -6,7 +6,7 @@ use giop_proto::Limit;
 
 use crate::metrics::{FIGURES, LIMIT_HITS};
 use crate::runtime::Shared;
-use crate::telemetry::operation_stats::{Figures, Side};
+use crate::telemetry::operation_stats::{RowSnapshot, Side};
 
 /// Returns all metrics in the text format, version 0.0.4: those that the feature `metrics` exports, and calls
 /// by operation.
@@ -24,7 +24,7 @@ pub(crate) fn metrics(core: &Shared) -> String {
     }
     if let Some(calls) = core.calls() {
         let all = [(Side::Served, "served"), (Side::Made, "made")]
-            .map(|(side, name)| (name, calls.table(side).figures()));
+            .map(|(side, name)| (name, calls.table(side).snapshots()));
         page.calls("zorb_calls_total", "calls that are over, by operation", &all, |row| row.calls);
         page.calls(
             "zorb_call_user_exceptions_total",
@@ -45,7 +45,7 @@ pub(crate) fn metrics(core: &Shared) -> String {
 
 struct Page(String);
 
-type Sides = [(&'static str, Vec<Figures>); 2];
+type Sides = [(&'static str, Vec<RowSnapshot>); 2];
 
 impl Page {
     fn head(&mut self, name: &str, help: &str, kind: &str) {
@@ -60,7 +60,7 @@ impl Page {
         let _ = writeln!(self.0, "{} {value}", if labels.is_empty() { "" } else { "}" });
     }
 
-    fn calls(&mut self, name: &str, help: &str, sides: &Sides, value: impl Fn(&Figures) -> u64) {
+    fn calls(&mut self, name: &str, help: &str, sides: &Sides, value: impl Fn(&RowSnapshot) -> u64) {
         self.head(name, help, "counter");
         for (side, rows) in sides {
             for row in rows {
@@ -84,14 +84,14 @@ impl Page {
                 }
                 bucket("+Inf", row.calls);
                 let labels = [side, interface, operation];
-                self.line("zorb_call_duration_seconds_sum", &labels, row.nanos as f64 / 1e9);
+                self.line("zorb_call_duration_seconds_sum", &labels, row.total_nanos as f64 / 1e9);
                 self.line("zorb_call_duration_seconds_count", &labels, row.calls);
             }
         }
     }
 }
 
-fn labels<'a>(side: &'a str, row: &'a Figures) -> [(&'a str, &'a str); 3] {
+fn labels<'a>(side: &'a str, row: &'a RowSnapshot) -> [(&'a str, &'a str); 3] {
     [("side", side), ("interface", &row.interface), ("operation", &row.operation)]
 }
 

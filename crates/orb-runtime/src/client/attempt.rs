@@ -14,8 +14,8 @@ use crate::client::locate::{ask_reference, told_by};
 use crate::client::retry::RetryBudget;
 use crate::connection::{Binding, SharedConnection, now};
 use crate::reference::ObjectRef;
-use crate::reference::operation::Called;
-use crate::trace::{self, Way};
+use crate::reference::operation::CallOperation;
+use crate::trace::{self, Direction};
 
 /// The maximum number of forwards of one call.
 const MAX_HOPS: usize = 10;
@@ -23,7 +23,7 @@ const MAX_HOPS: usize = 10;
 /// A call that may take several requests.
 pub(crate) struct Attempt<'a> {
     target: &'a ObjectRef,
-    operation: &'a Called<'a>,
+    operation: &'a CallOperation<'a>,
     pub(crate) deadline: Option<Instant>,
     /// The start of the current request.
     pub(crate) begun: Instant,
@@ -35,7 +35,7 @@ pub(crate) struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    pub(crate) fn new(target: &'a ObjectRef, operation: &'a Called<'a>) -> Self {
+    pub(crate) fn new(target: &'a ObjectRef, operation: &'a CallOperation<'a>) -> Self {
         let begun = now();
         let deadline = deadline(target, begun);
         Self { target, operation, deadline, begun, budget: RetryBudget::new(target), hops: 0, asked: false }
@@ -65,7 +65,8 @@ impl<'a> Attempt<'a> {
     /// Asks the server for the reference of an object of which only a URL is known, once. Returns whether it
     /// did, so that the request is encoded again.
     pub(crate) async fn asks_for_reference(&mut self, binding: &Binding) -> bool {
-        let asks = binding.asks && self.target.asks() && !std::mem::replace(&mut self.asked, true);
+        let asks =
+            binding.asks && self.target.must_fetch_reference() && !std::mem::replace(&mut self.asked, true);
         if asks {
             ask_reference(self.target).await;
         }
@@ -76,9 +77,9 @@ impl<'a> Attempt<'a> {
     pub(crate) fn note_reply(&self, reply: &Reply, link: &SharedConnection) {
         if trace::wire_enabled() {
             let bytes = reply.message();
-            trace::wire(Way::In, link.peer(), self.operation.name, bytes, bytes.len());
+            trace::wire(Direction::In, link.peer(), self.operation.name, bytes, bytes.len());
         }
-        if let Some(info) = &self.target.options().info {
+        if let Some(info) = &self.target.options().reply_info {
             info.set(reply.contexts().to_vec());
         }
     }
@@ -86,16 +87,16 @@ impl<'a> Attempt<'a> {
     /// Takes the object's reference from the reply of a server that was asked for it. Returns whether the
     /// reference changed, so that the call is sent again.
     pub(crate) fn learns_reference(&mut self, reply: &Reply, binding: &Binding) -> bool {
-        if !binding.asks || !self.target.asks() {
+        if !binding.asks || !self.target.must_fetch_reference() {
             return false;
         }
         if let Some(reference) = told_by(reply)
-            && self.target.learn(&binding.profile, &reference)
+            && self.target.merge_fetched_reference(&binding.profile, &reference)
         {
             self.hops += 1;
             return true;
         }
-        self.target.set_asked();
+        self.target.set_reference_fetched();
         false
     }
 
@@ -128,7 +129,7 @@ impl<'a> Attempt<'a> {
 
     /// Returns whether an exception may result from a stale forward. If so, the forward is discarded.
     pub(crate) fn goes_home(&self, raised: &SystemException) -> bool {
-        self.budget.raised(raised, self.hops) && self.target.go_home()
+        self.budget.raised(raised, self.hops) && self.target.drop_forward()
     }
 
     /// Uses the form of the address that the server asked for.

@@ -117,11 +117,11 @@ impl ObjectRef {
         if self.orb().refuses_calls() {
             return Err(crate::errors::closed());
         }
-        if let Some(key) = self.called_here() {
+        if let Some(key) = self.unforwarded_own_key() {
             return self.bind_itself(key, deadline, alone).await;
         }
         let profiles = self.profiles();
-        let forbidden = profiles.iter().find_map(|profile| self.orb().forbids(profile));
+        let forbidden = profiles.iter().find_map(|profile| self.orb().reason_to_forbid(profile));
         let routes = self.orb().routes(profiles);
         let mut last = forbidden.filter(|_| routes.is_empty()).map(no_permission);
         for (tried, route) in routes.iter().enumerate() {
@@ -132,7 +132,7 @@ impl ObjectRef {
                 Err(error) => last = Some(error),
             }
         }
-        if self.go_home_once(&last) {
+        if self.drop_forward_once(&last) {
             return Box::pin(self.search(deadline, alone)).await;
         }
         Err(last.unwrap_or_else(|| self.nowhere_to_go()))
@@ -140,8 +140,8 @@ impl ObjectRef {
 
     /// Drops a forward that failed, so that the reference's own addresses are tried. Returns `false` if there
     /// was none.
-    fn go_home_once(&self, failure: &Option<SystemException>) -> bool {
-        failure.is_some() && self.go_home()
+    fn drop_forward_once(&self, failure: &Option<SystemException>) -> bool {
+        failure.is_some() && self.drop_forward()
     }
 
     async fn bind_at(
@@ -156,7 +156,7 @@ impl ObjectRef {
             return self.bind_back(profile, link);
         }
         let version = self.version_for(profile.version)?;
-        let offered = crate::quirks::code_sets_of(profile);
+        let offered = crate::quirks::usable_code_sets(profile);
         let (code_sets, context) = self.negotiated(offered.as_ref(), version)?;
         let mut announce = Vec::new();
         if offered.is_some()
@@ -167,7 +167,7 @@ impl ObjectRef {
         }
         // Do not ask over an exclusive connection: a server that was asked answers with a forward, and not
         // every payload can be sent again.
-        let asks = !alone && self.asks() && offered.is_none();
+        let asks = !alone && self.must_fetch_reference() && offered.is_none();
         if asks {
             announce.push(ask());
         }
@@ -190,7 +190,7 @@ impl ObjectRef {
             // Insert it first: TAO reads only the first service context that it knows.
             announce.insert(0, self.orb().offer()?);
         }
-        let takes = crate::quirks::takes_at_most(profile);
+        let takes = crate::quirks::max_message_size(profile);
         if let Some(size) = takes.into_iter().chain(self.options().fragment_size).min() {
             found.link().cut_at(size);
         }
@@ -207,7 +207,7 @@ impl ObjectRef {
             announce,
             always,
             blocks,
-            ends_bases: crate::quirks::ENDS_BASES.is_of(profile),
+            ends_bases: crate::quirks::END_TAG_FOR_EACH_BASE.applies_to(profile),
             addressing: AddressingMode::default(),
             asks,
         };
@@ -217,7 +217,7 @@ impl ObjectRef {
     /// Returns the version for calls to a server that supports versions up to `newest`.
     fn version_for(&self, newest: Version) -> Result<Version, SystemException> {
         let newest = newest.min(self.orb().config.connection.max_version);
-        match self.demand() {
+        match self.required_form() {
             Some(demand) if demand.version > newest => Err(incompatible_form(
                 SystemExceptionKind::InvObjref,
                 "the server does not take the GIOP version that the request came in",
@@ -234,7 +234,7 @@ impl ObjectRef {
         offered: Option<&CodeSetComponentInfo>,
         version: Version,
     ) -> Result<(CodeSets, Option<CodeSetContext>), SystemException> {
-        let Some(RequiredForm { code_sets, .. }) = self.demand() else {
+        let Some(RequiredForm { code_sets, .. }) = self.required_form() else {
             let mut negotiated = negotiate(&self.orb().config.connection.code_sets, offered, version);
             if offered.is_none() {
                 negotiated.sets = self.orb().config.unannounced(version);
@@ -257,7 +257,7 @@ impl ObjectRef {
 
     /// Checks whether requests through this reference can be sent with that version and those code sets.
     fn check_form(&self, version: Version, code_sets: CodeSets) -> Result<(), SystemException> {
-        match self.demand() {
+        match self.required_form() {
             Some(demand) if demand.code_sets != code_sets => Err(no_such_code_sets()),
             Some(_) => self.version_for(version).and_then(|taken| match taken == version {
                 true => Ok(()),
@@ -284,7 +284,7 @@ impl ObjectRef {
         let version = self.version_for(Version::V1_2)?;
         let (code_sets, context) = self.negotiated(Some(&orb.config.connection.code_sets), version)?;
         let mut announce = Vec::new();
-        if self.demand().is_some()
+        if self.required_form().is_some()
             && version >= Version::V1_1
             && let Some(context) = context
         {
@@ -335,7 +335,7 @@ impl ObjectRef {
             announce: Vec::new(),
             always,
             blocks: false,
-            ends_bases: crate::quirks::ENDS_BASES.is_of(profile),
+            ends_bases: crate::quirks::END_TAG_FOR_EACH_BASE.applies_to(profile),
             addressing: AddressingMode::default(),
             asks: false,
         };

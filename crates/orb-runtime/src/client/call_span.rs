@@ -6,15 +6,15 @@ use giop_proto::Reply;
 use tracing::Span;
 use tracing::field::display;
 
-use crate::reference::operation::Called;
+use crate::reference::operation::CallOperation;
 use crate::reference::{ObjectRef, Reference};
 use crate::runtime::Shared;
 use crate::servant::current_trace;
 use crate::telemetry::context::TraceContext;
 #[cfg(feature = "admin")]
-use crate::telemetry::operation_stats::{Ending, Side, Tally};
-use crate::telemetry::server::raised;
-use crate::telemetry::{RequestSpan, call_span, is_wanted, show};
+use crate::telemetry::operation_stats::{CallEnd, Side, Tally};
+use crate::telemetry::server::record_system_exception;
+use crate::telemetry::{RequestSpan, call_span, record_ids, spans_enabled};
 use crate::transport::Peer;
 
 /// A call from its start to its outcome. Dropping it earlier records a cancellation.
@@ -32,7 +32,7 @@ pub(crate) struct CallSpan {
 pub(crate) struct CallObserver<'a>(Option<&'a CallSpan>);
 
 impl<'a> CallObserver<'a> {
-    pub(crate) const NOBODY: Self = Self(None);
+    pub(crate) const NONE: Self = Self(None);
 
     pub(crate) fn by(outbound: &'a CallSpan) -> Self {
         Self(Some(outbound))
@@ -56,8 +56,8 @@ impl<'a> CallObserver<'a> {
 impl CallSpan {
     /// Begins a call. `None`: no subscriber or admin endpoint records it, and it belongs to no trace.
     #[inline]
-    pub(crate) fn begin(target: &ObjectRef, operation: &Called<'_>) -> Option<Box<Self>> {
-        let (wanted, trace) = (is_wanted(), current_trace());
+    pub(crate) fn begin(target: &ObjectRef, operation: &CallOperation<'_>) -> Option<Box<Self>> {
+        let (wanted, trace) = (spans_enabled(), current_trace());
         #[cfg(feature = "admin")]
         let counted = target.orb().calls().is_some();
         #[cfg(not(feature = "admin"))]
@@ -71,7 +71,7 @@ impl CallSpan {
     #[cold]
     fn begun(
         target: &ObjectRef,
-        operation: &Called<'_>,
+        operation: &CallOperation<'_>,
         wanted: bool,
         trace: Option<TraceContext>,
     ) -> Option<Box<Self>> {
@@ -83,7 +83,7 @@ impl CallSpan {
             // The context of the reference is sent unchanged.
             None
         } else if given {
-            TraceContext::among(&ServiceContexts::from(&**own))
+            TraceContext::from_contexts(&ServiceContexts::from(&**own))
         } else {
             trace
         };
@@ -114,29 +114,29 @@ impl CallSpan {
         match outcome {
             Ok(reply) if reply.status() == ReplyStatus::UserException => {
                 #[cfg(feature = "admin")]
-                self.count(Ending::UserException);
+                self.count(CallEnd::UserException);
                 self.span.record("rpc.response.status_code", "USER_EXCEPTION");
                 self.span.record("error.type", reply.body().read_str_ascii().unwrap_or("?"));
                 self.span.record("otel.status_code", "ERROR");
             }
             Ok(_) => {
                 #[cfg(feature = "admin")]
-                self.count(Ending::Results);
+                self.count(CallEnd::Results);
                 self.span.record("rpc.response.status_code", "NO_EXCEPTION");
             }
             Err(exception) => {
                 #[cfg(feature = "admin")]
-                self.count(Ending::Failure);
-                raised(&self.span, exception);
+                self.count(CallEnd::Failure);
+                record_system_exception(&self.span, exception);
             }
         }
     }
 
     /// Counts the call for the admin endpoint.
     #[cfg(feature = "admin")]
-    fn count(&self, ending: Ending) {
+    fn count(&self, ending: CallEnd) {
         if let Some(tally) = &self.tally {
-            tally.ends(ending);
+            tally.set_end(ending);
             tally.count();
         }
     }
@@ -145,9 +145,9 @@ impl CallSpan {
     pub(crate) fn sent(&mut self, outcome: Result<(), &SystemException>) {
         self.over = true;
         #[cfg(feature = "admin")]
-        self.count(if outcome.is_ok() { Ending::Results } else { Ending::Failure });
+        self.count(if outcome.is_ok() { CallEnd::Results } else { CallEnd::Failure });
         if let Err(exception) = outcome {
-            raised(&self.span, exception);
+            record_system_exception(&self.span, exception);
         }
     }
 }
@@ -156,7 +156,7 @@ impl Drop for CallSpan {
     fn drop(&mut self) {
         if !self.over {
             #[cfg(feature = "admin")]
-            self.count(Ending::Failure);
+            self.count(CallEnd::Failure);
             self.span.record("error.type", "cancelled");
             self.span.record("otel.status_code", "ERROR");
         }
@@ -164,11 +164,11 @@ impl Drop for CallSpan {
 }
 
 /// Begins a collocated call: its span, and the trace that the servant's calls continue.
-pub(crate) fn local(target: &ObjectRef, operation: &Called<'_>) -> RequestSpan {
-    let (wanted, trace) = (is_wanted(), current_trace());
+pub(crate) fn local(target: &ObjectRef, operation: &CallOperation<'_>) -> RequestSpan {
+    let (wanted, trace) = (spans_enabled(), current_trace());
     if !wanted && trace.is_none() {
         #[cfg(feature = "admin")]
-        return RequestSpan::default().counted(target.orb(), target.repository_id(), operation.name);
+        return RequestSpan::default().with_tally(target.orb(), target.repository_id(), operation.name);
         #[cfg(not(feature = "admin"))]
         return RequestSpan::default();
     }
@@ -178,7 +178,7 @@ pub(crate) fn local(target: &ObjectRef, operation: &Called<'_>) -> RequestSpan {
     let context = context_of(&span, target.orb(), trace);
     let seen = RequestSpan::new(span, context);
     #[cfg(feature = "admin")]
-    let seen = seen.counted(target.orb(), target.repository_id(), operation.name);
+    let seen = seen.with_tally(target.orb(), target.repository_id(), operation.name);
     seen
 }
 
@@ -192,6 +192,6 @@ fn context_of(span: &Span, orb: &Shared, trace: Option<TraceContext>) -> Option<
         return ids.0.inject(span).or(trace);
     }
     let context = trace.map_or_else(TraceContext::begin, |trace| trace.child());
-    show(span, &context);
+    record_ids(span, &context);
     Some(context)
 }

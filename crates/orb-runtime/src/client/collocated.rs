@@ -14,15 +14,15 @@ use tokio::time::Sleep;
 use crate::connection::blocking;
 use crate::opaque::Opaque;
 use crate::poa::lookup::no_such_object;
-use crate::poa::manager::Held;
+use crate::poa::manager::HeldRequest;
 use crate::reference::ObjectRef;
-use crate::reference::operation::{Called, Operation};
+use crate::reference::operation::{CallOperation, Operation};
 use crate::runtime::Shared;
 use crate::servant::active_object::{ActiveObject, InFlight};
 use crate::servant::poa_gate::Gate;
 use crate::servant::request::panicked;
 use crate::servant::{
-    LocalFuture, Request, ResultSource, Served, TakenFrom, etherealizing_in_caller, holds_thread_permit,
+    LocalFuture, Request, ResultRequest, ResultSource, ServedResult, etherealizing_in_caller, holds_turn,
 };
 
 /// A servant in the same ORB as its caller, with its interface.
@@ -38,14 +38,14 @@ pub struct LocalServant<L: ?Sized> {
 #[inline]
 #[must_use]
 pub fn local<L: ?Sized + Send + Sync + 'static>(target: &ObjectRef) -> Option<LocalServant<L>> {
-    let entry = target.home()?;
+    let entry = target.active_entry()?;
     let mut found: Option<Arc<L>> = None;
     Arc::clone(&entry.skeleton).local(&mut found as &mut dyn Any);
     // It runs in the task of `Orb::run_until`, unless the caller holds the turn there.
-    if entry.mode.main && !entry.poa.turn.as_ref().is_some_and(holds_thread_permit) {
+    if entry.mode.on_main_thread && !entry.poa.turn.as_ref().is_some_and(holds_turn) {
         return None;
     }
-    let key = if entry.shared { target.own_key().map(ObjectKey::from) } else { None };
+    let key = if entry.is_shared { target.own_key().map(ObjectKey::from) } else { None };
     found.map(|servant| LocalServant { servant, entry: entry.into(), key })
 }
 
@@ -67,7 +67,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
             match self.run(target, operation, f).await?.0 {
                 // The caller of a oneway does not get the outcome, as in remote calls.
                 Err(error) if operation.oneway => {
-                    target.orb().counters.note_failed_oneway(&error);
+                    target.orb().counters.record_failed_oneway(&error);
                     nothing().ok_or(error)
                 }
                 outcome => outcome,
@@ -95,14 +95,14 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
                     let result = f(servant);
                     Box::pin(async move {
                         let source = result.await?;
-                        Ok(source.collected().await?)
+                        Ok(source.collect().await?)
                     })
                 };
-                return Ok(self.run(target, operation, whole).await?.0?.taken(None));
+                return Ok(self.run(target, operation, whole).await?.0?.into_stream(None));
             }
             let (source, request) = self.run(target, operation, f).await?;
             let deadline = request.deadline();
-            Ok(source?.taken(Some(TakenFrom(Served::new(request, deadline)))))
+            Ok(source?.into_stream(Some(ResultRequest(ServedResult::new(request, deadline)))))
         }
     }
 
@@ -125,7 +125,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         let mut timer = deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
         let _entered = in_time(admit(orb, &self.entry), operation.name, &mut timer).await?;
         let _turn = match &self.entry.poa.turn {
-            Some(turn) if !holds_thread_permit(turn) => {
+            Some(turn) if !holds_turn(turn) => {
                 let turn = Arc::clone(turn).acquire_owned();
                 in_time(async { Ok(turn.await.ok()) }, operation.name, &mut timer).await?
             }
@@ -154,10 +154,10 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         })
         .await;
         match &outcome {
-            Ok(_) => request.seen().results(),
-            Err(error) => request.seen().local_exception(error),
+            Ok(_) => request.span().results(),
+            Err(error) => request.span().local_exception(error),
         }
-        request.seen().count();
+        request.span().count();
         Ok((outcome, request))
     }
 }
@@ -186,7 +186,7 @@ async fn admit<'e>(
 ) -> Result<InFlight<&'e ActiveObject>, SystemException> {
     tokio::select! {
         biased;
-        () = orb.pauses.accepting(|| orb.links.number()) => {}
+        () = orb.pauses.wait_until_accepting(|| orb.links.next_number()) => {}
         () = orb.closing.wait() => return Err(crate::errors::closed()),
     }
     loop {
@@ -194,11 +194,12 @@ async fn admit<'e>(
         let Some(entered) = entry.enter().or_else(again) else {
             return Err(no_such_object(entry.key()));
         };
-        if entry.poa.is_open() || entry.poa.serves_its_activator(orb) {
+        if entry.poa.is_open() || entry.poa.serves_activator_task(orb) {
             return Ok(entered);
         }
         drop(entered);
-        let held = Held::new(&entry.poa, 0, &orb.config.limits).ok_or_else(|| Gate::Holding.refusal())?;
+        let held =
+            HeldRequest::new(&entry.poa, 0, &orb.config.limits).ok_or_else(|| Gate::Holding.refusal())?;
         let gate = poll_fn(|cx| match held.poll_gate(cx) {
             Gate::Holding => Poll::Pending,
             gate => Poll::Ready(gate),
@@ -253,7 +254,7 @@ fn held(operation: &str) -> SystemException {
 }
 
 #[cold]
-fn late(operation: &Called<'_>) -> SystemException {
+fn late(operation: &CallOperation<'_>) -> SystemException {
     SystemException::timeout()
         .with_minor(minor::TIMEOUT_REPLY_END)
         .completed(CompletionStatus::Maybe)

@@ -7,14 +7,14 @@ use giop_proto::{CallError, Reply};
 
 use crate::connection::SharedConnection;
 use crate::reference::ObjectRef;
-use crate::reference::operation::Called;
+use crate::reference::operation::CallOperation;
 use crate::runtime::Shared;
 
 #[cold]
 pub(crate) fn user_exception<E: From<SystemException>>(
     orb: &Shared,
     body: &mut Decoder<'_>,
-    operation: &Called<'_>,
+    operation: &CallOperation<'_>,
     raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>>,
 ) -> E {
     let id = match body.read_str_ascii() {
@@ -30,7 +30,7 @@ pub(crate) fn user_exception<E: From<SystemException>>(
 
 /// Creates the exception for a user exception that is not in the raises clause.
 #[cold]
-pub(crate) fn unlisted(operation: &Called<'_>, id: &str) -> SystemException {
+pub(crate) fn unlisted(operation: &CallOperation<'_>, id: &str) -> SystemException {
     SystemException::unknown()
         .with_minor(minor::UNKNOWN_USER_EXCEPTION)
         .completed(CompletionStatus::Yes)
@@ -43,8 +43,8 @@ pub(crate) fn unlisted(operation: &Called<'_>, id: &str) -> SystemException {
 
 /// Creates the exception for a reply that does not decode. Counts the failure if a limit caused it.
 #[cold]
-pub(crate) fn bad_reply(orb: &Shared, error: DecodeError, operation: &Called<'_>) -> SystemException {
-    orb.counters.hit_by(&error);
+pub(crate) fn bad_reply(orb: &Shared, error: DecodeError, operation: &CallOperation<'_>) -> SystemException {
+    orb.counters.hit_decoding_limit(&error);
     let exception = error.system(CompletionStatus::Yes);
     SystemException::new(exception.kind, exception.minor, CompletionStatus::Yes)
         .with_reason(format!("the reply of `{}` does not decode: {error}", operation.name))
@@ -52,7 +52,11 @@ pub(crate) fn bad_reply(orb: &Shared, error: DecodeError, operation: &Called<'_>
 
 /// Creates the exception for a malformed reply that redirects the call: nothing was executed.
 #[cold]
-pub(crate) fn bad_direction(orb: &Shared, error: DecodeError, operation: &Called<'_>) -> SystemException {
+pub(crate) fn bad_direction(
+    orb: &Shared,
+    error: DecodeError,
+    operation: &CallOperation<'_>,
+) -> SystemException {
     not_executed(bad_reply(orb, error, operation))
 }
 
@@ -72,7 +76,11 @@ pub(crate) fn no_rebind(text: &str) -> SystemException {
 
 /// Decodes the system exception in a reply.
 #[cold]
-pub(crate) fn system_exception(target: &ObjectRef, reply: &Reply, operation: &Called<'_>) -> SystemException {
+pub(crate) fn system_exception(
+    target: &ObjectRef,
+    reply: &Reply,
+    operation: &CallOperation<'_>,
+) -> SystemException {
     let raised = SystemException::decode(&mut reply.body())
         .unwrap_or_else(|error| bad_reply(target.orb(), error, operation));
     #[cfg(feature = "csi")]
@@ -81,7 +89,11 @@ pub(crate) fn system_exception(target: &ObjectRef, reply: &Reply, operation: &Ca
 }
 
 #[cold]
-pub(crate) fn failed(error: CallError, operation: &Called<'_>, link: &SharedConnection) -> SystemException {
+pub(crate) fn failed(
+    error: CallError,
+    operation: &CallOperation<'_>,
+    link: &SharedConnection,
+) -> SystemException {
     let exception = error.into_system_exception();
     SystemException::new(exception.kind, exception.minor, exception.completed).with_source(Failed {
         operation: operation.name.into(),
@@ -94,7 +106,7 @@ pub(crate) fn failed(error: CallError, operation: &Called<'_>, link: &SharedConn
 #[cold]
 pub(crate) fn raised_by(
     exception: SystemException,
-    operation: &Called<'_>,
+    operation: &CallOperation<'_>,
     link: &SharedConnection,
 ) -> SystemException {
     if std::error::Error::source(&exception).is_some() {

@@ -61,13 +61,13 @@ use crate::client::locate::ask_reference;
 use crate::client::request::Outgoing;
 use crate::client::retry::RetryBudget;
 use crate::connection::{OnewayError, now};
-use crate::reference::operation::{Called, Operation};
+use crate::reference::operation::{CallOperation, Operation};
 use crate::reference::{ObjectRef, SyncScope};
 use crate::servant::{BadResults, ResultStream, deadline_for_call};
-use crate::stream::{LastArgument, LastGiven, Unit};
+use crate::stream::{ArgumentContent, ElementLayout, LastArgument};
 #[cfg(not(feature = "tracing"))]
 use crate::telemetry::CallObserver;
-use crate::trace::{self, Way};
+use crate::trace::{self, Direction};
 
 /// Idle timeout of a connection over which a reference was asked for and whose calls use another connection
 /// now.
@@ -127,11 +127,11 @@ where
 {
     async move {
         let response = ResponseFlags::Target;
-        let reply = match source.given() {
-            LastGiven::Octets(octets, unit) => {
+        let reply = match source.into_content() {
+            ArgumentContent::Bytes(octets, unit) => {
                 transact(target, operation, response, &with(&encode, octets, unit)).await?
             }
-            LastGiven::Payload(payload) => {
+            ArgumentContent::Payload(payload) => {
                 Box::pin(crate::client::traced_call::transact_from(
                     target, operation, response, &encode, payload,
                 ))
@@ -165,25 +165,25 @@ where
     E: From<SystemException>,
 {
     async move {
-        let results = match source.map(LastArgument::given) {
-            Some(LastGiven::Octets(octets, unit)) => {
+        let results = match source.map(LastArgument::into_content) {
+            Some(ArgumentContent::Bytes(octets, unit)) => {
                 let encode = with(&encode, octets, unit);
                 Box::pin(crate::client::traced_call::transact_into(
                     target,
                     operation,
                     &encode,
                     None,
-                    S::NAMELESS,
+                    S::ACCEPTS_UNALIGNED_FRAGMENTS,
                 ))
                 .await?
             }
-            Some(LastGiven::Payload(payload)) => {
+            Some(ArgumentContent::Payload(payload)) => {
                 Box::pin(crate::client::traced_call::transact_into(
                     target,
                     operation,
                     &encode,
                     Some(payload),
-                    S::NAMELESS,
+                    S::ACCEPTS_UNALIGNED_FRAGMENTS,
                 ))
                 .await?
             }
@@ -193,7 +193,7 @@ where
                     operation,
                     &encode,
                     None,
-                    S::NAMELESS,
+                    S::ACCEPTS_UNALIGNED_FRAGMENTS,
                 ))
                 .await?
             }
@@ -202,7 +202,7 @@ where
         if results.reply.status() != ReplyStatus::NoException {
             return Err(user_exception(orb, &mut results.reply.body().with_context(orb), operation, raised));
         }
-        S::of(results).map_err(|error| match error {
+        S::from_results(results).map_err(|error| match error {
             BadResults::Malformed(error) => bad_reply(orb, error, operation).into(),
             BadResults::Refused(exception) => exception.into(),
         })
@@ -223,11 +223,11 @@ pub fn send_oneway_from(
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
 ) -> impl Future<Output = Result<(), SystemException>> + Send {
     async move {
-        match source.given() {
-            LastGiven::Octets(octets, unit) => {
+        match source.into_content() {
+            ArgumentContent::Bytes(octets, unit) => {
                 send_oneway(target, operation, with(&encode, octets, unit)).await
             }
-            LastGiven::Payload(payload) => {
+            ArgumentContent::Payload(payload) => {
                 Box::pin(crate::client::traced_call::send_oneway_from(target, operation, &encode, payload))
                     .await
             }
@@ -239,7 +239,7 @@ pub fn send_oneway_from(
 fn with(
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
     octets: Bytes,
-    of: Unit,
+    of: ElementLayout,
 ) -> impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync {
     move |e| {
         encode(e)?;
@@ -253,7 +253,7 @@ fn with(
 #[inline(always)]
 fn results<R, E: From<SystemException>>(
     target: &ObjectRef,
-    operation: &Called<'_>,
+    operation: &CallOperation<'_>,
     reply: Reply,
     decode: impl Fn(&mut Decoder<'_>) -> Result<R, DecodeError>,
     raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>>,
@@ -287,10 +287,10 @@ pub fn send_oneway(
 /// Sends any operation without waiting for results: see [`send_oneway`].
 pub(crate) async fn send_without_reply(
     target: &ObjectRef,
-    operation: &Called<'_>,
+    operation: &CallOperation<'_>,
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
 ) -> Result<(), SystemException> {
-    match target.options().scope {
+    match target.options().sync_scope {
         SyncScope::Queued => crate::client::traced_call::queue(target, operation, &encode).await,
         SyncScope::Transport => {
             crate::client::traced_call::queue(target, operation, &encode).await?;
@@ -308,7 +308,7 @@ pub(crate) async fn send_without_reply(
 
 async fn queue(
     target: &ObjectRef,
-    operation: &Called<'_>,
+    operation: &CallOperation<'_>,
     encode: Arguments<'_>,
     watch: CallObserver<'_>,
 ) -> Result<(), SystemException> {
@@ -324,7 +324,7 @@ async fn queue(
             Ok(flow) => flow,
             Err(error) => {
                 link.discard(started.encoder);
-                if binding.asks && target.asks() && !std::mem::replace(&mut asked, true) {
+                if binding.asks && target.must_fetch_reference() && !std::mem::replace(&mut asked, true) {
                     ask_reference(target).await;
                     continue;
                 }
@@ -333,7 +333,7 @@ async fn queue(
         };
         let encoder = started.encoder;
         if trace::wire_enabled() {
-            trace::wire(Way::Out, link.peer(), operation.name, encoder.head(), encoder.len());
+            trace::wire(Direction::Out, link.peer(), operation.name, encoder.head(), encoder.len());
         }
         match link.send_oneway(encoder, flow, || deadline(target, now())).await {
             Ok(()) => {
@@ -364,7 +364,7 @@ async fn queue(
 /// requests that were certainly not executed.
 async fn call(
     target: &ObjectRef,
-    operation: &Called<'_>,
+    operation: &CallOperation<'_>,
     response: ResponseFlags,
     encode: Arguments<'_>,
     watch: CallObserver<'_>,
@@ -396,9 +396,9 @@ async fn call(
         };
         let encoder = started.encoder;
         if trace::wire_enabled() {
-            trace::wire(Way::Out, link.peer(), operation.name, encoder.head(), encoder.len());
+            trace::wire(Direction::Out, link.peer(), operation.name, encoder.head(), encoder.len());
         }
-        if operation.passes_on() {
+        if operation.is_raw() {
             pending.pass_reply();
         }
         pending.send(encoder, flow)?;
@@ -408,7 +408,7 @@ async fn call(
                 if !link.is_usable() {
                     target.unbind(&binding);
                 }
-                attempt.repeat_or_fail(operation.judge(error), &link)?;
+                attempt.repeat_or_fail(operation.adapt_error(error), &link)?;
                 continue;
             }
         };
@@ -426,7 +426,7 @@ async fn call(
 pub(crate) fn deadline(target: &ObjectRef, now: Instant) -> Option<Instant> {
     let timeout = target.options().timeout.unwrap_or(target.orb().config.client.timeout);
     let own = timeout.map(|timeout| later(now, timeout));
-    let own = match target.options().until {
+    let own = match target.options().deadline {
         Some(until) => Some(own.map_or(until, |own| own.min(until))),
         None => own,
     };

@@ -10,7 +10,7 @@ use crate::connection::{SharedConnection, now};
 use crate::errors::seconds;
 use crate::reference::object::ObjectRef;
 use crate::reference::operation::Operation;
-use crate::servant::request::OBJECT_ID;
+use crate::servant::request::OBJECT_REPOSITORY_ID;
 
 static IS_A: Operation = Operation::twoway("_is_a");
 static NON_EXISTENT: Operation = Operation::twoway("_non_existent");
@@ -19,11 +19,11 @@ static NOT_EXISTENT: Operation = Operation::twoway("_not_existent");
 impl ObjectRef {
     /// Asks the object whether it has the interface, if its reference does not say so.
     pub(crate) async fn call_is_a(&self, repository_id: &str) -> Result<bool, SystemException> {
-        if repository_id == OBJECT_ID || repository_id == self.ior().type_id {
+        if repository_id == OBJECT_REPOSITORY_ID || repository_id == self.ior().type_id {
             return Ok(true);
         }
-        if let Some(entry) = self.home()
-            && entry.skeleton.repository_ids() != [OBJECT_ID]
+        if let Some(entry) = self.active_entry()
+            && entry.skeleton.repository_ids() != [OBJECT_REPOSITORY_ID]
             && invoke::is_there(self, &entry, "_is_a").await?
             && let Some(is) = entry.skeleton.is_a(repository_id)
         {
@@ -34,8 +34,8 @@ impl ObjectRef {
 
     /// Asks whether the object is gone.
     pub(crate) async fn call_non_existent(&self) -> Result<bool, SystemException> {
-        if let Some(entry) = self.home()
-            && entry.skeleton.elsewhere().is_none()
+        if let Some(entry) = self.active_entry()
+            && entry.skeleton.forward_location().is_none()
         {
             return Ok(!invoke::is_there(self, &entry, "_non_existent").await?);
         }
@@ -61,7 +61,7 @@ impl ObjectRef {
 
     /// Binds the reference anew.
     pub(crate) async fn bind_now(&self) -> Result<(), SystemException> {
-        self.forget_bound();
+        self.clear_bound();
         let here = match self.own_key() {
             Some(key) => self.orb().may_be_here(key),
             None => invoke::locate::locate(self, true).await?,

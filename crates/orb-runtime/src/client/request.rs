@@ -15,8 +15,8 @@ use crate::client::Arguments;
 use crate::client::CallObserver;
 use crate::connection::{Binding, Flow, Plain, SharedConnection, Started, padding};
 use crate::reference::ObjectRef;
-use crate::reference::operation::Called;
-use crate::stream::Unit;
+use crate::reference::operation::CallOperation;
+use crate::stream::ElementLayout;
 
 /// A request to be encoded.
 pub(crate) struct Outgoing<'a> {
@@ -25,11 +25,11 @@ pub(crate) struct Outgoing<'a> {
     link: &'a SharedConnection,
     /// Service contexts that the server has not received yet, such as the code sets.
     announce: &'a [ServiceContext],
-    operation: &'a Called<'a>,
+    operation: &'a CallOperation<'a>,
     response: ResponseFlags,
     addressing: Option<AddressingDisposition>,
     /// The length in bytes, and the element type, of a last argument that is sent separately.
-    payload: Option<(u32, Unit)>,
+    payload: Option<(u32, ElementLayout)>,
     watch: CallObserver<'a>,
 }
 
@@ -39,11 +39,11 @@ impl<'a> Outgoing<'a> {
         target: &'a ObjectRef,
         binding: &'a Arc<Binding>,
         link: &'a SharedConnection,
-        operation: &'a Called<'a>,
+        operation: &'a CallOperation<'a>,
         response: ResponseFlags,
         addressing: Option<AddressingDisposition>,
     ) -> Self {
-        let knows = link.is_answered() && !(binding.asks && target.asks());
+        let knows = link.is_answered() && !(binding.asks && target.must_fetch_reference());
         let announce = if knows { &[] } else { binding.announce.as_slice() };
         Self {
             target,
@@ -54,12 +54,12 @@ impl<'a> Outgoing<'a> {
             response,
             addressing,
             payload: None,
-            watch: CallObserver::NOBODY,
+            watch: CallObserver::NONE,
         }
     }
 
     /// Adds a sequence of that many bytes as the last argument. Only its length is encoded.
-    pub(crate) fn with_payload(self, octets: u32, of: Unit) -> Self {
+    pub(crate) fn with_payload(self, octets: u32, of: ElementLayout) -> Self {
         Self { payload: Some((octets, of)), ..self }
     }
 
@@ -91,10 +91,12 @@ impl<'a> Outgoing<'a> {
         started: &mut Started,
         arguments: Arguments<'b>,
     ) -> Result<Option<Flow<'b>>, EncodeError> {
-        let order = self.operation.body.map_or(ByteOrder::NATIVE, |(order, _)| order);
+        let order = self.operation.raw_arguments.map_or(ByteOrder::NATIVE, |(order, _)| order);
         match self.encode_in(order, started, arguments) {
             // A custom value was received in the other byte order, and its state cannot be converted.
-            Err(EncodeError { kind: EncodeErrorKind::CustomState }) if self.operation.body.is_none() => {
+            Err(EncodeError { kind: EncodeErrorKind::CustomState })
+                if self.operation.raw_arguments.is_none() =>
+            {
                 started.has_header = false;
                 self.encode_in(order.swapped(), started, arguments)
             }
@@ -198,13 +200,13 @@ impl<'a> Outgoing<'a> {
             response,
             target: address,
             #[cfg(feature = "experiments")]
-            operation: &operation.written(&binding.profile),
+            operation: &operation.wire_name(&binding.profile),
             #[cfg(not(feature = "experiments"))]
             operation: operation.name,
             contexts,
         };
         header.encode(e)?;
-        if let Some((_, phase)) = operation.body
+        if let Some((_, phase)) = operation.raw_arguments
             && binding.version < Version::V1_2
             && e.position() % 8 != phase
         {

@@ -23,16 +23,16 @@ use crate::client::retry::RetryBudget;
 use crate::client::{Arguments, deadline};
 use crate::connection::exclusive::Lease;
 use crate::connection::{Binding, Fed, Pending, SharedConnection, Started, now, poll_deadline};
-use crate::reference::operation::Called;
+use crate::reference::operation::CallOperation;
 use crate::reference::{ObjectRef, SyncScope};
 use crate::servant::Results;
-use crate::stream::{KEPT, Payload};
-use crate::trace::{self, Way};
+use crate::stream::{MAX_KEPT_BYTES, Payload};
+use crate::trace::{self, Direction};
 
 /// Calls with a last argument from a source, over an exclusive connection.
 pub(crate) async fn transact(
     target: &ObjectRef,
-    operation: &Called<'_>,
+    operation: &CallOperation<'_>,
     response: ResponseFlags,
     encode: Arguments<'_>,
     payload: Payload,
@@ -53,7 +53,7 @@ pub(crate) async fn transact(
 /// is sent meanwhile.
 pub(crate) async fn transact_into(
     target: &ObjectRef,
-    operation: &Called<'_>,
+    operation: &CallOperation<'_>,
     encode: Arguments<'_>,
     mut payload: Option<Payload>,
     nameless: bool,
@@ -84,7 +84,7 @@ struct Came {
 /// tells whether fragments of GIOP 1.1 are read so, too.
 async fn call(
     target: &ObjectRef,
-    operation: &Called<'_>,
+    operation: &CallOperation<'_>,
     (response, results): (ResponseFlags, Option<bool>),
     encode: Arguments<'_>,
     payload: &mut Option<Payload>,
@@ -97,7 +97,7 @@ async fn call(
     loop {
         let ExclusiveBinding { binding, mut lease } = target.bound_alone(deadline).await?;
         let link = &Arc::clone(lease.link());
-        let is_large = payload.as_ref().is_some_and(|payload| payload.len() > KEPT);
+        let is_large = payload.as_ref().is_some_and(|payload| payload.len() > MAX_KEPT_BYTES);
         if is_large
             && !target.is_located()
             && !locates(target, operation, &mut attempt, &binding, link).await?
@@ -124,7 +124,7 @@ async fn call(
         let reply = match outcome {
             Ok(reply) => reply,
             Err(error) => {
-                let judged = operation.judge(error);
+                let judged = operation.adapt_error(error);
                 if attempt.repeats(&judged) {
                     if rewind(payload) {
                         continue;
@@ -184,7 +184,7 @@ async fn call(
 /// A forward at this point costs a round trip. A forward after the payload has begun can fail the call.
 async fn locates(
     target: &ObjectRef,
-    operation: &Called<'_>,
+    operation: &CallOperation<'_>,
     attempt: &mut Attempt<'_>,
     binding: &Binding,
     link: &Arc<SharedConnection>,
@@ -226,7 +226,7 @@ async fn exchange(
     link: &SharedConnection,
     pending: Pending<'_>,
     encode: Arguments<'_>,
-    operation: &Called<'_>,
+    operation: &CallOperation<'_>,
     payload: Option<(&mut Payload, u32)>,
 ) -> Result<Result<Reply, CallError>, SystemException> {
     let Some((payload, count)) = payload else {
@@ -234,7 +234,7 @@ async fn exchange(
         return Ok(pending.reply().await);
     };
     let call = pending.call();
-    let request = request.with_payload(count, payload.unit());
+    let request = request.with_payload(count, payload.layout());
     encode_start(&request, &mut started, link, encode, operation, payload)?;
     // If it fails, the call has ended before any of it was queued: its deadline passed, or the connection
     // failed.
@@ -260,7 +260,7 @@ fn send(
     link: &SharedConnection,
     pending: &Pending<'_>,
     encode: Arguments<'_>,
-    operation: &Called<'_>,
+    operation: &CallOperation<'_>,
 ) -> Result<(), SystemException> {
     let flow = match request.encode(&mut started, encode) {
         Ok(flow) => flow,
@@ -273,10 +273,10 @@ fn send(
     Ok(pending.send(started.encoder, flow)?)
 }
 
-fn trace_out(started: &Started, link: &SharedConnection, operation: &Called<'_>) {
+fn trace_out(started: &Started, link: &SharedConnection, operation: &CallOperation<'_>) {
     if trace::wire_enabled() {
         let encoder = &started.encoder;
-        trace::wire(Way::Out, link.peer(), operation.name, encoder.head(), encoder.len());
+        trace::wire(Direction::Out, link.peer(), operation.name, encoder.head(), encoder.len());
     }
 }
 
@@ -284,12 +284,12 @@ fn trace_out(started: &Started, link: &SharedConnection, operation: &Called<'_>)
 /// completes.
 pub(crate) async fn send_oneway(
     target: &ObjectRef,
-    operation: &Called<'_>,
+    operation: &CallOperation<'_>,
     encode: Arguments<'_>,
     mut payload: Payload,
     watch: CallObserver<'_>,
 ) -> Result<(), SystemException> {
-    let response = match target.options().scope {
+    let response = match target.options().sync_scope {
         SyncScope::Queued | SyncScope::Transport => ResponseFlags::None,
         SyncScope::Server => ResponseFlags::Server,
         SyncScope::Target => ResponseFlags::Target,
@@ -304,7 +304,7 @@ pub(crate) async fn send_oneway(
         let ExclusiveBinding { binding, lease } = target.bound_alone(deadline).await?;
         let link = lease.link();
         let request = Outgoing::new(target, &binding, link, operation, response, None)
-            .with_payload(count, payload.unit())
+            .with_payload(count, payload.layout())
             .watched(watch);
         watch.sent_to(link.peer());
         let mut started = link.begin_oneway(binding.version, None);
@@ -346,7 +346,7 @@ fn encode_start(
     started: &mut Started,
     link: &SharedConnection,
     encode: Arguments<'_>,
-    operation: &Called<'_>,
+    operation: &CallOperation<'_>,
     payload: &Payload,
 ) -> Result<(), SystemException> {
     if let Err(error) = request.encode(started, encode) {
@@ -401,7 +401,7 @@ async fn finish(
 
 /// Creates the exception that the server would raise after it had received the whole payload.
 #[cold]
-fn unknown_object(operation: &Called<'_>, link: &SharedConnection) -> SystemException {
+fn unknown_object(operation: &CallOperation<'_>, link: &SharedConnection) -> SystemException {
     SystemException::object_not_exist().with_minor(minor::OBJECT_NOT_EXIST_NO_OBJECT).with_reason(format!(
         "{} does not know the object, as it said before `{}` was sent",
         link.peer(),
@@ -426,18 +426,18 @@ fn transient_bare() -> SystemException {
 fn stopped(
     judged: CallError,
     error: CallError,
-    operation: &Called<'_>,
+    operation: &CallOperation<'_>,
     link: &SharedConnection,
     payload: Option<&Payload>,
 ) -> SystemException {
-    let Some(payload) = payload.filter(|payload| payload.given() < payload.len()) else {
+    let Some(payload) = payload.filter(|payload| payload.returned() < payload.len()) else {
         return failed(judged, operation, link);
     };
     judged.into_system_exception().with_reason(format!(
         "`{}` at {} with {} of the {} octets of its source read: {error}",
         operation.name,
         link.peer(),
-        payload.given(),
+        payload.returned(),
         payload.len()
     ))
 }
@@ -446,13 +446,13 @@ fn stopped(
 #[cold]
 fn not_repeated(
     exception: SystemException,
-    operation: &Called<'_>,
+    operation: &CallOperation<'_>,
     link: &SharedConnection,
     payload: &Option<Payload>,
     why: String,
 ) -> SystemException {
     // The payload exists, because a call without one would have been repeated.
-    let (given, len) = payload.as_ref().map_or((0, 0), |payload| (payload.given(), payload.len()));
+    let (given, len) = payload.as_ref().map_or((0, 0), |payload| (payload.returned(), payload.len()));
     exception.with_reason(format!(
         "`{}` at {}: {why}; it was not sent again, because {given} of the {len} octets of its source were read, and a source can be read once",
         operation.name,
@@ -461,7 +461,7 @@ fn not_repeated(
 }
 
 #[cold]
-fn late(operation: &Called<'_>, link: &SharedConnection, payload: &Payload) -> SystemException {
+fn late(operation: &CallOperation<'_>, link: &SharedConnection, payload: &Payload) -> SystemException {
     SystemException::timeout()
         .with_minor(minor::TIMEOUT_REQUEST_END)
         .completed(CompletionStatus::Maybe)
@@ -469,7 +469,7 @@ fn late(operation: &Called<'_>, link: &SharedConnection, payload: &Payload) -> S
             "`{}` at {}: the deadline passed with {} of the {} octets of its source read",
             operation.name,
             link.peer(),
-            payload.given(),
+            payload.returned(),
             payload.len()
         ))
 }

@@ -59,7 +59,7 @@ impl Drop for Attempt<'_> {
         let count = if self.made { &counts.sessions } else { &counts.failed };
         count.fetch_add(1, Ordering::Relaxed);
         if !self.made {
-            self.core.has_counted();
+            self.core.start_metrics_export();
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::client::CallObserver;
 use crate::client::call_span::CallSpan;
 use crate::client::{Arguments, call, streamed_call as streamed};
 use crate::reference::ObjectRef;
-use crate::reference::operation::Called;
+use crate::reference::operation::CallOperation;
 use crate::servant::Results;
 use crate::stream::Payload;
 
@@ -23,11 +23,11 @@ macro_rules! watched {
         #[cfg(feature = "tracing")]
         pub(crate) async fn $name(
             target: &ObjectRef,
-            operation: &Called<'_>,
+            operation: &CallOperation<'_>,
             $($argument: $type),*
         ) -> Result<$result, SystemException> {
             let Some(mut $seen) = CallSpan::begin(target, operation) else {
-                return $call(target, operation, $($argument,)* CallObserver::NOBODY).await;
+                return $call(target, operation, $($argument,)* CallObserver::NONE).await;
             };
             Box::pin(async move {
                 let $done = $call(target, operation, $($argument,)* CallObserver::by(&$seen)).await;
@@ -42,10 +42,10 @@ macro_rules! watched {
         #[inline(always)]
         pub(crate) fn $name(
             target: &ObjectRef,
-            operation: &Called<'_>,
+            operation: &CallOperation<'_>,
             $($argument: $type),*
         ) -> impl Future<Output = Result<$result, SystemException>> + Send {
-            $call(target, operation, $($argument,)* CallObserver::NOBODY)
+            $call(target, operation, $($argument,)* CallObserver::NONE)
         }
     };
 }

@@ -408,7 +408,7 @@ impl SharedConnection {
         }
         if let Some(ring) = self.socket.ring() {
             drop(state);
-            ring.look();
+            ring.process_completions();
             state = self.lock();
             state.clock = now;
         }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use giop_proto::{Chunk, Loan, LoanReturn, StreamOf};
 
 use crate::connection::{SharedConnection, State, now};
-use crate::transport::loans::drop_lent;
+use crate::transport::loans::drop_loans;
 
 /// The result of lending memory to the reader.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ impl SharedConnection {
             return state;
         }
         drop(state);
-        drop_lent(dead);
+        drop_loans(dead);
         self.lock()
     }
 

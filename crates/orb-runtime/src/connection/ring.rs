@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::connection::{LOW_WATER, SLOW_READ_BYTES, SharedConnection, State, before_first_message, now};
 use crate::transport::uring::UringSocket;
-use crate::transport::{AtATime, RingRead};
+use crate::transport::{ReadCompletion, RingRead};
 
 /// Time for [`SLOW_READ_BYTES`] bytes from which a large message counts as slow. The kernel then waits for
 /// larger amounts. It would otherwise handle each segment separately while one operation receives the whole
@@ -68,7 +68,7 @@ impl SharedConnection {
         let mut ready = self.socket.poll_read_ready(cx);
         if let Some(ring) = self.socket.ring().filter(|_| ready.is_pending()) {
             drop(state);
-            ring.look();
+            ring.process_completions();
             state = self.lock();
             ready = self.socket.poll_read_ready(cx);
         }
@@ -93,7 +93,7 @@ impl SharedConnection {
         ring: &UringSocket,
         mut state: MutexGuard<'a, State>,
     ) -> (MutexGuard<'a, State>, bool) {
-        if state.ring.inline_replies >= SPINS || !ring.is_here() {
+        if state.ring.inline_replies >= SPINS || !ring.is_on_ring_thread() {
             return (state, false);
         }
         let begun = now();
@@ -123,14 +123,14 @@ impl SharedConnection {
 
     /// Submits everything queued. The kernel completes what the socket does not accept at once.
     pub(crate) fn submit<'a>(&'a self, ring: &UringSocket, mut state: MutexGuard<'a, State>) {
-        if !ring.is_here() {
+        if !ring.is_on_ring_thread() {
             drop(state);
             return self.wait_until_flushed();
         }
         while state.write.writing || state.machine.has_output() {
             (state, _) = self.flush(state);
             drop(state);
-            ring.look();
+            ring.process_completions();
             state = self.lock();
             take_written(ring, &mut state);
             if state.write.writing || state.machine.lifecycle().is_closed() {
@@ -171,25 +171,25 @@ impl SharedConnection {
                 let slow = state.ring.slow && rest >= SLOW_READ_BYTES;
                 #[cfg(feature = "experiments")]
                 let slow = slow && self.trickles;
-                let at_a_time = if before_first_message(&state) {
-                    AtATime::Any
+                let completion = if before_first_message(&state) {
+                    ReadCompletion::AnyBytes
                 } else if slow {
-                    AtATime::LowWater
+                    ReadCompletion::LowWater
                 } else {
-                    AtATime::Whole
+                    ReadCompletion::Message
                 };
                 self.await_octets(
                     &mut state,
-                    if at_a_time == AtATime::LowWater { rest.min(LOW_WATER) } else { 1 },
+                    if completion == ReadCompletion::LowWater { rest.min(LOW_WATER) } else { 1 },
                 );
                 state.ring.receive_started = now;
-                ring.start_read(state.machine.take_read_buf(), at_a_time);
+                ring.start_read(state.machine.take_read_buf(), completion);
             }
             RingRead::Idle => {
                 self.await_octets(&mut state, 1);
                 ring.start_header();
             }
-            RingRead::Early(octets, n) => {
+            RingRead::Header(octets, n) => {
                 state.ring.parked = false;
                 if !state.machine.handle_early(octets.get(..n).unwrap_or_default(), now) {
                     // The machine always has capacity for one expected header.

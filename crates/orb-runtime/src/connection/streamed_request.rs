@@ -11,13 +11,13 @@ use giop_proto::{CallError, SentPart};
 
 use crate::connection::call::Pending;
 use crate::connection::{SharedConnection, State};
-use crate::stream::{CHUNK, Payload, SourceError};
+use crate::stream::{MAX_CHUNK, Payload, SourceError};
 
 /// Maximum number of queued bytes for which the source is polled.
-const AHEAD: usize = CHUNK;
+const AHEAD: usize = MAX_CHUNK;
 
 /// Number of bytes, and of chunks, that are sent before the task yields.
-const BURST: usize = 8 * CHUNK;
+const BURST: usize = 8 * MAX_CHUNK;
 const BURST_CHUNKS: usize = 256;
 
 /// The result of sending a payload.

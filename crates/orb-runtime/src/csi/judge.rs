@@ -134,7 +134,7 @@ impl Guard {
                 (0, Err(ContextRejection::new(ContextFailure::INVALID_MECHANISM, text)))
             }
             Err(error) => {
-                orb.counters.hit_by(&error);
+                orb.counters.hit_decoding_limit(&error);
                 self.note("its security context does not decode");
                 return AuthOutcome::Refused(Box::new(Refused {
                     exception: error.system(CompletionStatus::No),
@@ -239,7 +239,7 @@ impl Guard {
         self.tried = Some(PendingLogin { token: known, verdict: Arc::clone(&verdict), epoch });
         let (logins, peer, counts) =
             (Arc::clone(logins), self.peer.clone(), Arc::clone(&self.security.counts));
-        let runtime = orb.tasks.home.clone().unwrap_or_else(tokio::runtime::Handle::current);
+        let runtime = orb.tasks.runtime.clone().unwrap_or_else(tokio::runtime::Handle::current);
         let threads = runtime.clone();
         let checking = async move {
             let permit = tokio::select! {

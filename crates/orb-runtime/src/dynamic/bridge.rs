@@ -18,10 +18,10 @@ use crate::dynamic::error::DynamicException;
 use crate::dynamic::request::Request;
 use crate::dynamic::servant::{DynServant, Dynamic};
 use crate::dynamic::server_request::ServerRequest;
-use crate::reference::operation::Called;
+use crate::reference::operation::CallOperation;
 use crate::reference::{ObjectRef, Reference, ReplyInfo};
 use crate::servant::active_object::RunMode;
-use crate::servant::request::OBJECT_ID;
+use crate::servant::request::OBJECT_REPOSITORY_ID;
 use crate::servant::{
     DispatchSlot, Outcome, Request as Current, Servant, ServerRequest as Incoming, Skeleton,
 };
@@ -105,7 +105,7 @@ impl Bridge {
         if let Some(way) = ways.iter().find(|way| way.version == version && way.code_sets == code_sets) {
             return way.target.clone();
         }
-        let target = self.target.for_bodies(version, code_sets);
+        let target = self.target.clone_with_required_form(version, code_sets);
         if ways.len() >= WAYS {
             ways.remove(0);
         }
@@ -117,7 +117,7 @@ impl Bridge {
         let Some(body) = incoming.raw_body() else { return incoming.system_exception(not_marshalled()) };
         let current = incoming.current.clone();
         let passed = {
-            let called = pin!(self.call(&current, &body, incoming.to.wanted));
+            let called = pin!(self.call(&current, &body, incoming.to.wants_reply));
             let given_up = pin!(current.cancelled());
             match select(called, given_up).await {
                 Either::Left((passed, _)) => passed,
@@ -128,10 +128,10 @@ impl Bridge {
         match (passed, &self.interface) {
             (Ok(Some(reply)), _) => {
                 if reply.status() == ReplyStatus::UserException {
-                    current.seen().user_exception(reply.body().read_str_ascii().unwrap_or("?"));
+                    current.span().user_exception(reply.body().read_str_ascii().unwrap_or("?"));
                 }
                 let contexts = passed_on(&reply.contexts());
-                incoming.pass_on(reply.status(), contexts, &reply.raw_body())
+                incoming.reply_raw(reply.status(), contexts, &reply.raw_body())
             }
             (Ok(None), _) => incoming.reply(|_| Ok(())),
             (Err(exception), Some(interface)) if is_incompatible_form(&exception) => {
@@ -156,7 +156,8 @@ impl Bridge {
             ));
         }
         let target = with_contexts(&self.way(body), &current.contexts());
-        let called = Called::passing(current.operation(), !waits).with_body(body.order(), body.phase());
+        let called = CallOperation::temporary(current.operation(), !waits)
+            .with_raw_arguments(body.order(), body.phase());
         let encode = |e: &mut Encoder| -> Result<(), EncodeError> {
             body.put(e);
             Ok(())
@@ -176,21 +177,21 @@ impl Skeleton for Bridge {
     fn repository_id(&self) -> &str {
         match (&self.interface, &*self.target.ior().type_id) {
             (Some(interface), _) => interface.id(),
-            (None, "") => OBJECT_ID,
+            (None, "") => OBJECT_REPOSITORY_ID,
             (None, id) => id,
         }
     }
 
     /// Answers only for the known interface. The target knows its other interfaces.
     fn is_a(&self, repository_id: &str) -> Option<bool> {
-        (repository_id == self.repository_id() || repository_id == OBJECT_ID).then_some(true)
+        (repository_id == self.repository_id() || repository_id == OBJECT_REPOSITORY_ID).then_some(true)
     }
 
-    fn seat_kind(&self) -> usize {
+    fn slot_kind(&self) -> usize {
         std::any::type_name::<Self>().as_ptr().addr()
     }
 
-    fn passes_on(&self) -> bool {
+    fn takes_raw_arguments(&self) -> bool {
         true
     }
 
@@ -224,8 +225,9 @@ fn with_contexts(target: &ObjectRef, contexts: &ServiceContexts<'_>) -> ObjectRe
     let contexts = passed_on(contexts);
     match contexts.is_empty() {
         true => target.clone(),
-        false => target
-            .change(|options| options.contexts = options.contexts.iter().cloned().chain(contexts).collect()),
+        false => target.with_options(|options| {
+            options.contexts = options.contexts.iter().cloned().chain(contexts).collect()
+        }),
     }
 }
 

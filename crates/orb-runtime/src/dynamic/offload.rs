@@ -45,7 +45,7 @@ pub(super) async fn offload<T: Send + 'static>(
     completed: CompletionStatus,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, SystemException> {
-    let Some(runtime) = orb.tasks.home.clone().or_else(|| Handle::try_current().ok()) else {
+    let Some(runtime) = orb.tasks.runtime.clone().or_else(|| Handle::try_current().ok()) else {
         return Ok(work());
     };
     let permit = Arc::clone(&orb.known().permits.0).acquire_owned().await.ok();

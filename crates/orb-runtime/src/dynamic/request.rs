@@ -16,7 +16,7 @@ use crate::dynamic::named::{Aside, NVList, NamedValue, missing, received, taken,
 use crate::dynamic::offload::{is_large, offload};
 use crate::dynamic::server_request::ServerRequest;
 use crate::reference::context::Context;
-use crate::reference::operation::Called;
+use crate::reference::operation::CallOperation;
 use crate::reference::{ObjectRef, Reference};
 use crate::runtime::Shared;
 
@@ -263,7 +263,7 @@ impl Request {
             return Ok(DynamicReply::default());
         }
         self.check()?;
-        let called = Called::passing(&self.operation, false);
+        let called = CallOperation::temporary(&self.operation, false);
         let aside = Aside::new();
         let encode = |e: &mut Encoder| aside.encoded(self.encode(e));
         let reply = invoke::transact(&self.target, &called, ResponseFlags::Target, &encode).await;
@@ -293,7 +293,7 @@ impl Request {
         if waits {
             return Err(not_oneway(&self.operation));
         }
-        let called = Called::passing(&self.operation, true);
+        let called = CallOperation::temporary(&self.operation, true);
         let aside = Aside::new();
         let sent = invoke::send_without_reply(&self.target, &called, |e| aside.encoded(self.encode(e))).await;
         sent.map_err(|exception| because_of(&aside, exception))
@@ -335,7 +335,7 @@ impl Request {
 
     fn answered(&self, reply: Reply) -> Result<DynamicReply, DynamicException> {
         let orb = self.target.orb();
-        let called = &Called::passing(&self.operation, false);
+        let called = &CallOperation::temporary(&self.operation, false);
         if reply.status() != ReplyStatus::NoException {
             return Err(self.raised(&reply, called));
         }
@@ -360,7 +360,7 @@ impl Request {
     }
 
     #[cold]
-    fn raised(&self, reply: &Reply, called: &Called<'_>) -> DynamicException {
+    fn raised(&self, reply: &Reply, called: &CallOperation<'_>) -> DynamicException {
         let id = reply.body().read_str_ascii().map(str::to_owned);
         let id = match id {
             Ok(id) => id,
@@ -389,7 +389,7 @@ fn bad_reply(
     found: Option<DynError>,
     error: DecodeError,
     operation: &str,
-    called: &Called<'_>,
+    called: &CallOperation<'_>,
 ) -> SystemException {
     let exception = invoke::bad_reply(orb, error, called);
     match found {

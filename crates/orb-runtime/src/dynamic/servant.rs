@@ -14,7 +14,7 @@ use crate::dynamic::named::Aside;
 use crate::dynamic::offload::{is_large, offload};
 use crate::dynamic::server_request::ServerRequest;
 use crate::servant::active_object::RunMode;
-use crate::servant::request::unlisted;
+use crate::servant::request::unreportable_user_exception;
 use crate::servant::{DispatchSlot, Outcome, Servant, ServerRequest as Incoming, Skeleton};
 
 /// A servant of any interface (the Dynamic Skeleton Interface). [`Servant::dynamic`] combines it with an
@@ -75,7 +75,7 @@ impl<S: DynServant> Skeleton for Dynamic<S> {
         Some(self.interface.is_a(repository_id))
     }
 
-    fn seat_kind(&self) -> usize {
+    fn slot_kind(&self) -> usize {
         std::any::type_name::<S>().as_ptr().addr()
     }
 
@@ -159,8 +159,8 @@ async fn work<T: Send + 'static>(
     let (current, to) = (incoming.current.clone(), incoming.to);
     let done = offload(current.core(), completed, move || work(incoming)).await;
     done.map_err(|exception| {
-        current.seen().system_exception(&exception);
-        to.failed(exception)
+        current.span().system_exception(&exception);
+        to.exception_outcome(exception)
     })
 }
 
@@ -177,5 +177,8 @@ fn raisable(exception: &Any, operation: &OperationInfo) -> Result<(), SystemExce
     if operation.raises.iter().any(|listed| listed.equivalent(&code)) {
         return Ok(());
     }
-    Err(unlisted(format!("`{}` raised {code}, which is not in its raises clause", operation.name)))
+    Err(unreportable_user_exception(format!(
+        "`{}` raised {code}, which is not in its raises clause",
+        operation.name
+    )))
 }

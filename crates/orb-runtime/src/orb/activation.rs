@@ -6,7 +6,7 @@ use giop_codec::giop::ObjectKey;
 
 use crate::orb::Orb;
 use crate::poa::forwarder::Forwarder;
-use crate::poa::object_adapter::KeyRefused;
+use crate::poa::object_adapter::PlainKeyError;
 use crate::reference::{ObjectRef, Reference, Serves};
 use crate::runtime::Shared;
 use crate::servant::active_object::{ActiveObject, RunMode};
@@ -80,7 +80,7 @@ impl Orb {
     ) -> Result<ObjectRef, ActivateError> {
         let type_id = forward.to.as_ref().map(|ior| ior.type_id.clone()).unwrap_or_default();
         let entry = self.activation().named(name).enter(Arc::new(Forwarder(forward)))?;
-        Ok(ObjectRef::of_key(&self.core, &type_id, ObjectKey::from(entry.key()), Some(entry)))
+        Ok(ObjectRef::own_with_key(&self.core, &type_id, ObjectKey::from(entry.key()), Some(entry)))
     }
 
     /// Returns a builder that activates a servant with options.
@@ -91,7 +91,7 @@ impl Orb {
     /// Takes the object out of service: new calls get OBJECT_NOT_EXIST, and running calls continue. Returns
     /// `false` if the reference is not of an object that is active in this ORB.
     pub fn deactivate<R: Reference>(&self, reference: &R) -> bool {
-        reference.as_object().home().is_some_and(|entry| self.core.deactivate(&entry, false))
+        reference.as_object().active_entry().is_some_and(|entry| self.core.deactivate(&entry, false))
     }
 
     /// Deactivates the object like [`deactivate`](Self::deactivate), then waits until its requests have
@@ -101,8 +101,8 @@ impl Orb {
     /// If the future is dropped, the object stays deactivated.
     pub async fn deactivate_and_wait<R: Reference>(&self, reference: &R) -> bool {
         let done = self.deactivate(reference);
-        if let Some(entry) = reference.as_object().last_home() {
-            entry.idle().await;
+        if let Some(entry) = reference.as_object().last_active_entry() {
+            entry.wait_until_idle().await;
         }
         done
     }
@@ -172,8 +172,8 @@ impl Activation {
             Some(name) => self.core.adapter().activate_named(name, skeleton, self.mode).map_err(|refused| {
                 let name = String::from_utf8_lossy(name).into_owned();
                 match refused {
-                    KeyRefused::InUse => ActivateError::KeyInUse(name),
-                    KeyRefused::Reserved => ActivateError::ReservedKey(name),
+                    PlainKeyError::InUse => ActivateError::KeyInUse(name),
+                    PlainKeyError::Reserved => ActivateError::ReservedKey(name),
                 }
             }),
             None if self.core.adapter().root().is_destroyed() => Err(ActivateError::Destroyed),

@@ -36,7 +36,7 @@ pub(crate) fn apply(builder: OrbBuilder, options: &[(String, String)]) -> Result
                 ));
             }
             ("sslVerifyMode", "none") => tls.client_certificates(ClientCertificates::None),
-            ("sslVerifyMode", "peer") => tls.client_certificates(ClientCertificates::Wanted),
+            ("sslVerifyMode", "peer") => tls.client_certificates(ClientCertificates::Optional),
             ("sslVerifyMode", "peer,fail") => tls.client_certificates(ClientCertificates::Required),
             ("sslVerifyMode", _) => return Err(wrong("none, peer or peer,fail is expected")),
             ("sslCRLFile", path) => tls.revocation_list(RevocationList::file(path)),

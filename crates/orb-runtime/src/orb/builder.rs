@@ -20,10 +20,10 @@ use crate::endpoint::Endpoint;
 use crate::experiments::Demux;
 use crate::orb::Orb;
 use crate::poa::object_adapter::ObjectAdapter;
-use crate::runtime::{Extension, Extensions, Guard, Init, Shared};
+use crate::runtime::{Extension, Extensions, Guard, Shared, SharedParams};
 use crate::server::accept::Acceptor;
 #[cfg(feature = "csi")]
-use crate::server::listen::Bound;
+use crate::server::listen::BoundSocket;
 use crate::server::listen::{ListenConfig, open};
 use crate::transport::{Peer, Transport};
 
@@ -483,7 +483,7 @@ impl OrbBuilder {
         let listeners = self.listen.bind(&self.parts.config)?;
         #[cfg(feature = "csi")]
         {
-            let alone = !listeners.is_empty() && listeners.iter().all(Bound::is_plain);
+            let alone = !listeners.is_empty() && listeners.iter().all(BoundSocket::is_plaintext);
             self.parts.security.unusable(alone).map_or(Ok(()), |reason| Err(BuildError::Logins(reason)))?;
         }
         if !listeners.is_empty() && tokio::runtime::Handle::try_current().is_err() {
@@ -541,7 +541,7 @@ impl Parts {
             ..Extensions::default()
         };
         let Self { hold, pool, config, .. } = self;
-        let core = Shared::new(Init { config, extensions, endpoints, pool, hold });
+        let core = Shared::new(SharedParams { config, extensions, endpoints, pool, hold });
         #[cfg(feature = "admin")]
         core.start_counting();
         core

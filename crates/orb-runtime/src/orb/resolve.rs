@@ -9,8 +9,8 @@ use giop_codec::ior::Ior;
 use giop_codec::url::{Corbaloc, Corbaname, ObjectUrl};
 
 use crate::orb::Orb;
-use crate::reference::object::Url;
-use crate::reference::resolve::{NESTING, narrow};
+use crate::reference::object::UrlVersion;
+use crate::reference::resolve::{MAX_NESTING, narrow};
 use crate::reference::{InvalidName, ObjectRef, Reference, ResolveError};
 use crate::runtime::Shared;
 
@@ -78,7 +78,7 @@ type Resolving<'a> = Pin<Box<dyn Future<Output = Result<ObjectRef, ResolveError>
 
 fn resolve_text(orb: &Arc<Shared>, text: String, depth: usize) -> Resolving<'_> {
     Box::pin(async move {
-        if depth >= NESTING {
+        if depth >= MAX_NESTING {
             return Err(ResolveError::Nesting);
         }
         match text.parse::<ObjectUrl>()? {
@@ -121,7 +121,7 @@ async fn resolve_corbaloc(
             // A server of GIOP 1.0 cannot return anything that would be used.
             let asks =
                 unversioned || ior.iiop_profile().is_some_and(|profile| profile.version > Version::V1_0);
-            let url = if unversioned { Url::Unversioned } else { Url::Versioned };
+            let url = if unversioned { UrlVersion::Unversioned } else { UrlVersion::Versioned };
             Ok(if asks { ObjectRef::of_url(orb, ior, url) } else { ObjectRef::new(orb, ior) })
         }
     }

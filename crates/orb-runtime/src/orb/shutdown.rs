@@ -9,7 +9,7 @@ use giop_proto::{CloseReason, later};
 
 use crate::connection::now;
 use crate::orb::Orb;
-use crate::poa::manager::would_deadlock;
+use crate::poa::manager::check_deadlock;
 use crate::runtime::{Guard, Shared};
 
 /// Time for closing connections that were aborted after the drain timeout.
@@ -44,10 +44,10 @@ impl Orb {
     /// If the future is dropped, the ORB continues to serve, or stays in the middle of its shutdown.
     pub async fn run_until<E>(&self, end: impl Future<Output = Result<(), E>>) -> Result<ShutdownReport, E> {
         self.resume();
-        let main = &self.core.adapter().main;
+        let main = &self.core.adapter().main_thread;
         main.serve(end).await?;
         let report = main.serve(self.shutdown()).await;
-        main.end();
+        main.drop_requests();
         Ok(report)
     }
 
@@ -109,7 +109,7 @@ impl Shared {
         }
         let ended = self.adapter().root().destroy(self, true);
         // A servant that shuts its own ORB down must not wait for its own request.
-        if would_deadlock(self).is_ok()
+        if check_deadlock(self).is_ok()
             && tokio::time::timeout(self.config.drain_timeout, ended).await.is_err()
         {
             tracing::warn!(target: "zorb", "objects did not end in time (OrbBuilder::drain_timeout)");
@@ -120,9 +120,9 @@ impl Shared {
                 tracing::warn!(target: "zorb", stuck, "threads of the ORB still run: servants block them");
             }
         }
-        self.adapter().main.end();
+        self.adapter().main_thread.drop_requests();
         #[cfg(feature = "trace-stderr")]
-        crate::trace::written().await;
+        crate::trace::flushed().await;
         let discarded_oneways = self.counters.discarded_oneways.load(Ordering::Relaxed);
         if discarded_oneways > 0 {
             tracing::warn!(target: "zorb", discarded_oneways, "oneways that were kept from starting are not executed");
@@ -150,7 +150,7 @@ impl Drop for Guard {
             }
             if let Some(threads) = core.sockets.started_threads() {
                 // Running servants may finish, as they may in a runtime of the user.
-                threads.leave(core.config.drain_timeout);
+                threads.stop(core.config.drain_timeout);
             }
         }
     }

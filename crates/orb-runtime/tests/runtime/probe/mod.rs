@@ -171,7 +171,7 @@ async fn serve(probe: &Probe, mut request: ServerRequest) -> Outcome {
             }
         }};
     }
-    match request.find(&TABLE) {
+    match request.operation_index(&TABLE) {
         Some(0) => {
             let done = probe.ping().await;
             match done {
