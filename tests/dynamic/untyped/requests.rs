@@ -166,8 +166,8 @@ async fn results_that_do_not_decode_are_told_by_their_place() {
     let bulk = Request::new(&meter, "bulk").input("data", Bytes::from(octets)).unwrap();
     let error = system(bulk.clone().returns(frames).invoke().await.unwrap_err());
     assert_eq!((error.kind, error.completed), (SystemExceptionKind::Marshal, CompletionStatus::Yes));
-    assert!(error.to_string().contains("`bulk` does not decode: $result.frames[1].name: "), "{error}");
+    assert!(error.to_string().contains("`bulk` cannot be decoded: $result.frames[1].name: "), "{error}");
     let more = bulk.returns(Bytes::type_code()).declare_out("more", TypeCode::sequence(&TypeCode::DOUBLE, 0));
     let error = system(more.invoke().await.unwrap_err());
-    assert!(error.to_string().contains("`bulk` does not decode: more: "), "{error}");
+    assert!(error.to_string().contains("`bulk` cannot be decoded: more: "), "{error}");
 }

@@ -1,4 +1,4 @@
-//! [`Bridge`]: forwards requests as bytes.
+//! [`Bridge`]: a servant that forwards requests as bytes.
 
 use std::any::Any as StdAny;
 use std::pin::pin;
@@ -12,8 +12,7 @@ use giop_codec::giop::{ContextId, ReplyStatus, ResponseFlags, ServiceContext, Se
 use giop_codec::{EncodeError, Version};
 use giop_proto::{RawBody, Reply};
 
-use crate::client as invoke;
-use crate::client::is_incompatible_form;
+use crate::client::{self, is_incompatible_form};
 use crate::dynamic::error::DynamicException;
 use crate::dynamic::request::Request;
 use crate::dynamic::servant::{DynServant, Dynamic};
@@ -26,40 +25,44 @@ use crate::servant::{
     DispatchSlot, Outcome, Request as Current, Servant, ServerRequest as Incoming, Skeleton,
 };
 
-/// The maximum number of cached references to the target, by required connection form.
-const WAYS: usize = 16;
+/// The maximum number of cached references to the target: one for each combination of GIOP version and code
+/// sets.
+const MAX_TARGETS: usize = 16;
 
-/// A servant that forwards every request to another object, and the reply back, for any interface. Nothing is
-/// decoded, and bodies of 4 KiB or more are not copied. The part of a large message that arrives with its
-/// header stays where it was read. The rest is read into a buffer of its own. Both are written from there.
+/// A servant that forwards every request to another object, and returns its reply, for any interface.
+///
+/// Messages are not decoded, and bodies of 4 KiB or more are not copied. The first part of a large message
+/// stays in the buffer into which its header was read. The rest is read into a separate buffer. Both buffers
+/// are written to the target.
 ///
 /// The following bytes are copied once nevertheless:
 ///
-/// * bodies of less than 4 KiB, into the batch that is written;
-/// * a message in fragments, into one buffer, unless its fragments are large;
-/// * the bytes that arrive with the header of the first message in which a peer announces its block lists;
-/// * for an object of a servant locator, the part of the request that arrives with its header.
+/// * bodies of less than 4 KiB;
+/// * a message in fragments, unless its fragments are large;
+/// * the bytes that are received together with the header of the first message in which a peer announces that
+///   it supports block lists;
+/// * for an object of a servant locator, the bytes of the request that are received together with its header.
 ///
-/// A message is forwarded in its original byte order, GIOP version and code sets, over a separate connection
-/// of that form if the target accepts one. What the target does not accept is rejected with COMPLETED_NO,
-/// unless the [interface is known](Self::with_interface):
+/// A message is forwarded in its original byte order, GIOP version and code sets. Each combination of version
+/// and code sets has a connection of its own. If the target does not support them, the request is rejected
+/// with COMPLETED_NO, unless the [interface is known](Self::with_interface):
 ///
-/// * text in code sets that the target does not offer: CODESET_INCOMPATIBLE;
-/// * a version that it does not support: INV_OBJREF;
-/// * arguments in GIOP 1.1 fragments, each of which may be aligned separately: IMP_LIMIT.
+/// * CODESET_INCOMPATIBLE for code sets that the target does not offer;
+/// * INV_OBJREF for a GIOP version that the target does not support;
+/// * IMP_LIMIT for arguments in GIOP 1.1 fragments, because each fragment may be aligned separately.
 ///
-/// References in arguments and results are not changed: calls through them bypass the bridge. Service
+/// References in arguments and results are not changed, so calls through them bypass the bridge. Service
 /// contexts are forwarded, except those that concern the connection or identify the caller. The bridge calls
-/// the target with the credentials of its reference. It follows LOCATION_FORWARD. If the caller cancels the
-/// request, the bridge cancels its call of the target.
+/// the target with the credentials of the reference to the target. It follows LOCATION_FORWARD. If the caller
+/// cancels the request, the bridge cancels its call of the target.
 ///
 /// Timeouts and retries are those of the reference to the target.
 ///
 /// ```no_run
 /// # use orb_runtime::{ObjectRef, Orb};
 /// use orb_runtime::dynamic::Bridge;
-/// # fn open(gateway: &Orb, behind: &ObjectRef) -> Result<(), Box<dyn std::error::Error>> {
-/// let before = gateway.activation().named("Account").activate_erased(Bridge::to(behind).servant())?;
+/// # fn open(gateway: &Orb, target: &ObjectRef) -> Result<(), Box<dyn std::error::Error>> {
+/// let bridge = gateway.activation().named("Account").activate_erased(Bridge::to(target).servant())?;
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
@@ -67,24 +70,24 @@ const WAYS: usize = 16;
 pub struct Bridge {
     target: ObjectRef,
     interface: Option<Arc<Interface>>,
-    /// References to the target for requests of other forms.
-    ways: Mutex<Vec<Way>>,
+    /// References to the target for the versions and code sets of recent requests.
+    targets: Mutex<Vec<CachedTarget>>,
 }
 
 #[derive(Debug, Clone)]
-struct Way {
+struct CachedTarget {
     version: Version,
     code_sets: CodeSets,
     target: ObjectRef,
 }
 
 impl Bridge {
-    /// Creates a bridge to that object.
+    /// Creates a bridge to this object.
     pub fn to(target: &impl Reference) -> Self {
-        Self { target: target.as_object().clone(), interface: None, ways: Mutex::default() }
+        Self { target: target.as_object().clone(), interface: None, targets: Mutex::default() }
     }
 
-    /// Sets the interface of the target. Messages that cannot be forwarded unchanged are then decoded and
+    /// Sets the interface of the target. Requests that cannot be forwarded unchanged are then decoded and
     /// encoded again. Arguments of 64 KiB or more are decoded on another thread, as for [`DynServant`]s. The
     /// task that serves the request encodes them for the target.
     pub fn with_interface(mut self, interface: Arc<Interface>) -> Self {
@@ -98,51 +101,52 @@ impl Bridge {
         Servant { skeleton: Arc::new(self), mode: RunMode::default() }
     }
 
-    /// Returns the target for calls in the form of that body.
-    fn way(&self, body: &RawBody) -> ObjectRef {
+    /// Returns the target for calls in the version and code sets of this body.
+    fn target_for(&self, body: &RawBody) -> ObjectRef {
         let (version, code_sets) = (body.version(), body.code_sets());
-        let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(way) = ways.iter().find(|way| way.version == version && way.code_sets == code_sets) {
-            return way.target.clone();
+        let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        let matches = |cached: &&CachedTarget| cached.version == version && cached.code_sets == code_sets;
+        if let Some(cached) = targets.iter().find(matches) {
+            return cached.target.clone();
         }
-        let target = self.target.clone_with_required_form(version, code_sets);
-        if ways.len() >= WAYS {
-            ways.remove(0);
+        let target = self.target.for_bodies(version, code_sets);
+        if targets.len() >= MAX_TARGETS {
+            targets.remove(0);
         }
-        ways.push(Way { version, code_sets, target: target.clone() });
+        targets.push(CachedTarget { version, code_sets, target: target.clone() });
         target
     }
 
     async fn serve(&self, incoming: Incoming) -> Outcome {
         let Some(body) = incoming.raw_body() else { return incoming.system_exception(not_marshalled()) };
         let current = incoming.current.clone();
-        let passed = {
-            let called = pin!(self.call(&current, &body, incoming.to.wants_reply));
-            let given_up = pin!(current.cancelled());
-            match select(called, given_up).await {
-                Either::Left((passed, _)) => passed,
-                // The caller no longer reads the reply. Dropping the call cancels it at the target.
-                Either::Right(_) => Err(given_up_by_caller()),
+        let outcome = {
+            let call = pin!(self.call(&current, &body, incoming.to.wanted));
+            let cancelled = pin!(current.cancelled());
+            match select(call, cancelled).await {
+                Either::Left((outcome, _)) => outcome,
+                // The caller no longer expects a reply. Dropping the call cancels it at the target.
+                Either::Right(_) => Err(cancelled_by_caller()),
             }
         };
-        match (passed, &self.interface) {
+        match (outcome, &self.interface) {
             (Ok(Some(reply)), _) => {
                 if reply.status() == ReplyStatus::UserException {
                     current.span().user_exception(reply.body().read_str_ascii().unwrap_or("?"));
                 }
-                let contexts = passed_on(&reply.contexts());
-                incoming.reply_raw(reply.status(), contexts, &reply.raw_body())
+                let contexts = forwarded_contexts(reply.contexts().to_vec());
+                incoming.pass_on(reply.status(), contexts, &reply.raw_body())
             }
             (Ok(None), _) => incoming.reply(|_| Ok(())),
             (Err(exception), Some(interface)) if is_incompatible_form(&exception) => {
-                let anew = Dynamic { interface: Arc::clone(interface), servant: Anew(self.target.clone()) };
-                anew.serve(incoming).await
+                let servant = ReencodingServant(self.target.clone());
+                Dynamic { interface: Arc::clone(interface), servant }.serve(incoming).await
             }
             (Err(exception), _) => incoming.system_exception(exception),
         }
     }
 
-    /// Forwards the request, and waits for the reply if `waits` is set.
+    /// Forwards the request. Waits for the reply if `waits` is set.
     async fn call(
         &self,
         current: &Current,
@@ -150,21 +154,20 @@ impl Bridge {
         waits: bool,
     ) -> Result<Option<Reply>, SystemException> {
         if body.is_fragmented() || !body.phase().is_multiple_of(4) {
-            return Err(invoke::incompatible_form(
+            return Err(client::incompatible_form(
                 SystemExceptionKind::ImpLimit,
-                "arguments in GIOP 1.1 fragments, or behind a principal, are not passed on as they came",
+                "arguments in GIOP 1.1 fragments, or after a principal, cannot be forwarded unchanged",
             ));
         }
-        let target = with_contexts(&self.way(body), &current.contexts());
-        let called = CallOperation::temporary(current.operation(), !waits)
-            .with_raw_arguments(body.order(), body.phase());
+        let target = with_contexts(&self.target_for(body), &current.contexts());
+        let called = Called::passing(current.operation(), !waits).with_body(body.order(), body.phase());
         let encode = |e: &mut Encoder| -> Result<(), EncodeError> {
             body.put(e);
             Ok(())
         };
         match waits {
-            true => invoke::transact(&target, &called, ResponseFlags::Target, &encode).await.map(Some),
-            false => invoke::send_without_reply(&target, &called, encode).await.map(|()| None),
+            true => client::transact(&target, &called, ResponseFlags::Target, &encode).await.map(Some),
+            false => client::send_without_reply(&target, &called, encode).await.map(|()| None),
         }
     }
 }
@@ -182,7 +185,7 @@ impl Skeleton for Bridge {
         }
     }
 
-    /// Answers only for the known interface. The target knows its other interfaces.
+    /// Answers only for the known interface. For other interfaces, the target is asked.
     fn is_a(&self, repository_id: &str) -> Option<bool> {
         (repository_id == self.repository_id() || repository_id == OBJECT_REPOSITORY_ID).then_some(true)
     }
@@ -199,30 +202,32 @@ impl Skeleton for Bridge {
         slot.set(async move { self.serve(request).await });
     }
 
-    /// Sets nothing: collocated calls are forwarded like remote calls.
+    /// Does nothing, so that collocated calls are forwarded like remote calls.
     fn local(self: Arc<Self>, _: &mut dyn StdAny) {}
 }
 
-/// Forwards requests that are decoded and encoded again.
-struct Anew(ObjectRef);
+/// Forwards requests by decoding them and encoding them again for this target.
+struct ReencodingServant(ObjectRef);
 
-impl DynServant for Anew {
+impl DynServant for ReencodingServant {
     async fn invoke(&self, request: ServerRequest) -> Result<ServerRequest, DynamicException> {
         let current = crate::servant::request();
         let info = ReplyInfo::new();
         let target = with_contexts(&self.0, &current.contexts()).with_reply_info(&info);
-        let answered = Request::again(&target, &request).invoke().await;
-        passed_on_list(info.contexts()).into_iter().for_each(|context| current.set_reply_context(context));
-        Ok(request.answered(answered?))
+        let reply = Request::repeat(&target, &request).invoke().await;
+        forwarded_contexts(info.contexts())
+            .into_iter()
+            .for_each(|context| current.set_reply_context(context));
+        Ok(request.with_reply(reply?))
     }
 }
 
-/// Returns the reference with these service contexts in addition to its own.
+/// Returns the reference with those of the service contexts that are forwarded, in addition to its own.
 fn with_contexts(target: &ObjectRef, contexts: &ServiceContexts<'_>) -> ObjectRef {
     if contexts.is_empty() {
         return target.clone();
     }
-    let contexts = passed_on(contexts);
+    let contexts = forwarded_contexts(contexts.to_vec());
     match contexts.is_empty() {
         true => target.clone(),
         false => target.with_options(|options| {
@@ -231,31 +236,28 @@ fn with_contexts(target: &ObjectRef, contexts: &ServiceContexts<'_>) -> ObjectRe
     }
 }
 
-/// Returns the contexts that do not concern the connection on which they were received.
-fn passed_on(contexts: &ServiceContexts<'_>) -> Vec<ServiceContext> {
-    passed_on_list(contexts.to_vec())
-}
-
-fn passed_on_list(mut contexts: Vec<ServiceContext>) -> Vec<ServiceContext> {
-    const OF_CONNECTION: [ContextId; 5] = [
+/// Removes the contexts that concern only the connection on which they were received.
+fn forwarded_contexts(mut contexts: Vec<ServiceContext>) -> Vec<ServiceContext> {
+    const CONNECTION_CONTEXTS: [ContextId; 5] = [
         ContextId::CODE_SETS,
         ContextId::BI_DIR_IIOP,
         ContextId::ZORB_BLOCKS,
         ContextId::ZORB_PADDING,
-        // A password is intended for its recipient only, and a security context's number is valid only on its
-        // connection.
+        // A password is intended only for its recipient, and the number of a security context is valid only
+        // on its connection.
         ContextId::SECURITY_ATTRIBUTE_SERVICE,
     ];
-    contexts.retain(|context| !OF_CONNECTION.contains(&context.id));
+    contexts.retain(|context| !CONNECTION_CONTEXTS.contains(&context.id));
     contexts
 }
 
 #[cold]
-fn given_up_by_caller() -> SystemException {
-    SystemException::transient().completed(CompletionStatus::Maybe).with_reason("the caller gave up")
+fn cancelled_by_caller() -> SystemException {
+    SystemException::new(SystemExceptionKind::Transient, MinorCode::NONE, CompletionStatus::Maybe)
+        .because("the caller cancelled the request")
 }
 
 #[cold]
 fn not_marshalled() -> SystemException {
-    SystemException::internal().with_reason("a request without octets")
+    SystemException::internal().because("the request is not marshalled")
 }

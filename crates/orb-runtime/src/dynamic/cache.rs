@@ -1,4 +1,4 @@
-//! A cache of received type codes, by their bytes.
+//! A cache of received type codes by their encoding.
 
 use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,58 +7,58 @@ use giop_codec::typecode::{TypeCode, TypeCodeCache};
 use papaya::{Equivalent, HashMap};
 
 /// The maximum number of cached type codes. Further ones are decoded each time.
-const MOST: usize = 1024;
+const MAX_TYPE_CODES: usize = 1024;
 
-/// The maximum total size of cached type codes in bytes, as received.
-const MOST_OCTETS: usize = 1 << 20;
+/// The maximum total size of the encodings in bytes.
+const MAX_TOTAL_BYTES: usize = 1 << 20;
 
-/// The maximum size of a cached type code in bytes.
-const LONGEST: usize = 64 << 10;
+/// The maximum size of one encoding in bytes.
+const MAX_BYTES: usize = 64 << 10;
 
-/// A bounded cache that is never emptied. If a peer fills it with types of its own, other types are decoded
-/// each time, as without a cache.
+/// A bounded cache that is never emptied. If a peer fills it, further types are decoded each time.
 #[derive(Debug, Default)]
 pub(crate) struct TypeCodes {
-    known: HashMap<Octets, TypeCode>,
+    entries: HashMap<EncodedKey, TypeCode>,
     count: AtomicUsize,
-    octets: AtomicUsize,
+    bytes: AtomicUsize,
 }
 
-/// The key is the encoding only, because two peers may have two types with one repository id.
+/// A type code as received. The repository id is not the key, because two peers may use it for different
+/// types.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Octets {
+struct EncodedKey {
     kind: u32,
     encapsulation: Box<[u8]>,
 }
 
 #[derive(Hash)]
-struct RequestSpan<'a> {
+struct BorrowedKey<'a> {
     kind: u32,
     encapsulation: &'a [u8],
 }
 
-impl Equivalent<Octets> for RequestSpan<'_> {
-    fn equivalent(&self, key: &Octets) -> bool {
+impl Equivalent<EncodedKey> for BorrowedKey<'_> {
+    fn equivalent(&self, key: &EncodedKey) -> bool {
         self.kind == key.kind && *self.encapsulation == *key.encapsulation
     }
 }
 
 impl TypeCodeCache for TypeCodes {
     fn find(&self, kind: u32, encapsulation: &[u8]) -> Option<TypeCode> {
-        self.known.pin().get(&RequestSpan { kind, encapsulation }).cloned()
+        self.entries.pin().get(&BorrowedKey { kind, encapsulation }).cloned()
     }
 
     fn keep(&self, kind: u32, encapsulation: &[u8], code: &TypeCode) {
-        if encapsulation.len() > LONGEST
-            || self.count.load(Ordering::Relaxed) >= MOST
-            || self.octets.load(Ordering::Relaxed).saturating_add(encapsulation.len()) > MOST_OCTETS
+        if encapsulation.len() > MAX_BYTES
+            || self.count.load(Ordering::Relaxed) >= MAX_TYPE_CODES
+            || self.bytes.load(Ordering::Relaxed).saturating_add(encapsulation.len()) > MAX_TOTAL_BYTES
         {
             return;
         }
-        let key = Octets { kind, encapsulation: encapsulation.into() };
-        if self.known.pin().insert(key, code.clone()).is_none() {
+        let key = EncodedKey { kind, encapsulation: encapsulation.into() };
+        if self.entries.pin().insert(key, code.clone()).is_none() {
             self.count.fetch_add(1, Ordering::Relaxed);
-            self.octets.fetch_add(encapsulation.len(), Ordering::Relaxed);
+            self.bytes.fetch_add(encapsulation.len(), Ordering::Relaxed);
         }
     }
 }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_are_found_by_kind_and_octets() {
+    fn types_are_found_by_kind_and_encapsulation() {
         let codes = TypeCodes::default();
         codes.keep(15, b"\0abc", &TypeCode::LONG);
         codes.keep(15, b"\0abd", &TypeCode::SHORT);
@@ -79,22 +79,22 @@ mod tests {
     }
 
     #[test]
-    fn no_peer_makes_it_grow_for_ever() {
+    fn number_and_size_of_cached_types_are_bounded() {
         let codes = TypeCodes::default();
-        codes.keep(15, &vec![0; LONGEST + 1], &TypeCode::LONG);
-        assert_eq!(codes.known.len(), 0);
+        codes.keep(15, &vec![0; MAX_BYTES + 1], &TypeCode::LONG);
+        assert_eq!(codes.entries.len(), 0);
         for n in 0..3000_u32 {
             codes.keep(15, &n.to_be_bytes(), &TypeCode::LONG);
-            // Inserting it again takes no space.
+            // A repeated insertion does not change the counters.
             codes.keep(15, &n.to_be_bytes(), &TypeCode::LONG);
         }
-        assert_eq!(codes.known.len(), MOST);
-        assert_eq!(codes.octets.load(Ordering::Relaxed), 4 * MOST);
+        assert_eq!(codes.entries.len(), MAX_TYPE_CODES);
+        assert_eq!(codes.bytes.load(Ordering::Relaxed), 4 * MAX_TYPE_CODES);
 
         let codes = TypeCodes::default();
         for n in 0..200_u8 {
-            codes.keep(15, &vec![n; LONGEST], &TypeCode::LONG);
+            codes.keep(15, &vec![n; MAX_BYTES], &TypeCode::LONG);
         }
-        assert_eq!(codes.known.len(), MOST_OCTETS / LONGEST);
+        assert_eq!(codes.entries.len(), MAX_TOTAL_BYTES / MAX_BYTES);
     }
 }

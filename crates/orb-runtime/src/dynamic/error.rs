@@ -1,4 +1,4 @@
-//! [`DynamicException`].
+//! [`DynamicException`]: the error of dynamic calls and servants.
 
 use std::error::Error;
 use std::fmt;
@@ -22,7 +22,7 @@ pub enum DynamicException {
 }
 
 impl DynamicException {
-    /// Returns the user exception, if it is an `X`.
+    /// Returns the exception as an `X`, if it is a user exception of this type.
     #[must_use]
     pub fn get<X: UserException + Typed + CdrDecode>(&self) -> Option<X> {
         match self {
@@ -31,7 +31,7 @@ impl DynamicException {
         }
     }
 
-    /// Returns the repository id of the exception; empty if the value is not an exception.
+    /// Returns the repository id of the exception, or an empty text for a user exception whose type has none.
     #[must_use]
     pub fn repository_id(&self) -> String {
         match self {
@@ -41,7 +41,7 @@ impl DynamicException {
     }
 }
 
-/// Writes a user exception as its repository id, as [`Printable`] text.
+/// Displays a user exception by its escaped repository id.
 impl fmt::Display for DynamicException {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -60,7 +60,8 @@ impl Error for DynamicException {
     }
 }
 
-/// Converts a typed exception. One that cannot be encoded becomes the system exception that reports that.
+/// Converts a user exception of a compiled type. An exception that cannot be encoded becomes a system
+/// exception.
 impl<X: UserException + Typed> From<X> for DynamicException {
     fn from(exception: X) -> Self {
         match Any::new(&exception) {

@@ -17,9 +17,9 @@ use crate::dynamic::server_request::ServerRequest;
 use crate::reference::ObjectRef;
 
 impl ObjectRef {
-    /// Calls an operation of an interface by its name in messages. `arguments` is a JSON object with the `in`
-    /// and `inout` arguments by name. The answer is an object with the `out` and `inout` arguments, and with
-    /// the result, if there is one, as `"$result"`.
+    /// Calls an operation of an interface by its name on the wire. `arguments` is a JSON object with the `in`
+    /// and `inout` arguments by name. The returned JSON object has the `out` and `inout` arguments by name,
+    /// and the result, if there is one, as `"$result"`.
     ///
     /// ```no_run
     /// # use orb_runtime::dynamic::{DynamicException, Interface};
@@ -63,13 +63,13 @@ impl Request {
     /// Sets the `in` and `inout` arguments from a JSON object that has all of them by name.
     ///
     /// # Errors
-    /// BAD_PARAM with the error of [`Dynamic::members_from_json`]: the argument that is missing, unknown or
-    /// of the wrong type, and the location in it.
+    /// BAD_PARAM with the error of [`Dynamic::members_from_json`] as its source. The error names the argument
+    /// that is missing, unknown or of the wrong type, and the location in the argument.
     pub fn with_json(mut self, arguments: &str) -> Result<Self, SystemException> {
         let inputs = self.arguments().iter().filter(|argument| argument.mode.goes_in());
         let members: Vec<(&str, &TypeCode)> =
             inputs.map(|argument| (&*argument.name, &argument.code)).collect();
-        let known = self.target().orb().known().value_types();
+        let known = self.target().orb().runtime_types().value_types();
         let values = Dynamic::members_from_json(&members, &known, arguments)?;
         let inputs = self.arguments_mut().iter_mut().filter(|argument| argument.mode.goes_in());
         for (argument, value) in inputs.zip(&values) {
@@ -94,7 +94,7 @@ impl DynamicReply {
 }
 
 impl ServerRequest {
-    /// Returns the reply as the caller will receive it, in the form of [`DynamicReply::to_json`].
+    /// Returns the results that are set, in the form of [`DynamicReply::to_json`].
     ///
     /// # Errors
     /// A value has no JSON form, such as one of a local interface. [`Limit`](DynErrorKind::Limit): the text
@@ -122,9 +122,10 @@ impl NVList {
 impl DynamicException {
     /// Returns the exception as JSON.
     ///
-    /// A user exception has its members, and its repository id as `"$exception"`. A system exception has
-    /// `"minor"`, a number, and `"completed"`, such as `"COMPLETED_NO"`. If it has a cause, `"reason"` is the
-    /// whole text of that cause and of its own causes, separated by `: `.
+    /// The JSON object has the repository id of the exception as `"$exception"`. For a user exception, it
+    /// also has the members. For a system exception, it has `"minor"`, a number, and `"completed"`, such as
+    /// `"COMPLETED_NO"`. If the system exception has a source, `"reason"` is the complete text of that error
+    /// and of its own sources, separated by `: `.
     ///
     /// # Errors
     /// A member has no JSON form. [`Limit`](DynErrorKind::Limit): the text would need more than 16 MiB, and
@@ -150,14 +151,14 @@ impl DynamicException {
     }
 }
 
-/// Returns the texts of all causes, as in `Display` of the exception, but not shortened.
+/// Returns the texts of all sources. Unlike `Display` of the exception, does not shorten them.
 fn reason(exception: &SystemException) -> Option<String> {
     let mut texts = Vec::new();
-    let mut cause = exception.source();
-    while let Some(error) = cause {
+    let mut source = exception.source();
+    while let Some(error) = source {
         texts.push(error.to_string());
-        // The text of a system exception includes its own causes.
-        cause = if error.is::<SystemException>() { None } else { error.source() };
+        // The text of a system exception includes its own sources.
+        source = if error.is::<SystemException>() { None } else { error.source() };
     }
     (!texts.is_empty()).then(|| texts.join(": "))
 }
@@ -166,9 +167,9 @@ fn values(list: &NVList) -> impl Iterator<Item = (&str, &Any)> {
     list.iter().filter_map(|argument| Some((&*argument.name, argument.value.as_ref()?)))
 }
 
-/// Writes a JSON object of values. Each value is written separately, so that the `"$id"`s of graphs count
-/// within one argument. The size limit is that of decoding a message with these values: 16 MiB or eight times
-/// their size, whichever is greater.
+/// Returns a JSON object of values. Each value is written separately, because the numbers `"$id"` of shared
+/// values are unique only within one argument. The size limit is that of decoding a message with these
+/// values: 16 MiB or eight times their size, whichever is greater.
 fn object<'a>(members: impl Iterator<Item = (&'a str, &'a Any)>) -> Result<String, DynError> {
     let members: Vec<(&str, &Any)> = members.collect();
     let bytes = members.iter().map(|(_, value)| value.byte_len()).sum();
@@ -188,15 +189,16 @@ fn object<'a>(members: impl Iterator<Item = (&'a str, &'a Any)>) -> Result<Strin
     })
 }
 
-/// Returns the text of values with that total size, within the limit.
+/// Returns the text that `write` writes, or an error if it exceeds the limit for values of this size.
 fn bounded(
     bytes: usize,
-    write: impl FnOnce(&mut Bounded) -> Result<(), DynError>,
+    write: impl FnOnce(&mut BoundedText) -> Result<(), DynError>,
 ) -> Result<String, DynError> {
-    let mut json = Bounded { text: Vec::new(), left: DecodeLimits::for_data(bytes).alloc, is_full: false };
+    let mut json =
+        BoundedText { text: Vec::new(), left: DecodeLimits::for_data(bytes).alloc, is_full: false };
     let written = write(&mut json);
     if json.is_full {
-        let text = "the values take over 16 MiB as JSON, and over eight times what they took in the message";
+        let text = "the values take over 16 MiB as JSON, and over eight times their size in the message";
         return Err(DynErrorKind::Limit(text).into());
     }
     written?;
@@ -204,13 +206,13 @@ fn bounded(
 }
 
 /// A text with a maximum length.
-struct Bounded {
+struct BoundedText {
     text: Vec<u8>,
     left: usize,
     is_full: bool,
 }
 
-impl Write for Bounded {
+impl Write for BoundedText {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.left.checked_sub(bytes.len()) {
             Some(left) => {
@@ -244,14 +246,14 @@ mod tests {
     use super::*;
     use crate::dynamic::named::NamedValue;
 
-    /// Nine bytes of text per character.
+    /// Returns an argument list whose JSON has nine bytes for each character.
     fn list(characters: usize) -> NVList {
         let value = Any::new(Seq::from(vec![Char(1); characters])).unwrap();
         [NamedValue::new("all", Mode::In, value)].into_iter().collect()
     }
 
     #[test]
-    fn a_text_takes_no_more_than_a_message_of_its_values_may() {
+    fn text_beyond_the_limit_of_its_values_is_an_error() {
         assert_eq!(list(2).to_json().unwrap(), "{\"all\":[\"\\u0001\",\"\\u0001\"]}");
         assert!(list(1 << 18).to_json().unwrap().len() > 2 << 20);
         let error = list(2 << 20).to_json().unwrap_err();
@@ -262,13 +264,13 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_of_a_system_exception_is_whole() {
+    fn reason_of_a_system_exception_is_complete() {
         let json = |exception: SystemException| DynamicException::System(exception).to_json().unwrap();
         let none = r#"{"$exception":"IDL:omg.org/CORBA/NO_MEMORY:1.0","minor":0,"completed":"COMPLETED_NO"}"#;
         assert_eq!(json(SystemException::no_memory()), none);
         let text = "\"quoted\" \\ \n\u{1b}\u{202e} ".repeat(1_000);
-        let told = json(SystemException::no_memory().with_reason(text.clone()));
-        let (before, reason) = told.rsplit_once(",\"reason\":").unwrap();
+        let with_reason = json(SystemException::no_memory().because(text.clone()));
+        let (before, reason) = with_reason.rsplit_once(",\"reason\":").unwrap();
         assert_eq!(format!("{before}}}"), none);
         let reason = Dynamic::from_json(&TypeCode::STRING, reason.strip_suffix('}').unwrap()).unwrap();
         assert_eq!(reason.value, Value::String(text.into()));

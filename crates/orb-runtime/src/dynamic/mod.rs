@@ -1,7 +1,8 @@
 //! Calls and servants of interfaces that are unknown at compile time: the Dynamic Invocation Interface
 //! ([`Request`]) and the Dynamic Skeleton Interface ([`DynServant`]).
 //!
-//! Arguments and results are [`Any`]s. Their types come from an [`Interface`], or are passed with each call.
+//! Arguments and results are [`Any`]s. Their types come from an [`Interface`], or the program declares them
+//! for each call.
 
 mod bridge;
 mod cache;
@@ -29,10 +30,10 @@ pub use servant::DynServant;
 pub use server_request::ServerRequest;
 pub use source::InterfaceSource;
 
-/// Returns whether a value may be passed where the type `wanted` is expected. All references have the same
-/// encoding.
-fn fits(value: &TypeCode, wanted: &TypeCode) -> bool {
-    is_reference(value) && is_reference(wanted) || wanted.equivalent(value)
+/// Returns whether a value of the type `value` may be passed as the type `expected`. A reference may be
+/// passed as any other reference type, because all have the same encoding.
+fn is_assignable(value: &TypeCode, expected: &TypeCode) -> bool {
+    is_reference(value) && is_reference(expected) || expected.equivalent(value)
 }
 
 fn is_reference(code: &TypeCode) -> bool {
@@ -43,17 +44,17 @@ fn is_reference(code: &TypeCode) -> bool {
     }
 }
 
-/// Raises BAD_PARAM unless the value is of the type.
+/// Returns BAD_PARAM unless the value may be passed as the type. `what` is the subject of the error text.
 fn check_type(
     what: impl FnOnce() -> String,
     value: &Any,
-    wanted: &TypeCode,
+    expected: &TypeCode,
     completed: CompletionStatus,
 ) -> Result<(), SystemException> {
-    if fits(value.type_code(), wanted) {
+    if is_assignable(value.type_code(), expected) {
         return Ok(());
     }
-    let text = format!("{} is of type `{wanted}`, and the value of type `{}`", what(), value.type_code());
+    let text = format!("{} has type `{expected}`, but its value has type `{}`", what(), value.type_code());
     Err(bad_param(text, completed))
 }
 

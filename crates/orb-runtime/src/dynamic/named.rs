@@ -1,4 +1,4 @@
-//! Arguments by name.
+//! [`NamedValue`] and [`NVList`]: the arguments of dynamic calls and requests.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
@@ -16,60 +16,58 @@ use crate::dynamic::bad_param;
 #[derive(Clone, Debug, PartialEq)]
 #[doc(alias = "CORBA::NamedValue")]
 pub struct NamedValue {
-    /// The name is used by the program only: in messages, only the order counts.
+    /// The name, which is not sent: messages contain the arguments in their order.
     pub name: Box<str>,
     /// The direction.
     pub mode: Mode,
-    /// Its type.
+    /// The type.
     pub code: TypeCode,
-    /// `None` for an `out` argument before the call, and for an argument that is not set yet.
+    /// The value. `None` for an `out` argument before the call, and for an argument that is not set yet.
     pub value: Option<Any>,
 }
 
 impl NamedValue {
-    /// Creates an argument with a value: `in` or `inout`.
+    /// Creates an argument with a value, for the directions `in` and `inout`.
     #[must_use]
     pub fn new(name: &str, mode: Mode, value: Any) -> Self {
         Self { name: name.into(), mode, code: value.type_code().clone(), value: Some(value) }
     }
 
-    /// Creates an argument without a value: `out`.
+    /// Creates an argument without a value, for the direction `out`.
     #[must_use]
-    pub fn of_type(name: &str, mode: Mode, code: TypeCode) -> Self {
+    pub fn without_value(name: &str, mode: Mode, code: TypeCode) -> Self {
         Self { name: name.into(), mode, code, value: None }
     }
 
-    /// Creates the argument for a parameter of an operation.
-    pub(super) fn of(param: &ParamInfo) -> Self {
+    /// Creates the argument for a parameter of an operation, without a value.
+    pub(super) fn for_param(param: &ParamInfo) -> Self {
         Self { name: param.name.clone(), mode: param.mode, code: param.code.clone(), value: None }
     }
 
     /// Returns the value as a `T`.
     ///
     /// # Errors
-    /// BAD_PARAM if there is no value, BAD_OPERATION if it is of another type, MARSHAL if `T` rejects it.
+    /// BAD_PARAM if there is no value, BAD_OPERATION if the value has another type, MARSHAL if `T` rejects
+    /// the value.
     pub fn get<T: Typed + CdrDecode>(&self) -> Result<T, SystemException> {
-        taken(self.any()?, &self.name)
-    }
-
-    fn any(&self) -> Result<&Any, SystemException> {
-        self.value.as_ref().ok_or_else(|| missing(&self.name, CompletionStatus::No))
+        let value = self.value.as_ref().ok_or_else(|| missing(&self.name, CompletionStatus::No))?;
+        typed_value(value, &self.name)
     }
 }
 
-/// Returns the value of that name as a `T`.
-pub(super) fn taken<T: Typed + CdrDecode>(value: &Any, name: &str) -> Result<T, SystemException> {
-    value.get().map_err(|error| not_taken(value, name, error))
+/// Returns the value as a `T`. `name` is used for the error.
+pub(super) fn typed_value<T: Typed + CdrDecode>(value: &Any, name: &str) -> Result<T, SystemException> {
+    value.get().map_err(|error| value_error(value, name, error))
 }
 
 #[cold]
-fn not_taken(value: &Any, name: &str, error: AnyError) -> SystemException {
+fn value_error(value: &Any, name: &str, error: AnyError) -> SystemException {
     let found = match error {
         AnyError::TypeMismatch { wanted, found } => {
             let found = format!("a value of type `{found}`").into();
             DynErrorKind::TypeMismatch { wanted, found }.into()
         }
-        // Text and enum ordinals were not validated before.
+        // Text and enum ordinals were not validated before. `validate` also finds the location of the error.
         AnyError::Decode(error) => value.validate().err().unwrap_or_else(|| error.into()),
         error => return error.into(),
     };
@@ -109,22 +107,22 @@ impl NVList {
         self.0.push(argument);
     }
 
-    /// Returns the first argument of that name.
+    /// Returns the first argument with this name.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&NamedValue> {
         self.0.iter().find(|argument| *argument.name == *name)
     }
 
-    /// Returns the first argument of that name, to be changed.
+    /// Returns the first argument with this name, mutably.
     pub fn named_mut(&mut self, name: &str) -> Option<&mut NamedValue> {
         self.0.iter_mut().find(|argument| *argument.name == *name)
     }
 
-    /// Returns the value of the argument of that name as a `T`.
+    /// Returns the value of the argument with this name as a `T`.
     ///
     /// # Errors
-    /// BAD_PARAM if there is no such argument or it has no value, BAD_OPERATION if it is of another type,
-    /// MARSHAL if `T` rejects it.
+    /// BAD_PARAM if the argument does not exist or has no value, BAD_OPERATION if the value has another type,
+    /// MARSHAL if `T` rejects the value.
     pub fn get<T: Typed + CdrDecode>(&self, name: &str) -> Result<T, SystemException> {
         match self.named(name) {
             Some(argument) => argument.get(),
@@ -132,22 +130,22 @@ impl NVList {
         }
     }
 
-    /// Encodes the values of one direction, which `goes` selects.
-    pub(super) fn encode(&self, goes: fn(Mode) -> bool, e: &mut Encoder) -> Result<(), DynError> {
-        let mut all = self.0.iter().filter(|argument| goes(argument.mode));
-        all.try_for_each(|argument| match &argument.value {
+    /// Encodes the values of the arguments whose direction `is_encoded` selects.
+    pub(super) fn encode(&self, is_encoded: fn(Mode) -> bool, e: &mut Encoder) -> Result<(), DynError> {
+        let mut selected = self.0.iter().filter(|argument| is_encoded(argument.mode));
+        selected.try_for_each(|argument| match &argument.value {
             Some(value) => value.encode_value_with_path(e).map_err(|error| inside(error, &argument.name)),
             None => Ok(()),
         })
     }
 
-    /// Decodes the values of these arguments, which are encoded in this order.
-    pub(super) fn decoded<'a>(
+    /// Decodes the values of these arguments. The decoder contains them in the same order.
+    pub(super) fn decode<'a>(
         arguments: impl Iterator<Item = &'a NamedValue>,
         d: &mut Decoder<'_>,
     ) -> Result<Self, DynError> {
         let decoded = arguments.map(|argument| {
-            let value = received(&argument.code, &argument.name, d)?;
+            let value = decode_value(&argument.code, &argument.name, d)?;
             let NamedValue { name, mode, code, .. } = argument.clone();
             Ok(NamedValue { name, mode, code, value: Some(value) })
         });
@@ -155,8 +153,8 @@ impl NVList {
     }
 }
 
-/// Decodes the value of that name.
-pub(super) fn received(code: &TypeCode, name: &str, d: &mut Decoder<'_>) -> Result<Any, DynError> {
+/// Decodes a value. `name` is used for the error.
+pub(super) fn decode_value(code: &TypeCode, name: &str, d: &mut Decoder<'_>) -> Result<Any, DynError> {
     Any::decode_value_with_path(code, d).map_err(|error| inside(error, name))
 }
 
@@ -165,31 +163,37 @@ pub(super) fn inside(error: DynError, name: &str) -> DynError {
     error.inside(Step::Member(name.into()))
 }
 
-/// Stores an error with its location in a value, while the error without that location is returned through
-/// other code.
-pub(super) struct Aside(Mutex<Option<DynError>>);
+/// Stores an error with its location in a value. The code between the place of the error and its report only
+/// passes on a [`DecodeError`] or [`EncodeError`], which has no location.
+pub(super) struct LocatedError(Mutex<Option<DynError>>);
 
-impl Aside {
+impl LocatedError {
     pub(super) const fn new() -> Self {
         Self(Mutex::new(None))
     }
 
     #[cold]
-    fn keep(&self, error: DynError) -> DynErrorKind {
+    fn store(&self, error: DynError) -> DynErrorKind {
         let kind = error.kind().clone();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         kind
     }
 
-    pub(super) fn decoded<R>(&self, d: &Decoder<'_>, done: Result<R, DynError>) -> Result<R, DecodeError> {
-        done.map_err(|error| match self.keep(error) {
+    /// Stores the error of `result`, and returns it without its location.
+    pub(super) fn on_decode<R>(
+        &self,
+        d: &Decoder<'_>,
+        result: Result<R, DynError>,
+    ) -> Result<R, DecodeError> {
+        result.map_err(|error| match self.store(error) {
             DynErrorKind::Decode(error) => error,
             _ => d.error(DecodeErrorKind::Malformed),
         })
     }
 
-    pub(super) fn encoded(&self, done: Result<(), DynError>) -> Result<(), EncodeError> {
-        done.map_err(|error| match self.keep(error) {
+    /// Stores the error of `result`, and returns it without its location.
+    pub(super) fn on_encode(&self, result: Result<(), DynError>) -> Result<(), EncodeError> {
+        result.map_err(|error| match self.store(error) {
             DynErrorKind::Encode(error) => error,
             _ => EncodeErrorKind::Unrepresentable.into(),
         })
@@ -258,7 +262,7 @@ mod tests {
 
     /// GIOP 1.0 does not support wide text.
     #[test]
-    fn an_argument_without_an_encoding_is_told_by_its_place() {
+    fn encoding_error_has_the_location_in_the_argument() {
         let texts = vec![WString::from("a"), WString::from("b")];
         let arguments =
             [argument("count", Any::new(2_i32).unwrap()), argument("texts", Any::new(texts).unwrap())];
@@ -269,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_not_what_it_is_asked_for_is_told_by_its_place() {
+    fn type_or_decoding_error_has_the_location_in_the_argument() {
         let value = argument("count", Any::new(2_i32).unwrap());
         let error = value.get::<Vec<String>>().unwrap_err().to_string();
         assert!(
@@ -277,9 +281,9 @@ mod tests {
             "{error}"
         );
         // The second text is not terminated.
-        let octets = [2_u32, 1, 0, 2].map(u32::to_ne_bytes).concat();
-        let octets = [octets, b"ab".to_vec()].concat();
-        let mut d = Decoder::new(&octets, ByteOrder::NATIVE, Version::V1_2);
+        let bytes = [2_u32, 1, 0, 2].map(u32::to_ne_bytes).concat();
+        let bytes = [bytes, b"ab".to_vec()].concat();
+        let mut d = Decoder::new(&bytes, ByteOrder::NATIVE, Version::V1_2);
         let texts = Any::decode_value(&Vec::<String>::type_code(), &mut d).unwrap();
         let error = argument("texts", texts).get::<Vec<String>>().unwrap_err().to_string();
         assert!(error.contains(": texts[1]: "), "{error}");

@@ -12,12 +12,12 @@ use tokio::sync::Semaphore;
 
 use crate::runtime::Shared;
 
-/// The size of values in bytes from which work on them runs on another thread. Work on smaller values takes a
-/// few milliseconds at most.
-const LARGE: usize = 64 << 10;
+/// The minimum size in bytes of values that are decoded and encoded on another thread. Work on smaller values
+/// takes a few milliseconds at most.
+const MIN_OFFLOADED_BYTES: usize = 64 << 10;
 
-/// Permits for such work, one per processor. Any number of large messages therefore leaves processor time to
-/// the runtime's own threads.
+/// Permits for work on large values, one per processor. The threads of the runtime therefore always get
+/// processor time.
 #[derive(Debug)]
 pub(crate) struct Permits(Arc<Semaphore>);
 
@@ -27,9 +27,9 @@ impl Default for Permits {
     }
 }
 
-/// Returns whether work on values of that size runs on another thread.
+/// Returns whether work on values of this size runs on another thread.
 pub(super) fn is_large(bytes: usize) -> bool {
-    bytes >= LARGE
+    bytes >= MIN_OFFLOADED_BYTES
 }
 
 /// Runs the work on another thread as soon as a permit is available. Without a runtime, runs it on this
@@ -39,7 +39,7 @@ pub(super) fn is_large(bytes: usize) -> bool {
 /// TRANSIENT with the completion status `completed`, if the runtime shuts down.
 ///
 /// # Cancel safety
-/// If the future is dropped, work that has begun runs to its end, and its result is dropped.
+/// If the future is dropped, work that has begun is finished, and its result is dropped.
 pub(super) async fn offload<T: Send + 'static>(
     orb: &Shared,
     completed: CompletionStatus,
@@ -48,20 +48,19 @@ pub(super) async fn offload<T: Send + 'static>(
     let Some(runtime) = orb.tasks.runtime.clone().or_else(|| Handle::try_current().ok()) else {
         return Ok(work());
     };
-    let permit = Arc::clone(&orb.known().permits.0).acquire_owned().await.ok();
+    let permit = Arc::clone(&orb.runtime_types().permits.0).acquire_owned().await.ok();
     let done = runtime.spawn_blocking(move || {
         let _permit = permit;
         work()
     });
     done.await.map_err(|error| match error.try_into_panic() {
         Ok(panic) => resume_unwind(panic),
-        Err(_) => ends(completed),
+        Err(_) => runtime_ended(completed),
     })
 }
 
 #[cold]
-fn ends(completed: CompletionStatus) -> SystemException {
-    SystemException::transient()
-        .completed(completed)
-        .with_reason("the runtime shut down before large values were decoded or encoded")
+fn runtime_ended(completed: CompletionStatus) -> SystemException {
+    SystemException::new(SystemExceptionKind::Transient, MinorCode::NONE, completed)
+        .because("the runtime shut down before large values were decoded or encoded")
 }

@@ -9,10 +9,10 @@ use giop_codec::giop::{ReplyStatus, ResponseFlags};
 use giop_codec::typecode::{TypeCode, Typed};
 use giop_proto::Reply;
 
-use crate::client as invoke;
+use crate::client;
 use crate::dynamic::check_type;
 use crate::dynamic::error::DynamicException;
-use crate::dynamic::named::{Aside, NVList, NamedValue, missing, received, taken, unknown};
+use crate::dynamic::named::{LocatedError, NVList, NamedValue, decode_value, missing, typed_value, unknown};
 use crate::dynamic::offload::{is_large, offload};
 use crate::dynamic::server_request::ServerRequest;
 use crate::reference::context::Context;
@@ -23,7 +23,7 @@ use crate::runtime::Shared;
 /// A call of an operation that is known at run time (the Dynamic Invocation Interface).
 ///
 /// The types of arguments, result and exceptions come from an [`Interface`] ([`Request::of`]), or the program
-/// declares them. A request may be invoked any number of times. A clone with other arguments is another call.
+/// declares them. A request may be invoked any number of times.
 ///
 /// * To send now and await later: `request.invoke().deferred()`, see [`Defer`](crate::Defer).
 /// * To call many objects concurrently: [`fan_out`](crate::fan_out) with [`to`](Request::to).
@@ -49,8 +49,8 @@ pub struct Request {
     result: TypeCode,
     raises: Vec<TypeCode>,
     oneway: bool,
-    /// The arguments are described by an operation of an interface.
-    described: bool,
+    /// Whether the arguments come from the description of an operation.
+    is_described: bool,
     context: Option<Context>,
     /// The patterns of the operation's `context` clause, if it has one.
     patterns: Option<Vec<Box<str>>>,
@@ -69,15 +69,15 @@ impl DynamicReply {
     /// Returns the result as a `T`.
     ///
     /// # Errors
-    /// BAD_OPERATION if it is of another type, MARSHAL if `T` rejects it.
+    /// BAD_OPERATION if the result has another type, MARSHAL if `T` rejects the result.
     pub fn get<T: Typed + CdrDecode>(&self) -> Result<T, SystemException> {
-        taken(&self.result, RESULT)
+        typed_value(&self.result, RESULT)
     }
 
-    /// Returns the `out` or `inout` argument of that name as a `T`.
+    /// Returns the `out` or `inout` argument with this name as a `T`.
     ///
     /// # Errors
-    /// BAD_PARAM if there is none, and those of [`get`](Self::get).
+    /// BAD_PARAM if there is no such argument, and those of [`get`](Self::get).
     pub fn out<T: Typed + CdrDecode>(&self, name: &str) -> Result<T, SystemException> {
         self.outputs.get(name)
     }
@@ -90,8 +90,8 @@ impl DynamicReply {
 }
 
 impl Request {
-    /// Creates a call of an operation by its name in messages (`_get_balance` for an attribute). It has no
-    /// arguments, result and exceptions yet.
+    /// Creates a call of an operation by its name on the wire (`_get_balance` for an attribute), without
+    /// arguments, result and exceptions.
     #[doc(alias = "create_request")]
     pub fn new(target: &impl Reference, operation: &str) -> Self {
         Self {
@@ -101,16 +101,17 @@ impl Request {
             result: TypeCode::VOID,
             raises: Vec::new(),
             oneway: false,
-            described: false,
+            is_described: false,
             context: None,
             patterns: None,
         }
     }
 
-    /// Creates a call of an operation of an interface. Set its arguments by [`set`](Self::set).
+    /// Creates a call of the operation of an interface that has this name on the wire. Set the arguments by
+    /// [`set`](Self::set).
     ///
     /// # Errors
-    /// BAD_OPERATION if the interface has no operation of that name in messages.
+    /// BAD_OPERATION if the interface has no such operation.
     pub fn of(
         target: &impl Reference,
         interface: &Interface,
@@ -122,28 +123,28 @@ impl Request {
         }
     }
 
-    /// Creates a call of that operation.
+    /// Creates a call of a described operation. Set the arguments by [`set`](Self::set).
     pub fn described(target: &impl Reference, operation: &OperationInfo) -> Self {
         let patterns = (!operation.contexts.is_empty()).then(|| operation.contexts.clone());
         Self {
-            arguments: operation.params.iter().map(NamedValue::of).collect(),
+            arguments: operation.params.iter().map(NamedValue::for_param).collect(),
             result: operation.result.clone(),
             raises: operation.raises.clone(),
             oneway: operation.oneway,
-            described: true,
+            is_described: true,
             patterns,
             ..Self::new(target, &operation.name)
         }
     }
 
     /// Creates a call with the operation and arguments of a request that is being served.
-    pub(super) fn again(target: &impl Reference, request: &ServerRequest) -> Self {
+    pub(super) fn repeat(target: &impl Reference, request: &ServerRequest) -> Self {
         let context = Some(request.context().clone());
         let arguments = request.arguments().clone();
         Self { arguments, context, ..Self::described(target, request.info()) }
     }
 
-    /// Returns the same call for another object.
+    /// Returns the same call with another object as its target.
     pub fn to(&self, target: &impl Reference) -> Self {
         Self { target: target.as_object().clone(), ..self.clone() }
     }
@@ -175,7 +176,7 @@ impl Request {
     /// Appends an `out` argument.
     #[doc(alias = "add_out_arg")]
     pub fn declare_out(self, name: &str, code: TypeCode) -> Self {
-        self.arg(NamedValue::of_type(name, Mode::Out, code))
+        self.arg(NamedValue::without_value(name, Mode::Out, code))
     }
 
     /// Sets the type of the result.
@@ -192,8 +193,8 @@ impl Request {
         self
     }
 
-    /// Adds properties for the operation's `context` clause. Of an operation of an [`Interface`], only the
-    /// properties that its clause lists are sent; otherwise all of them.
+    /// Adds properties for the operation's `context` clause. If the operation comes from an [`Interface`],
+    /// only the properties that its clause lists are sent. Otherwise all of them are sent.
     #[doc(alias = "ctx")]
     pub fn context(mut self, context: &Context) -> Self {
         self.context = Some(context.clone());
@@ -203,8 +204,8 @@ impl Request {
     /// Sets the value of an argument.
     ///
     /// # Errors
-    /// BAD_PARAM if there is no such argument, or it is of another type. Any type of reference is accepted
-    /// for any other.
+    /// BAD_PARAM if there is no such argument, or it has another type than the value. A reference may be
+    /// passed as any other reference type.
     pub fn set(&mut self, name: &str, value: Any) -> Result<(), SystemException> {
         let argument = self.arguments.named_mut(name).ok_or_else(|| unknown(name))?;
         check_type(|| format!("the argument `{name}`"), &value, &argument.code, CompletionStatus::No)?;
@@ -215,13 +216,13 @@ impl Request {
     /// Sets the value of an argument, and returns the call.
     ///
     /// # Errors
-    /// Those of [`set`](Self::set); the value cannot be encoded.
+    /// Those of [`set`](Self::set), or the value cannot be encoded.
     pub fn with<T: Typed + CdrEncode>(mut self, name: &str, value: T) -> Result<Self, SystemException> {
         self.set(name, Any::new(value)?)?;
         Ok(self)
     }
 
-    /// Returns the operation's name in messages.
+    /// Returns the operation's name on the wire.
     #[must_use]
     pub fn operation(&self) -> &str {
         &self.operation
@@ -242,20 +243,20 @@ impl Request {
     /// Sends the request and waits for its reply. A `oneway` operation of an [`Interface`] is sent by
     /// [`send_oneway`](Self::send_oneway).
     ///
-    /// A reply of 64 KiB or more is decoded on a thread of the runtime for blocking work. Arguments are
-    /// encoded by the calling task, as those of stubs are.
+    /// A reply of 64 KiB or more is decoded on a thread of the runtime for blocking work. The calling task
+    /// encodes the arguments.
     ///
     /// # Errors
     /// * The exception that the servant raised.
     /// * BAD_PARAM if an argument is missing.
-    /// * BAD_PARAM minor OMG 32 for an operation like `_hash` that is not sent to servers.
-    /// * UNKNOWN minor OMG 1 for an exception that the call does not list.
-    /// * MARSHAL, COMPLETED_YES, if the reply does not decode.
-    /// * TRANSIENT, COMM_FAILURE or TIMEOUT, if sending failed. The completion status tells how far the
-    ///   request got.
+    /// * BAD_PARAM minor OMG 32 for operations such as `_hash`, which are not sent to servers.
+    /// * UNKNOWN minor OMG 1 for a user exception that was not declared for the call.
+    /// * MARSHAL, COMPLETED_YES, if the reply cannot be decoded.
+    /// * TRANSIENT, COMM_FAILURE or TIMEOUT, if the call failed without a reply. The completion status tells
+    ///   how far the request got.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the call. A CancelRequest is sent if the request was.
+    /// Dropping the future cancels the call. If the request was already sent, a CancelRequest follows.
     #[doc(alias = "send_deferred")]
     pub async fn invoke(&self) -> Result<DynamicReply, DynamicException> {
         if self.oneway {
@@ -263,40 +264,41 @@ impl Request {
             return Ok(DynamicReply::default());
         }
         self.check()?;
-        let called = CallOperation::temporary(&self.operation, false);
-        let aside = Aside::new();
-        let encode = |e: &mut Encoder| aside.encoded(self.encode(e));
-        let reply = invoke::transact(&self.target, &called, ResponseFlags::Target, &encode).await;
-        let reply = reply.map_err(|exception| because_of(&aside, exception))?;
+        let called = Called::passing(&self.operation, false);
+        let located = LocatedError::new();
+        let encode = |e: &mut Encoder| located.on_encode(self.encode(e));
+        let reply = client::transact(&self.target, &called, ResponseFlags::Target, &encode).await;
+        let reply = reply.map_err(|exception| with_location(&located, exception))?;
         if !is_large(reply.body().remaining()) {
-            return self.answered(reply);
+            return self.decode_reply(reply);
         }
         let request = self.clone();
-        offload(self.target.orb(), CompletionStatus::Yes, move || request.answered(reply)).await?
+        offload(self.target.orb(), CompletionStatus::Yes, move || request.decode_reply(reply)).await?
     }
 
-    /// Sends the request without waiting for a reply, at the reference's [`SyncScope`](crate::SyncScope).
+    /// Sends the request without waiting for a reply, with the reference's [`SyncScope`](crate::SyncScope).
     ///
     /// # Errors
     /// * BAD_PARAM if an argument is missing.
-    /// * BAD_PARAM minor OMG 31 if there is a result, an `out` argument or an exception to wait for.
-    /// * TRANSIENT or COMM_FAILURE, if it could not be sent.
-    /// * TIMEOUT, if the queue stayed full up to the deadline.
+    /// * BAD_PARAM minor OMG 31 if the call has a result, an `out` argument or a declared exception.
+    /// * TRANSIENT or COMM_FAILURE, if the request could not be sent.
+    /// * TIMEOUT, if the queue of the connection stayed full up to the deadline.
     ///
     /// # Cancel safety
     /// The message is queued completely or not at all.
     pub async fn send_oneway(&self) -> Result<(), SystemException> {
         self.check()?;
-        let waits = self.arguments.iter().any(|argument| argument.mode.comes_out())
+        let needs_reply = self.arguments.iter().any(|argument| argument.mode.comes_out())
             || !self.raises.is_empty()
             || !self.returns_nothing();
-        if waits {
+        if needs_reply {
             return Err(not_oneway(&self.operation));
         }
-        let called = CallOperation::temporary(&self.operation, true);
-        let aside = Aside::new();
-        let sent = invoke::send_without_reply(&self.target, &called, |e| aside.encoded(self.encode(e))).await;
-        sent.map_err(|exception| because_of(&aside, exception))
+        let called = Called::passing(&self.operation, true);
+        let located = LocatedError::new();
+        let encode = |e: &mut Encoder| located.on_encode(self.encode(e));
+        let sent = client::send_without_reply(&self.target, &called, encode).await;
+        sent.map_err(|exception| with_location(&located, exception))
     }
 
     #[cfg(feature = "serde")]
@@ -310,11 +312,11 @@ impl Request {
 
     /// Checks whether the request may be sent.
     fn check(&self) -> Result<(), SystemException> {
-        if self.operation.starts_with('_') && !may_be_called(&self.operation) {
-            return Err(implicit(&self.operation));
+        if self.operation.starts_with('_') && !is_sent_to_servers(&self.operation) {
+            return Err(not_sent_to_servers(&self.operation));
         }
-        let given = |argument: &&NamedValue| argument.mode.goes_in() && argument.value.is_none();
-        match self.arguments.iter().find(given) {
+        let is_missing = |argument: &&NamedValue| argument.mode.goes_in() && argument.value.is_none();
+        match self.arguments.iter().find(is_missing) {
             Some(argument) => Err(missing(&argument.name, CompletionStatus::No)),
             None => Ok(()),
         }
@@ -327,104 +329,108 @@ impl Request {
                 let patterns: Vec<&str> = patterns.iter().map(|pattern| &**pattern).collect();
                 context.as_ref().map(|context| context.matching(&patterns)).unwrap_or_default().encode(e)?;
             }
-            (None, Some(context)) if !self.described => context.encode(e)?,
+            (None, Some(context)) if !self.is_described => context.encode(e)?,
             (None, _) => {}
         }
         Ok(())
     }
 
-    fn answered(&self, reply: Reply) -> Result<DynamicReply, DynamicException> {
+    fn decode_reply(&self, reply: Reply) -> Result<DynamicReply, DynamicException> {
         let orb = self.target.orb();
         let called = &CallOperation::temporary(&self.operation, false);
         if reply.status() != ReplyStatus::NoException {
-            return Err(self.raised(&reply, called));
+            return Err(self.decode_user_exception(&reply, called));
         }
-        let aside = Aside::new();
-        let answered = reply.decode(&orb.pool, |body| {
+        let located = LocatedError::new();
+        let decoded = reply.decode(&orb.pool, |body| {
             let mut d = body.with_context(orb);
-            let answered = self.decode(&mut d);
-            aside.decoded(&d, answered)
+            let decoded = self.decode_results(&mut d);
+            located.on_decode(&d, decoded)
         });
-        answered.map_err(|error| {
-            bad_reply(self.target.orb(), aside.take(), error, &self.operation, called).into()
+        decoded.map_err(|error| {
+            bad_reply(self.target.orb(), located.take(), error, &self.operation, called).into()
         })
     }
 
-    fn decode(&self, d: &mut Decoder<'_>) -> Result<DynamicReply, DynError> {
+    fn decode_results(&self, d: &mut Decoder<'_>) -> Result<DynamicReply, DynError> {
         let result = match self.returns_nothing() {
             true => Any::default(),
-            false => received(&self.result, RESULT, d)?,
+            false => decode_value(&self.result, RESULT, d)?,
         };
         let outputs = self.arguments.iter().filter(|argument| argument.mode.comes_out());
-        Ok(DynamicReply { result, outputs: NVList::decoded(outputs, d)? })
+        Ok(DynamicReply { result, outputs: NVList::decode(outputs, d)? })
     }
 
     #[cold]
-    fn raised(&self, reply: &Reply, called: &CallOperation<'_>) -> DynamicException {
+    fn decode_user_exception(&self, reply: &Reply, called: &Called<'_>) -> DynamicException {
         let id = reply.body().read_str_ascii().map(str::to_owned);
         let id = match id {
             Ok(id) => id,
-            Err(error) => return invoke::bad_reply(self.target.orb(), error, called).into(),
+            Err(error) => return client::bad_reply(self.target.orb(), error, called).into(),
         };
-        let listed = self.raises.iter().find(|code| code.unaliased().id().is_ok_and(|listed| listed == id));
-        let Some(code) = listed else {
-            return invoke::unlisted(called, &id).into();
+        let declared =
+            self.raises.iter().find(|code| code.unaliased().id().is_ok_and(|declared| declared == id));
+        let Some(code) = declared else {
+            return client::undeclared_user_exception(called, &id).into();
         };
         let mut d = reply.body().with_context(self.target.orb());
-        let aside = Aside::new();
-        match aside.decoded(&d.clone(), Any::decode_value_with_path(code, &mut d)) {
+        let located = LocatedError::new();
+        match located.on_decode(&d.clone(), Any::decode_value_with_path(code, &mut d)) {
             Ok(exception) => DynamicException::User(exception),
-            Err(error) => bad_reply(self.target.orb(), aside.take(), error, &self.operation, called).into(),
+            Err(error) => bad_reply(self.target.orb(), located.take(), error, &self.operation, called).into(),
         }
     }
 }
 
-/// The name of an operation's result in messages.
+/// The name of an operation's result in errors and in JSON.
 pub(super) const RESULT: &str = "$result";
 
-/// Creates the exception for a reply that does not decode. `found` is the error with its location.
+/// Creates the exception for a reply that cannot be decoded. `located` is the error with its location.
 #[cold]
 fn bad_reply(
     orb: &Shared,
-    found: Option<DynError>,
+    located: Option<DynError>,
     error: DecodeError,
     operation: &str,
     called: &CallOperation<'_>,
 ) -> SystemException {
-    let exception = invoke::bad_reply(orb, error, called);
-    match found {
-        Some(found) => exception.with_reason(format!("the reply of `{operation}` does not decode: {found}")),
+    let exception = client::bad_reply(orb, error, called);
+    match located {
+        Some(error) => exception.because(format!("the reply of `{operation}` cannot be decoded: {error}")),
         None => exception,
     }
 }
 
-/// Adds the argument that cannot be encoded, and the location in it, to the exception if that is the cause.
+/// Adds the stored error, with the location in the argument that cannot be encoded, as the source of the
+/// exception.
 #[cold]
-fn because_of(aside: &Aside, exception: SystemException) -> SystemException {
-    match aside.take() {
+fn with_location(located: &LocatedError, exception: SystemException) -> SystemException {
+    match located.take() {
         Some(error) => exception.with_source(error),
         None => exception,
     }
 }
 
-/// Returns whether an operation with that result returns nothing.
+/// Returns whether an operation with this result type returns nothing.
 pub(super) fn is_nothing(result: &TypeCode) -> bool {
     use giop_codec::typecode::TcKind;
     matches!(result.kind(), TcKind::Void | TcKind::Null)
 }
 
-/// Returns whether it is an attribute's operation, or an implicit operation that is sent to servers.
-fn may_be_called(operation: &str) -> bool {
-    const ASKED: [&str; 6] =
+/// Returns whether an operation whose name begins with `_` is sent to servers: that of an attribute, and some
+/// of the operations that every object has.
+fn is_sent_to_servers(operation: &str) -> bool {
+    const IMPLICIT_OPERATIONS: [&str; 6] =
         ["_is_a", "_non_existent", "_not_existent", "_interface", "_repository_id", "_component"];
-    operation.starts_with("_get_") || operation.starts_with("_set_") || ASKED.contains(&operation)
+    operation.starts_with("_get_")
+        || operation.starts_with("_set_")
+        || IMPLICIT_OPERATIONS.contains(&operation)
 }
 
 #[cold]
-fn implicit(operation: &str) -> SystemException {
-    SystemException::bad_param()
-        .with_minor(minor::BAD_PARAM_IMPLICIT_OPERATION)
-        .with_reason(format!("`{operation}` is asked of references, not of servers"))
+fn not_sent_to_servers(operation: &str) -> SystemException {
+    SystemException::bad_param(minor::BAD_PARAM_IMPLICIT_OPERATION)
+        .because(format!("`{operation}` is an operation of references, which is not sent to servers"))
 }
 
 #[cold]
@@ -436,7 +442,7 @@ fn no_operation(interface: &Interface, operation: &str) -> SystemException {
 
 #[cold]
 fn not_oneway(operation: &str) -> SystemException {
-    SystemException::bad_param()
-        .with_minor(minor::BAD_PARAM_ONEWAY_DEFINITION)
-        .with_reason(format!("`{operation}` has something to wait for"))
+    SystemException::bad_param(minor::BAD_PARAM_ONEWAY_DEFINITION).because(format!(
+        "`{operation}` has a result, an `out` argument or an exception, so it cannot be sent as a oneway"
+    ))
 }

@@ -10,7 +10,7 @@ use giop_codec::exception::{CompletionStatus, SystemException, minor};
 use giop_codec::typecode::TcKind;
 
 use crate::dynamic::error::DynamicException;
-use crate::dynamic::named::Aside;
+use crate::dynamic::named::LocatedError;
 use crate::dynamic::offload::{is_large, offload};
 use crate::dynamic::server_request::ServerRequest;
 use crate::servant::active_object::RunMode;
@@ -20,12 +20,12 @@ use crate::servant::{DispatchSlot, Outcome, Servant, ServerRequest as Incoming, 
 /// A servant of any interface (the Dynamic Skeleton Interface). [`Servant::dynamic`] combines it with an
 /// interface.
 ///
-/// It receives only operations and attributes of the interface. Operations of every object, such as `_is_a`,
-/// are answered for it. Operations that the interface does not have get BAD_OPERATION.
+/// It receives only operations and attributes of the interface. The ORB answers operations that every object
+/// has, such as `_is_a`. It raises BAD_OPERATION for operations that the interface does not have.
 ///
 /// Arguments and results of 64 KiB or more are decoded and encoded on the runtime's threads for blocking
-/// work. At most as many requests of the ORB as there are processors do so concurrently. Later requests on
-/// the same connection may be served before such a request, unless it is a oneway.
+/// work, for at most as many requests of the ORB at a time as there are processors. Later requests on the
+/// same connection may be served before such a request, unless it is a oneway.
 #[doc(alias = "PortableServer::DynamicImplementation")]
 pub trait DynServant: Send + Sync + 'static {
     /// Serves a request, and returns it with its results.
@@ -49,7 +49,7 @@ impl<S: DynServant> DynServant for Arc<S> {
 }
 
 impl Servant {
-    /// Creates a servant of that interface. Collocated calls are marshalled like remote calls.
+    /// Creates a servant of this interface. Collocated calls are marshalled like remote calls.
     #[must_use]
     pub fn dynamic<S: DynServant>(interface: Arc<Interface>, servant: S) -> Self {
         Self { skeleton: Arc::new(Dynamic { interface, servant }), mode: RunMode::default() }
@@ -83,7 +83,7 @@ impl<S: DynServant> Skeleton for Dynamic<S> {
         slot.set(async move { self.serve(request).await });
     }
 
-    /// Sets nothing, because there is no interface for calls without marshalling.
+    /// Does nothing, because there is no Rust trait for calls without marshalling.
     fn local(self: Arc<Self>, _: &mut dyn StdAny) {}
 }
 
@@ -93,37 +93,37 @@ impl<S: DynServant> Dynamic<S> {
         let Some(operation) = self.interface.find(name).map(Arc::clone) else {
             return incoming.operation_of_every_object(self.interface.id(), |id| self.interface.is_a(id));
         };
-        let (bytes, of) = (incoming.argument_bytes(), Arc::clone(&operation));
-        let decoded =
-            work(incoming, bytes, CompletionStatus::No, move |incoming| decode(incoming, &of)).await;
-        let (incoming, request) = match decoded {
+        let (bytes, decoded_operation) = (incoming.argument_bytes(), Arc::clone(&operation));
+        let decode = move |incoming| decode(incoming, &decoded_operation);
+        let (incoming, request) = match run_or_offload(incoming, bytes, CompletionStatus::No, decode).await {
             Ok((incoming, Ok(request))) => (incoming, request),
             Ok((incoming, Err(error))) => {
                 return incoming.system_exception(error.system(CompletionStatus::No));
             }
             Err(lost) => return lost,
         };
-        let replied = match self.servant.invoke(request).await {
-            Ok(done) => match done.check() {
+        let outcome = match self.servant.invoke(request).await {
+            Ok(request) => match request.check() {
                 Ok(()) => {
-                    let bytes = done.reply_bytes();
-                    let reply =
-                        move |incoming: Incoming| incoming.reply(|e| Aside::new().encoded(done.encode(e)));
-                    work(incoming, bytes, CompletionStatus::Yes, reply).await
+                    let bytes = request.reply_bytes();
+                    let reply = move |incoming: Incoming| {
+                        incoming.reply(|e| LocatedError::new().on_encode(request.encode(e)))
+                    };
+                    run_or_offload(incoming, bytes, CompletionStatus::Yes, reply).await
                 }
                 Err(exception) => Ok(incoming.system_exception(exception)),
             },
-            Err(DynamicException::User(exception)) => match raisable(&exception, &operation) {
+            Err(DynamicException::User(exception)) => match check_raised(&exception, &operation) {
                 Ok(()) => {
                     let bytes = exception.byte_len();
-                    work(incoming, bytes, CompletionStatus::Yes, move |incoming| incoming.raise(&exception))
-                        .await
+                    let raise = move |incoming: Incoming| incoming.raise(&exception);
+                    run_or_offload(incoming, bytes, CompletionStatus::Yes, raise).await
                 }
                 Err(exception) => Ok(incoming.system_exception(exception)),
             },
             Err(DynamicException::System(exception)) => Ok(incoming.system_exception(exception)),
         };
-        replied.unwrap_or_else(|lost| lost)
+        outcome.unwrap_or_else(|lost| lost)
     }
 }
 
@@ -132,21 +132,21 @@ fn decode(
     mut incoming: Incoming,
     operation: &Arc<OperationInfo>,
 ) -> (Incoming, Result<ServerRequest, DynError>) {
-    let aside = Aside::new();
+    let located = LocatedError::new();
     let decoded = incoming.decode(|d| {
         let request = ServerRequest::decode(operation, d);
-        aside.decoded(d, request)
+        located.on_decode(d, request)
     });
-    let decoded = decoded.map_err(|error| aside.take().unwrap_or_else(|| error.into()));
+    let decoded = decoded.map_err(|error| located.take().unwrap_or_else(|| error.into()));
     (incoming, decoded)
 }
 
-/// Runs work on a request with values of that size. If they are large, it runs on another thread, unless this
-/// thread may block.
+/// Runs work on a request with values of this size. If the values are large, the work runs on another thread,
+/// unless this thread may block.
 ///
 /// # Errors
-/// The runtime has shut down, and the request is lost: returns the outcome for its caller.
-async fn work<T: Send + 'static>(
+/// The runtime has shut down, and the request is lost. The error is the outcome for the caller.
+async fn run_or_offload<T: Send + 'static>(
     incoming: Incoming,
     bytes: usize,
     completed: CompletionStatus,
@@ -166,13 +166,18 @@ async fn work<T: Send + 'static>(
 
 /// Checks whether a value is an exception of the operation's raises clause.
 #[cold]
-fn raisable(exception: &Any, operation: &OperationInfo) -> Result<(), SystemException> {
+fn check_raised(exception: &Any, operation: &OperationInfo) -> Result<(), SystemException> {
     let code = exception.type_code().unaliased();
     if code.kind() != TcKind::Except {
-        return Err(SystemException::bad_param()
-            .with_minor(minor::BAD_PARAM_ANY_NO_EXCEPTION)
-            .completed(CompletionStatus::Maybe)
-            .with_reason(format!("`{}` raised a value of type `{code}`", operation.name)));
+        return Err(SystemException::new(
+            SystemExceptionKind::BadParam,
+            minor::BAD_PARAM_ANY_NO_EXCEPTION,
+            CompletionStatus::Maybe,
+        )
+        .because(format!(
+            "`{}` raised a value of type `{code}`, which is not an exception",
+            operation.name
+        )));
     }
     if operation.raises.iter().any(|listed| listed.equivalent(&code)) {
         return Ok(());

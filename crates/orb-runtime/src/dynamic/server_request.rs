@@ -8,13 +8,13 @@ use giop_codec::dynamic::{DynError, Mode, OperationInfo};
 use giop_codec::exception::{CompletionStatus, SystemException};
 use giop_codec::typecode::Typed;
 
-use crate::dynamic::named::{NVList, NamedValue, inside, missing, received, unknown};
+use crate::dynamic::named::{NVList, NamedValue, decode_value, inside, missing, unknown};
 use crate::dynamic::request::{DynamicReply, RESULT, is_nothing};
 use crate::dynamic::{bad_param, check_type};
 use crate::reference::context::Context;
 
-/// A request that a [`DynServant`](super::DynServant) serves. [`zorb::request()`](crate::request) returns its
-/// other properties.
+/// A request that a [`DynServant`](super::DynServant) serves, with its arguments and results.
+/// [`zorb::request()`](crate::request) returns further properties, such as the deadline and the caller.
 #[derive(Clone, Debug)]
 #[doc(alias = "CORBA::ServerRequest")]
 pub struct ServerRequest {
@@ -26,9 +26,9 @@ pub struct ServerRequest {
 
 impl ServerRequest {
     pub(super) fn decode(operation: &Arc<OperationInfo>, d: &mut Decoder<'_>) -> Result<Self, DynError> {
-        let mut arguments: NVList = operation.params.iter().map(NamedValue::of).collect();
+        let mut arguments: NVList = operation.params.iter().map(NamedValue::for_param).collect();
         for argument in arguments.iter_mut().filter(|argument| argument.mode.goes_in()) {
-            argument.value = Some(received(&argument.code, &argument.name, d)?);
+            argument.value = Some(decode_value(&argument.code, &argument.name, d)?);
         }
         let context = match operation.contexts.is_empty() {
             true => Context::new(),
@@ -37,7 +37,7 @@ impl ServerRequest {
         Ok(Self { operation: Arc::clone(operation), arguments, context, result: None })
     }
 
-    /// Returns the operation's name in messages: `_get_balance` for an attribute.
+    /// Returns the operation's name on the wire: `_get_balance` for an attribute.
     #[must_use]
     pub fn operation(&self) -> &str {
         &self.operation.name
@@ -49,13 +49,13 @@ impl ServerRequest {
         &self.operation
     }
 
-    /// Returns the arguments. Those that the client sent have values.
+    /// Returns the arguments. The `in` and `inout` arguments have values.
     #[must_use]
     pub fn arguments(&self) -> &NVList {
         &self.arguments
     }
 
-    /// Returns the arguments, to set the `out` and `inout` ones.
+    /// Returns the arguments mutably, so that the `out` and `inout` ones can be set.
     pub fn arguments_mut(&mut self) -> &mut NVList {
         &mut self.arguments
     }
@@ -70,7 +70,8 @@ impl ServerRequest {
     /// Returns the value of an argument as a `T`.
     ///
     /// # Errors
-    /// BAD_PARAM if there is none, BAD_OPERATION if it is of another type, MARSHAL if `T` rejects it.
+    /// BAD_PARAM if the argument does not exist or has no value, BAD_OPERATION if the value has another type,
+    /// MARSHAL if `T` rejects the value.
     pub fn get<T: Typed + CdrDecode>(&self, name: &str) -> Result<T, SystemException> {
         self.arguments.get(name)
     }
@@ -108,16 +109,16 @@ impl ServerRequest {
     /// Sets an `out` or `inout` argument, and returns the request.
     ///
     /// # Errors
-    /// The value cannot be encoded; BAD_PARAM if there is no such argument.
+    /// BAD_PARAM if there is no such argument, or the exception for a value that cannot be encoded.
     pub fn with<T: Typed + CdrEncode>(mut self, name: &str, value: T) -> Result<Self, SystemException> {
         self.set(name, Any::new(value)?)?;
         Ok(self)
     }
 
     /// Sets the results to those of another call.
-    pub(super) fn answered(mut self, answered: DynamicReply) -> Self {
-        self.result = Some(answered.result);
-        for output in answered.outputs {
+    pub(super) fn with_reply(mut self, reply: DynamicReply) -> Self {
+        self.result = Some(reply.result);
+        for output in reply.outputs {
             if let Some(argument) = self.arguments.named_mut(&output.name) {
                 argument.value = output.value;
             }
@@ -125,7 +126,7 @@ impl ServerRequest {
         self
     }
 
-    /// Raises BAD_PARAM unless the reply is complete and has the types of the operation.
+    /// Returns BAD_PARAM unless all results are set and have the types of the operation.
     pub(super) fn check(&self) -> Result<(), SystemException> {
         let completed = CompletionStatus::Yes;
         let operation = &self.operation;
@@ -144,7 +145,7 @@ impl ServerRequest {
         Ok(())
     }
 
-    /// Returns the size in bytes of the reply's values that are set.
+    /// Returns the size of the results in bytes.
     pub(super) fn reply_bytes(&self) -> usize {
         let outputs = self.arguments.iter().filter(|argument| argument.mode.comes_out());
         let outputs = outputs.filter_map(|argument| argument.value.as_ref());
@@ -171,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_argument_that_does_not_decode_is_told_by_its_place() {
+    fn decoding_error_has_the_location_in_the_argument() {
         let frame = TypeCode::create_struct(
             "IDL:Frame:1.0",
             "Frame",
@@ -189,8 +190,8 @@ mod tests {
             contexts: Vec::new(),
         };
         // The name of the second frame is longer than the message.
-        let octets = [7_u32, 2, 1, 0, 1000, 0, 0].map(u32::to_ne_bytes).concat();
-        let mut d = Decoder::new(&octets, ByteOrder::NATIVE, Version::V1_2);
+        let bytes = [7_u32, 2, 1, 0, 1000, 0, 0].map(u32::to_ne_bytes).concat();
+        let mut d = Decoder::new(&bytes, ByteOrder::NATIVE, Version::V1_2);
         let error = ServerRequest::decode(&Arc::new(operation), &mut d).unwrap_err();
         assert!(error.to_string().starts_with("frames[1].name: "), "{error}");
         let exception = error.system(CompletionStatus::No).to_string();

@@ -1,4 +1,4 @@
-//! Descriptions of an ORB's interfaces for clients: the hook for an Interface Repository.
+//! The types and interfaces that an ORB learns at run time, and the hook for an Interface Repository.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,69 +14,69 @@ use crate::dynamic::offload::Permits;
 use crate::orb::Orb;
 use crate::runtime::Shared;
 
-/// A source of interface descriptions for clients that ask the ORB's objects for them.
+/// A source of interface descriptions, for clients that request them from objects of the ORB.
 pub trait InterfaceSource: Send + Sync + 'static {
-    /// Returns the `InterfaceDef` of the interface with that repository id, for `_interface`; `None` if there
-    /// is none.
+    /// Returns the result of `_interface`: a reference to the `InterfaceDef` of the interface with this
+    /// repository id. Returns `None` if the source does not have the interface.
     fn interface(&self, orb: &Orb, repository_id: &str) -> Option<Ior>;
 
-    /// Returns the result of `omg_get_ifr_metadata` for that interface. `None` raises BAD_OPERATION.
+    /// Returns the result of `omg_get_ifr_metadata` for this interface, or `None` to raise BAD_OPERATION.
     fn metadata(&self, orb: &Orb, repository_id: &str) -> Option<Any>;
 }
 
-/// The types and interfaces that an ORB knows in addition to those that are compiled.
+/// The types and interfaces that an ORB knows in addition to those of generated code.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct RuntimeTypes {
     pub(crate) type_codes: TypeCodes,
-    /// Permits for work on large values of any type.
+    /// Permits for decoding and encoding large values.
     pub(super) permits: Permits,
     source: RwLock<Option<Arc<dyn InterfaceSource>>>,
     values: RwLock<ValueTypes>,
 }
 
-impl Known {
+impl RuntimeTypes {
     /// Returns the source of interface descriptions.
     pub(crate) fn source(&self) -> Option<Arc<dyn InterfaceSource>> {
         self.source.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the type with that repository id, among those that were [added](Orb::add_value_types).
+    /// Returns the [added](Orb::add_value_types) type with this repository id.
     pub(crate) fn value_type(&self, repository_id: &str) -> Option<TypeCode> {
         self.values.read().unwrap_or_else(PoisonError::into_inner).find(repository_id).cloned()
     }
 
-    /// Returns all types that were added.
+    /// Returns all added types.
     #[cfg(feature = "serde")]
     pub(super) fn value_types(&self) -> ValueTypes {
         self.values.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl fmt::Debug for Known {
+impl fmt::Debug for RuntimeTypes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Known").field("has_source", &self.source().is_some()).finish_non_exhaustive()
+        f.debug_struct("RuntimeTypes").field("has_source", &self.source().is_some()).finish_non_exhaustive()
     }
 }
 
 impl Shared {
     /// Returns the types and interfaces that are known at run time.
-    pub(crate) fn known(&self) -> &Known {
+    pub(crate) fn runtime_types(&self) -> &RuntimeTypes {
         self.extensions.interfaces.get_or_default()
     }
 }
 
-/// Gives decoded references their ORB, and access to its registered value types.
+/// Decoders get references to this ORB, and its value types.
 impl DecodeContext for Shared {
     fn factories(&self) -> Option<&Factories> {
         Some(&self.config.values)
     }
 
     fn value_type(&self, repository_id: &str) -> Option<TypeCode> {
-        self.known().value_type(repository_id)
+        self.runtime_types().value_type(repository_id)
     }
 
     fn type_codes(&self) -> Option<&dyn TypeCodeCache> {
-        Some(&self.known().type_codes)
+        Some(&self.runtime_types().type_codes)
     }
 
     fn invalid_text(&self) -> InvalidText {
@@ -85,21 +85,22 @@ impl DecodeContext for Shared {
 }
 
 impl Orb {
-    /// Adds value types that are known only by their type codes, such as those of IDL that is read at run
-    /// time. Dynamic calls and servants, and the JSON reader for them, accept values of these types where a
-    /// base type is expected. A type that is also [registered](crate::OrbBuilder::register_value_type) is
-    /// read as its Rust type.
+    /// Adds value types that are known only by their type codes, for example from IDL that is read at run
+    /// time. Dynamic calls and servants, and their JSON reader, accept values of these types where a base
+    /// type is expected. A type that is also [registered](crate::OrbBuilder::register_value_type) is decoded
+    /// to its Rust type.
     pub fn add_value_types(&self, types: &ValueTypes) {
-        let mut all = self.core().known().values.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.core().runtime_types().values.write().unwrap_or_else(PoisonError::into_inner);
         all.extend(types.into_iter().cloned());
     }
 
-    /// Sets or replaces the source of interface descriptions, which `_interface` and `omg_get_ifr_metadata`
-    /// of every object query.
+    /// Sets or replaces the source of interface descriptions. The operations `_interface` and
+    /// `omg_get_ifr_metadata` of all objects use it.
     ///
-    /// Without a source, they raise INTF_REPOS OMG 1 and BAD_OPERATION. For an interface that the source does
-    /// not have, they raise INTF_REPOS OMG 2 and BAD_OPERATION.
+    /// Without a source, `_interface` raises INTF_REPOS minor OMG 1. For an interface that the source does
+    /// not have, it raises INTF_REPOS minor OMG 2. In both cases, `omg_get_ifr_metadata` raises
+    /// BAD_OPERATION.
     pub fn set_interface_source(&self, source: Arc<dyn InterfaceSource>) {
-        *self.core().known().source.write().unwrap_or_else(PoisonError::into_inner) = Some(source);
+        *self.core().runtime_types().source.write().unwrap_or_else(PoisonError::into_inner) = Some(source);
     }
 }

@@ -244,7 +244,7 @@ impl ServerRequest {
             // No object is a facet of a CORBA component, so that the component is a nil reference.
             b"_component" => self.reply(|e| Ior::nil().encode(e)),
             b"_interface" => {
-                let source = self.current.core().known().source();
+                let source = self.current.core().runtime_types().source();
                 let found =
                     source.as_ref().and_then(|source| source.interface(&self.current.orb(), interface));
                 match found {
@@ -254,7 +254,7 @@ impl ServerRequest {
             }
             name => {
                 if name == b"omg_get_ifr_metadata"
-                    && let Some(source) = self.current.core().known().source()
+                    && let Some(source) = self.current.core().runtime_types().source()
                     && let Some(metadata) = source.metadata(&self.current.orb(), interface)
                 {
                     return self.reply(|e| metadata.encode(e));
