@@ -60,7 +60,7 @@ async fn untrusted_user_may_not_assert_other_identities() {
     let (server, reference) = serve(builder().logins(logins().trust_user("gateway"))).await;
     let (_client, vault) = call(builder(), &reference).await;
     let eve = as_user("ann", "a secret").assert_identity(name("bob"));
-    assert_refused(vault.with_credentials(&eve).who().await, NOT_BELIEVED, "trusts this side not");
+    assert_refused(vault.with_credentials(&eve).who().await, NOT_BELIEVED, "does not trust this client");
     // Nor a client with the gateway's name and a wrong password, or without any credentials.
     let eve = as_user("gateway", "x").assert_identity(name("bob"));
     assert_refused(vault.with_credentials(&eve).who().await, NOT_BELIEVED, "wrong");
@@ -68,12 +68,16 @@ async fn untrusted_user_may_not_assert_other_identities() {
         identity: IdentityToken::PrincipalName(ExportedName::gssup("bob")),
         ..EstablishContext::default()
     }));
-    assert_refused(vault.with_context(nobody.id, nobody.data).who().await, NOT_BELIEVED, "not believe");
+    assert_refused(
+        vault.with_context(nobody.id, nobody.data).who().await,
+        NOT_BELIEVED,
+        "does not accept the identity",
+    );
     // The result of a login does not apply to a request with an assertion.
     let ann = as_user("ann", "a secret");
     assert_eq!(vault.with_credentials(&ann).who().await.unwrap(), "Login ann");
     let eve = ann.assert_identity(AssertedIdentity::Anonymous);
-    assert_refused(vault.with_credentials(&eve).who().await, NOT_BELIEVED, "trusts this side not");
+    assert_refused(vault.with_credentials(&eve).who().await, NOT_BELIEVED, "does not trust this client");
     assert_eq!(server.csi_stats().refused_contexts, 4);
 }
 
@@ -82,7 +86,7 @@ async fn server_without_trust_gets_no_asserted_identity() {
     let (_server, reference) = serve(builder().logins(logins())).await;
     let (_client, vault) = call(builder(), &reference).await;
     let gateway = as_user("gateway", "opens").assert_identity(name("ann"));
-    assert_refused(vault.with_credentials(&gateway).who().await, HERE, "takes no asserted identity");
+    assert_refused(vault.with_credentials(&gateway).who().await, HERE, "accepts no asserted identity");
 }
 
 #[tokio::test]
@@ -97,11 +101,11 @@ async fn a_certificate_can_be_what_is_trusted() {
     let (_client, vault) = call(by("gateway").credentials(speaking.clone()), &reference).await;
     assert_eq!(vault.who().await.unwrap(), "AssertedName ann by Certificate CN=gateway");
     let (_client, vault) = call(by("eve").credentials(speaking), &reference).await;
-    assert_refused(vault.who().await, NOT_BELIEVED, "trusts this side not");
+    assert_refused(vault.who().await, NOT_BELIEVED, "does not trust this client");
     // A login counts as that user, regardless of the certificate.
     let (_client, vault) = call(by("gateway"), &reference).await;
     let bob = Credentials::login("bob", "another").assert_identity(name("ann"));
-    assert_refused(vault.with_credentials(&bob).who().await, NOT_BELIEVED, "trusts this side not");
+    assert_refused(vault.with_credentials(&bob).who().await, NOT_BELIEVED, "does not trust this client");
 }
 
 #[tokio::test]

@@ -78,10 +78,10 @@ async fn after_too_many_failures_no_new_login_is_checked_on_the_connection() {
     assert_eq!(vault.who().await.unwrap(), "Login ann");
     for password in ["1", "2", "3", "4"] {
         let vault = vault.with_credentials(&as_user("bob", password));
-        assert_refused(vault.who().await, NOT_BELIEVED, "too many failed");
+        assert_refused(vault.who().await, NOT_BELIEVED, "too many logins have failed");
     }
     let bob = vault.with_credentials(&as_user("bob", "another"));
-    assert_refused(bob.who().await, NOT_BELIEVED, "too many failed");
+    assert_refused(bob.who().await, NOT_BELIEVED, "too many logins have failed");
     assert_eq!((known.asked(), server.csi_stats().failed_logins), (3, 5));
     // A logged-in user remains logged in, and other connections are not affected.
     assert_eq!(vault.who().await.unwrap(), "Login ann");
@@ -94,7 +94,7 @@ async fn passwords_go_over_plain_tcp_only_where_both_sides_say_so() {
     // The client does not.
     let (_server, reference) = serve(builder().logins(logins())).await;
     let (_client, vault) = call(builder().login("ann", "a secret"), &reference).await;
-    assert_refused(vault.who().await, HERE, "may not go over plain TCP");
+    assert_refused(vault.who().await, HERE, "must not be sent over plain TCP");
     // The server does not: its references do not request a password, and one that is sent nevertheless is not
     // checked.
     let known = known();
@@ -172,10 +172,10 @@ async fn a_certificate_is_an_identity_where_no_login_is_required() {
     assert_eq!(ann.who().await.unwrap(), "Login ann");
     // The server does not request a certificate.
     let (_server, _client, vault) = by_tls(&ca, tls(&ca, "server"), identity(), builder()).await;
-    assert_refused(vault.who().await, UNKNOWN, "who calls");
+    assert_refused(vault.who().await, UNKNOWN, "does not know the caller");
     // A certificate does not replace a login.
     let (_server, _client, vault) = by_tls(&ca, asking(), Logins::new(known()), builder()).await;
-    assert_refused(vault.who().await, UNKNOWN, "who calls");
+    assert_refused(vault.who().await, UNKNOWN, "does not know the caller");
 }
 
 #[tokio::test]
@@ -185,7 +185,7 @@ async fn plaintext_beside_tls_is_no_way_around_the_login() {
     let both = both.listen("iiop://127.0.0.1:0").listen("ssliop://127.0.0.1:0").logins(Logins::new(known()));
     let (server, reference) = serve_at(both).await;
     let (_client, vault) = call(builder(), &reference).await;
-    assert_refused(vault.who().await, UNKNOWN, "who calls");
+    assert_refused(vault.who().await, UNKNOWN, "does not know the caller");
     // A client that would log in detects by the reference that the transport is wrong.
     let (_client, vault) = call(builder().credentials(as_user("ann", "a secret")), &reference).await;
     assert_refused(vault.who().await, HERE, "does not have");
@@ -247,7 +247,7 @@ async fn servers_without_logins_get_none_unless_that_is_wanted() {
     guarded.activate_named("vault", crate::csi::Vault::default()).map(|_: VaultRef| ()).unwrap();
     let url = format!("corbaloc::1.2@{}/vault", guarded.endpoints()[0]);
     let (_client, vault) = call(builder().credentials(as_user("ann", "a secret")), &url).await;
-    assert_refused(vault.who().await, UNKNOWN, "who calls");
+    assert_refused(vault.who().await, UNKNOWN, "does not know the caller");
     let unasked = vault.with_credentials(&as_user("ann", "a secret").always_send());
     assert_eq!(unasked.who().await.unwrap(), "Login ann");
     drop(server);

@@ -135,16 +135,16 @@ fn what_is_wrong_with_a_file_of_rules_is_said_with_its_line() {
         ("default = \"denied\"".to_owned(), 1, "\"allow\" or \"deny\""),
         ("default = \"deny\"\nrule = 1".to_owned(), 2, "[[rule]]"),
         ("default = \"deny\"\nrule = [1]".to_owned(), 2, "[[rule]]"),
-        ("default = \"deny\"\nrules = []".to_owned(), 2, "no key `rules`"),
-        ("default = \"deny\"\n\n[[rule]]\nusers = \"ann\"".to_owned(), 3, "does not say decision"),
-        (format!("{rule}user = \"ann\""), 4, "no key `user`"),
+        ("default = \"deny\"\nrules = []".to_owned(), 2, "unknown key `rules`"),
+        ("default = \"deny\"\n\n[[rule]]\nusers = \"ann\"".to_owned(), 3, "has no decision"),
+        (format!("{rule}user = \"ann\""), 4, "unknown key `user`"),
         (format!("{rule}users = 1"), 4, "a list of texts"),
         (format!("{rule}users = [\n\"ann\",\n2]"), 6, "a list of texts"),
         (format!("{rule}users = []"), 4, "the list is empty"),
-        (format!("{rule}addresses = [\"10.0.0.0/33\"]"), 4, "no IP address"),
+        (format!("{rule}addresses = [\"10.0.0.0/33\"]"), 4, "expected an IP address"),
         (format!("{rule}decision = \"deny\""), 4, "duplicate"),
         (format!("{rule}users = \"ann"), 4, ""),
-        (format!("{rule}[[rules]]"), 4, "no key `rules`"),
+        (format!("{rule}[[rules]]"), 4, "unknown key `rules`"),
     ] {
         let error = Rules::text(&text).unwrap_err().to_string();
         assert!(error.starts_with(&format!("rules:{line}: ")) && error.contains(words), "{text}: {error}");

@@ -9,9 +9,8 @@ use crate::transport::Peer;
 
 /// Decides whether a request may be dispatched: [`OrbBuilder::authorizer`](crate::OrbBuilder::authorizer).
 ///
-/// It is called on the connection's task before each request, so it must not block. Requests that had to
-/// wait, for an object that a servant activator makes or a POA that holds requests, are decided again when
-/// they start.
+/// It is called in the connection's task before each request, so it must not block. If a request has to wait,
+/// for example for a servant activator or because its POA holds requests, it is decided again when it starts.
 pub trait Authorizer: Send + Sync + 'static {
     /// Decides whether the request may be dispatched.
     fn decide(&self, access: &Access<'_>) -> Decision;
@@ -22,7 +21,7 @@ pub trait Authorizer: Send + Sync + 'static {
 pub enum Decision {
     /// The request is dispatched.
     Allow,
-    /// It is refused: `NO_PERMISSION`, `COMPLETED_NO`, minor
+    /// The request is refused: `NO_PERMISSION`, `COMPLETED_NO`, minor
     /// [`NO_PERMISSION_DENIED`](crate::minor::NO_PERMISSION_DENIED).
     Deny,
 }
@@ -45,8 +44,8 @@ impl<'a> Access<'a> {
         self.principal
     }
 
-    /// Returns the names of the POA's ancestors and of the POA, below the RootPOA. It is empty for objects of
-    /// the RootPOA and of plain keys.
+    /// Returns the names of the POAs from below the RootPOA down to the POA of the object. There are none for
+    /// objects of the RootPOA, and for objects with a plain key (`Orb::activate_named`).
     pub fn poa(&self) -> impl Iterator<Item = &'a str> + Clone {
         self.path.names().into_iter().flatten()
     }
@@ -57,15 +56,15 @@ impl<'a> Access<'a> {
         self.object_id
     }
 
-    /// Returns the repository id of the object's interface. `None` means that there is no servant yet; a
-    /// servant activator may create one if the request is allowed.
+    /// Returns the repository id of the object's interface, or `None` if there is no servant yet. If the
+    /// request is allowed, a servant activator may create one.
     #[must_use]
     pub fn interface(&self) -> Option<&'a str> {
         self.interface
     }
 
-    /// Returns the operation's name on the wire: `_get_balance` for an attribute, `_is_a` for an operation of
-    /// every object.
+    /// Returns the operation's name on the wire, such as `_get_balance` for an attribute, or `_is_a` for an
+    /// operation that every object has.
     #[must_use]
     pub fn operation(&self) -> &'a str {
         self.operation

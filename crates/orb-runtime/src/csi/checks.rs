@@ -1,4 +1,4 @@
-//! Logins that are being checked or are queued for it: limits of their number and memory.
+//! The queue of logins that are to be checked, and the limits of its length and memory.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,85 +6,86 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, Semaphore};
 
-use crate::csi::throttle::of_site;
+use crate::csi::throttle::network_of;
 use crate::transport::Peer;
 
-/// Maximum size of queued requests, in bytes.
-const MOST_BYTES: usize = 16 << 20;
+/// The maximum size of all queued requests in bytes.
+const MAX_QUEUED_BYTES: usize = 16 << 20;
 
 /// The login checks of one server.
 #[derive(Debug)]
-pub(super) struct Checks {
-    /// Permits for concurrent checks.
-    pub(super) running: Semaphore,
-    most_waiting: usize,
-    /// Queued logins in the order of arrival.
-    waiting: Mutex<Vec<Arc<Place>>>,
+pub(super) struct LoginQueue {
+    /// The permits for concurrent checks.
+    pub(super) permits: Semaphore,
+    max_queued: usize,
+    /// The queued logins in the order of arrival.
+    queued: Mutex<Vec<Arc<QueuedLogin>>>,
 }
 
 #[derive(Debug)]
-struct Place {
-    /// The network of the peer. Sockets of this machine have none, and count together.
-    site: Option<IpAddr>,
+struct QueuedLogin {
+    /// The network of the peer. Peers on this machine have none, and count together.
+    network: Option<IpAddr>,
     bytes: usize,
-    displaced: Notify,
+    evicted: Notify,
 }
 
 /// The queue entry of a login, removed on drop.
 #[derive(Debug)]
-pub(super) struct Waiting {
-    checks: Arc<Checks>,
-    place: Arc<Place>,
+pub(super) struct QueueEntry {
+    queue: Arc<LoginQueue>,
+    login: Arc<QueuedLogin>,
 }
 
-impl Checks {
-    pub(super) fn new(running: usize, most_waiting: usize) -> Arc<Self> {
-        let running = Semaphore::new(running.max(1));
-        Arc::new(Self { running, most_waiting: most_waiting.max(1), waiting: Mutex::default() })
+impl LoginQueue {
+    pub(super) fn new(max_checks: usize, max_queued: usize) -> Arc<Self> {
+        let permits = Semaphore::new(max_checks.max(1));
+        Arc::new(Self { permits, max_queued: max_queued.max(1), queued: Mutex::default() })
     }
 
-    /// Queues a login whose request has this size. If the queue is full, the last login of the address with
-    /// the most entries is evicted, provided that it has at least two more than the peer's address. Returns
+    /// Queues a login whose request has this size. If the queue is full, the last login of the network with
+    /// the most entries is evicted, but only if that network has at least two more than the peer's. Returns
     /// `None` if no login can be evicted.
-    pub(super) fn enter(self: &Arc<Self>, peer: &Peer, bytes: usize) -> Option<Waiting> {
-        let site = peer.address().map(of_site);
-        let mut waiting = self.lock();
-        while !self.has_room(&waiting, bytes) {
-            let mut of_site = HashMap::<_, usize>::new();
-            for place in &*waiting {
-                *of_site.entry(place.site).or_default() += 1;
+    pub(super) fn enqueue(self: &Arc<Self>, peer: &Peer, bytes: usize) -> Option<QueueEntry> {
+        let network = peer.address().map(network_of);
+        let mut queued = self.lock();
+        while !self.has_capacity(&queued, bytes) {
+            let mut counts = HashMap::<_, usize>::new();
+            for login in &*queued {
+                *counts.entry(login.network).or_default() += 1;
             }
-            let own = of_site.get(&site).copied().unwrap_or_default();
-            let (most, count) = of_site.into_iter().max_by_key(|(_, count)| *count)?;
-            let last = waiting.iter().rposition(|place| place.site == most).filter(|_| count >= own + 2)?;
-            waiting.remove(last).displaced.notify_one();
+            let own = counts.get(&network).copied().unwrap_or_default();
+            let (largest, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+            let last =
+                queued.iter().rposition(|login| login.network == largest).filter(|_| count >= own + 2)?;
+            queued.remove(last).evicted.notify_one();
         }
-        let place = Arc::new(Place { site, bytes, displaced: Notify::new() });
-        waiting.push(Arc::clone(&place));
-        Some(Waiting { checks: Arc::clone(self), place })
+        let login = Arc::new(QueuedLogin { network, bytes, evicted: Notify::new() });
+        queued.push(Arc::clone(&login));
+        Some(QueueEntry { queue: Arc::clone(self), login })
     }
 
-    /// Returns whether a login of this size may be queued. An empty queue always accepts one.
-    fn has_room(&self, waiting: &[Arc<Place>], bytes: usize) -> bool {
-        let all = waiting.iter().map(|place| place.bytes).sum::<usize>();
-        waiting.is_empty() || waiting.len() < self.most_waiting && all.saturating_add(bytes) <= MOST_BYTES
+    /// Returns whether a login of this size may be queued. An empty queue accepts any login.
+    fn has_capacity(&self, queued: &[Arc<QueuedLogin>], bytes: usize) -> bool {
+        let all = queued.iter().map(|login| login.bytes).sum::<usize>();
+        queued.is_empty() || queued.len() < self.max_queued && all.saturating_add(bytes) <= MAX_QUEUED_BYTES
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Place>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Waiting {
-    /// Completes when the login is evicted in favour of another address.
-    pub(super) async fn displaced(&self) {
-        self.place.displaced.notified().await;
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<QueuedLogin>>> {
+        self.queued.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Waiting {
+impl QueueEntry {
+    /// Completes when the login is evicted in favour of another network.
+    pub(super) async fn evicted(&self) {
+        self.login.evicted.notified().await;
+    }
+}
+
+impl Drop for QueueEntry {
     fn drop(&mut self) {
-        self.checks.lock().retain(|place| !Arc::ptr_eq(place, &self.place));
+        self.queue.lock().retain(|login| !Arc::ptr_eq(login, &self.login));
     }
 }
 
@@ -96,33 +97,33 @@ mod tests {
         Peer::Tcp((IpAddr::from([10, 0, 0, last]), 1).into())
     }
 
-    fn is_there(waiting: &Waiting) -> bool {
-        waiting.checks.lock().iter().any(|place| Arc::ptr_eq(place, &waiting.place))
+    fn is_queued(entry: &QueueEntry) -> bool {
+        entry.queue.lock().iter().any(|login| Arc::ptr_eq(login, &entry.login))
     }
 
     #[test]
-    fn full_waiting_room_takes_the_last_place_of_the_address_with_most() {
-        let checks = Checks::new(1, 4);
-        let many: Vec<_> = (0..4).map(|_| checks.enter(&peer(1), 100).unwrap()).collect();
-        assert!(checks.enter(&peer(1), 100).is_none());
-        let first = checks.enter(&peer(2), 100).unwrap();
-        assert_eq!(many.iter().map(is_there).collect::<Vec<_>>(), [true, true, true, false]);
-        let second = checks.enter(&peer(2), 100).unwrap();
-        assert!(!is_there(&many[2]));
-        assert!(checks.enter(&peer(2), 100).is_none(), "they are shared evenly");
+    fn full_queue_evicts_the_last_login_of_the_address_with_the_most() {
+        let queue = LoginQueue::new(1, 4);
+        let many: Vec<_> = (0..4).map(|_| queue.enqueue(&peer(1), 100).unwrap()).collect();
+        assert!(queue.enqueue(&peer(1), 100).is_none());
+        let first = queue.enqueue(&peer(2), 100).unwrap();
+        assert_eq!(many.iter().map(is_queued).collect::<Vec<_>>(), [true, true, true, false]);
+        let second = queue.enqueue(&peer(2), 100).unwrap();
+        assert!(!is_queued(&many[2]));
+        assert!(queue.enqueue(&peer(2), 100).is_none(), "both addresses have two logins");
         drop((first, second));
-        assert!(checks.enter(&peer(1), 100).is_some());
+        assert!(queue.enqueue(&peer(1), 100).is_some());
     }
 
     #[test]
-    fn bytes_of_what_waits_are_bounded() {
-        let checks = Checks::new(1, 100);
-        let first = checks.enter(&peer(1), 2 * MOST_BYTES).unwrap();
-        assert!(checks.enter(&peer(1), 1).is_none());
-        assert!(checks.enter(&peer(2), 1).is_none(), "one each");
+    fn total_size_of_queued_requests_is_bounded() {
+        let queue = LoginQueue::new(1, 100);
+        let first = queue.enqueue(&peer(1), 2 * MAX_QUEUED_BYTES).unwrap();
+        assert!(queue.enqueue(&peer(1), 1).is_none());
+        assert!(queue.enqueue(&peer(2), 1).is_none(), "the other address has only one login");
         drop(first);
-        let small: Vec<_> = (0..3).map(|_| checks.enter(&peer(1), MOST_BYTES / 3).unwrap()).collect();
-        let other = checks.enter(&peer(2), MOST_BYTES / 3).unwrap();
-        assert!(is_there(&other) && is_there(&small[1]) && !is_there(&small[2]));
+        let small: Vec<_> = (0..3).map(|_| queue.enqueue(&peer(1), MAX_QUEUED_BYTES / 3).unwrap()).collect();
+        let other = queue.enqueue(&peer(2), MAX_QUEUED_BYTES / 3).unwrap();
+        assert!(is_queued(&other) && is_queued(&small[1]) && !is_queued(&small[2]));
     }
 }

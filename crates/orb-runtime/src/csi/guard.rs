@@ -1,4 +1,4 @@
-//! The accepted callers and contexts of a connection.
+//! The guard of a connection, with the callers and security contexts that it has accepted.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,53 +10,54 @@ use blake2::{Blake2b, Digest as _};
 use giop_codec::csi::SasContext;
 use giop_codec::giop::ServiceContext;
 
-use crate::csi::judge::PendingLogin;
+use crate::csi::authentication::PendingLogin;
 use crate::csi::principal::{Principal, by_certificate};
 use crate::csi::security::Security;
 use crate::tls::TlsSession;
 use crate::transport::Peer;
 
-/// Number of recent contexts that are recognized without decoding them.
-const RECENT: usize = 16;
+/// The number of recent contexts that are recognized without decoding them.
+const MAX_RECENT: usize = 16;
 
-/// Maximum number of logins that are kept for a connection. The oldest one is checked again when it is used
-/// after its removal.
-const LOGINS: usize = 32;
+/// The maximum number of accepted logins that are kept for a connection. The oldest one is removed, and is
+/// checked again when it is used again.
+const MAX_LOGINS: usize = 32;
 
 /// Authenticates and authorizes the requests of one connection.
 pub(crate) struct Guard {
     pub(super) security: Security,
     pub(super) peer: Peer,
-    /// Passwords cannot be read on the network.
-    pub(super) private: bool,
+    /// Whether others on the network cannot read the connection.
+    pub(super) is_private: bool,
     /// The caller according to the certificate.
     pub(super) certificate: Caller,
-    pub(super) known: Contexts,
-    /// The login that is being checked, or the last one that was.
-    pub(super) tried: Option<PendingLogin>,
+    pub(super) accepted: AcceptedContexts,
+    /// The login that is being checked, or that was checked last.
+    pub(super) pending_login: Option<PendingLogin>,
     pub(super) failures: u32,
-    /// A refused request was logged as a warning.
-    pub(super) warned: bool,
+    /// Whether a refused request was logged as a warning.
+    pub(super) has_warned: bool,
 }
 
 /// The caller of a request. The default is an unknown caller.
 #[derive(Clone, Default)]
-pub(crate) struct Caller(Option<Arc<Known>>);
+pub(crate) struct Caller(Option<Arc<CallerData>>);
 
-struct Known {
+struct CallerData {
     principal: Option<Arc<Principal>>,
-    /// The service context of the reply.
+    /// The service context of the reply, which confirms the security context.
     complete: Option<ServiceContext>,
 }
 
-/// A hash of bytes from the network. The bytes are not kept, because they include a password.
+/// A hash of a security context or of a login. Their bytes are not kept, because they include a password.
 pub(super) type TokenDigest = [u8; 32];
 
 /// The contexts and logins that were accepted on a connection.
-pub(super) struct Contexts {
+pub(super) struct AcceptedContexts {
     salt: [u8; 16],
     epoch: u64,
     recent: Vec<(TokenDigest, Caller)>,
+    /// The index in `recent` that is replaced next.
     next: usize,
     logins: Vec<(TokenDigest, Arc<Principal>)>,
     /// By context number, which the client chooses.
@@ -67,19 +68,19 @@ impl Guard {
     pub(super) fn new(security: &Security, peer: Peer, session: Option<Arc<TlsSession>>) -> Self {
         let principal = by_certificate(session.as_deref());
         Self {
-            private: is_private(&peer, session.is_some()),
+            is_private: is_private(&peer, session.is_some()),
             security: security.clone(),
             peer,
             certificate: Caller::new(principal, None),
-            known: Contexts::default(),
-            tried: None,
+            accepted: AcceptedContexts::default(),
+            pending_login: None,
             failures: 0,
-            warned: false,
+            has_warned: false,
         }
     }
 }
 
-/// Returns whether data on the connection cannot be read on the network.
+/// Returns whether others on the network cannot read the connection.
 pub(super) fn is_private(peer: &Peer, tls: bool) -> bool {
     tls || !matches!(peer, Peer::Tcp(_))
 }
@@ -89,10 +90,9 @@ impl Caller {
         if principal.is_none() && complete.is_none() {
             return Self(None);
         }
-        Self(Some(Arc::new(Known { principal, complete })))
+        Self(Some(Arc::new(CallerData { principal, complete })))
     }
 
-    /// Returns the principal.
     #[inline]
     pub(crate) fn principal(&self) -> Option<&Arc<Principal>> {
         self.0.as_ref()?.principal.as_ref()
@@ -111,65 +111,65 @@ impl fmt::Debug for Caller {
     }
 }
 
-impl Default for Contexts {
+impl Default for AcceptedContexts {
     fn default() -> Self {
-        // The keys come from the process's random numbers.
+        // `RandomState` is the random number generator of the standard library.
         let (one, other) = (RandomState::new().hash_one(0), RandomState::new().hash_one(1));
         let salt = (u128::from(one) << 64 | u128::from(other)).to_be_bytes();
         Self { salt, epoch: 0, recent: Vec::new(), next: 0, logins: Vec::new(), table: HashMap::new() }
     }
 }
 
-impl Contexts {
-    /// Removes all entries if the users have changed since they were accepted.
-    pub(super) fn keep_to(&mut self, epoch: u64) {
+impl AcceptedContexts {
+    /// Removes all entries if the users have changed since the entries were accepted.
+    pub(super) fn discard_outdated(&mut self, epoch: u64) {
         if self.epoch != epoch {
             *self = Self { epoch, salt: self.salt, ..Self::default() };
         }
     }
 
-    pub(super) fn fingerprint(&self, octets: &[u8]) -> TokenDigest {
-        Blake2b::<U32>::new().chain_update(self.salt).chain_update(octets).finalize().into()
+    pub(super) fn digest(&self, bytes: &[u8]) -> TokenDigest {
+        Blake2b::<U32>::new().chain_update(self.salt).chain_update(bytes).finalize().into()
     }
 
     #[inline]
-    pub(super) fn recent(&self, fingerprint: &TokenDigest) -> Option<&Caller> {
-        self.recent.iter().find(|(other, _)| other == fingerprint).map(|(_, caller)| caller)
+    pub(super) fn recent(&self, digest: &TokenDigest) -> Option<&Caller> {
+        self.recent.iter().find(|(other, _)| other == digest).map(|(_, caller)| caller)
     }
 
-    pub(super) fn login(&self, fingerprint: &TokenDigest) -> Option<&Arc<Principal>> {
-        self.logins.iter().find(|(other, _)| other == fingerprint).map(|(_, principal)| principal)
+    pub(super) fn login(&self, digest: &TokenDigest) -> Option<&Arc<Principal>> {
+        self.logins.iter().find(|(other, _)| other == digest).map(|(_, principal)| principal)
     }
 
-    pub(super) fn keep_login(&mut self, fingerprint: TokenDigest, principal: &Arc<Principal>) {
-        if self.logins.len() >= LOGINS {
+    pub(super) fn insert_login(&mut self, digest: TokenDigest, principal: &Arc<Principal>) {
+        if self.logins.len() >= MAX_LOGINS {
             self.logins.remove(0);
         }
-        self.logins.push((fingerprint, Arc::clone(principal)));
+        self.logins.push((digest, Arc::clone(principal)));
     }
 
-    /// Keeps an accepted context. A numbered context is also kept by its number, as long as `most` allows, so
-    /// that the client may refer to it.
-    pub(super) fn keep(
+    /// Inserts an accepted context. If `number` is not 0, the context is also found by its number, so that
+    /// the client can refer to it. At most `max_numbered` contexts are found by number.
+    pub(super) fn insert(
         &mut self,
-        fingerprint: TokenDigest,
+        digest: TokenDigest,
         number: u64,
         principal: Option<Arc<Principal>>,
-        most: usize,
+        max_numbered: usize,
     ) -> Caller {
-        let stateful = number != 0 && self.table.len() < most;
+        let stateful = number != 0 && self.table.len() < max_numbered;
         if stateful {
-            self.table.insert(number, (fingerprint, Caller::new(principal.clone(), None)));
+            self.table.insert(number, (digest, Caller::new(principal.clone(), None)));
         }
         let complete =
             SasContext::Complete { client_context_id: number, stateful, final_token: bytes::Bytes::new() };
         let caller = Caller::new(principal, complete.to_service_context().ok());
-        let entry = (fingerprint, caller.clone());
+        let entry = (digest, caller.clone());
         match self.recent.get_mut(self.next) {
             Some(oldest) => *oldest = entry,
             None => self.recent.push(entry),
         }
-        self.next = (self.next + 1) % RECENT;
+        self.next = (self.next + 1) % MAX_RECENT;
         caller
     }
 }

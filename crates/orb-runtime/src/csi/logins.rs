@@ -1,4 +1,4 @@
-//! Requirements of a server on its callers.
+//! The requirements of a server on the logins of its callers.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -7,20 +7,20 @@ use std::time::Duration;
 
 use giop_codec::csi::ExportedName;
 
-use crate::csi::checks::Checks;
+use crate::csi::checks::LoginQueue;
 use crate::csi::principal::{Principal, PrincipalKind};
 use crate::csi::throttle::Throttle;
 use crate::transport::Peer;
 
-/// Default number of logins that may be queued for a check.
-const WAITING: usize = 256;
+/// The default of [`Logins::max_waiting`].
+const DEFAULT_MAX_WAITING: usize = 256;
 
 /// Checks user names and passwords.
 ///
-/// It is called on a thread for blocking work, so it may compute a slow hash or query a directory. An
-/// accepted login is valid for its connection until [`epoch`](Self::epoch) changes.
+/// [`check`](Self::check) is called on a thread for blocking work, so it may compute a slow hash or query a
+/// directory. An accepted login is valid on its connection until [`epoch`](Self::epoch) changes.
 pub trait Authenticator: Send + Sync + 'static {
-    /// Checks whether this is the user's password. Returns the name by which the user is known afterwards.
+    /// Checks the user's password. Returns the name of the user for [`Principal::name`].
     ///
     /// # Errors
     /// [`LoginRefused`] with a reason for the log. The client does not receive the reason.
@@ -40,8 +40,8 @@ pub struct Login<'a> {
 }
 
 impl<'a> Login<'a> {
-    /// Returns the user's name as received, but without the realm of this server: for `ann@bank` at the realm
-    /// `bank` it is `ann`.
+    /// Returns the user's name without the realm of this server: `ann` for `ann@bank`, if the realm is
+    /// `bank`.
     #[must_use]
     pub fn user(&self) -> &'a str {
         self.user
@@ -74,36 +74,34 @@ impl LoginRefused {
     }
 }
 
-/// What a request must contain to identify its caller.
+/// The identification of the caller that a server requires of each request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Required {
-    /// Nothing. Identities that a request contains are checked nevertheless.
+    /// Nothing. Logins and identities that a request contains are checked nevertheless.
     Nothing,
-    /// A login, unless the caller's certificate is known from the connection.
+    /// A login, unless the client of the connection has presented a certificate.
     Identity,
     /// A login.
     #[default]
     Login,
 }
 
-/// Requirements of a server on its callers, and the callers that it trusts:
-/// [`OrbBuilder::logins`](crate::OrbBuilder::logins). Clones share the authenticator.
+/// The requirements of a server on the logins of its callers, and the callers that may assert identities of
+/// others: [`OrbBuilder::logins`](crate::OrbBuilder::logins). Clones share the authenticator.
 #[derive(Clone)]
 pub struct Logins {
     pub(super) authenticator: Arc<dyn Authenticator>,
     pub(super) required: Required,
     pub(super) realm: Option<String>,
-    pub(super) plaintext: bool,
+    pub(super) allows_plaintext: bool,
     pub(super) trusted_users: HashSet<String>,
     pub(super) trusted_subjects: HashSet<String>,
     pub(super) max_failures: u32,
     pub(super) throttle: Arc<Throttle>,
     pub(super) max_contexts: usize,
-    /// Maximum number of concurrent checks.
     pub(super) max_checks: usize,
-    /// Maximum number of queued logins.
     pub(super) max_waiting: usize,
-    pub(super) checks: Arc<Checks>,
+    pub(super) queue: Arc<LoginQueue>,
 }
 
 impl Logins {
@@ -114,114 +112,118 @@ impl Logins {
             authenticator: Arc::new(authenticator),
             required: Required::default(),
             realm: None,
-            plaintext: false,
+            allows_plaintext: false,
             trusted_users: HashSet::new(),
             trusted_subjects: HashSet::new(),
             max_failures: 3,
             throttle: Throttle::new(30, Duration::from_secs(4)),
             max_contexts: 64,
             max_checks: 4,
-            max_waiting: WAITING,
-            checks: Checks::new(4, WAITING),
+            max_waiting: DEFAULT_MAX_WAITING,
+            queue: LoginQueue::new(4, DEFAULT_MAX_WAITING),
         }
     }
 
-    /// Sets what requests must contain (default: a login).
+    /// Sets the identification that each request must contain (default: a login).
     #[must_use]
     pub fn required(mut self, required: Required) -> Self {
         self.required = required;
         self
     }
 
-    /// Sets the realm in which user names are valid. References name it, and a login for another realm is
-    /// refused. Users may then call themselves `user@realm`. By default there is none, and no login is
-    /// refused for its realm.
+    /// Sets the realm in which user names are valid. References contain it, and a login for another realm is
+    /// refused. A user name may then also have the form `user@realm`. By default, there is no realm, and no
+    /// login is refused because of its realm.
     #[must_use]
     pub fn realm(mut self, realm: impl Into<String>) -> Self {
         self.realm = Some(realm.into());
         self
     }
 
-    /// Accepts passwords over plain TCP too, where others on the network can read them.
+    /// Also accepts passwords over plain TCP, where others on the network can read them.
     #[must_use]
     pub fn allow_plaintext_passwords(mut self) -> Self {
-        self.plaintext = true;
+        self.allows_plaintext = true;
         self
     }
 
-    /// Trusts the logged-in user of that name to assert the identity of other callers. May be called again
-    /// for others.
+    /// Trusts the logged-in user with this name to assert the identity of other callers. Can be called
+    /// several times for several users.
     #[must_use]
     pub fn trust_user(mut self, user: impl Into<String>) -> Self {
         self.trusted_users.insert(user.into());
         self
     }
 
-    /// Trusts clients with a certificate of that subject to assert the identity of other callers. The subject
-    /// has the form of `TlsSession::subject`: `CN=gateway,O=Example`. May be called again for others.
+    /// Trusts clients with a certificate for this subject to assert the identity of other callers. The
+    /// subject has the form of `TlsSession::subject`: `CN=gateway,O=Example`. Can be called several times for
+    /// several subjects.
     #[must_use]
     pub fn trust_subject(mut self, subject: impl Into<String>) -> Self {
         self.trusted_subjects.insert(subject.into());
         self
     }
 
-    /// Sets the number of logins that may fail on a connection (default 3). After that, new logins on it are
-    /// refused without a check. Accepted logins remain valid.
+    /// Sets the number of logins that may fail on a connection (default 3). Afterwards, new logins on the
+    /// connection are refused without a check. Accepted logins remain valid.
     #[must_use]
     pub fn max_failures(mut self, failures: u32) -> Self {
         self.max_failures = failures;
         self
     }
 
-    /// Sets the number of logins from one address that may fail, and the interval after which one failure is
-    /// forgiven (default 30 and 4 s). A client that tries passwords over many connections gets `failures`
-    /// attempts at once, and then one each `forgiven`.
+    /// Sets the number of logins from one address that may fail, and the interval after which one failure no
+    /// longer counts (default 30 and 4 s). A client that tries passwords over many connections gets
+    /// `failures` attempts at once, and then one in each `interval`.
     ///
     /// Beyond that, no login from the address is checked, not even one with a correct password. Accepted
-    /// logins remain valid. IPv6 addresses are counted by their first 64 bits, and sockets of this machine
-    /// are not counted.
+    /// logins remain valid. IPv6 addresses are counted by their first 64 bits. Logins over Unix sockets and
+    /// in-memory pipes are not counted.
     #[must_use]
-    pub fn max_failures_per_address(mut self, failures: u32, forgiven: Duration) -> Self {
-        self.throttle = Throttle::new(failures, forgiven);
+    pub fn max_failures_per_address(mut self, failures: u32, interval: Duration) -> Self {
+        self.throttle = Throttle::new(failures, interval);
         self
     }
 
-    /// Sets the number of contexts that the ORB keeps for each connection, so that clients may refer to them
-    /// instead of sending the login (default 64). A client that uses more sends the login again with each
-    /// request.
+    /// Sets the number of security contexts that the ORB keeps for each connection, so that clients can refer
+    /// to them instead of sending the login again (default 64). For further contexts, clients send the login
+    /// with each request.
     #[must_use]
     pub fn max_contexts(mut self, contexts: usize) -> Self {
         self.max_contexts = contexts;
         self
     }
 
-    /// Sets the number of logins that are checked concurrently (default 4). Each connection has at most one;
-    /// others are queued.
+    /// Sets the number of logins that are checked concurrently (default 4). Further logins are queued. At
+    /// most one login of each connection is checked or queued.
     #[must_use]
     pub fn max_checks(mut self, checks: usize) -> Self {
         self.max_checks = checks;
-        self.checks = Checks::new(checks, self.max_waiting);
+        self.queue = LoginQueue::new(checks, self.max_waiting);
         self
     }
 
-    /// Sets the number of logins that may be queued for a check (default 256), with at most 16 MiB of
-    /// requests. Beyond that, a login from an address with fewer entries evicts the last login of the address
-    /// with the most. Otherwise the new login is refused: its request gets `TRANSIENT` with zorb's minor 1
-    /// (`minor::TRANSIENT_OVERLOADED`), completed no. A connection is not read while its login is queued.
+    /// Sets the number of logins that may be queued for a check (default 256). Their requests may have at
+    /// most 16 MiB.
+    ///
+    /// If the queue is full, a login from an address with few entries evicts the last login of the address
+    /// with the most. The evicted login is refused: its request gets `TRANSIENT` with zorb's minor code 1
+    /// (`minor::TRANSIENT_OVERLOADED`), COMPLETED_NO. If no login is evicted, the new one is refused in the
+    /// same way. A connection is not read while its login is queued.
     #[must_use]
     pub fn max_waiting(mut self, logins: usize) -> Self {
         self.max_waiting = logins;
-        self.checks = Checks::new(self.max_checks, logins);
+        self.queue = LoginQueue::new(self.max_checks, logins);
         self
     }
 
-    /// Returns whether any caller may assert the identity of others.
-    pub(super) fn trusts(&self) -> bool {
+    /// Returns whether there is a caller that may assert the identity of others.
+    pub(super) fn allows_assertions(&self) -> bool {
         !(self.trusted_users.is_empty() && self.trusted_subjects.is_empty())
     }
 
     /// Returns whether `principal` may assert the identity of others.
-    pub(super) fn believes(&self, principal: &Principal) -> bool {
+    pub(super) fn may_assert(&self, principal: &Principal) -> bool {
         match principal.kind() {
             PrincipalKind::Login => self.trusted_users.contains(principal.name()),
             PrincipalKind::Certificate => self.trusted_subjects.contains(principal.name()),
@@ -229,22 +231,22 @@ impl Logins {
         }
     }
 
-    /// Returns the realm as references encode it.
+    /// Returns the realm in the encoding of references.
     pub(super) fn target_name(&self) -> bytes::Bytes {
         let name =
             self.realm.as_ref().and_then(|realm| ExportedName::gssup(&format!("@{realm}")).to_octets());
         name.unwrap_or_default()
     }
 
-    /// Returns whether a login for the server of that name is meant for this server. Many clients name none.
-    pub(super) fn is_meant(&self, target: &[u8]) -> bool {
+    /// Returns whether this server accepts a login with this target name. Many clients send an empty one.
+    pub(super) fn accepts_target(&self, target: &[u8]) -> bool {
         target.is_empty() || self.realm.is_none() || self.target_name() == target
     }
 
     /// Returns the user's name without this server's realm.
     pub(super) fn local_user<'a>(&self, user: &'a str) -> &'a str {
-        let here = |realm: &String| user.strip_suffix(realm.as_str())?.strip_suffix('@');
-        self.realm.as_ref().and_then(here).unwrap_or(user)
+        let strip = |realm: &String| user.strip_suffix(realm.as_str())?.strip_suffix('@');
+        self.realm.as_ref().and_then(strip).unwrap_or(user)
     }
 }
 
@@ -253,7 +255,7 @@ impl fmt::Debug for Logins {
         f.debug_struct("Logins")
             .field("required", &self.required)
             .field("realm", &self.realm)
-            .field("plaintext", &self.plaintext)
+            .field("plaintext", &self.allows_plaintext)
             .finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! The component of references that describes the logins that their server requires.
+//! The component of references that describes which logins the server requires.
 
 use giop_codec::csi::{
     AsContextSec, AssociationOptions, CompoundSecMech, CompoundSecMechList, IdentityTypes, Oid,
@@ -10,9 +10,10 @@ use crate::csi::logins::{Logins, Required};
 use crate::csi::security::Security;
 
 impl Security {
-    /// Returns the component of a profile. `tls` is for its port with TLS at `host`. `plain` is `Some` if the
-    /// profile has addresses without TLS, and tells whether data sent there cannot be read on the network.
-    /// Returns `None` if there is nothing to describe.
+    /// Returns the component of a profile, or `None` if there is nothing to describe.
+    ///
+    /// `tls` describes the TLS port at `host`. `plain` is `Some` if the profile has addresses without TLS.
+    /// Its value tells whether others on the network cannot read the connections to them.
     pub(crate) fn component(
         &self,
         host: &str,
@@ -23,7 +24,7 @@ impl Security {
         let secure = tls.map(|ssl| {
             let mut requires = AssociationOptions(ssl.target_requires);
             if plain.is_some() {
-                // It applies to this mechanism only: plaintext has a mechanism of its own.
+                // These requirements apply only to this mechanism, because plaintext has another one.
                 requires = AssociationOptions::INTEGRITY.and(AssociationOptions::CONFIDENTIALITY);
             }
             let supports = AssociationOptions(ssl.target_supports & !SslSecTrans::NO_PROTECTION);
@@ -32,9 +33,11 @@ impl Security {
             logins.mechanism(TransportMechanism::Tls(transport), requires, true)
         });
         let plain = plain.and_then(|private| {
-            let takes = private || logins.plaintext;
-            let open = takes || logins.required == Required::Nothing;
-            open.then(|| logins.mechanism(TransportMechanism::None, AssociationOptions::NONE, takes))
+            let accepts_passwords = private || logins.allows_plaintext;
+            let is_usable = accepts_passwords || logins.required == Required::Nothing;
+            is_usable.then(|| {
+                logins.mechanism(TransportMechanism::None, AssociationOptions::NONE, accepts_passwords)
+            })
         });
         let mechanisms: Vec<CompoundSecMech> = secure.into_iter().chain(plain).collect();
         if mechanisms.is_empty() {
@@ -49,12 +52,12 @@ impl Logins {
     fn mechanism(
         &self,
         transport: TransportMechanism,
-        under: AssociationOptions,
-        takes_passwords: bool,
+        transport_requires: AssociationOptions,
+        accepts_passwords: bool,
     ) -> CompoundSecMech {
         let login = AssociationOptions::ESTABLISH_TRUST_IN_CLIENT;
         let when = |condition, options| if condition { options } else { AssociationOptions::NONE };
-        let authentication = match takes_passwords {
+        let authentication = match accepts_passwords {
             true => AsContextSec {
                 supports: login,
                 requires: when(self.required == Required::Login, login),
@@ -69,7 +72,7 @@ impl Logins {
             },
         };
         let mut attributes = SasContextSec::default();
-        if self.trusts() {
+        if self.allows_assertions() {
             attributes.supports = AssociationOptions::IDENTITY_ASSERTION;
             attributes.naming_mechanisms = vec![Oid::GSSUP];
             attributes.identity_types = IdentityTypes::ANONYMOUS.and(IdentityTypes::PRINCIPAL_NAME);
@@ -78,7 +81,7 @@ impl Logins {
                 attributes.identity_types = attributes.identity_types.and(of_certificates);
             }
         }
-        let target_requires = under.and(authentication.requires);
+        let target_requires = transport_requires.and(authentication.requires);
         CompoundSecMech { target_requires, transport, authentication, attributes }
     }
 }

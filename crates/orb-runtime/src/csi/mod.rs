@@ -1,17 +1,17 @@
-//! Authentication and authorization of callers: logins and asserted identities with requests (CSIv2), and
-//! rules for calls.
+//! Authentication and authorization of callers: logins and asserted identities in requests (CSIv2, the OMG's
+//! Common Secure Interoperability), and rules for calls.
 //!
 //! **Servers** configure with [`OrbBuilder::logins`](crate::OrbBuilder::logins) how passwords are checked,
-//! and whether callers must be known. Their references carry this too (`TAG_CSI_SEC_MECH_LIST`). A servant
-//! gets the [`Principal`] from its request: [`Request::principal`](crate::Request::principal). An
-//! [`Authorizer`], such as [`Rules`] from a file, decides before each request is dispatched.
+//! and whether callers must log in. Their references contain the requirements (`TAG_CSI_SEC_MECH_LIST`). A
+//! servant gets the [`Principal`] from its request: [`Request::principal`](crate::Request::principal). An
+//! [`Authorizer`], such as [`Rules`] from a file, decides for each request whether it is dispatched.
 //!
 //! **Clients** configure their credentials with [`OrbBuilder::credentials`](crate::OrbBuilder::credentials),
 //! or for one reference with [`Reference::with_credentials`](crate::Reference::with_credentials). The login
-//! is sent with each request to servers whose references ask for one.
+//! is sent with each request to servers whose references request one.
 //!
-//! A password is only as secret as its connection. It is sent over TLS, Unix sockets and in-memory pipes. It
-//! is sent over plain TCP only if both sides allow it ([`Logins::allow_plaintext_passwords`],
+//! A password is sent over TLS, Unix sockets and in-memory pipes. It is sent over plain TCP, where others can
+//! read it, only if both sides allow that ([`Logins::allow_plaintext_passwords`],
 //! [`Credentials::allow_plaintext_passwords`]).
 //!
 //! ```no_run
@@ -27,7 +27,7 @@
 //!     .authorizer(rules.clone())
 //!     .build()
 //!     .await?;
-//! // When the files are new:
+//! // After the files have changed:
 //! users.reload()?;
 //! rules.reload()?;
 //!
@@ -36,14 +36,17 @@
 //! ```
 //!
 //! # Which requests are checked
-//! Every request that arrives over a connection is checked, including the operations of every object
-//! (`_is_a`, `_non_existent`, ...). First the caller is authenticated, if that is required. Then the object
-//! is looked up. Then the authorizer is called, before a servant activator makes a servant or an adapter
-//! activator a POA.
+//! Every request that is received over a connection is checked, including the operations that every object
+//! has (`_is_a`, `_non_existent`, ...):
 //!
-//! A LocateRequest cannot identify its caller. If logins or an authorizer are configured, it is answered
-//! that the object is here, whatever its key, and the following request is checked. Calls of this process to
-//! its own objects are not checked, because their caller could call the servant directly.
+//! 1. The caller is authenticated, if logins are configured.
+//! 2. The object is looked up.
+//! 3. The authorizer is called, before a servant activator creates a servant or an adapter activator creates
+//!    a POA.
+//!
+//! A LocateRequest cannot identify its caller. If logins or an authorizer are configured, every LocateRequest
+//! gets the answer that the object is here, and the following request is checked. Calls of this process to
+//! its own objects are not checked, because the caller could call the servant directly.
 //!
 //! Refused requests get `NO_PERMISSION`, `COMPLETED_NO`, with
 //! [`NO_PERMISSION_UNKNOWN_CALLER`](crate::minor::NO_PERMISSION_UNKNOWN_CALLER),
@@ -52,11 +55,11 @@
 //!
 //! Source clause: "Secure Interoperability / Common Secure Interoperability".
 
+mod authentication;
 mod authorizer;
 mod checks;
 mod credentials;
 mod guard;
-mod judge;
 mod logins;
 mod mechanisms;
 mod principal;
@@ -65,11 +68,11 @@ mod security;
 mod throttle;
 mod users;
 
+pub(crate) use authentication::{AuthOutcome, LoginCheck, Refusal};
 pub use authorizer::{Access, Authorizer, Decision};
-pub(crate) use credentials::explained;
+pub(crate) use credentials::with_refusal_reason;
 pub use credentials::{AssertedIdentity, Credentials};
 pub(crate) use guard::{Caller, Guard};
-pub(crate) use judge::{AuthOutcome, Check, Refused};
 pub use logins::{Authenticator, Login, LoginRefused, Logins, Required};
 pub(crate) use principal::by_certificate;
 pub use principal::{Principal, PrincipalKind};

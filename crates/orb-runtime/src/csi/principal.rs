@@ -23,12 +23,12 @@ pub enum PrincipalKind {
     Login,
     /// By a certificate that TLS checked. The name is its subject in the form of RFC 4514.
     Certificate,
-    /// A trusted caller asserts that it calls for a user of that name.
+    /// By a trusted caller, which asserts that it calls on behalf of a user with this name.
     AssertedName,
-    /// A trusted caller asserts that it calls for the subject of a certificate, or a distinguished name, in
-    /// the form of RFC 4514.
+    /// By a trusted caller, which asserts that it calls on behalf of a distinguished name or the subject of a
+    /// certificate. The name is in the form of RFC 4514.
     AssertedSubject,
-    /// A trusted caller asserts that it calls for an unknown caller. The name is empty.
+    /// By a trusted caller, which asserts that it calls on behalf of an unknown caller. The name is empty.
     Anonymous,
 }
 
@@ -48,20 +48,21 @@ impl Principal {
         self.kind
     }
 
-    /// Returns the name: of a user, or a certificate's subject such as `CN=billing,O=Example`. It comes from
-    /// the network, so escape it before you display it.
+    /// Returns the name of the user, or the subject of the certificate, such as `CN=billing,O=Example`. It
+    /// comes from the network, so escape it before you display it.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the user's name, of a login or an asserted name.
+    /// Returns the user's name, if the principal is a user (by login or asserted).
     #[must_use]
     pub fn user(&self) -> Option<&str> {
         matches!(self.kind, PrincipalKind::Login | PrincipalKind::AssertedName).then_some(&self.name)
     }
 
-    /// Returns the principal that asserts this identity, if it is an asserted one.
+    /// Returns the trusted caller that asserted this identity, or `None` if the identity is not an asserted
+    /// one.
     #[must_use]
     pub fn asserted_by(&self) -> Option<&Self> {
         self.asserted_by.as_deref()
@@ -74,7 +75,7 @@ pub(crate) fn by_certificate(session: Option<&TlsSession>) -> Option<Arc<Princip
     Some(Arc::new(Principal::new(PrincipalKind::Certificate, subject)))
 }
 
-/// Formats the principal for people. The name is [`Printable`].
+/// Displays the principal with an escaped name.
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = Printable::new(&self.name);
@@ -83,20 +84,20 @@ impl fmt::Display for Principal {
             PrincipalKind::Certificate => write!(f, "`{name}` by certificate"),
             PrincipalKind::AssertedName => write!(f, "user `{name}`"),
             PrincipalKind::AssertedSubject => write!(f, "`{name}`"),
-            PrincipalKind::Anonymous => f.write_str("somebody"),
+            PrincipalKind::Anonymous => f.write_str("an anonymous caller"),
         }?;
-        self.asserted_by.as_ref().map_or(Ok(()), |asserted_by| write!(f, ", as {asserted_by} says"))
+        self.asserted_by.as_ref().map_or(Ok(()), |asserted_by| write!(f, ", asserted by {asserted_by}"))
     }
 }
 
-/// Returns a distinguished name in DER in the form of RFC 4514.
+/// Converts a distinguished name from DER to the form of RFC 4514.
 #[cfg(feature = "tls")]
 pub(super) fn distinguished_name(der: &[u8]) -> Option<String> {
     use x509_cert::der::Decode;
     x509_cert::name::Name::from_der(der).ok().map(|name| name.to_string())
 }
 
-/// Returns the subject of the first of a sequence of certificates in DER.
+/// Returns the subject of the first certificate of a sequence in DER.
 #[cfg(feature = "tls")]
 pub(super) fn subject_of_chain(der: &[u8]) -> Option<String> {
     use x509_cert::der::Decode;
@@ -104,13 +105,13 @@ pub(super) fn subject_of_chain(der: &[u8]) -> Option<String> {
     chain.first().map(|certificate| certificate.tbs_certificate.subject.to_string())
 }
 
-/// Returns `None`: names of certificates are decoded with the feature `tls` only.
+/// Returns `None`, because distinguished names are decoded only with the feature `tls`.
 #[cfg(not(feature = "tls"))]
 pub(super) fn distinguished_name(_: &[u8]) -> Option<String> {
     None
 }
 
-/// Returns `None`: subjects of certificates are decoded with the feature `tls` only.
+/// Returns `None`, because certificates are decoded only with the feature `tls`.
 #[cfg(not(feature = "tls"))]
 pub(super) fn subject_of_chain(_: &[u8]) -> Option<String> {
     None

@@ -1,4 +1,4 @@
-//! Rules for calls, from a file.
+//! Rules for calls that are read from a file.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,15 +13,15 @@ use crate::csi::authorizer::{Access, Authorizer, Decision};
 use crate::csi::principal::{Principal, PrincipalKind};
 use crate::transport::Peer;
 
-/// Rules for calls, of which the first that matches decides. Clones share them, so a reload through one of
-/// them applies to all.
+/// A list of rules for calls. The first rule that matches a call decides. Clones share the rules, so a reload
+/// applies to all clones.
 ///
-/// A file is TOML. It contains the decision for calls that no rule matches, and then the rules:
+/// The file is in TOML. It contains the decision for calls that match no rule, followed by the rules:
 ///
 /// ```toml
 /// default = "deny"
 ///
-/// [[rule]] # all callers may ask what an object is
+/// [[rule]] # applies to all callers
 /// decision = "allow"
 /// operations = ["_is_a", "_non_existent"]
 ///
@@ -38,22 +38,22 @@ use crate::transport::Peer;
 /// interfaces = "IDL:Bank/*"
 /// ```
 ///
-/// A rule matches if each key that it has matches, by one pattern of its list. A missing key matches
-/// everything.
+/// A rule matches a call if all keys of the rule match. A key matches if one pattern of its list matches. A
+/// missing key matches every call.
 ///
-/// | key | compares |
+/// | key | compared with |
 /// |---|---|
-/// | `users` | the name of the caller: of a login, or as asserted by a trusted caller |
-/// | `subjects` | the subject of the caller: of its certificate, or as asserted by a trusted caller |
-/// | `certificates` | the subject of the connection's certificate, whatever the caller |
+/// | `users` | the user name of the caller, from a login or asserted by a trusted caller |
+/// | `subjects` | the subject of the caller, from a certificate or asserted by a trusted caller |
+/// | `certificates` | the subject of the connection's certificate, even if the caller is authenticated otherwise |
 /// | `addresses` | the address of the peer: an IP address, a network such as `10.0.0.0/8`, or `unix` |
-/// | `poas` | the POA's name, preceded by those of its ancestors and a `/` each; `""` is the RootPOA, and plain keys. In names, `%` is written `%25`, `/` is `%2F` |
+/// | `poas` | the names of the POA's ancestors and of the POA, separated by `/`. `""` is the RootPOA, and objects with plain keys. In names, `%` is written `%25`, and `/` is written `%2F` |
 /// | `objects` | the id of the object, or its plain key |
 /// | `interfaces` | the repository id of the object's interface |
-/// | `operations` | the operation: `_get_balance` of an attribute, `_is_a` of every object |
+/// | `operations` | the operation's name on the wire, such as `deposit`, `_get_balance` or `_is_a` |
 ///
-/// In a pattern `*` matches any characters and `?` one character, except in `addresses`. Patterns are
-/// case-sensitive. `users = "*"` matches all users, but neither certificates nor unknown callers.
+/// In a pattern, `*` matches any number of characters and `?` matches one, except in `addresses`. Patterns
+/// are case-sensitive. `users = "*"` matches all users, but neither certificates nor unknown callers.
 #[derive(Clone)]
 pub struct Rules {
     shared: Arc<Shared>,
@@ -64,7 +64,7 @@ struct Shared {
     current: ArcSwap<Table>,
 }
 
-/// The reason for which [`Rules`] could not be read.
+/// The reason why [`Rules`] could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RulesError {
@@ -73,7 +73,7 @@ pub enum RulesError {
     Read {
         /// The file.
         path: PathBuf,
-        /// The error of the system.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The content of the file is invalid.
@@ -83,7 +83,7 @@ pub enum RulesError {
         origin: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The fault in the content.
         reason: String,
     },
 }
@@ -96,7 +96,7 @@ impl Rules {
     pub fn file(path: impl Into<PathBuf>) -> Result<Self, RulesError> {
         let path = path.into();
         let table = read(&path)?;
-        Ok(Self::of(Some(path), table))
+        Ok(Self::new(Some(path), table))
     }
 
     /// Reads rules from a text.
@@ -104,14 +104,14 @@ impl Rules {
     /// # Errors
     /// The same as those of [`file`](Self::file).
     pub fn text(toml: &str) -> Result<Self, RulesError> {
-        Ok(Self::of(None, parse(toml, "rules")?))
+        Ok(Self::new(None, parse(toml, "rules")?))
     }
 
-    fn of(file: Option<PathBuf>, table: Table) -> Self {
+    fn new(file: Option<PathBuf>, table: Table) -> Self {
         Self { shared: Arc::new(Shared { file, current: ArcSwap::from_pointee(table) }) }
     }
 
-    /// Reads the file again. Following requests are decided by the new rules.
+    /// Reads the file again. The new rules apply to all following requests.
     ///
     /// # Errors
     /// The same as those of [`file`](Self::file). The rules are then unchanged.
@@ -126,8 +126,8 @@ impl Rules {
 impl Authorizer for Rules {
     fn decide(&self, access: &Access<'_>) -> Decision {
         let table = self.shared.current.load();
-        let fits = table.rules.iter().find(|rule| rule.fits(access));
-        fits.map_or(table.default, |rule| rule.decision)
+        let found = table.rules.iter().find(|rule| rule.matches(access));
+        found.map_or(table.default, |rule| rule.decision)
     }
 }
 
@@ -145,46 +145,48 @@ struct Table {
     rules: Vec<Rule>,
 }
 
-/// An empty list matches everything.
+/// A rule. Each list is the value of a key. An empty list means that the key is missing.
 struct Rule {
     decision: Decision,
     users: Vec<String>,
     subjects: Vec<String>,
     certificates: Vec<String>,
-    addresses: Vec<Address>,
+    addresses: Vec<AddressPattern>,
     poas: Vec<String>,
     objects: Vec<String>,
     interfaces: Vec<String>,
     operations: Vec<String>,
 }
 
-enum Address {
+enum AddressPattern {
+    /// An address, and the number of its first bits that are compared.
     Network(IpAddr, u32),
     Unix,
 }
 
 impl Rule {
-    fn fits(&self, access: &Access<'_>) -> bool {
-        let subject = |principal: &Principal| {
+    fn matches(&self, access: &Access<'_>) -> bool {
+        let has_subject = |principal: &&Principal| {
             use PrincipalKind::{AssertedSubject, Certificate};
             matches!(principal.kind(), Certificate | AssertedSubject)
         };
         let principal = access.principal();
         let user = principal.and_then(Principal::user);
-        let subject = principal.filter(|principal| subject(principal)).map(Principal::name);
-        one_of(&self.operations, Some(access.operation().as_bytes()))
-            && one_of(&self.users, user.map(str::as_bytes))
-            && one_of(&self.subjects, subject.map(str::as_bytes))
+        let subject = principal.filter(has_subject).map(Principal::name);
+        let peer = access.peer();
+        matches_one(&self.operations, Some(access.operation().as_bytes()))
+            && matches_one(&self.users, user.map(str::as_bytes))
+            && matches_one(&self.subjects, subject.map(str::as_bytes))
             && (self.certificates.is_empty()
-                || one_of(&self.certificates, access.subject().map(str::as_bytes)))
-            && (self.addresses.is_empty() || self.addresses.iter().any(|address| address.has(access.peer())))
-            && one_of(&self.interfaces, access.interface().map(str::as_bytes))
-            && one_of(&self.objects, Some(access.object_id()))
-            && (self.poas.is_empty() || one_of(&self.poas, Some(path(access).as_bytes())))
+                || matches_one(&self.certificates, access.subject().map(str::as_bytes)))
+            && (self.addresses.is_empty() || self.addresses.iter().any(|address| address.matches(peer)))
+            && matches_one(&self.interfaces, access.interface().map(str::as_bytes))
+            && matches_one(&self.objects, Some(access.object_id()))
+            && (self.poas.is_empty() || matches_one(&self.poas, Some(poa_path(access).as_bytes())))
     }
 }
 
-impl Address {
+impl AddressPattern {
     fn parse(text: &str) -> Option<Self> {
         if text == "unix" {
             return Some(Self::Unix);
@@ -194,24 +196,24 @@ impl Address {
             None => (text, None),
         };
         let address: IpAddr = address.parse().ok()?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let length = length.map_or(Some(most), |length| length.parse().ok())?;
-        (length <= most).then_some(Self::Network(address, length))
+        let width = if address.is_ipv4() { 32 } else { 128 };
+        let length = length.map_or(Some(width), |length| length.parse().ok())?;
+        (length <= width).then_some(Self::Network(address, length))
     }
 
-    fn has(&self, peer: &Peer) -> bool {
-        /// Returns whether the first `length` bits of both are equal.
-        fn same(one: u128, other: u128, length: u32, width: u32) -> bool {
+    fn matches(&self, peer: &Peer) -> bool {
+        /// Returns whether the first `length` bits of two addresses are equal.
+        fn same_prefix(one: u128, other: u128, length: u32, width: u32) -> bool {
             length == 0 || (one ^ other) >> (width - length) == 0
         }
         match (self, peer) {
             (Self::Unix, Peer::Unix(_)) => true,
             (Self::Network(network, length), Peer::Tcp(peer)) => match (network, peer.ip().to_canonical()) {
                 (IpAddr::V4(network), IpAddr::V4(peer)) => {
-                    same(network.to_bits().into(), peer.to_bits().into(), *length, 32)
+                    same_prefix(network.to_bits().into(), peer.to_bits().into(), *length, 32)
                 }
                 (IpAddr::V6(network), IpAddr::V6(peer)) => {
-                    same(network.to_bits(), peer.to_bits(), *length, 128)
+                    same_prefix(network.to_bits(), peer.to_bits(), *length, 128)
                 }
                 _ => false,
             },
@@ -220,36 +222,40 @@ impl Address {
     }
 }
 
-fn path(access: &Access<'_>) -> String {
+fn poa_path(access: &Access<'_>) -> String {
     let escaped = |name: &str| name.replace('%', "%25").replace('/', "%2F");
     access.poa().map(escaped).collect::<Vec<_>>().join("/")
 }
 
-fn one_of(patterns: &[String], what: Option<&[u8]>) -> bool {
+/// Returns whether there are no patterns, or one of them matches the text.
+fn matches_one(patterns: &[String], text: Option<&[u8]>) -> bool {
     patterns.is_empty()
-        || what.is_some_and(|what| patterns.iter().any(|pattern| matches(pattern.as_bytes(), what)))
+        || text.is_some_and(|text| patterns.iter().any(|pattern| matches_pattern(pattern.as_bytes(), text)))
 }
 
 /// Returns whether the pattern matches the whole text.
-fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut at, mut from) = (0, 0);
-    // The position after the last `*`, and the end of the text that it matches so far.
+fn matches_pattern(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut text_at, mut pattern_at) = (0, 0);
+    // The position in the pattern after the last `*`, and the position in the text up to which the `*`
+    // matches.
     let mut star = None;
-    while let Some(octet) = text.get(at) {
-        match pattern.get(from) {
+    while let Some(byte) = text.get(text_at) {
+        match pattern.get(pattern_at) {
             Some(b'*') => {
-                from += 1;
-                star = Some((from, at));
+                pattern_at += 1;
+                star = Some((pattern_at, text_at));
             }
-            Some(wanted) if wanted == octet || *wanted == b'?' => (at, from) = (at + 1, from + 1),
+            Some(expected) if expected == byte || *expected == b'?' => {
+                (text_at, pattern_at) = (text_at + 1, pattern_at + 1);
+            }
             _ => {
-                let Some((behind, taken)) = star else { return false };
-                star = Some((behind, taken + 1));
-                (at, from) = (taken + 1, behind);
+                let Some((after_star, star_end)) = star else { return false };
+                star = Some((after_star, star_end + 1));
+                (text_at, pattern_at) = (star_end + 1, after_star);
             }
         }
     }
-    pattern.get(from..).is_none_or(|rest| rest.iter().all(|octet| *octet == b'*'))
+    pattern.get(pattern_at..).is_none_or(|rest| rest.iter().all(|byte| *byte == b'*'))
 }
 
 fn read(path: &Path) -> Result<Table, RulesError> {
@@ -258,47 +264,51 @@ fn read(path: &Path) -> Result<Table, RulesError> {
     parse(&text, &path.display().to_string())
 }
 
-/// The position in the text, and what is wrong there.
-struct Wrong(usize, String);
+/// An error with its position in the text.
+struct ContentError(usize, String);
 
 fn parse(text: &str, origin: &str) -> Result<Table, RulesError> {
-    table(text).map_err(|Wrong(at, reason)| {
+    table(text).map_err(|ContentError(at, reason)| {
         let before = text.get(..at).unwrap_or(text);
         let line = before.matches('\n').count() + 1;
         RulesError::Content { origin: origin.to_owned(), line, reason }
     })
 }
 
-fn table(text: &str) -> Result<Table, Wrong> {
+fn table(text: &str) -> Result<Table, ContentError> {
     let whole = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        Wrong(at, error.message().to_owned())
+        ContentError(at, error.message().to_owned())
     })?;
     let (mut default, mut rules) = (None, Vec::new());
     for (key, value) in whole.get_ref() {
         match &**key.get_ref() {
             "default" => default = Some(decision(value)?),
             "rule" => {
-                let found = value
-                    .get_ref()
-                    .as_array()
-                    .ok_or_else(|| Wrong(value.span().start, "rules are written as [[rule]]".to_owned()))?;
+                let found = value.get_ref().as_array().ok_or_else(|| {
+                    ContentError(value.span().start, "rules are written as [[rule]]".to_owned())
+                })?;
                 for value in found.iter() {
                     rules.push(rule(value)?);
                 }
             }
-            other => return Err(Wrong(key.span().start, unknown(other, "default, rule"))),
+            other => return Err(ContentError(key.span().start, unknown(other, "default, rule"))),
         }
     }
-    let missing =
-        || Wrong(0, "it must say what holds where no rule fits: default = \"deny\", or \"allow\"".to_owned());
+    let missing = || {
+        ContentError(
+            0,
+            "the decision for calls that match no rule is missing: default = \"deny\" or \"allow\""
+                .to_owned(),
+        )
+    };
     Ok(Table { default: default.ok_or_else(missing)?, rules })
 }
 
-fn rule(value: &Spanned<DeValue<'_>>) -> Result<Rule, Wrong> {
+fn rule(value: &Spanned<DeValue<'_>>) -> Result<Rule, ContentError> {
     let at = value.span().start;
     let table = value.get_ref().as_table();
-    let table = table.ok_or_else(|| Wrong(at, "rules are written as [[rule]]".to_owned()))?;
+    let table = table.ok_or_else(|| ContentError(at, "rules are written as [[rule]]".to_owned()))?;
     let mut rule = Rule {
         decision: Decision::Deny,
         users: Vec::new(),
@@ -310,19 +320,15 @@ fn rule(value: &Spanned<DeValue<'_>>) -> Result<Rule, Wrong> {
         interfaces: Vec::new(),
         operations: Vec::new(),
     };
-    let mut decided = false;
+    let mut has_decision = false;
     for (key, value) in table {
         match &**key.get_ref() {
-            "decision" => (rule.decision, decided) = (decision(value)?, true),
+            "decision" => (rule.decision, has_decision) = (decision(value)?, true),
             "addresses" => {
                 for (at, text) in texts(value)? {
-                    let address = Address::parse(text).ok_or_else(|| {
-                        Wrong(
-                            at,
-                            format!(
-                                "`{text}` is no IP address, no network such as 10.0.0.0/8, and not `unix`"
-                            ),
-                        )
+                    let address = AddressPattern::parse(text).ok_or_else(|| {
+                        let expected = "an IP address, a network such as 10.0.0.0/8, or `unix`";
+                        ContentError(at, format!("expected {expected}, found `{text}`"))
                     })?;
                     rule.addresses.push(address);
                 }
@@ -338,43 +344,44 @@ fn rule(value: &Spanned<DeValue<'_>>) -> Result<Rule, Wrong> {
                     "operations" => &mut rule.operations,
                     other => {
                         let known = "decision, users, subjects, certificates, addresses, poas, objects, interfaces, operations";
-                        return Err(Wrong(key.span().start, unknown(other, known)));
+                        return Err(ContentError(key.span().start, unknown(other, known)));
                     }
                 };
                 patterns.extend(texts(value)?.into_iter().map(|(_, text)| text.to_owned()));
             }
         }
     }
-    if !decided {
-        return Err(Wrong(at, "the rule does not say decision = \"allow\", or \"deny\"".to_owned()));
+    if !has_decision {
+        return Err(ContentError(at, "the rule has no decision = \"allow\" or \"deny\"".to_owned()));
     }
     Ok(rule)
 }
 
 fn unknown(key: &str, known: &str) -> String {
-    format!("there is no key `{}`; known are: {known}", key.escape_debug())
+    format!("unknown key `{}`; the keys are: {known}", key.escape_debug())
 }
 
-fn decision(value: &Spanned<DeValue<'_>>) -> Result<Decision, Wrong> {
+fn decision(value: &Spanned<DeValue<'_>>) -> Result<Decision, ContentError> {
     match value.get_ref().as_str() {
         Some("allow") => Ok(Decision::Allow),
         Some("deny") => Ok(Decision::Deny),
-        _ => Err(Wrong(value.span().start, "a decision is \"allow\" or \"deny\"".to_owned())),
+        _ => Err(ContentError(value.span().start, "a decision is \"allow\" or \"deny\"".to_owned())),
     }
 }
 
-/// Returns a text, or a list with at least one. An empty list is an error because it would match everything.
-fn texts<'v>(value: &'v Spanned<DeValue<'_>>) -> Result<Vec<(usize, &'v str)>, Wrong> {
+/// Returns the positions and contents of a text, or of a list of texts. An empty list is an error, because it
+/// would match every call.
+fn texts<'v>(value: &'v Spanned<DeValue<'_>>) -> Result<Vec<(usize, &'v str)>, ContentError> {
     let text = |value: &'v Spanned<DeValue<'_>>| {
         let at = value.span().start;
         let text = value.get_ref().as_str();
         text.map(|text| (at, text))
-            .ok_or_else(|| Wrong(at, "here stands a text, or a list of texts".to_owned()))
+            .ok_or_else(|| ContentError(at, "expected a text or a list of texts".to_owned()))
     };
     match value.get_ref().as_array() {
-        Some(list) if list.is_empty() => Err(Wrong(
+        Some(list) if list.is_empty() => Err(ContentError(
             value.span().start,
-            "the list is empty: leave the key out where anything will do".to_owned(),
+            "the list is empty; omit the key if the rule applies to all values".to_owned(),
         )),
         Some(list) => list.iter().map(text).collect(),
         None => Ok(vec![text(value)?]),
@@ -386,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_stand_for_whole_texts() {
+    fn patterns_match_whole_texts() {
         for (pattern, text, expected) in [
             ("", "", true),
             ("", "a", false),
@@ -401,12 +408,12 @@ mod tests {
             ("*ab", "aab", true),
             ("a**", "a", true),
         ] {
-            assert_eq!(matches(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} {text}");
+            assert_eq!(matches_pattern(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} {text}");
         }
     }
 
     #[test]
-    fn networks_have_the_addresses_that_begin_as_they_do() {
+    fn networks_match_the_addresses_with_their_prefix() {
         let tcp = |text: &str| Peer::Tcp(text.parse().unwrap());
         for (network, peer, expected) in [
             ("10.0.0.0/8", "10.255.1.2:3", true),
@@ -420,11 +427,12 @@ mod tests {
             ("fe80::/10", "[fe80::1]:5", true),
             ("::/0", "1.2.3.4:5", false),
         ] {
-            assert_eq!(Address::parse(network).unwrap().has(&tcp(peer)), expected, "{network} {peer}");
+            let pattern = AddressPattern::parse(network).unwrap();
+            assert_eq!(pattern.matches(&tcp(peer)), expected, "{network} {peer}");
         }
-        assert!(Address::parse("unix").unwrap().has(&Peer::Unix("/x".into())));
+        assert!(AddressPattern::parse("unix").unwrap().matches(&Peer::Unix("/x".into())));
         for wrong in ["10.0.0.0/33", "10.0.0", "host", "::/129", "10.0.0.0/", "*"] {
-            assert!(Address::parse(wrong).is_none(), "{wrong}");
+            assert!(AddressPattern::parse(wrong).is_none(), "{wrong}");
         }
     }
 }

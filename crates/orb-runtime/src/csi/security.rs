@@ -1,4 +1,4 @@
-//! The security configuration of an ORB, and its counters.
+//! The security configuration of an ORB, and the counters of logins and refused requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use crate::csi::logins::{Logins, Required};
 use crate::runtime::Shared;
 use crate::transport::Peer;
 
-/// Authentication and authorization of callers, and the credentials of this ORB's own calls.
+/// The configuration for authenticating and authorizing callers, and the credentials of this ORB's own calls.
 #[derive(Clone, Default)]
 pub(crate) struct Security {
     pub(crate) logins: Option<Arc<Logins>>,
     pub(crate) credentials: Option<Credentials>,
     pub(crate) authorizer: Option<Arc<dyn Authorizer>>,
-    pub(super) counts: Arc<Counts>,
+    pub(super) counters: Arc<Counters>,
 }
 
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct Counters {
     pub(super) logins: AtomicU64,
     pub(super) failed_logins: AtomicU64,
     pub(super) throttled_logins: AtomicU64,
@@ -33,18 +33,18 @@ pub(super) struct Counts {
     pub(super) denied: AtomicU64,
 }
 
-/// Counters of callers: [`Orb::csi_stats`](crate::Orb::csi_stats).
+/// Counters of logins and refused requests: [`Orb::csi_stats`](crate::Orb::csi_stats).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CsiStats {
-    /// Logins that were checked and accepted. Further requests with a login that the connection knows are not
+    /// Logins that were checked and accepted. Further requests of a connection with an accepted login are not
     /// counted.
     pub logins: u64,
-    /// Logins that were refused, including those that were not checked because too many before had failed.
+    /// Logins that were refused, including those that were not checked because too many had failed before.
     pub failed_logins: u64,
     /// Logins that were not checked, because too many from their address had failed or too many were queued.
     pub throttled_logins: u64,
-    /// Requests that did not identify their caller although it is required.
+    /// Requests that did not identify their caller although that is required.
     pub unknown_callers: u64,
     /// Requests whose context was refused, for any reason.
     pub refused_contexts: u64,
@@ -53,35 +53,36 @@ pub struct CsiStats {
 }
 
 impl Security {
-    /// Returns the guard of a connection's requests, or `None` if all are served.
+    /// Returns the guard of a connection, or `None` if its requests are not checked.
     pub(crate) fn guard(&self, link: &SharedConnection) -> Option<Box<Guard>> {
-        let judges = self.judges() && !matches!(link.peer(), Peer::Local);
-        judges.then(|| Box::new(Guard::new(self, link.peer().clone(), link.session().cloned())))
+        let is_guarded = self.checks_requests() && !matches!(link.peer(), Peer::Local);
+        is_guarded.then(|| Box::new(Guard::new(self, link.peer().clone(), link.session().cloned())))
     }
 
     /// Returns whether requests are checked.
-    pub(crate) fn judges(&self) -> bool {
+    pub(crate) fn checks_requests(&self) -> bool {
         self.logins.is_some() || self.authorizer.is_some()
     }
 
-    /// Returns why no caller could ever log in, if the ORB listens on plain TCP only.
-    pub(crate) fn unusable(&self, plain_tcp_alone: bool) -> Option<&'static str> {
+    /// Returns the reason why no caller could ever log in. `only_plain_tcp`: the ORB listens only on plain
+    /// TCP.
+    pub(crate) fn login_obstacle(&self, only_plain_tcp: bool) -> Option<&'static str> {
         let logins = self.logins.as_ref()?;
-        (plain_tcp_alone && logins.required == Required::Login && !logins.plaintext).then_some(
-            "every caller must log in, and passwords may not go over plain TCP: listen on ssliop:// or uiop://, \
-             or take them all the same (Logins::allow_plaintext_passwords)",
+        (only_plain_tcp && logins.required == Required::Login && !logins.allows_plaintext).then_some(
+            "every caller must log in, but passwords are not accepted over plain TCP: listen on ssliop:// or uiop://, \
+             or use Logins::allow_plaintext_passwords",
         )
     }
 
     pub(crate) fn stats(&self) -> CsiStats {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         CsiStats {
-            logins: read(&self.counts.logins),
-            failed_logins: read(&self.counts.failed_logins),
-            throttled_logins: read(&self.counts.throttled_logins),
-            unknown_callers: read(&self.counts.unknown_callers),
-            refused_contexts: read(&self.counts.refused_contexts),
-            denied: read(&self.counts.denied),
+            logins: read(&self.counters.logins),
+            failed_logins: read(&self.counters.failed_logins),
+            throttled_logins: read(&self.counters.throttled_logins),
+            unknown_callers: read(&self.counters.unknown_callers),
+            refused_contexts: read(&self.counters.refused_contexts),
+            denied: read(&self.counters.denied),
         }
     }
 }
@@ -102,16 +103,16 @@ impl Shared {
         self.extensions.security.get_or_default()
     }
 
-    /// Returns what the server requires of callers on its TLS port, and on its addresses without TLS: see
-    /// `csi`.
+    /// Returns the component that describes which logins the server requires: see [`Security::component`].
+    /// `tls_port` is the TLS port at `host`.
     pub(crate) fn csi_component(
         &self,
         host: &str,
-        port: Option<u16>,
+        tls_port: Option<u16>,
         plain: Option<bool>,
     ) -> Option<TaggedComponent> {
         let tls = self.config.tls.as_ref();
-        let ssl = port.and_then(|port| Some(tls?.component(port, plain.is_some())));
+        let ssl = tls_port.and_then(|port| Some(tls?.component(port, plain.is_some())));
         self.security().component(host, ssl, plain)
     }
 }

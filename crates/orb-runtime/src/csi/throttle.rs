@@ -1,4 +1,4 @@
-//! Failed logins, counted by address.
+//! The limit of failed logins for each address.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -7,53 +7,53 @@ use std::time::{Duration, Instant};
 
 use crate::transport::Peer;
 
-/// Maximum number of addresses that are kept. If it is exceeded, the one that would be forgiven first is
-/// removed.
-const ADDRESSES: usize = 4096;
+/// The maximum number of addresses. Beyond it, the address whose failures expire first is removed.
+const MAX_ADDRESSES: usize = 4096;
 
-/// Maximum time for which failures are remembered: 30 years.
-const NEVER: Duration = Duration::from_secs(30 * 365 * 86_400);
+/// The maximum time until the failures of an address expire: 30 years.
+const MAX_EXPIRY: Duration = Duration::from_secs(30 * 365 * 86_400);
 
 /// Limits the failed logins of each address.
 #[derive(Debug)]
 pub(super) struct Throttle {
-    most: u32,
-    forgiven: Duration,
-    /// The time at which all failures of an address are forgiven. Entries with a past time have no effect.
+    max_failures: u32,
+    expiry_interval: Duration,
+    /// The time at which the last failure of each address expires. Entries with a past time have no effect.
     addresses: Mutex<HashMap<IpAddr, Instant>>,
 }
 
 impl Throttle {
-    /// Allows `most` failures at once, but at least one. Each is forgiven after a further `forgiven`.
-    pub(super) fn new(most: u32, forgiven: Duration) -> Arc<Self> {
-        let most = most.max(1);
+    /// Allows `max_failures` failures at once, but at least one. One failure expires in each
+    /// `expiry_interval`.
+    pub(super) fn new(max_failures: u32, expiry_interval: Duration) -> Arc<Self> {
+        let max_failures = max_failures.max(1);
         // Keep all sums of times within the range of `Instant`.
-        let forgiven = forgiven.clamp(Duration::from_millis(1), NEVER / most);
-        Arc::new(Self { most, forgiven, addresses: Mutex::default() })
+        let expiry_interval = expiry_interval.clamp(Duration::from_millis(1), MAX_EXPIRY / max_failures);
+        Arc::new(Self { max_failures, expiry_interval, addresses: Mutex::default() })
     }
 
-    /// Returns whether the address must wait. Sockets of this machine never must.
+    /// Returns whether logins of the peer are refused now. Logins of peers on this machine never are.
     pub(super) fn refuses(&self, peer: &Peer, now: Instant) -> bool {
         let Peer::Tcp(peer) = peer else { return false };
-        let until = self.lock().get(&of_site(peer.ip())).copied();
+        let expiry = self.lock().get(&network_of(peer.ip())).copied();
         // One more failure would exceed the limit.
-        until.is_some_and(|until| until > now + self.forgiven * (self.most - 1))
+        expiry.is_some_and(|expiry| expiry > now + self.expiry_interval * (self.max_failures - 1))
     }
 
     /// Counts a failed login.
-    pub(super) fn failed(&self, peer: &Peer, now: Instant) {
+    pub(super) fn record_failure(&self, peer: &Peer, now: Instant) {
         let Peer::Tcp(peer) = peer else { return };
-        let address = of_site(peer.ip());
+        let address = network_of(peer.ip());
         let mut addresses = self.lock();
-        if addresses.len() >= ADDRESSES && !addresses.contains_key(&address) {
-            addresses.retain(|_, until| *until > now);
-            if addresses.len() >= ADDRESSES {
-                let first = addresses.iter().min_by_key(|(_, until)| **until).map(|(address, _)| *address);
+        if addresses.len() >= MAX_ADDRESSES && !addresses.contains_key(&address) {
+            addresses.retain(|_, expiry| *expiry > now);
+            if addresses.len() >= MAX_ADDRESSES {
+                let first = addresses.iter().min_by_key(|(_, expiry)| **expiry).map(|(address, _)| *address);
                 first.map(|first| addresses.remove(&first));
             }
         }
-        let until = addresses.entry(address).or_insert(now);
-        *until = (*until).max(now) + self.forgiven;
+        let expiry = addresses.entry(address).or_insert(now);
+        *expiry = (*expiry).max(now) + self.expiry_interval;
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, Instant>> {
@@ -61,8 +61,9 @@ impl Throttle {
     }
 }
 
-/// Returns the network of an address: the owner of an IPv6 address usually has 2^64 of them.
-pub(super) fn of_site(address: IpAddr) -> IpAddr {
+/// Returns the network of an address: the first 64 bits of an IPv6 address, because its owner usually has all
+/// 2^64 addresses with these bits; or the IPv4 address.
+pub(super) fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
         address => address,
@@ -79,47 +80,49 @@ mod tests {
         Peer::Tcp((address.parse::<IpAddr>().unwrap(), 1).into())
     }
 
-    /// Returns whether a login is checked, and lets it fail.
-    fn tries(throttle: &Throttle, peer: &Peer, now: Instant) -> bool {
-        let checked = !throttle.refuses(peer, now);
-        if checked {
-            throttle.failed(peer, now);
+    /// Lets a login fail unless it is refused. Returns whether it was not refused.
+    fn fail_login(throttle: &Throttle, peer: &Peer, now: Instant) -> bool {
+        let is_checked = !throttle.refuses(peer, now);
+        if is_checked {
+            throttle.record_failure(peer, now);
         }
-        checked
+        is_checked
     }
 
     #[test]
-    fn an_address_waits_after_its_failures_and_others_do_not() {
+    fn address_with_too_many_failures_is_refused_and_others_are_not() {
         let (throttle, start) = (Throttle::new(3, 10 * SECOND), Instant::now());
-        let ten = peer("10.0.0.1");
-        let at = |seconds| tries(&throttle, &ten, start + seconds * SECOND);
+        let address = peer("10.0.0.1");
+        let at = |seconds| fail_login(&throttle, &address, start + seconds * SECOND);
         assert_eq!([at(0), at(0), at(0), at(0)], [true, true, true, false]);
-        assert!(tries(&throttle, &peer("10.0.0.2"), start));
-        assert!((0..100).all(|_| tries(&throttle, &Peer::Unix("/socket".into()), start)));
-        // One is forgiven after ten seconds, all after half a minute.
+        assert!(fail_login(&throttle, &peer("10.0.0.2"), start));
+        assert!((0..100).all(|_| fail_login(&throttle, &Peer::Unix("/socket".into()), start)));
+        // One failure has expired after ten seconds, all after half a minute.
         assert_eq!([at(9), at(10), at(10)], [false, true, false]);
         assert_eq!([at(60), at(60), at(60), at(60)], [true, true, true, false]);
     }
 
     #[test]
-    fn what_is_never_forgiven_is_not() {
+    fn maximum_interval_does_not_overflow() {
         let (throttle, start) = (Throttle::new(u32::MAX, Duration::MAX), Instant::now());
-        assert!((0..10).all(|_| tries(&throttle, &peer("10.0.0.1"), start)));
+        assert!((0..10).all(|_| fail_login(&throttle, &peer("10.0.0.1"), start)));
         let throttle = Throttle::new(1, Duration::MAX);
         let later = start + 86_400 * 365 * SECOND;
-        assert_eq!([start, later].map(|at| tries(&throttle, &peer("10.0.0.1"), at)), [true, false]);
+        assert_eq!([start, later].map(|at| fail_login(&throttle, &peer("10.0.0.1"), at)), [true, false]);
     }
 
     #[test]
-    fn addresses_of_a_site_count_together_and_few_are_kept() {
+    fn addresses_of_a_network_count_together_and_their_number_is_bounded() {
         let (throttle, start) = (Throttle::new(1, SECOND), Instant::now());
-        let tries = |address: &str| tries(&throttle, &peer(address), start);
-        assert!(tries("2001:db8::1") && !tries("2001:db8::ffff:1") && tries("2001:db8:0:1::1"));
-        assert!(tries("10.0.0.1") && !tries("::ffff:10.0.0.1"));
-        for number in 0..3 * ADDRESSES as u32 {
+        let fail_login = |address: &str| fail_login(&throttle, &peer(address), start);
+        assert!(
+            fail_login("2001:db8::1") && !fail_login("2001:db8::ffff:1") && fail_login("2001:db8:0:1::1")
+        );
+        assert!(fail_login("10.0.0.1") && !fail_login("::ffff:10.0.0.1"));
+        for number in 0..3 * MAX_ADDRESSES as u32 {
             let address = std::net::Ipv4Addr::from_bits(0x0b00_0000 + number);
-            throttle.failed(&Peer::Tcp((address, 1).into()), start);
+            throttle.record_failure(&Peer::Tcp((address, 1).into()), start);
         }
-        assert_eq!(throttle.lock().len(), ADDRESSES);
+        assert_eq!(throttle.lock().len(), MAX_ADDRESSES);
     }
 }

@@ -1,4 +1,4 @@
-//! Users with hashed passwords, from a file.
+//! Users and their hashed passwords, read from a file.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,12 +17,12 @@ use giop_codec::cdr::mapped_size;
 use crate::csi::logins::{Authenticator, Login, LoginRefused};
 use crate::transport::Peer;
 
-/// Users and the hashes of their passwords (Argon2). Clones share them, so a reload through one of them
-/// applies to all.
+/// Users and the hashes of their passwords (Argon2). Clones share the users, so a reload applies to all
+/// clones.
 ///
 /// Each line is a user: the name, a colon, and the hash as a PHC string
 /// (`$argon2id$v=19$m=19456,t=2,p=1$...`). Empty lines, and those that begin with `#`, are ignored.
-/// [`hash_entry`](Self::hash_entry) creates a line, and so does the program `argon2`.
+/// [`hash_entry`](Self::hash_entry) creates a line. The program `argon2` can create the hash.
 #[derive(Clone)]
 pub struct Users {
     shared: Arc<Shared>,
@@ -34,10 +34,10 @@ struct Shared {
     epoch: AtomicU64,
 }
 
-/// Hashes by user name.
+/// Password hashes by user name.
 type Table = HashMap<String, PasswordHashString>;
 
-/// The reason for which [`Users`] could not be read.
+/// The reason why [`Users`] could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UsersError {
@@ -46,17 +46,17 @@ pub enum UsersError {
     Read {
         /// The file.
         path: PathBuf,
-        /// The error of the system.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A line is not that of a user. The error contains nothing of the line, because it may be a password.
+    /// A line is malformed. The error does not quote the line, because that may contain a password.
     #[error("{origin}:{line}: {reason}")]
     Line {
         /// The file, or `users`.
         origin: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The fault in the line.
         reason: String,
     },
 }
@@ -69,7 +69,7 @@ impl Users {
     pub fn file(path: impl Into<PathBuf>) -> Result<Self, UsersError> {
         let path = path.into();
         let table = read(&path)?;
-        Ok(Self::of(Some(path), table))
+        Ok(Self::new(Some(path), table))
     }
 
     /// Reads users from a text.
@@ -77,15 +77,15 @@ impl Users {
     /// # Errors
     /// The same as those of [`file`](Self::file).
     pub fn text(lines: &str) -> Result<Self, UsersError> {
-        Ok(Self::of(None, parse(lines, "users")?))
+        Ok(Self::new(None, parse(lines, "users")?))
     }
 
-    fn of(file: Option<PathBuf>, table: Table) -> Self {
+    fn new(file: Option<PathBuf>, table: Table) -> Self {
         let shared = Shared { file, current: ArcSwap::from_pointee(table), epoch: AtomicU64::new(0) };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Reads the file again. Users that are logged in are checked again with their next request.
+    /// Reads the file again. The logins of connected users are checked again at their next requests.
     ///
     /// # Errors
     /// The same as those of [`file`](Self::file). The users are then unchanged.
@@ -97,17 +97,18 @@ impl Users {
         Ok(())
     }
 
-    /// Returns a line for the file. The password is hashed with a salt of its own, by Argon2id with 19 MiB
-    /// and two passes. That takes some ten milliseconds, and checking it takes as long.
+    /// Returns a line for the file. The password is hashed with a random salt, by Argon2id with 19 MiB and
+    /// two passes. This takes some tens of milliseconds, and so does each check of the password.
     ///
     /// # Errors
-    /// [`UsersError::Line`] if the name is empty, or contains a colon or line break.
+    /// [`UsersError::Line`] if the name is empty, contains a colon or line break, begins with `#`, or begins
+    /// or ends with white space.
     pub fn hash_entry(user: &str, password: &str) -> Result<String, UsersError> {
         let wrong = |reason: String| UsersError::Line { origin: "users".to_owned(), line: 1, reason };
         if user.is_empty() || user.contains([':', '\n', '\r']) || user.trim() != user || user.starts_with('#')
         {
             return Err(wrong(
-                "a user's name has neither a colon nor a line break, and no space or # before it".to_owned(),
+                "a user name must not be empty, contain a colon or line break, begin with #, or begin or end with white space".to_owned(),
             ));
         }
         let salt = SaltString::generate(&mut OsRng);
@@ -120,16 +121,16 @@ impl Authenticator for Users {
     fn check(&self, login: &Login<'_>, _: &Peer) -> Result<String, LoginRefused> {
         let current = self.shared.current.load();
         let found = current.get(login.user());
-        // If there is no such user, check the hash of another one, so that the duration does not reveal which
-        // names exist.
-        let tried = found.or_else(|| current.values().next());
-        let matches = tried.is_some_and(|hash| {
-            matches(login.password().as_bytes(), &hash.password_hash()).unwrap_or_default()
+        // If the user does not exist, check the hash of another user, so that the duration does not reveal
+        // which users exist.
+        let hash = found.or_else(|| current.values().next());
+        let is_correct = hash.is_some_and(|hash| {
+            verify(login.password().as_bytes(), &hash.password_hash()).unwrap_or_default()
         });
         match found {
-            Some(_) if matches => Ok(login.user().to_owned()),
-            Some(_) => Err(LoginRefused::because("the password is another")),
-            None => Err(LoginRefused::because("there is no such user")),
+            Some(_) if is_correct => Ok(login.user().to_owned()),
+            Some(_) => Err(LoginRefused::because("the password is wrong")),
+            None => Err(LoginRefused::because("the user does not exist")),
         }
     }
 
@@ -147,9 +148,9 @@ impl fmt::Debug for Users {
     }
 }
 
-/// Returns whether the password has that hash. The memory for it is returned to the system, because the
-/// allocator would keep it for each thread.
-fn matches(password: &[u8], hash: &PasswordHash<'_>) -> password_hash::Result<bool> {
+/// Returns whether the password has this hash. The large working memory of Argon2 is mapped separately, so
+/// that it is returned to the operating system. The allocator would otherwise keep it for each thread.
+fn verify(password: &[u8], hash: &PasswordHash<'_>) -> password_hash::Result<bool> {
     let (Some(salt), Some(expected)) = (hash.salt, hash.hash) else { return Ok(false) };
     let algorithm = Algorithm::try_from(hash.algorithm)?;
     let version = hash.version.map(Version::try_from).transpose()?.unwrap_or_default();
@@ -185,20 +186,20 @@ fn parse(text: &str, origin: &str) -> Result<Table, UsersError> {
             continue;
         }
         let Some((user, hash)) = line.split_once(':') else {
-            return wrong("a line is a user's name, a colon and the hash of the password");
+            return wrong("a line is a user name, a colon and the hash of the password");
         };
-        let good = PasswordHash::new(hash)
+        let is_argon2 = PasswordHash::new(hash)
             .is_ok_and(|hash| argon2::Algorithm::try_from(hash.algorithm).is_ok() && hash.hash.is_some());
-        let (true, Ok(hash)) = (good, PasswordHashString::new(hash)) else {
+        let (true, Ok(hash)) = (is_argon2, PasswordHashString::new(hash)) else {
             return wrong(
-                "behind the colon stands no hash of Argon2 ($argon2id$v=19$m=19456,t=2,p=1$...); Users::line makes one",
+                "the text after the colon is not an Argon2 hash ($argon2id$v=19$m=19456,t=2,p=1$...); Users::hash_entry creates a line",
             );
         };
         if user.is_empty() {
-            return wrong("the name is missing before the colon");
+            return wrong("the user name is missing before the colon");
         }
         if table.insert(user.to_owned(), hash).is_some() {
-            return wrong("a line above has the same name");
+            return wrong("an earlier line has the same name");
         }
     }
     Ok(table)

@@ -7,7 +7,7 @@ use giop_codec::ByteOrder;
 use giop_codec::giop::{LocateReplyHeader, LocateStatus, MessageType, finish_message, put_message_header};
 use giop_proto::{IncomingLocate, IncomingRequest};
 
-use crate::csi::{Access, AuthOutcome, Refused};
+use crate::csi::{Access, AuthOutcome, Refusal};
 use crate::object_key::{Key, Path};
 use crate::servant::Outcome;
 #[cfg(feature = "experiments")]
@@ -38,11 +38,11 @@ impl Driver {
     ) -> Result<IncomingRequest, Option<Outcome>> {
         let Some(guard) = &mut self.guard else { return Ok(incoming) };
         match guard.identify(&self.orb, &incoming) {
-            AuthOutcome::As(caller) => {
+            AuthOutcome::Accepted(caller) => {
                 self.active.caller = caller;
                 Ok(incoming)
             }
-            AuthOutcome::Wait(check) => {
+            AuthOutcome::Pending(check) => {
                 // The next poll registers this task's waker with the check.
                 cx.waker().wake_by_ref();
                 self.defer(incoming, WaitCondition::Login(check));
@@ -98,11 +98,11 @@ impl Driver {
             session,
             peer: self.link.peer(),
         };
-        let exception = guard.permit(&access).err()?;
-        Some(self.reject_caller(incoming, Refused { exception, context: None }))
+        let exception = guard.authorize(&access).err()?;
+        Some(self.turn_away(incoming, Refusal { exception, context: None }))
     }
 
-    fn reject_caller(&mut self, incoming: &IncomingRequest, refused: Refused) -> Outcome {
+    fn turn_away(&mut self, incoming: &IncomingRequest, refused: Refusal) -> Outcome {
         let mut to = ReplyTo::new(incoming);
         // A client with SYNC_WITH_SERVER gets a reply because the server has not accepted the request.
         to.wants_reply |= incoming.response() == giop_codec::giop::ResponseFlags::Server;

@@ -25,7 +25,7 @@ pub(crate) enum WaitCondition {
     EarlierRequests(HeldRequest),
     /// The check of the caller's login is complete.
     #[cfg(feature = "csi")]
-    Login(crate::csi::Check),
+    Login(crate::csi::LoginCheck),
 }
 
 struct PendingRequest {
