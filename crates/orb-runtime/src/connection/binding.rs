@@ -1,4 +1,4 @@
-//! The binding of a reference: its connection, and the parameters of its requests.
+//! The binding of a reference: the connection over which its requests are sent, and their parameters.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
@@ -13,32 +13,33 @@ use crate::connection::SharedConnection;
 /// The connection of a reference, and the parameters of its requests.
 #[derive(Debug)]
 pub(crate) struct Binding {
-    /// Weak, so that the socket of a connection that ended is closed while references still have the binding.
+    /// Weak, so that the socket of an ended connection is closed even if references still have the binding.
     pub(crate) link: Weak<SharedConnection>,
-    /// Set when the link is dropped and oneways may be lost.
-    pub(crate) loss: Arc<AtomicBool>,
-    /// A flush has reported the loss.
+    /// Set when the connection is dropped and oneways may be lost.
+    pub(crate) oneways_lost: Arc<AtomicBool>,
+    /// Whether a flush has reported the loss.
     pub(crate) loss_reported: AtomicBool,
     pub(crate) runtime: tokio::runtime::Id,
     pub(crate) version: Version,
     pub(crate) key: ObjectKey,
     pub(crate) profile: IiopProfile,
     pub(crate) code_sets: CodeSets,
-    /// Contexts that announce the code sets and the support of block lists, sent until the first reply.
+    /// Service contexts that are sent until the first reply. They announce for example the code sets.
     pub(crate) announce: Vec<ServiceContext>,
-    /// Contexts of every request: the caller's identity.
-    pub(crate) always: Vec<ServiceContext>,
-    /// The server supports block lists.
+    /// The service contexts of every request that identify the caller.
+    pub(crate) caller_contexts: Vec<ServiceContext>,
+    /// Whether the server supports block lists: descriptions of where bulk data is located in a message.
     pub(crate) blocks: bool,
     /// See [`Encoder::set_ends_bases`](giop_codec::cdr::Encoder::set_ends_bases).
     pub(crate) ends_bases: bool,
-    /// The address form that the server asked for.
+    /// The form of the object's address that the server requested.
     pub(crate) addressing: AddressingMode,
-    /// Requests ask the server for the reference of the object while `ObjectRef::asks` returns `true`.
+    /// Whether requests ask the server for the object's reference. They do so while `ObjectRef::asks` returns
+    /// `true`.
     pub(crate) asks: bool,
 }
 
-/// The address form that a server asked for. Initially the object key.
+/// The form of the object's address that a server requested. `None` before a request, which means the key.
 #[derive(Debug, Default)]
 pub(crate) struct AddressingMode(AtomicU8);
 
@@ -53,7 +54,7 @@ impl AddressingMode {
         }
     }
 
-    /// Sets the form from this request on. Returns `false` if the server had asked for it before.
+    /// Sets the form of the following requests. Returns `false` if it was set already.
     pub(crate) fn set(&self, form: AddressingDisposition) -> bool {
         let number = match form {
             AddressingDisposition::Profile => 1,
@@ -65,11 +66,11 @@ impl AddressingMode {
 }
 
 impl Binding {
-    /// Returns whether its connection ended and oneways may be lost.
+    /// Returns whether the connection has ended and oneways may be lost.
     pub(crate) fn lost_oneways(&self) -> bool {
         match self.link.upgrade() {
             Some(link) => link.lost_oneways(),
-            None => self.loss.load(Ordering::Acquire),
+            None => self.oneways_lost.load(Ordering::Acquire),
         }
     }
 }

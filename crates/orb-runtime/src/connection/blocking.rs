@@ -1,8 +1,8 @@
 //! Calls from plain threads.
 //!
-//! [`wait`] runs a future on a runtime of the calling thread. It is faster than that runtime alone: while the
-//! future waits for nothing but the reply of one call, the thread waits on that call's socket directly. The
-//! runtime's scheduler, timers and epoll are then not involved.
+//! [`wait`] runs a future on a tokio runtime of the calling thread. While the future waits only for the reply
+//! of one call, the thread waits directly on the socket of that call. This is faster than waiting in the
+//! runtime, because its scheduler, timers and epoll are not involved.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::{Future, poll_fn};
@@ -13,8 +13,8 @@ use std::task::{Context, Wake, Waker};
 use crate::connection::SharedConnection;
 
 thread_local! {
-    /// Each thread has its own runtime and therefore its own connections: a call is written and read by the
-    /// thread itself.
+    /// Each thread has its own runtime and therefore its own connections, which the thread itself reads and
+    /// writes.
     static RUNTIME: OnceCell<Option<tokio::runtime::Runtime>> = const { OnceCell::new() };
 
     static WAITING: Waiting = const {
@@ -26,15 +26,16 @@ thread_local! {
         }
     };
 
-    /// The thread-locals that object maps use have been initialized.
-    static PREPARED: Cell<bool> = const { Cell::new(false) };
+    /// Whether the thread-locals of object maps are initialized.
+    static MAP_LOCALS_INITIALIZED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Initializes the thread-locals of object maps before the runtime. Thread-locals are destroyed in reverse
-/// order of their initialization. The runtime may hold the last reference to an ORB, whose object maps are
-/// emptied when it is destroyed, so their thread-locals must still exist then.
-fn prepare() {
-    if !PREPARED.replace(true) {
+/// Initializes the thread-locals of object maps. Must be called before `RUNTIME` is initialized.
+///
+/// Thread-locals are destroyed in reverse order of their initialization. The destruction of the runtime may
+/// drop the last reference to an ORB and thereby its object maps, which still need their thread-locals.
+fn initialize_map_locals() {
+    if !MAP_LOCALS_INITIALIZED.replace(true) {
         drop(papaya::HashMap::<(), ()>::new().guard());
     }
 }
@@ -42,27 +43,27 @@ fn prepare() {
 /// The state of a thread in [`wait`].
 struct Waiting {
     mode: Cell<Mode>,
-    /// Calls that were found without a reply during the last poll of the future.
+    /// The number of calls without a reply that the last poll of the future has polled.
     calls: Cell<usize>,
     /// The waker with which the future is polled.
     waker: RefCell<Option<Waker>>,
-    /// Connections with gathered oneways. They must be flushed at the end of the wait, because their drivers
-    /// do not run after it.
+    /// Connections with queued oneways. They must be flushed at the end of the wait, because afterwards their
+    /// drivers do not run.
     unflushed: RefCell<Vec<Arc<SharedConnection>>>,
 }
 
 /// The behaviour of a pending call when it is polled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// The call registers its waker: outside of `wait`, and if the future waits for more than one thing.
+    /// The call registers its waker. Used outside of `wait`, and if the future waits for several events.
     Async,
-    /// The call is counted only.
-    Count,
-    /// The call waits on its socket, because nothing else can wake the future.
+    /// The call is only counted.
+    CountOnly,
+    /// The call blocks the thread on its socket, because no other event can wake the future.
     InPlace,
-    /// It is counted, registers its waker and leaves reading to the driver, because it may not be polled
-    /// again for long.
-    Apart,
+    /// The call is counted, registers its waker and leaves reading to the driver, because the next poll may
+    /// be much later.
+    Deferred,
 }
 
 /// Returns the behaviour of a call that is polled with this waker.
@@ -70,43 +71,43 @@ pub(crate) enum Mode {
 pub(crate) fn mode(cx: &Context<'_>) -> Mode {
     WAITING.with(|waiting| match waiting.mode.get() {
         Mode::Async => Mode::Async,
-        Mode::Apart => {
+        Mode::Deferred => {
             waiting.calls.set(waiting.calls.get() + 1);
-            Mode::Apart
+            Mode::Deferred
         }
-        // Combinators that install their own wakers poll only the woken child, so the call must register its
-        // waker.
+        // Combinators with their own wakers poll a child future only after its waker was woken, so the call
+        // must register its waker.
         mode if waiting.waker.borrow().as_ref().is_some_and(|own| own.will_wake(cx.waker())) => mode,
         _ => Mode::Async,
     })
 }
 
 /// Counts a call without a reply that did not register its waker.
-pub(crate) fn count() {
+pub(crate) fn count_call() {
     WAITING.with(|waiting| waiting.calls.set(waiting.calls.get() + 1));
 }
 
 /// Counts a collocated call that a servant has begun and not finished.
-pub(crate) fn begun() {
+pub(crate) fn count_collocated_call() {
     WAITING.with(|waiting| {
-        if waiting.mode.get() == Mode::Apart {
+        if waiting.mode.get() == Mode::Deferred {
             waiting.calls.set(waiting.calls.get() + 1);
         }
     });
 }
 
-/// Ends the wait in place after a call has its reply. The future continues, and may wait for several things
-/// next.
-pub(crate) fn answered() {
-    WAITING.with(|waiting| waiting.mode.set(Mode::Count));
+/// Ends the wait in place after the call has received its reply. The future continues, and may next wait for
+/// several events.
+pub(crate) fn end_wait_in_place() {
+    WAITING.with(|waiting| waiting.mode.set(Mode::CountOnly));
 }
 
-/// Polls a call that may not be polled again for long. Also returns whether it waits for a reply.
-pub(crate) fn apart<T>(poll: impl FnOnce() -> T) -> (T, bool) {
+/// Polls a call whose next poll may be much later. Also returns whether the call waits for a reply.
+pub(crate) fn poll_deferred<T>(poll: impl FnOnce() -> T) -> (T, bool) {
     /// Restores the state of the thread, even if a servant of this process panics.
-    struct Before(Mode, usize);
+    struct RestoreGuard(Mode, usize);
 
-    impl Drop for Before {
+    impl Drop for RestoreGuard {
         fn drop(&mut self) {
             WAITING.with(|waiting| {
                 waiting.mode.set(self.0);
@@ -115,7 +116,8 @@ pub(crate) fn apart<T>(poll: impl FnOnce() -> T) -> (T, bool) {
         }
     }
 
-    let _before = WAITING.with(|waiting| Before(waiting.mode.replace(Mode::Apart), waiting.calls.replace(0)));
+    let _guard =
+        WAITING.with(|waiting| RestoreGuard(waiting.mode.replace(Mode::Deferred), waiting.calls.replace(0)));
     let polled = poll();
     (polled, WAITING.with(|waiting| waiting.calls.get()) > 0)
 }
@@ -135,36 +137,37 @@ pub(crate) fn flush_later(link: &Arc<SharedConnection>) {
 
 /// Waits for a call on a thread that is not part of a tokio runtime: `wait(account.balance())?`.
 ///
-/// The call runs on a runtime of the calling thread, without a second thread. Connections that are opened
-/// here are used by this thread only, and are served only while it waits. Oneways have been passed to the
-/// kernel when it returns.
+/// The call runs on a tokio runtime of the calling thread, without a second thread. The connections that it
+/// opens are used only by this thread, and are served only while this function runs. When it returns, the
+/// kernel has accepted all oneways.
 ///
 /// # Panics
-/// Inside a tokio runtime, where `.await` must be used, and if the system has no descriptors for a runtime.
+/// Inside a tokio runtime, where `.await` must be used, and if the process has no file descriptors left for a
+/// runtime.
 #[expect(clippy::panic, reason = "a mistake of the program, as with tokio's block_on")]
 pub fn wait<F: Future>(future: F) -> F::Output {
     assert!(
         tokio::runtime::Handle::try_current().is_err(),
         "zorb::blocking::wait was called inside a tokio runtime: use `.await` there"
     );
-    prepare();
+    initialize_map_locals();
     RUNTIME.with(|runtime| {
         let runtime =
             runtime.get_or_init(|| tokio::runtime::Builder::new_current_thread().enable_all().build().ok());
         match runtime {
-            Some(runtime) => runtime.block_on(in_place(future)),
-            None => panic!("no descriptors left for a runtime of this thread"),
+            Some(runtime) => runtime.block_on(poll_in_place(future)),
+            None => panic!("the process has no file descriptors left for a runtime of this thread"),
         }
     })
 }
 
-/// Wakes the task that polls the whole future. Its number of references tells whether something other than a
-/// call may wake the future.
-struct Shared {
+/// Wakes the task that polls the whole future. The number of references to it tells whether something other
+/// than a call may wake the future.
+struct FutureWaker {
     outer: Mutex<Waker>,
 }
 
-impl Wake for Shared {
+impl Wake for FutureWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -174,10 +177,10 @@ impl Wake for Shared {
     }
 }
 
-/// Ends the wait of the thread, however the future ended.
-struct Ended;
+/// Ends the wait of the thread on drop, also if the future panics.
+struct WaitGuard;
 
-impl Drop for Ended {
+impl Drop for WaitGuard {
     fn drop(&mut self) {
         WAITING.with(|waiting| {
             waiting.mode.set(Mode::Async);
@@ -189,14 +192,14 @@ impl Drop for Ended {
     }
 }
 
-/// Polls the future so that a call waits in place if the future waits for nothing else.
-async fn in_place<F: Future>(future: F) -> F::Output {
-    let shared = Arc::new(Shared { outer: Mutex::new(Waker::noop().clone()) });
+/// Polls the future. If the future waits only for one call, that call blocks the thread on its socket.
+async fn poll_in_place<F: Future>(future: F) -> F::Output {
+    let shared = Arc::new(FutureWaker { outer: Mutex::new(Waker::noop().clone()) });
     let waker = Waker::from(Arc::clone(&shared));
     WAITING.with(|waiting| waiting.waker.replace(Some(waker.clone())));
-    let _ended = Ended;
-    // The references of `shared`, `waker`, and the thread.
-    let own = Arc::strong_count(&shared);
+    let _guard = WaitGuard;
+    // The references in `shared`, in `waker`, and in `WAITING`.
+    let own_count = Arc::strong_count(&shared);
     let mut future = pin!(future);
     poll_fn(|outer| {
         shared.outer.lock().unwrap_or_else(PoisonError::into_inner).clone_from(outer.waker());
@@ -208,18 +211,18 @@ async fn in_place<F: Future>(future: F) -> F::Output {
             let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
             WAITING.with(|waiting| (polled, waiting.calls.get(), waiting.mode.replace(Mode::Async)))
         };
-        let (mut polled, mut calls, _) = poll(Mode::Count);
-        while polled.is_pending() && calls == 1 && Arc::strong_count(&shared) == own {
+        let (mut polled, mut calls, _) = poll(Mode::CountOnly);
+        while polled.is_pending() && calls == 1 && Arc::strong_count(&shared) == own_count {
             let mode;
             (polled, calls, mode) = poll(Mode::InPlace);
             if mode == Mode::InPlace {
-                break; // it could not wait in place
+                break; // The call could not wait in place.
             }
         }
         if polled.is_ready() {
             return polled;
         }
-        // Calls that did not register their waker do so now.
+        // Let calls register their wakers, because they did not do so before.
         poll(Mode::Async).0
     })
     .await

@@ -1,4 +1,4 @@
-//! Blocking waits of threads on the socket itself, see [`crate::blocking`].
+//! Waits that block a thread on the socket of a connection, for [`crate::blocking`].
 
 use std::sync::MutexGuard;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use giop_proto::{CallError, Reply};
 use crate::connection::{SINGLE_READ, SharedConnection, State, now};
 use crate::transport::Socket;
 
-/// Maximum time for which a thread sleeps before it checks its condition again.
-const LONGEST: Duration = Duration::from_secs(1);
+/// The maximum time for which a thread sleeps before it checks its condition again.
+const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 impl SharedConnection {
-    /// Waits for the outcome of a call: reads, writes the queue, and keeps timers.
+    /// Waits for the outcome of a call. Meanwhile reads, writes the queue, and handles timeouts.
     ///
-    /// Returns `Err` if another task uses the socket, or if this socket does not support waiting. Takes two
-    /// system calls per reply, `poll` and `read`, as epoll would.
+    /// Returns `Err` if another task uses the socket, or if this socket does not support waiting. Needs two
+    /// system calls per reply, `poll` and `read`, which is not more than with epoll.
     pub(crate) fn wait_in_place<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -33,7 +33,7 @@ impl SharedConnection {
         }
     }
 
-    /// Writes the queue, blocking the thread as [`wait_in_place`](Self::wait_in_place) does.
+    /// Writes the queue. Blocks the thread as [`wait_in_place`](Self::wait_in_place) does.
     pub(crate) fn flush_in_place(&self) {
         let mut state = self.lock();
         if let Some(ring) = self.socket.ring() {
@@ -56,19 +56,19 @@ impl SharedConnection {
     ) -> MutexGuard<'a, State> {
         let (reads, writes) = (state.machine.wants_read(), state.machine.has_output());
         let due = state.machine.poll_timeout();
-        let mut came = false;
+        let mut received = false;
         if reads && !writes && !self.spin.is_zero() {
-            (state, came) = self.read(state, self.spin);
+            (state, received) = self.read(state, self.spin);
         }
-        if !came {
+        if !received {
             self.set_low_water(&mut state);
             drop(state);
-            let longest = due.map_or(LONGEST, |at| at.saturating_duration_since(now()).min(LONGEST));
-            // If it fails, the read and the write below report the error.
-            let _ = self.socket.wait(reads, writes, longest);
+            let timeout = due.map_or(MAX_SLEEP, |at| at.saturating_duration_since(now()).min(MAX_SLEEP));
+            // An error is ignored here, because the read and the write below report it.
+            let _ = self.socket.wait(reads, writes, timeout);
             state = self.lock();
             if reads && !state.roles.reading {
-                // Exactly one attempt, regardless of tokio's cached readiness.
+                // Makes exactly one attempt, regardless of tokio's cached readiness.
                 (state, _) = self.read(state, SINGLE_READ);
             } else {
                 state.clock = now();

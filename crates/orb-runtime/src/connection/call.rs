@@ -1,4 +1,4 @@
-//! Calls and oneways on the caller's side.
+//! The client side of a connection: calls and oneways.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -15,39 +15,39 @@ use giop_proto::{CallError, CallErrorKind, Reply, SentPart};
 
 use crate::connection::blocking::Mode;
 use crate::connection::flow::Flow;
-use crate::connection::headers::Plain;
+use crate::connection::headers::HeaderKey;
 use crate::connection::{
-    BACKLOG, BULK_READ_BYTES, CLOCK_EVERY, GATHER, LONGEST_READ, LOW_WATER, LOW_WATER_MIN_REST,
-    SEGMENT_READ_BYTES, SINGLE_READ, SLOW_READ_BYTES, SharedConnection, State, before_first_message,
-    blocking, now,
+    BULK_READ_BYTES, CLOCK_READ_INTERVAL, GATHER_TIME, LOW_WATER_MIN_REST, MAX_BACKLOG_BYTES,
+    MAX_LOW_WATER_BYTES, MAX_READ_TIME, SEGMENT_READ_BYTES, SINGLE_READ, SLOW_READ_BYTES, SharedConnection,
+    State, before_first_message, blocking, now,
 };
 use crate::transport::Progress;
 
-/// Idle time after which a connection is read before it is used.
-const STALE: Duration = Duration::from_millis(1);
+/// Idle time after which a connection is read before a request is sent, because the peer may have closed it.
+const STALE_AFTER: Duration = Duration::from_millis(1);
 
-/// A call that is registered and either not sent or not answered. Dropping it cancels the call.
+/// A registered call without an outcome. Dropping it cancels the call.
 pub(crate) struct Pending<'a> {
     pub(crate) link: &'a Arc<SharedConnection>,
     pub(crate) call: CallId,
     deadline: Option<Instant>,
-    taken: bool,
+    has_outcome: bool,
 }
 
 /// A request that is to be encoded.
-pub(crate) struct Started {
+pub(crate) struct StartedRequest {
     pub(crate) id: RequestId,
     pub(crate) encoder: Box<Encoder>,
-    /// The encoder already contains the request header.
+    /// Whether the encoder already contains the request header.
     pub(crate) has_header: bool,
 }
 
 impl State {
     #[inline]
-    fn start(&mut self, version: Version, header: Option<Plain<'_>>, id: RequestId) -> Started {
+    fn start(&mut self, version: Version, header: Option<HeaderKey<'_>>, id: RequestId) -> StartedRequest {
         let mut encoder = self.encoder(version);
         let has_header = header.is_some_and(|header| self.headers.start(header, id, &mut encoder));
-        Started { id, encoder, has_header }
+        StartedRequest { id, encoder, has_header }
     }
 }
 
@@ -63,18 +63,18 @@ pub(crate) enum OnewayError {
 }
 
 impl SharedConnection {
-    /// Registers a call and lends an encoder for its request. The encoder contains the header if one is kept
-    /// for `header`.
+    /// Registers a call and returns an encoder for its request. The encoder contains the header if one is
+    /// cached for the key `header`.
     pub(crate) fn begin_call(
         self: &Arc<Self>,
         deadline: Option<Instant>,
         version: Version,
-        header: Option<Plain<'_>>,
+        header: Option<HeaderKey<'_>>,
         now: Instant,
-    ) -> Result<(Pending<'_>, Started), CallError> {
+    ) -> Result<(Pending<'_>, StartedRequest), CallError> {
         let mut state = self.lock();
         state.clock = now;
-        if state.machine.calls_waiting() == 0 && now.saturating_duration_since(state.last_use) > STALE {
+        if state.machine.calls_waiting() == 0 && now.saturating_duration_since(state.last_use) > STALE_AFTER {
             state = self.read_idle(state, now);
         }
         state.last_use = now;
@@ -82,20 +82,20 @@ impl SharedConnection {
         let id = state.machine.call(call).request_id();
         let started = state.start(version, header, id);
         drop(state);
-        Ok((Pending { link: self, call, deadline, taken: false }, started))
+        Ok((Pending { link: self, call, deadline, has_outcome: false }, started))
     }
 
-    /// Returns an id and an encoder for a oneway.
-    pub(crate) fn begin_oneway(&self, version: Version, header: Option<Plain<'_>>) -> Started {
+    /// Returns a request id and an encoder for a oneway.
+    pub(crate) fn begin_oneway(&self, version: Version, header: Option<HeaderKey<'_>>) -> StartedRequest {
         let mut state = self.lock();
         let id = state.machine.next_oneway_id();
         state.start(version, header, id)
     }
 
-    /// Keeps a header for later requests with the same target, operation and response flags.
+    /// Caches an encoded header for later requests with the same key.
     #[cold]
-    pub(crate) fn keep_header(&self, header: Plain<'_>, octets: &[u8]) {
-        self.lock().headers.keep(header, octets);
+    pub(crate) fn cache_header(&self, key: HeaderKey<'_>, header: &[u8]) {
+        self.lock().headers.insert(key, header);
     }
 
     /// Takes back an encoder whose message is not sent.
@@ -103,8 +103,10 @@ impl SharedConnection {
         self.lock().keep_encoder(encoder);
     }
 
-    /// Queues a oneway, and waits for capacity in the queue if necessary. Cancel safe: the message is queued
-    /// whole or not at all.
+    /// Queues a oneway, and waits for capacity in the queue if necessary.
+    ///
+    /// # Cancel safety
+    /// The message is queued completely or not at all.
     pub(crate) async fn send_oneway(
         self: &Arc<Self>,
         encoder: Box<Encoder>,
@@ -112,16 +114,16 @@ impl SharedConnection {
         deadline: impl Fn() -> Option<Instant>,
     ) -> Result<(), OnewayError> {
         let mut message = Some(encoder);
-        // Pinned in place, so that a sender that waits allocates nothing.
+        // Pinned on the stack, so that waiting allocates nothing.
         let mut timer = std::pin::pin!(None);
         poll_fn(|cx| {
             let mut state = self.lock();
             if let Some(error) = closed(&mut state) {
                 return Poll::Ready(Err(OnewayError::Closed(error)));
             }
-            if state.machine.output().backlog() >= BACKLOG {
+            if state.machine.output().backlog() >= MAX_BACKLOG_BYTES {
                 (state, _) = self.flush(state);
-                if state.machine.output().backlog() >= BACKLOG {
+                if state.machine.output().backlog() >= MAX_BACKLOG_BYTES {
                     state.capacity_waiters.push(cx.waker().clone());
                     drop(state);
                     return poll_deadline(timer.as_mut(), &deadline, cx).map(|()| Err(OnewayError::Full));
@@ -144,19 +146,20 @@ impl SharedConnection {
         .await
     }
 
-    /// Writes the queue, unless it is small and follows the last write closely. Then the driver writes it at
-    /// its next poll, or the call that fills the batch does.
+    /// Writes the queue, unless the queue is small and the last write was a moment ago. Then the driver
+    /// writes it at its next poll, or the caller whose message makes the queue large enough.
     fn flush_gathering<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        let worth = state.machine.output().is_worth_a_write();
-        if !worth && state.roles.driver_awake && !state.write.gathered.is_multiple_of(CLOCK_EVERY) {
-            // The driver checks the queue before it sleeps. Reading the clock costs as much as encoding a
-            // small message.
+        let is_large = state.machine.output().is_worth_a_write();
+        if !is_large && state.roles.driver_awake && !state.write.gathered.is_multiple_of(CLOCK_READ_INTERVAL)
+        {
+            // The driver will write the queue before it sleeps. The clock is not read each time, because that
+            // costs as much as encoding a small message.
             state.write.gathered += 1;
             return state;
         }
         state.clock = now();
-        let gather = state.write.writing || state.write.last.is_some_and(|at| state.clock < at + GATHER);
-        if gather && !worth {
+        let gather = state.write.writing || state.write.last.is_some_and(|at| state.clock < at + GATHER_TIME);
+        if gather && !is_large {
             state.write.gathered += 1;
             state.wake_driver();
         } else {
@@ -168,15 +171,15 @@ impl SharedConnection {
         state
     }
 
-    /// Waits until the kernel has accepted everything queued. A connection that is closed in good order
-    /// writes all of its queue first.
+    /// Waits until the kernel has accepted all queued messages. A connection that closes gracefully writes
+    /// its whole queue first.
     ///
     /// # Errors
-    /// The connection ended, and oneways may be lost.
+    /// The connection has ended, and oneways may be lost.
     pub(crate) async fn flushed(&self) -> Result<(), CallError> {
         poll_fn(|cx| {
             let (mut state, _): (_, Progress) = self.flush(self.lock());
-            // A connection that ended has no backlog.
+            // Check this first, because an ended connection has no backlog.
             if state.machine.lost_oneways() {
                 return Poll::Ready(Err(state.machine.lifecycle().lost()));
             }
@@ -194,7 +197,7 @@ impl SharedConnection {
         self.lock().machine.output().backlog()
     }
 
-    /// Returns whether the connection ended and oneways may be lost.
+    /// Returns whether the connection has ended and oneways may be lost.
     pub(crate) fn lost_oneways(&self) -> bool {
         self.lock().machine.lost_oneways()
     }
@@ -208,21 +211,21 @@ impl SharedConnection {
             let index = call.index();
             match blocking::mode(cx) {
                 Mode::Async => {}
-                Mode::Apart => {
+                Mode::Deferred => {
                     state.await_by_driver(call, cx);
                     return Poll::Pending;
                 }
-                Mode::Count => {
-                    // A waker left by an earlier poll would count as that of another task.
+                Mode::CountOnly => {
+                    // A waker from an earlier poll would look as if something else could wake the future.
                     if let Some(slot) = state.callers.get_mut(index) {
                         *slot = None;
                     }
-                    blocking::count();
+                    blocking::count_call();
                     return Poll::Pending;
                 }
                 Mode::InPlace => match self.wait_in_place(state, call) {
                     Ok(outcome) => {
-                        blocking::answered();
+                        blocking::end_wait_in_place();
                         return Poll::Ready(outcome);
                     }
                     Err(busy) => {
@@ -245,9 +248,9 @@ impl SharedConnection {
                 && state.machine.calls_waiting() == 1
                 && !state.machine.accepts_requests()
             {
-                let came;
-                (state, came) = self.spin_for_reply(ring, state);
-                if came {
+                let received;
+                (state, received) = self.spin_for_reply(ring, state);
+                if received {
                     self.drain_events(&mut state, Some(call));
                     continue;
                 }
@@ -266,12 +269,13 @@ impl SharedConnection {
                 state.roles.takeover = Some(at);
                 state.rearm(at);
             }
-            // Readiness is exact (see `transport`): checking it first costs nothing and saves a read buffer.
+            // Tokio's readiness is exact here (see `transport`). Checking it first saves taking a read
+            // buffer.
             match self.socket.poll_read_ready(cx) {
                 Poll::Pending => {
-                    let came;
-                    (state, came) = self.spin(state);
-                    if !came {
+                    let received;
+                    (state, received) = self.spin(state);
+                    if !received {
                         self.set_low_water(&mut state);
                         return Poll::Pending;
                     }
@@ -286,10 +290,10 @@ impl SharedConnection {
         }
     }
 
-    /// Polls the socket for the spin time of this link. Returns whether something was received. The caller
-    /// drains the events.
+    /// Polls the socket for the maximum spin time. Returns whether something was received. The caller must
+    /// drain the events.
     ///
-    /// The caller's waker is already registered with the socket and is woken by later input.
+    /// The waker of the task must already be registered with the socket, so that later input wakes the task.
     #[inline]
     pub(crate) fn spin<'a>(&'a self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
         match self.socket.ring() {
@@ -299,36 +303,38 @@ impl SharedConnection {
         }
     }
 
-    /// Sets `SO_RCVLOWAT` before the reader sleeps: to one byte, unless a large message is arriving slowly.
+    /// Sets `SO_RCVLOWAT` before the reader sleeps: to one byte, unless the rest of a large message arrives
+    /// slowly.
     #[inline]
     pub(crate) fn set_low_water(&self, state: &mut State) {
         if self.socket.ring().is_some() {
-            // A ring gets the value with each receive.
+            // An io_uring gets the value with each receive.
             return;
         }
         let rest = state.machine.input().rest();
         let slow = match rest {
             SLOW_READ_BYTES.. => state.reads.low_water > 1 || state.reads.last < SLOW_READ_BYTES,
-            // One wake-up instead of a few pays only if the message arrives in single segments.
+            // For a medium-sized rest, saving wake-ups pays only if single TCP segments arrive.
             LOW_WATER_MIN_REST.. => state.reads.last < SEGMENT_READ_BYTES,
             _ => false,
         } && !before_first_message(state);
         #[cfg(feature = "experiments")]
-        let slow = slow && self.trickles;
-        self.await_octets(state, if slow { rest.min(LOW_WATER) } else { 1 });
+        let slow = slow && self.adapts_low_water;
+        self.apply_low_water(state, if slow { rest.min(MAX_LOW_WATER_BYTES) } else { 1 });
     }
 
+    /// Sets `SO_RCVLOWAT` to this number of bytes, if it has another value.
     #[inline]
-    pub(crate) fn await_octets(&self, state: &mut State, octets: usize) {
-        if octets != state.reads.low_water {
+    pub(crate) fn apply_low_water(&self, state: &mut State, bytes: usize) {
+        if bytes != state.reads.low_water {
             // On a system without this option the reader is woken too often, which is harmless.
-            let _ = self.socket.set_low_water(octets);
-            state.reads.low_water = octets;
+            let _ = self.socket.set_low_water(bytes);
+            state.reads.low_water = bytes;
         }
     }
 
     /// Reads once, or polls for up to `spin`. Returns whether bytes or the end of the stream were received.
-    /// The caller drains the events.
+    /// The caller must drain the events.
     pub(crate) fn read<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -337,16 +343,16 @@ impl SharedConnection {
         if let Some(ring) = self.socket.ring() {
             return self.read_ring(ring, state);
         }
-        let came;
-        (state, came) = self.read_once(state, spin);
+        let received;
+        (state, received) = self.read_once(state, spin);
         let begun = state.clock;
-        // The next part of a large message that arrives fast is available by now. Reading it costs less than
-        // being woken for it. The time is limited, because a message may never end.
-        while came
+        // If a large message arrives quickly, its next part is already available. Reading it now costs less
+        // than waking the task for it. The time is limited, so that the task also does other work.
+        while received
             && state.reads.last >= BULK_READ_BYTES
             && state.machine.input().rest() >= SLOW_READ_BYTES
             && state.machine.wants_read()
-            && state.clock.saturating_duration_since(begun) < LONGEST_READ
+            && state.clock.saturating_duration_since(begun) < MAX_READ_TIME
         {
             let more;
             (state, more) = self.read_once(state, SINGLE_READ);
@@ -354,7 +360,7 @@ impl SharedConnection {
                 break;
             }
         }
-        (state, came)
+        (state, received)
     }
 
     #[inline]
@@ -382,7 +388,7 @@ impl SharedConnection {
             Err(error) => (0, Some(Err(error))),
         };
         state.machine.handle_read(buf, n, now);
-        let came = n > 0 || end.is_some();
+        let received = n > 0 || end.is_some();
         if n > 0 {
             state.reads.last = n;
         }
@@ -392,17 +398,17 @@ impl SharedConnection {
             None => {}
         }
         if state.roles.driver_reads {
-            // The driver may have been polled while this caller held the read role. Wake it, so that it takes
-            // over.
+            // The driver may have been polled while this caller was reading. Wake it, so that it reads from
+            // now on.
             state.wake_driver();
         }
-        (state, came)
+        (state, received)
     }
 
     /// Detects CloseConnection and the end of the stream before a request is written.
     #[cold]
     fn read_idle<'a>(&'a self, mut state: MutexGuard<'a, State>, now: Instant) -> MutexGuard<'a, State> {
-        // On connections that receive requests only the driver reads.
+        // On connections that receive requests, only the driver reads.
         if state.roles.reading || !state.machine.wants_read() || state.machine.accepts_requests() {
             return state;
         }
@@ -420,17 +426,17 @@ impl SharedConnection {
 }
 
 impl Pending<'_> {
-    /// Queues the request and writes it.
+    /// Queues the request and writes it. With `flow`, the arguments are encoded meanwhile.
     ///
     /// # Errors
-    /// The arguments of a request that is encoded while it is sent cannot be encoded.
+    /// The arguments of `flow` cannot be encoded.
     pub(crate) fn send(&self, mut encoder: Box<Encoder>, flow: Option<Flow<'_>>) -> Result<(), EncodeError> {
         if let Some(flow) = flow {
             let sent = self.link.send_flow(Some(self.call), encoder, &flow);
             self.arm(self.link.lock());
             return match sent {
                 Err(OnewayError::Encode(error)) => Err(error),
-                // The call has an outcome already.
+                // If the connection is closed, the call already has that outcome.
                 _ => Ok(()),
             };
         }
@@ -438,7 +444,7 @@ impl Pending<'_> {
         state.machine.call(self.call).send_request(&mut encoder);
         state.keep_encoder(encoder);
         if state.machine.calls_waiting() > 1 {
-            // Other calls are pending too. Requests that they send at the same time leave in one write.
+            // Several calls are pending. If they send their requests at the same time, one write suffices.
             state = self.link.flush_gathering(state);
         } else {
             (state, _) = self.link.flush(state);
@@ -456,7 +462,7 @@ impl Pending<'_> {
         self.arm(state);
     }
 
-    /// Ensures that the timer fires at the deadline. The driver knows all other timeouts of the machine.
+    /// Ensures that the driver's timer fires at the deadline of the call.
     #[inline]
     pub(crate) fn arm(&self, mut state: MutexGuard<'_, State>) {
         if let Some(deadline) = self.deadline {
@@ -468,29 +474,29 @@ impl Pending<'_> {
     pub(crate) async fn reply(mut self) -> Result<Reply, CallError> {
         let (link, call) = (self.link, self.call);
         let outcome = poll_fn(|cx| link.poll_reply(cx, call)).await;
-        self.taken = true;
+        self.has_outcome = true;
         if outcome.is_ok() {
-            link.answered.store(true, Ordering::Relaxed);
+            link.has_reply.store(true, Ordering::Relaxed);
         }
         outcome
     }
 
-    /// Waits for the answer to a LocateRequest. A LocateRequest has no service contexts, so the link does not
-    /// become answered.
-    pub(crate) async fn located(mut self) -> Result<Reply, CallError> {
+    /// Waits for the LocateReply. This does not set `has_reply`, because LocateRequests have no service
+    /// contexts that the server could have received.
+    pub(crate) async fn locate_reply(mut self) -> Result<Reply, CallError> {
         let (link, call) = (self.link, self.call);
         let outcome = poll_fn(|cx| link.poll_reply(cx, call)).await;
-        self.taken = true;
+        self.has_outcome = true;
         outcome
     }
 }
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        if !self.taken {
+        if !self.has_outcome {
             let mut state = self.link.lock();
             state.machine.call(self.call).cancel();
-            // The driver writes the CancelRequest, and takes the read role that this caller may have had.
+            // The driver writes the CancelRequest, and reads the socket if this caller did so before.
             state.roles.driver_reads = true;
             state.wake_driver();
         }
@@ -504,7 +510,7 @@ fn closed(state: &mut State) -> Option<CallError> {
     Some(CallError { kind: CallErrorKind::LocalClose, sent: SentPart::Nothing })
 }
 
-/// Completes at the deadline. The timer is started at the first poll.
+/// Completes at the deadline. `deadline` is called, and the timer started, at the first poll.
 pub(crate) fn poll_deadline(
     mut timer: Pin<&mut Option<tokio::time::Sleep>>,
     deadline: &impl Fn() -> Option<Instant>,

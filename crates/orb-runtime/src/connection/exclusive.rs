@@ -1,4 +1,4 @@
-//! Connections that carry one call at a time, for streamed arguments and results: in use and idle.
+//! Connections that carry one call at a time, for streamed arguments and results.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -10,7 +10,7 @@ use giop_proto::CloseReason;
 use crate::connection::SharedConnection;
 use crate::endpoint::Endpoint;
 
-/// The endpoint to connect to, and what is negotiated with it.
+/// The endpoint to connect to, with the GIOP version and code sets of the calls.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Target {
     pub(crate) endpoint: Endpoint,
@@ -18,31 +18,32 @@ pub(crate) struct Target {
     pub(crate) code_sets: CodeSets,
 }
 
-/// A connection that calls may share: the runtime that drives it, and its target.
+/// The key of a connection: the runtime that drives it, and its target.
 pub(crate) type Key = (tokio::runtime::Id, Target);
-/// Idle connections that are kept for each address.
-const KEPT: usize = 4;
 
-/// The idle connections that carry one call at a time, by target.
+/// The maximum number of idle connections for each key.
+const MAX_IDLE: usize = 4;
+
+/// The idle exclusive connections.
 #[derive(Debug, Default)]
 pub(crate) struct IdleConnections {
     idle: Mutex<HashMap<Key, Vec<Arc<SharedConnection>>>>,
 }
 
-/// A connection that carries one call. Dropping the lease returns it to the idle connections, or closes it if
-/// the request or the result is not complete.
+/// A connection that is in use by one call. Dropping the lease returns the connection to the idle ones, or
+/// closes it if the request or the result is incomplete.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    home: Weak<IdleConnections>,
+    pool: Weak<IdleConnections>,
     key: Key,
     link: Arc<SharedConnection>,
-    /// The reply, of any length, is pending.
+    /// Whether a streamed reply is expected and has not begun.
     awaits_result: bool,
 }
 
-/// Removes an ended connection from the idle ones when its driver ends.
-pub(crate) struct Ended {
-    home: Weak<IdleConnections>,
+/// Removes an ended connection from the idle ones. The driver of the connection drops it.
+pub(crate) struct EndGuard {
+    pool: Weak<IdleConnections>,
     key: Key,
 }
 
@@ -58,19 +59,19 @@ impl IdleConnections {
         std::iter::from_fn(|| links.pop()).find(|link| link.is_usable())
     }
 
-    /// Keeps the connection, or closes it if there are enough idle ones.
-    fn keep(&self, key: &Key, link: &Arc<SharedConnection>) {
+    /// Inserts the connection, or closes it if there are enough idle ones.
+    fn insert(&self, key: &Key, link: &Arc<SharedConnection>) {
         let mut idle = self.lock();
         let links = idle.entry(key.clone()).or_default();
-        if links.len() < KEPT {
+        if links.len() < MAX_IDLE {
             links.push(Arc::clone(link));
         } else {
             link.close();
         }
     }
 
-    /// Removes connections that are closed.
-    fn forget(&self, key: &Key) {
+    /// Removes the closed connections of the key.
+    fn remove_closed(&self, key: &Key) {
         let mut idle = self.lock();
         if let Some(links) = idle.get_mut(key) {
             links.retain(|link| link.is_usable());
@@ -82,17 +83,17 @@ impl IdleConnections {
 }
 
 impl Lease {
-    /// Wraps a connection that returns to `home` after its call.
-    pub(crate) fn new(home: &Arc<IdleConnections>, key: Key, link: Arc<SharedConnection>) -> Self {
-        Self { home: Arc::downgrade(home), key, link, awaits_result: false }
+    /// Wraps a connection that returns to `pool` after its call.
+    pub(crate) fn new(pool: &Arc<IdleConnections>, key: Key, link: Arc<SharedConnection>) -> Self {
+        Self { pool: Arc::downgrade(pool), key, link, awaits_result: false }
     }
 
     pub(crate) fn link(&self) -> &Arc<SharedConnection> {
         &self.link
     }
 
-    /// Sets whether a reply, of any length, is pending. The next call would have to wait for it, so the
-    /// connection is not used again.
+    /// Sets whether a streamed reply is expected and has not begun. If the lease is dropped in this state,
+    /// the connection is closed, because the next call would have to wait for that reply, which may be long.
     pub(crate) fn set_awaits_result(&mut self, awaits: bool) {
         self.awaits_result = awaits;
     }
@@ -100,32 +101,33 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if self.link.owes() > 0 || self.link.has_stream() {
+        if self.link.unsent_payload_bytes() > 0 || self.link.has_stream() {
             self.link.abort(CloseReason::Local);
         } else if self.awaits_result {
             self.link.close();
-        } else if let Some(home) = self.home.upgrade()
+        } else if let Some(pool) = self.pool.upgrade()
             && self.link.is_usable()
         {
-            home.keep(&self.key, &self.link);
+            pool.insert(&self.key, &self.link);
             if !self.link.is_usable() {
-                // It ended in the meantime. Its `Ended` ran before it was kept, so it must be removed here.
-                home.forget(&self.key);
+                // The connection has ended in the meantime. Its `EndGuard` may have been dropped before the
+                // insertion, so the connection must be removed here.
+                pool.remove_closed(&self.key);
             }
         }
     }
 }
 
-impl Ended {
-    pub(crate) fn new(home: &Arc<IdleConnections>, key: Key) -> Self {
-        Self { home: Arc::downgrade(home), key }
+impl EndGuard {
+    pub(crate) fn new(pool: &Arc<IdleConnections>, key: Key) -> Self {
+        Self { pool: Arc::downgrade(pool), key }
     }
 }
 
-impl Drop for Ended {
+impl Drop for EndGuard {
     fn drop(&mut self) {
-        if let Some(home) = self.home.upgrade() {
-            home.forget(&self.key);
+        if let Some(pool) = self.pool.upgrade() {
+            pool.remove_closed(&self.key);
         }
     }
 }

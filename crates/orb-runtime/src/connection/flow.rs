@@ -1,9 +1,10 @@
-//! Requests and replies with a long sequence of structs, which are written while they are encoded.
+//! Flows: requests and replies with a long sequence of structs, which are written while they are encoded.
 //!
-//! Part of the sequence is encoded, queued and written, and its memory is reused for the next part. The
-//! kernel then copies from the second-level cache. The lock is held only for queueing, so other tasks can
-//! queue meanwhile. The machine puts their messages after this one. If the socket accepts no more, or another
-//! task is writing, the rest is encoded at once and left to the driver. No caller waits for the socket.
+//! A part of the sequence is encoded, queued and written. Its memory is reused for the next part, so that the
+//! kernel copies from the second-level cache. The lock is held only for queueing, so other tasks can queue
+//! messages meanwhile. The machine sends these after the flow. If the socket accepts no more bytes, or
+//! another task is writing, the rest is encoded at once and written by the driver. No caller waits for the
+//! socket.
 
 use std::sync::Arc;
 
@@ -17,15 +18,15 @@ use crate::connection::call::OnewayError;
 use crate::connection::{SharedConnection, now};
 use crate::transport::Progress;
 
-/// The arguments of a request whose preceding parts are encoded already.
+/// The arguments of a request whose header is already encoded.
 pub(crate) struct Flow<'a> {
     pub(crate) arguments: &'a (dyn Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync + 'a),
     /// The size of the arguments in bytes.
     pub(crate) coming: u64,
 }
 
-/// A message whose start is queued. If it is incomplete when this is dropped, the connection is closed.
-struct Begun<'a> {
+/// Closes the connection on drop if the message is incomplete.
+struct FlowGuard<'a> {
     link: &'a SharedConnection,
     message: u64,
 }
@@ -34,11 +35,12 @@ impl SharedConnection {
     /// Returns whether messages may be written while they are encoded.
     #[inline]
     pub(crate) fn flows(&self) -> bool {
-        // A ring writes later in any case, and the wire log needs whole messages.
+        // With an io_uring, writing begins only later, and the wire log needs complete messages.
         self.socket.ring().is_none() && !crate::trace::wire_enabled()
     }
 
-    /// Queues a request and writes it while it is encoded. `call`: the call that waits for the reply.
+    /// Queues a request and writes it while it is encoded. `call` is the call that waits for the reply, if
+    /// any.
     pub(crate) fn send_flow(
         self: &Arc<Self>,
         call: Option<CallId>,
@@ -51,9 +53,9 @@ impl SharedConnection {
         let message = match state.machine.begin_flow(call, &mut encoder, flow.coming) {
             Ok(Some(message)) => message,
             Ok(None) => {
-                // Another message is being written this way.
+                // Another flow is active.
                 drop(state);
-                return self.send_whole(call, encoder, flow);
+                return self.send_complete(call, encoder, flow);
             }
             Err(error) => {
                 state.keep_encoder(encoder);
@@ -61,7 +63,7 @@ impl SharedConnection {
             }
         };
         drop(state);
-        let begun = Begun { link: self, message };
+        let guard = FlowGuard { link: self, message };
         encoder.flow_to(order, version, sets, offset, Arc::<Self>::clone(self), message);
         let encoded = (flow.arguments)(&mut encoder);
         if encoded.is_ok() {
@@ -69,12 +71,13 @@ impl SharedConnection {
         }
         encoder.reset(order, version);
         self.lock().keep_encoder(encoder);
-        drop(begun);
+        drop(guard);
         encoded.map_err(OnewayError::Encode)
     }
 
-    /// Queues a reply and writes it while its last `coming` bytes are encoded. Everything before them must be
-    /// encoded. Returns `false` if the reply must be sent whole; then the encoder is unchanged.
+    /// Queues a reply and writes it while `results` encodes its last `coming` bytes. The encoder contains all
+    /// bytes before them. Returns `false` with an unchanged encoder if the reply must be encoded completely
+    /// first.
     pub(crate) fn send_reply_flow(
         self: &Arc<Self>,
         token: ServeToken,
@@ -86,36 +89,40 @@ impl SharedConnection {
         let offset = encoder.position();
         let mut state = self.lock();
         if state.machine.output().is_crowded() {
-            // Memory may be short. The check for that handles only whole replies.
+            // Memory may be short, and only complete replies are checked for that.
             return false;
         }
-        let begun = state.machine.request(token).begin_flow(encoder, coming);
+        let flow = state.machine.request(token).begin_flow(encoder, coming);
         drop(state);
-        let message = match begun {
+        let message = match flow {
             ReplyFlow::Begun(message) => message,
             ReplyFlow::Busy => return false,
             ReplyFlow::Dropped => return true,
         };
-        let begun = Begun { link: self, message };
+        let guard = FlowGuard { link: self, message };
         encoder.flow_to(order, version, sets, offset, Arc::<Self>::clone(self), message);
         match results(encoder) {
             Ok(()) => {
                 self.take(message, encoder);
             }
-            // The sizing pass succeeded, so the value changed meanwhile. A partial reply cannot be taken
-            // back.
+            // The results were encoded before to measure them, so they have changed since. The part of the
+            // reply that is already queued cannot be withdrawn.
             Err(error) => {
-                tracing::warn!(target: "zorb", %error, "a reply is not what it was: its connection is closed")
+                tracing::warn!(
+                    target: "zorb",
+                    %error,
+                    "the results of a call changed while they were encoded; the connection is closed"
+                )
             }
         }
         encoder.reset(order, version);
-        drop(begun);
+        drop(guard);
         true
     }
 
-    /// Encodes the rest of a request, then queues and writes it whole.
+    /// Encodes the rest of a request, then queues and writes the complete request.
     #[cold]
-    fn send_whole(
+    fn send_complete(
         &self,
         call: Option<CallId>,
         mut encoder: Box<Encoder>,
@@ -153,7 +160,7 @@ impl Outlet for SharedConnection {
     }
 }
 
-impl Drop for Begun<'_> {
+impl Drop for FlowGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.link.lock();
         state.machine.flow(self.message).end();

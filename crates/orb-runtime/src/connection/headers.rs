@@ -1,7 +1,7 @@
-//! Cache of encoded request headers.
+//! A cache of encoded request headers.
 //!
-//! Successive requests of one operation through one reference differ only in request id and arguments. A
-//! cached header reduces the next one to one copy and one patched number.
+//! Successive requests of one operation through one reference differ only in request id and arguments. With a
+//! cached header, the next header needs one copy, in which the request id is overwritten.
 
 use std::sync::Arc;
 
@@ -11,18 +11,19 @@ use giop_codec::giop::{RequestId, ResponseFlags};
 
 use crate::connection::binding::Binding;
 
-/// Maximum number of cached headers of one connection.
-const KEPT: usize = 8;
+/// The maximum number of cached headers of one connection.
+const MAX_HEADERS: usize = 8;
 
-/// Maximum size of a cached header, in bytes. Headers with longer keys and names are encoded each time.
-const LONGEST: usize = 256;
+/// The maximum size of a cached header in bytes. Headers with longer keys and names are encoded each time.
+const MAX_HEADER_SIZE: usize = 256;
 
-/// Position of the request id in GIOP 1.2. In earlier versions it follows the service contexts.
-const ID_AT: usize = 12;
+/// The offset of the request id in GIOP 1.2. In earlier versions, the id follows the service contexts.
+const ID_OFFSET: usize = 12;
 
-/// The parts of a header other than its id. It has no service contexts, and addresses its target by key.
+/// The parameters of a header without service contexts that addresses its target by key. The header is
+/// determined by them and by the request id.
 #[derive(Clone, Copy)]
-pub(crate) struct Plain<'a> {
+pub(crate) struct HeaderKey<'a> {
     pub(crate) binding: &'a Arc<Binding>,
     /// The address of the static that describes the operation.
     pub(crate) operation: usize,
@@ -32,52 +33,52 @@ pub(crate) struct Plain<'a> {
 /// The cached headers of one connection, in no order.
 #[derive(Default)]
 pub(crate) struct Headers {
-    kept: Vec<Kept>,
-    /// Index of the entry to be replaced next.
+    entries: Vec<CachedHeader>,
+    /// The index of the entry to be replaced next.
     oldest: usize,
 }
 
-struct Kept {
+struct CachedHeader {
     binding: Arc<Binding>,
     operation: usize,
     response: ResponseFlags,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 impl Headers {
     /// Starts a request with its cached header. Returns whether there is one.
     #[inline]
-    pub(crate) fn start(&self, plain: Plain<'_>, id: RequestId, e: &mut Encoder) -> bool {
-        let known = self.kept.iter().find(|kept| {
-            kept.operation == plain.operation
-                && Arc::ptr_eq(&kept.binding, plain.binding)
-                && kept.response == plain.response
+    pub(crate) fn start(&self, key: HeaderKey<'_>, id: RequestId, e: &mut Encoder) -> bool {
+        let found = self.entries.iter().find(|entry| {
+            entry.operation == key.operation
+                && Arc::ptr_eq(&entry.binding, key.binding)
+                && entry.response == key.response
         });
-        if let Some(kept) = known {
-            e.set_code_sets(plain.binding.code_sets);
-            e.put_raw(&kept.octets);
-            e.patch_u32(ID_AT, id.0);
+        if let Some(entry) = found {
+            e.set_code_sets(key.binding.code_sets);
+            e.put_raw(&entry.bytes);
+            e.patch_u32(ID_OFFSET, id.0);
         }
-        known.is_some()
+        found.is_some()
     }
 
     /// Caches a header for later requests.
-    pub(crate) fn keep(&mut self, plain: Plain<'_>, octets: &[u8]) {
-        if plain.binding.version != Version::V1_2 || octets.len() > LONGEST {
+    pub(crate) fn insert(&mut self, key: HeaderKey<'_>, header: &[u8]) {
+        if key.binding.version != Version::V1_2 || header.len() > MAX_HEADER_SIZE {
             return;
         }
-        let Plain { binding, operation, response } = plain;
-        if self.kept.len() < KEPT {
-            let (binding, octets) = (Arc::clone(binding), octets.to_vec());
-            self.kept.push(Kept { binding, operation, response, octets });
-        } else if let Some(kept) = self.kept.get_mut(self.oldest) {
-            if !Arc::ptr_eq(&kept.binding, binding) {
-                kept.binding = Arc::clone(binding);
+        let HeaderKey { binding, operation, response } = key;
+        if self.entries.len() < MAX_HEADERS {
+            let (binding, bytes) = (Arc::clone(binding), header.to_vec());
+            self.entries.push(CachedHeader { binding, operation, response, bytes });
+        } else if let Some(entry) = self.entries.get_mut(self.oldest) {
+            if !Arc::ptr_eq(&entry.binding, binding) {
+                entry.binding = Arc::clone(binding);
             }
-            (kept.operation, kept.response) = (operation, response);
-            kept.octets.clear();
-            kept.octets.extend_from_slice(octets);
-            self.oldest = (self.oldest + 1) % KEPT;
+            (entry.operation, entry.response) = (operation, response);
+            entry.bytes.clear();
+            entry.bytes.extend_from_slice(header);
+            self.oldest = (self.oldest + 1) % MAX_HEADERS;
         }
     }
 }

@@ -9,20 +9,20 @@ use giop_proto::{Chunk, Loan, LoanReturn, StreamOf};
 use crate::connection::{SharedConnection, State, now};
 use crate::transport::loans::drop_loans;
 
-/// The result of lending memory to the reader.
+/// The result of lending memory to the reader, which fills it with the next bytes of a payload.
 #[derive(Debug)]
-pub(crate) enum Lent {
-    /// The memory is returned. It may be filled only in part.
-    Back(Box<Loan>),
-    /// The memory was not used: only chunks, or the end, can be taken.
-    Useless(Box<Loan>),
-    /// The runtime of the reader is gone and keeps the memory.
+pub(crate) enum LoanResult {
+    /// The memory is returned. Possibly only a part of it is filled.
+    Returned(Box<Loan>),
+    /// The memory was not used: the next bytes, or the end of the payload, must be taken as a chunk.
+    Unused(Box<Loan>),
+    /// The memory is not returned, because the runtime of the reader has ended.
     Lost,
 }
 
 impl SharedConnection {
-    /// Keeps the payload until it is taken or abandoned. `size` is the number of bytes, or `None` if it is
-    /// not known. `phase` is the offset of the first byte in an element, or `None` for a payload of bytes.
+    /// Keeps the payload until it is taken or abandoned. `size` is the number of bytes, or `None` if that is
+    /// unknown. `phase` is the offset of the first byte in an element, or `None` for a payload of bytes.
     pub(crate) fn open_stream(&self, of: StreamOf, size: Option<u64>, phase: Option<usize>) {
         let mut state = self.lock();
         state.machine.input_mut().open_stream(of, size);
@@ -38,7 +38,8 @@ impl SharedConnection {
         state.rearm(deadline);
     }
 
-    /// Returns the number of bytes that the peer has still to send, or `u64::MAX` if it is not known.
+    /// Returns the number of bytes of the payload that are not received yet, or `u64::MAX` if that is
+    /// unknown.
     pub(crate) fn stream_rest(&self, of: StreamOf) -> u64 {
         self.lock().machine.input().stream_rest(of)
     }
@@ -57,7 +58,7 @@ impl SharedConnection {
     pub(crate) fn poll_chunk(&self, of: StreamOf, cx: &mut Context<'_>) -> Poll<Chunk> {
         let mut state = self.lock();
         let chunk = state.machine.stream(of).take_chunk(now());
-        // The receiver has capacity for the next chunk, or needs to read for it.
+        // The machine can receive the next chunk now.
         state.let_driver_read();
         if let Chunk::Pending = chunk {
             state.stream_reader = Some(cx.waker().clone());
@@ -76,24 +77,24 @@ impl SharedConnection {
         chunk
     }
 
-    /// Lends memory for the next bytes of the payload, once, and waits until it is returned.
-    pub(crate) fn poll_lent(
+    /// Lends `loan` for the next bytes of the payload at the first poll, and waits until it is returned.
+    pub(crate) fn poll_loan(
         &self,
         of: StreamOf,
         loan: &mut Option<Box<Loan>>,
         cx: &mut Context<'_>,
-    ) -> Poll<Lent> {
+    ) -> Poll<LoanResult> {
         let mut state = self.lock();
         if let Some(loan) = loan.take() {
             if let Err(loan) = state.machine.stream(of).lend(loan, now()) {
-                return Poll::Ready(Lent::Useless(loan));
+                return Poll::Ready(LoanResult::Unused(loan));
             }
             state.let_driver_read();
         }
         match state.machine.input_mut().take_loan() {
-            LoanReturn::Loan(loan) => Poll::Ready(Lent::Back(loan)),
-            LoanReturn::Nothing => Poll::Ready(Lent::Lost),
-            LoanReturn::Pending => {
+            Returned::Loan(loan) => Poll::Ready(LoanResult::Returned(loan)),
+            Returned::Nothing => Poll::Ready(LoanResult::Lost),
+            Returned::Pending => {
                 state.stream_reader = Some(cx.waker().clone());
                 Poll::Pending
             }
@@ -101,11 +102,11 @@ impl SharedConnection {
     }
 
     /// Counts bytes of the payload that were copied to their destination.
-    pub(crate) fn count_copied(&self, octets: usize) {
-        self.lock().machine.input_mut().count_copied(octets);
+    pub(crate) fn count_copied(&self, bytes: usize) {
+        self.lock().machine.input_mut().count_copied(bytes);
     }
 
-    /// Returns how many bytes a payload may occupy before they are received.
+    /// Returns how many bytes may be allocated for a payload before they are received.
     pub(crate) fn granted(&self) -> usize {
         self.lock().machine.input().granted()
     }
@@ -118,15 +119,15 @@ impl SharedConnection {
         if state.machine.input().is_loan_read()
             && let Some(ring) = self.socket.ring()
         {
-            // Otherwise the kernel keeps the memory until it is full.
+            // Otherwise the kernel would use the memory until it is filled.
             ring.cancel_read();
         }
         drop(state);
-        // Dropped without the lock: this runs the lender's code, which may call this link again.
+        // Dropped without the lock, because this runs the lender's code, which may use this connection.
         drop(loan);
     }
 
-    /// Drops memory lent by servants that do not wait for it any more.
+    /// Drops the memory of servants that no longer wait for it.
     #[inline]
     pub(crate) fn drop_returned_targets<'a>(
         &'a self,
@@ -141,8 +142,8 @@ impl SharedConnection {
         self.lock()
     }
 
-    /// Takes lent memory back from a ring after the end of the connection. Returns whether the ring holds
-    /// none any more.
+    /// Takes lent memory back from an io_uring after the end of the connection. Returns whether the io_uring
+    /// no longer holds any.
     pub(crate) fn reclaim_ring_buffers<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -156,19 +157,20 @@ impl SharedConnection {
                 return (state, false);
             }
             (state, _) = self.read_ring(ring, state);
-            // A ring that has ended keeps the memory.
+            // If the io_uring itself has ended, it does not return the memory.
             state.machine.input_mut().lose_loan();
         }
         state.wake_stream();
         (self.drop_returned_targets(state), true)
     }
 
-    /// Wakes all waiters after reading has ended. Memory held by the kernel is not returned to its lender.
+    /// Wakes all waiters after reading has ended. Memory that the kernel still uses is not returned to its
+    /// lender.
     #[cold]
     pub(crate) fn end_streams(&self) {
         let mut state = self.lock();
         state.machine.input_mut().lose_loan();
-        state.wake_room();
+        state.wake_waiters();
         drop(self.drop_returned_targets(state));
     }
 }

@@ -1,16 +1,18 @@
-//! One connection: a sans-IO protocol machine protected by one lock, and the socket I/O of its callers and
-//! its driver.
+//! A connection: a protocol state machine (*machine*) that does no I/O itself and is protected by one lock,
+//! and the socket I/O by the tasks of callers and by the task of the connection (the *driver*).
 //!
-//! * **Write.** A caller queues under the lock, takes the `writing` flag, unlocks, writes the lent buffers
-//!   and locks again to commit. While the flag is set, other callers only queue. The driver task finishes
-//!   what the socket did not accept, so a dropped future never leaves half a message.
-//! * **Read.** The only pending call of a client connection reads the socket itself. In all other cases the
-//!   driver reads. The read role lasts one poll and is never held across `Pending`.
-//! * **Spin.** If enabled, a reader polls the socket for a configured time before it sleeps, without the
+//! * **Write.** A caller queues a message under the lock, sets the `writing` flag, unlocks, writes the
+//!   buffers that the machine lends, and locks again to commit. While the flag is set, other callers only
+//!   queue. The driver writes what the socket did not accept, so a dropped future never leaves half a
+//!   message.
+//! * **Read.** If a client connection has one pending call, its caller reads the socket itself. In all other
+//!   cases the driver reads. A caller reads only during one poll and never holds the read role across
+//!   `Pending`.
+//! * **Spin.** If configured, a reader polls the socket for a limited time before it sleeps, without the
 //!   lock.
-//! * **Low water.** During a large message that arrives in small pieces, the socket reports readiness only
-//!   after much of it has arrived.
-//! * **Timers.** The driver has one timer. A call whose deadline is later than the armed one costs nothing.
+//! * **Low water.** While the rest of a large message arrives in small pieces, the low-water mark of the
+//!   socket is raised: the socket becomes readable only when a large part has arrived.
+//! * **Timers.** The driver has one timer. A call only changes it if the deadline of the call is earlier.
 
 mod binding;
 pub mod blocking;
@@ -39,11 +41,11 @@ use giop_proto::outbox::Transmit;
 use giop_proto::{CloseReason, Config, Connection, Event, Role, Stats};
 
 pub(crate) use binding::{AddressingMode, Binding};
-pub(crate) use call::{OnewayError, Pending, Started, poll_deadline};
+pub(crate) use call::{OnewayError, Pending, StartedRequest, poll_deadline};
 pub(crate) use flow::Flow;
-pub(crate) use headers::Plain;
+pub(crate) use headers::HeaderKey;
 pub(crate) use padding::padding;
-pub(crate) use streamed_request::Fed;
+pub(crate) use streamed_request::PayloadOutcome;
 
 use crate::config::ConnectionConfig;
 use crate::connection::headers::Headers;
@@ -51,64 +53,65 @@ use crate::tls::TlsSession;
 use crate::transport::threads::IoThread;
 use crate::transport::{Peer, Progress, Socket};
 
-/// The number of queued bytes from which oneway senders wait.
-const BACKLOG: usize = 1 << 20;
+/// The number of queued bytes at which senders of oneways wait.
+const MAX_BACKLOG_BYTES: usize = 1 << 20;
 
-/// Maximum time since the last write for which a oneway is gathered with its successors.
-const GATHER: Duration = Duration::from_micros(20);
+/// A message is not written at once, but gathered with the following ones, if the last write was less than
+/// this duration ago.
+const GATHER_TIME: Duration = Duration::from_micros(20);
 
-/// Interval of clock readings, in gathered messages. The messages between wait for the driver's next poll.
-const CLOCK_EVERY: u32 = 8;
+/// The number of gathered messages between two readings of the clock.
+const CLOCK_READ_INTERVAL: u32 = 8;
 
-/// Maximum number of writes of one `flush`, including what others queued meanwhile. The driver writes the
-/// rest.
+/// The maximum number of writes of one `flush`, including messages that others queue meanwhile. The driver
+/// writes the rest.
 const MAX_WRITE_ROUNDS: usize = 4;
 
-/// Time for which a caller keeps the read role between its calls. Then the driver reads again.
+/// After this time without a call, the driver reads again in place of the caller.
 pub(crate) const READ_ROLE_IDLE: Duration = Duration::from_millis(100);
 
-/// Size of a read, in bytes, below which a large message counts as arriving slowly: `SO_RCVLOWAT` is raised
-/// for it.
+/// If a read of a large message returns fewer bytes, the message counts as arriving slowly, and `SO_RCVLOWAT`
+/// is raised.
 const SLOW_READ_BYTES: usize = 64 * 1024;
 
-/// Number of missing bytes for which `SO_RCVLOWAT` is raised, if the last read was smaller than
-/// [`SEGMENT_READ_BYTES`].
+/// The minimum number of missing bytes for which `SO_RCVLOWAT` is raised, if the last read returned fewer
+/// than [`SEGMENT_READ_BYTES`].
 const LOW_WATER_MIN_REST: usize = 16 * 1024;
 
-/// A few TCP segments of a slow network, in bytes.
+/// The size of a few TCP segments of a slow network, in bytes.
 const SEGMENT_READ_BYTES: usize = 8 * 1024;
 
-/// Size of a read, in bytes, from which the next part of a large message is expected to be available at once.
+/// If a read of a large message returns at least this number of bytes, the next part is read at once.
 const BULK_READ_BYTES: usize = 16 * 1024;
 
-/// Upper bound of the receive low-water mark for a message that arrives slowly, in bytes.
-const LOW_WATER: usize = 512 * 1024;
+/// The maximum receive low-water mark in bytes.
+const MAX_LOW_WATER_BYTES: usize = 512 * 1024;
 
-/// Maximum time for which a large message is read before its reader does other work.
-const LONGEST_READ: Duration = Duration::from_millis(1);
+/// The maximum time for which a large message is read before the task of the reader does other work.
+const MAX_READ_TIME: Duration = Duration::from_millis(1);
 
-/// Spin duration that results in exactly one read attempt, regardless of tokio's cached readiness.
+/// A spin time that results in exactly one read attempt, regardless of tokio's cached readiness.
 const SINGLE_READ: Duration = Duration::from_nanos(1);
 
-/// Maximum number of encoders kept for reuse.
-const SPARE_ENCODERS: usize = 8;
+/// The maximum number of encoders that are kept for reuse.
+const MAX_SPARE_ENCODERS: usize = 8;
 
 /// A connection shared by its callers and its driver.
 pub(crate) struct SharedConnection {
     pub(crate) socket: Socket,
     peer: Peer,
-    /// Whether the peer only answers, and the socket is read and written in place. Then the caller of the
-    /// only pending call may read.
+    /// Whether the peer sends no requests, and the socket is not driven by an io_uring. Then the caller of
+    /// the only pending call may read.
     pub(crate) client_only: bool,
     /// How long a reader polls the socket before it sleeps.
     spin: Duration,
     /// Whether the low-water mark is raised during large messages that arrive slowly.
     #[cfg(feature = "experiments")]
-    trickles: bool,
+    adapts_low_water: bool,
     state: Mutex<State>,
-    /// Whether a reply was received. From then on the server knows the code sets.
-    answered: AtomicBool,
-    /// Set when the link is dropped and oneways may be lost.
+    /// Whether a reply was received. The server then knows the service contexts of the first requests.
+    has_reply: AtomicBool,
+    /// Set when the connection is dropped and oneways may be lost.
     lost_oneways: Arc<AtomicBool>,
 }
 
@@ -122,19 +125,19 @@ pub(crate) struct State {
     /// Wakers of the callers, by slot index of the call.
     pub(crate) callers: Vec<Option<Waker>>,
     pub(crate) last_use: Instant,
-    /// The most recent clock reading. Precise enough for everything but deadlines.
+    /// The most recent clock reading. Deadlines need a new one.
     pub(crate) clock: Instant,
-    /// Wakers of oneways that wait for capacity in the queue, and of flushes.
+    /// The wakers of tasks that wait for capacity in the queue, or for a flush.
     pub(crate) capacity_waiters: Vec<Waker>,
-    #[expect(clippy::vec_box, reason = "they travel through futures: a pointer is cheaper to move")]
+    #[expect(clippy::vec_box, reason = "encoders are moved through futures, where a pointer is cheaper")]
     pub(crate) encoders: Vec<Box<Encoder>>,
     pub(crate) headers: Headers,
-    /// Whether bulk arguments are shared instead of copied into their message.
+    /// Whether messages share the memory of bulk data instead of copying it.
     #[cfg(feature = "experiments")]
-    pub(crate) shares: bool,
-    /// Waker of the reader that waits for the next chunk of a payload.
+    pub(crate) shares_bulk_data: bool,
+    /// The waker of the task that waits for the next chunk of a payload.
     pub(crate) stream_reader: Option<Waker>,
-    /// The driver holds requests that it serves after more of the queue is written.
+    /// Whether the driver holds requests back until more of the queue is written.
     pub(crate) stalled: bool,
     /// Whether the write side of the socket is shut down.
     pub(crate) shut_down: bool,
@@ -144,15 +147,15 @@ pub(crate) struct State {
 pub(crate) struct Roles {
     /// The waker of the driver.
     pub(crate) driver: Option<Waker>,
-    /// Whether the driver was woken and has not run yet, or is running.
+    /// Whether the driver is running, or was woken to run.
     pub(crate) driver_awake: bool,
     /// Whether a caller or the driver is reading now.
     pub(crate) reading: bool,
-    /// Whether the driver's waker, not that of a caller, is registered with the socket.
+    /// Whether the driver reads the socket, and not a caller.
     pub(crate) driver_reads: bool,
-    /// Time at which the driver checks whether callers still read for themselves.
+    /// The time at which the driver checks whether a caller still reads the socket.
     pub(crate) takeover: Option<Instant>,
-    /// Time at which the driver's timer fires.
+    /// The time at which the driver's timer fires.
     pub(crate) armed: Option<Instant>,
 }
 
@@ -161,41 +164,41 @@ pub(crate) struct Roles {
 pub(crate) struct WriteState {
     /// Whether a task is writing now.
     pub(crate) writing: bool,
-    /// The socket accepted less than it was given. Only the driver writes, after the socket becomes writable.
+    /// Whether the socket's buffer is full. Then only the driver writes, when the socket becomes writable.
     pub(crate) blocked: bool,
+    /// The time of the last write.
     pub(crate) last: Option<Instant>,
-    /// Number of messages left to the driver since the last write.
+    /// The number of messages since the last write that were queued for the driver.
     pub(crate) gathered: u32,
 }
 
-/// The state of an io_uring.
+/// The state of reads through an io_uring.
 pub(crate) struct RingState {
-    /// A pending receive of a ring holds no window, though the machine would lend one.
+    /// Whether the pending receive uses no read buffer of the machine, although the machine would lend one.
     pub(crate) parked: bool,
-    /// Number of replies that callers took from a ring since the driver ran.
+    /// The number of replies that callers took from the io_uring themselves since the driver ran.
     pub(crate) inline_replies: usize,
-    /// Start of the current receive.
+    /// The start of the current receive.
     pub(crate) receive_started: Instant,
     /// Whether large messages arrive slowly.
     pub(crate) slow: bool,
 }
 
-/// The sizes of reads, to which the socket's low-water mark is adapted.
+/// The sizes by which the socket's low-water mark is adapted.
 pub(crate) struct ReadSizes {
-    /// Size of the last read, in bytes.
+    /// The size of the last read in bytes.
     pub(crate) last: usize,
-    /// Number of bytes that must be available before the socket is readable (`SO_RCVLOWAT`).
+    /// The number of bytes that must be available before the socket is readable (`SO_RCVLOWAT`).
     pub(crate) low_water: usize,
 }
 
 impl SharedConnection {
-    /// Wraps a connected socket. Its driver must be polled for as long as the link is used.
+    /// Wraps a connected socket. The driver must be polled for as long as the connection is used.
     pub(crate) fn new(socket: Socket, peer: Peer, config: Config, orb: &ConnectionConfig) -> Arc<Self> {
         let now = now();
-        let in_place = socket.ring().is_none();
-        let client_only = config.role == Role::Client && in_place && !config.accept_requests;
+        let client_only = config.role == Role::Client && socket.ring().is_none() && !config.accept_requests;
         #[cfg(feature = "experiments")]
-        let shares = config.deposit;
+        let shares_bulk_data = config.deposit;
         let state = State {
             machine: Connection::new(config, now),
             roles: Roles {
@@ -216,7 +219,7 @@ impl SharedConnection {
             encoders: Vec::new(),
             headers: Headers::default(),
             #[cfg(feature = "experiments")]
-            shares,
+            shares_bulk_data,
             stream_reader: None,
             stalled: false,
             shut_down: false,
@@ -225,11 +228,11 @@ impl SharedConnection {
             socket,
             peer,
             client_only,
-            spin: orb.wait_strategy.spin(),
+            spin: orb.wait_strategy.max_spin_time(),
             #[cfg(feature = "experiments")]
-            trickles: orb.low_water,
+            adapts_low_water: orb.low_water,
             state: Mutex::new(state),
-            answered: AtomicBool::new(false),
+            has_reply: AtomicBool::new(false),
             lost_oneways: Arc::default(),
         })
     }
@@ -239,26 +242,25 @@ impl SharedConnection {
         self.lock().machine.set_code_sets(code_sets);
     }
 
-    /// Sends all GIOP 1.2 messages larger than `size` in fragments from now on.
-    pub(crate) fn cut_at(&self, size: usize) {
+    /// From now on, sends GIOP 1.2 messages of more than `size` bytes in fragments.
+    pub(crate) fn set_fragment_size(&self, size: usize) {
         self.lock().machine.cut_at(size);
     }
 
     /// Returns whether the peer may call objects of this ORB over this connection.
-    pub(crate) fn takes_calls(&self) -> bool {
+    pub(crate) fn accepts_requests(&self) -> bool {
         self.lock().machine.accepts_requests()
     }
 
     /// Returns whether a peer other than the ORB itself may call objects of this ORB over this connection.
-    pub(crate) fn serves_others(&self) -> bool {
-        self.serves_others_in(&self.lock())
+    pub(crate) fn serves_peer(&self) -> bool {
+        self.serves_peer_in(&self.lock())
     }
 
-    fn serves_others_in(&self, state: &State) -> bool {
+    fn serves_peer_in(&self, state: &State) -> bool {
         state.machine.accepts_requests() && !matches!(self.peer, Peer::Local)
     }
 
-    /// Wakes the driver.
     pub(crate) fn wake_driver_now(&self) {
         self.lock().wake_driver();
     }
@@ -273,12 +275,12 @@ impl SharedConnection {
         &self.peer
     }
 
-    /// Returns the TLS session. `None`: the connection does not use TLS.
+    /// Returns the TLS session, or `None` if the connection does not use TLS.
     pub(crate) fn session(&self) -> Option<&Arc<TlsSession>> {
         self.socket.session()
     }
 
-    /// Returns the reason for the closure, if the peer violated the protocol.
+    /// Returns the protocol violation of the peer, if the connection was closed because of one.
     pub(crate) fn protocol_error(&self) -> Option<giop_proto::ProtocolError> {
         match self.lock().machine.lifecycle().close_reason() {
             Some(CloseReason::Protocol(error)) => Some(*error),
@@ -286,14 +288,14 @@ impl SharedConnection {
         }
     }
 
-    /// Returns whether the server has answered a request. Then it has received the service contexts of the
-    /// first requests, such as code sets.
+    /// Returns whether a reply was received. The server then knows the service contexts of the first
+    /// requests, such as the code sets.
     #[inline]
-    pub(crate) fn is_answered(&self) -> bool {
-        self.answered.load(Ordering::Relaxed)
+    pub(crate) fn has_reply(&self) -> bool {
+        self.has_reply.load(Ordering::Relaxed)
     }
 
-    /// Returns the code sets that are in force with the peer.
+    /// Returns the code sets that were negotiated with the peer.
     pub(crate) fn code_sets(&self) -> CodeSets {
         self.lock().machine.peer().code_sets_in_force()
     }
@@ -303,21 +305,21 @@ impl SharedConnection {
         self.lock().machine.peer().listen_points().to_vec()
     }
 
-    /// Returns whether the current task can call over a connection that is driven in `runtime`. A ring that
-    /// belongs to one runtime serves only callers in that runtime.
+    /// Returns whether the current task can make calls over this connection, which is driven in `runtime`. An
+    /// io_uring without a thread of its own serves only callers in that runtime.
     pub(crate) fn serves_callers_of(&self, runtime: Option<tokio::runtime::Id>) -> bool {
         self.socket.ring().is_none()
             || self.thread().is_some()
             || tokio::runtime::Handle::try_current().is_ok_and(|here| Some(here.id()) == runtime)
     }
 
-    /// Returns the thread on which the driver must run. `None`: any.
+    /// Returns the I/O thread on which the driver must run, or `None` if it can run on any thread.
     pub(crate) fn thread(&self) -> Option<&Arc<IoThread>> {
         self.socket.thread()
     }
 
-    /// Returns the flag that is set when the link is dropped and oneways may be lost. It outlives the link.
-    pub(crate) fn loss(&self) -> Arc<AtomicBool> {
+    /// Returns the flag that is set when the connection is dropped and oneways may be lost.
+    pub(crate) fn oneway_loss_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.lost_oneways)
     }
 
@@ -332,16 +334,16 @@ impl SharedConnection {
         !state.machine.lifecycle().is_closing()
     }
 
-    /// Returns whether servants of this connection can still make calls over it while it closes.
-    pub(crate) fn lets_call(&self) -> bool {
+    /// Returns whether callbacks can be made. Servants can make them even while the connection closes.
+    pub(crate) fn allows_callbacks(&self) -> bool {
         self.lock().machine.takes_calls()
     }
 
-    /// Closes in good order: finishes active requests and rejects new ones. Oneways that were received are
-    /// executed.
+    /// Closes gracefully: finishes active requests and rejects new ones. Oneways that were already received
+    /// are executed.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
-        if self.serves_others_in(&state) {
+        if self.serves_peer_in(&state) {
             state.machine.close_after_oneways(now());
         } else {
             state.machine.close(now());
@@ -358,14 +360,14 @@ impl SharedConnection {
         state.wake_driver();
     }
 
-    /// Returns the size of a long reply queue and how long the peer needs for it: see
+    /// Returns the size of a long reply queue, and an estimate of how long the peer needs to receive it: see
     /// [`Connection::reply_queue`].
     pub(crate) fn reply_queue(&self, now: Instant) -> Option<(usize, Option<Duration>)> {
         self.lock().machine.reply_queue(now)
     }
 
-    /// Closes the connection because the peer takes its replies too slowly.
-    pub(crate) fn give_up_slow_reader(&self) {
+    /// Closes the connection because the peer receives its replies too slowly.
+    pub(crate) fn close_slow_reader(&self) {
         let mut state = self.lock();
         state.machine.give_up_slow_reader();
         self.drain_events(&mut state, None);
@@ -378,18 +380,19 @@ impl SharedConnection {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        // A poisoned lock is usable: the machine keeps its invariants between any two of its methods.
+        // A poisoned lock is usable, because the machine is consistent after each of its methods.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes the queue. Does nothing if another task is writing, which then also writes this, or if the
-    /// socket is full. In the latter case the driver writes when the socket becomes writable.
+    /// Writes the queue. Does nothing if another task is writing, because that task writes the whole queue.
+    /// Does nothing either if the socket's buffer is full. Then the driver writes when the socket becomes
+    /// writable.
     #[inline]
     pub(crate) fn flush<'a>(&'a self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, Progress) {
         self.flush_by(state, Socket::try_write)
     }
 
-    /// Writes the queue with `write`, under the conditions of [`flush`](Self::flush).
+    /// Does the same as [`flush`](Self::flush), but writes with `write`.
     fn flush_by<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -401,7 +404,7 @@ impl SharedConnection {
         let Some(mut transmit) = state.machine.take_transmit() else { return (state, Progress::Done) };
         (state.write.writing, state.write.gathered) = (true, 0);
         if let Some(ring) = self.socket.ring() {
-            // The driver takes the buffers back: see `complete_ring_io`.
+            // The driver takes the buffers back in `complete_ring_io`.
             ring.start_write(transmit);
             return (state, Progress::Blocked);
         }
@@ -442,17 +445,17 @@ impl SharedConnection {
                 }
             };
             state.write.writing = false;
-            if state.wrote() && state.stalled {
+            if state.wake_after_write() && state.stalled {
                 state.wake_driver();
             }
             return (state, progress);
         }
     }
 
-    /// Wakes callers whose outcome is available. If the events may contain requests, leaves them to the
-    /// driver, unless the connection is closed: then it has none.
+    /// Wakes the callers of calls that have an outcome. If the events may contain requests, the driver
+    /// handles them, unless the connection is closed.
     ///
-    /// `awake` is the call whose caller runs this. It is not woken, and its waker is kept for its next call.
+    /// `awake` is the call whose caller runs this. That caller is not woken, and its waker stays registered.
     fn drain_events(&self, state: &mut State, awake: Option<CallId>) {
         if state.machine.accepts_requests() && !state.machine.lifecycle().is_closed() {
             return state.wake_driver();
@@ -460,9 +463,9 @@ impl SharedConnection {
         while let Some(event) = state.machine.poll_event() {
             match event {
                 Event::Reply(call) if Some(call) == awake => {}
-                Event::Reply(call) => self.replied(state, call),
+                Event::Reply(call) => self.wake_caller(state, call),
                 Event::Closed => {
-                    state.wake_room();
+                    state.wake_waiters();
                     state.wake_driver();
                 }
                 Event::Request(_) | Event::Locate(_) | Event::Cancelled(_) => {}
@@ -472,8 +475,7 @@ impl SharedConnection {
 }
 
 impl SharedConnection {
-    /// Wakes the caller of `call`.
-    pub(crate) fn replied(&self, state: &mut State, call: CallId) {
+    pub(crate) fn wake_caller(&self, state: &mut State, call: CallId) {
         if let Some(waker) = state.callers.get_mut(call.index()).and_then(Option::take) {
             waker.wake();
         }
@@ -490,7 +492,7 @@ impl State {
         }
     }
 
-    /// Gives the read role to the driver, also on connections whose callers read for themselves.
+    /// Lets the driver read the socket, even if a caller did so before.
     fn let_driver_read(&mut self) {
         self.roles.driver_reads = true;
         self.wake_driver();
@@ -503,47 +505,49 @@ impl State {
         }
     }
 
-    /// Wakes the tasks that wait for a write. Returns whether the queue has capacity for any message.
+    /// Wakes the tasks that wait for capacity, if a write has made some. Returns whether the queue has
+    /// capacity for any message.
     #[inline]
-    fn wrote(&mut self) -> bool {
-        let room = self.machine.output().backlog() < BACKLOG;
-        if room || self.machine.output().has_growing_replies() {
-            self.wake_room();
+    fn wake_after_write(&mut self) -> bool {
+        let has_capacity = self.machine.output().backlog() < MAX_BACKLOG_BYTES;
+        if has_capacity || self.machine.output().has_growing_replies() {
+            self.wake_waiters();
         }
-        room
+        has_capacity
     }
 
-    pub(crate) fn wake_room(&mut self) {
-        self.stream_reader.take().into_iter().for_each(Waker::wake); // its end may have been reached
+    /// Wakes the tasks that wait for capacity, and the reader of the stream, whose end may have been reached.
+    pub(crate) fn wake_waiters(&mut self) {
+        self.stream_reader.take().into_iter().for_each(Waker::wake);
         for waker in self.capacity_waiters.drain(..) {
             waker.wake();
         }
     }
 
-    /// Returns an empty encoder of that version in native byte order.
+    /// Returns an empty encoder of this GIOP version in native byte order.
     fn encoder(&mut self, version: Version) -> Box<Encoder> {
         let mut encoder =
             self.encoders.pop().unwrap_or_else(|| Box::new(Encoder::new(ByteOrder::NATIVE, version)));
         #[cfg(feature = "experiments")]
-        if !self.shares {
+        if !self.shares_bulk_data {
             encoder.set_chunk_threshold(usize::MAX);
         }
         encoder.reset(ByteOrder::NATIVE, version);
         encoder
     }
 
-    /// Frees encoders that hold more than `most` bytes.
-    pub(crate) fn release(&mut self, most: usize) {
-        self.encoders.retain(|encoder| encoder.capacity() <= most);
+    /// Frees the spare encoders with a capacity of more than `max_size` bytes.
+    pub(crate) fn release_encoders(&mut self, max_size: usize) {
+        self.encoders.retain(|encoder| encoder.capacity() <= max_size);
     }
 
     fn keep_encoder(&mut self, encoder: Box<Encoder>) {
-        if self.encoders.len() < SPARE_ENCODERS {
+        if self.encoders.len() < MAX_SPARE_ENCODERS {
             self.encoders.push(encoder);
         }
     }
 
-    /// Ensures that the timer fires at `at` or earlier.
+    /// Ensures that the driver's timer fires at `at` or earlier.
     fn rearm(&mut self, at: Instant) {
         if self.roles.armed.is_none_or(|armed| at < armed) {
             self.wake_driver();
@@ -560,12 +564,12 @@ impl Drop for SharedConnection {
 
 impl fmt::Debug for SharedConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link").field("peer", &self.peer).finish_non_exhaustive()
+        f.debug_struct("SharedConnection").field("peer", &self.peer).finish_non_exhaustive()
     }
 }
 
-/// Returns whether no complete message was received yet. Then bytes are read as they arrive, so that the
-/// limiter (`server::connection_limiter`) can distinguish a slow sender from an idle one.
+/// Returns whether no complete message was received yet. Until then, bytes are read as soon as they arrive,
+/// so that `server::connection_limiter` can distinguish a slow sender from an idle one.
 fn before_first_message(state: &State) -> bool {
     state.machine.received().0 == 0
 }

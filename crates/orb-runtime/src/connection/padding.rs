@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use giop_codec::giop::{ContextId, ServiceContext};
 
-/// Returns a context that shifts the bytes after it by half of the largest alignment.
+/// Returns a service context that shifts the following bytes by 4, half of the maximum alignment.
 pub(crate) fn padding() -> ServiceContext {
     ServiceContext { id: ContextId::ZORB_PADDING, data: Bytes::from_static(&[0; 4]) }
 }

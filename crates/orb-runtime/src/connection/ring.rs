@@ -1,9 +1,8 @@
-//! Reads and writes through a ring (`io_uring`), which replace the readiness-based ones.
+//! Reads and writes through an io_uring (*ring*), which replace those by readiness.
 //!
-//! Only the driver handles completions, unless a caller spins. Callers queue and wait to be woken. While no
-//! message is expected, a few bytes that belong to the ring receive the next header. A window, or the buffer
-//! of a large message, is lent when there is something to receive, or if the connection keeps its window
-//! anyway.
+//! Only the driver handles completions, unless a caller spins. Callers queue messages and wait to be woken.
+//! An idle connection lends the ring no read buffer: the next header is received into a few bytes that belong
+//! to the ring. The machine lends a buffer when there is more to receive, or if it keeps its buffer anyway.
 
 use std::future::Future;
 use std::io;
@@ -13,18 +12,20 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use crate::connection::{LOW_WATER, SLOW_READ_BYTES, SharedConnection, State, before_first_message, now};
+use crate::connection::{
+    MAX_LOW_WATER_BYTES, SLOW_READ_BYTES, SharedConnection, State, before_first_message, now,
+};
 use crate::transport::uring::UringSocket;
 use crate::transport::{ReadCompletion, RingRead};
 
-/// Time for [`SLOW_READ_BYTES`] bytes from which a large message counts as slow. The kernel then waits for
-/// larger amounts. It would otherwise handle each segment separately while one operation receives the whole
-/// message.
-const SLOW: Duration = Duration::from_micros(200);
+/// If [`SLOW_READ_BYTES`] bytes take longer, a large message counts as arriving slowly. The kernel then
+/// completes a receive only after a larger amount. With one operation for the whole message, it would process
+/// each segment separately.
+const SLOW_READ_TIME: Duration = Duration::from_micros(200);
 
-/// Number of replies that a caller may take by spinning before other tasks of its thread run, the driver
-/// included.
-const SPINS: usize = 64;
+/// The maximum number of replies that callers may take by spinning before the driver and other tasks of the
+/// thread run.
+const MAX_INLINE_REPLIES: usize = 64;
 
 impl SharedConnection {
     /// Takes back a completed write, and registers the driver's waker with the ring. Called at each poll of
@@ -50,15 +51,14 @@ impl SharedConnection {
         ring.set_waker(cx);
         take_written(ring, &mut state);
         if !state.machine.may_wait_with_buf() && !state.ring.parked {
-            // The machine gave up its window, so the ring must not keep it.
+            // The machine released its read buffer, so the ring must not use it any longer.
             state.ring.parked = true;
             ring.cancel_read();
         }
         state
     }
 
-    /// Polls for input so that nothing in the socket is missed. A receive that was passed to a ring may not
-    /// be submitted yet.
+    /// Polls for input that is already in the socket. With a ring, submits the pending receive first.
     #[cold]
     pub(crate) fn poll_last_input<'a>(
         &'a self,
@@ -82,18 +82,18 @@ impl SharedConnection {
         state: MutexGuard<'a, State>,
     ) -> (MutexGuard<'a, State>, bool) {
         drop(state);
-        let came = ring.spin(self.spin);
-        (self.lock(), came)
+        let received = ring.spin(self.spin);
+        (self.lock(), received)
     }
 
-    /// Polls the ring as the only caller that waits, on the driver's thread: the caller takes its reply
-    /// itself. Returns whether something was received. The caller drains the events.
+    /// Polls the ring for the reply of the only pending call, if the caller runs on the driver's thread.
+    /// Returns whether something was received. The caller must drain the events.
     pub(crate) fn spin_for_reply<'a>(
         &'a self,
         ring: &UringSocket,
         mut state: MutexGuard<'a, State>,
     ) -> (MutexGuard<'a, State>, bool) {
-        if state.ring.inline_replies >= SPINS || !ring.is_on_ring_thread() {
+        if state.ring.inline_replies >= MAX_INLINE_REPLIES || !ring.is_here() {
             return (state, false);
         }
         let begun = now();
@@ -103,9 +103,9 @@ impl SharedConnection {
             if !state.machine.wants_read() {
                 return (state, false);
             }
-            let came;
-            (state, came) = self.read_ring(ring, state);
-            if came {
+            let received;
+            (state, received) = self.read_ring(ring, state);
+            if received {
                 // If no call follows, the driver must continue to read.
                 state.ring.inline_replies += 1;
                 state.wake_driver();
@@ -113,15 +113,15 @@ impl SharedConnection {
             }
             drop(state);
             let left = self.spin.saturating_sub(now().saturating_duration_since(begun));
-            let news = !left.is_zero() && ring.spin(left);
+            let completed = !left.is_zero() && ring.spin(left);
             state = self.lock();
-            if !news {
+            if !completed {
                 return (state, false);
             }
         }
     }
 
-    /// Submits everything queued. The kernel completes what the socket does not accept at once.
+    /// Submits all queued messages. The kernel completes writes that the socket does not accept at once.
     pub(crate) fn submit<'a>(&'a self, ring: &UringSocket, mut state: MutexGuard<'a, State>) {
         if !ring.is_on_ring_thread() {
             drop(state);
@@ -149,78 +149,79 @@ impl SharedConnection {
         }
     }
 
-    /// Takes what the ring has received, or starts a receive. Returns whether something was received. The
-    /// caller drains the events.
+    /// Takes the bytes that the ring has received, or starts a receive. Returns whether something was
+    /// received. The caller must drain the events.
     #[inline(never)]
     pub(crate) fn read_ring<'a>(
         &self,
         ring: &UringSocket,
         mut state: MutexGuard<'a, State>,
     ) -> (MutexGuard<'a, State>, bool) {
-        let got = ring.take_read();
-        let came = !matches!(got, RingRead::Pending | RingRead::Idle);
-        if matches!(got, RingRead::Pending) {
-            return (state, came);
+        let read = ring.take_read();
+        let received = !matches!(read, RingRead::Pending | RingRead::Idle);
+        if matches!(read, RingRead::Pending) {
+            return (state, received);
         }
         let now = now();
         state.clock = now;
-        match got {
+        match read {
             RingRead::Pending => {}
             RingRead::Idle if state.machine.may_wait_with_buf() && !state.ring.parked => {
                 let rest = state.machine.input().rest();
                 let slow = state.ring.slow && rest >= SLOW_READ_BYTES;
                 #[cfg(feature = "experiments")]
-                let slow = slow && self.trickles;
-                let completion = if before_first_message(&state) {
-                    ReadCompletion::AnyBytes
+                let slow = slow && self.adapts_low_water;
+                let at_a_time = if before_first_message(&state) {
+                    AtATime::Any
                 } else if slow {
                     ReadCompletion::LowWater
                 } else {
                     ReadCompletion::Message
                 };
-                self.await_octets(
+                self.apply_low_water(
                     &mut state,
-                    if completion == ReadCompletion::LowWater { rest.min(LOW_WATER) } else { 1 },
+                    if at_a_time == AtATime::LowWater { rest.min(MAX_LOW_WATER_BYTES) } else { 1 },
                 );
                 state.ring.receive_started = now;
                 ring.start_read(state.machine.take_read_buf(), completion);
             }
             RingRead::Idle => {
-                self.await_octets(&mut state, 1);
+                self.apply_low_water(&mut state, 1);
                 ring.start_header();
             }
-            RingRead::Header(octets, n) => {
+            RingRead::Early(bytes, n) => {
                 state.ring.parked = false;
-                if !state.machine.handle_early(octets.get(..n).unwrap_or_default(), now) {
-                    // The machine always has capacity for one expected header.
+                if !state.machine.handle_early(bytes.get(..n).unwrap_or_default(), now) {
+                    // Cannot happen: the machine always has capacity for one header.
                     state.machine.handle_read_error(&io::ErrorKind::InvalidData.into(), now);
                 }
             }
             RingRead::Read(buf, outcome) => {
                 let n = outcome.as_ref().map_or(0, |n| *n);
                 if buf.is_deposit() && n >= SLOW_READ_BYTES {
-                    let took = now.saturating_duration_since(state.ring.receive_started);
-                    state.ring.slow = took.as_nanos() * SLOW_READ_BYTES as u128 > SLOW.as_nanos() * n as u128;
+                    let duration = now.saturating_duration_since(state.ring.receive_started);
+                    state.ring.slow =
+                        duration.as_nanos() * SLOW_READ_BYTES as u128 > SLOW_READ_TIME.as_nanos() * n as u128;
                 }
-                let emptied = n < buf.capacity();
+                let socket_emptied = n < buf.capacity();
                 state.machine.handle_read(buf, n, now);
                 state.ring.parked &= n == 0;
-                state.ring.parked |= emptied && state.machine.lifecycle().throws_away();
+                state.ring.parked |= socket_emptied && state.machine.lifecycle().throws_away();
                 match outcome {
                     Ok(0) => state.machine.handle_eof(now),
                     Ok(_) => {}
-                    Err(error) if is_nothing(&error) => {}
+                    Err(error) if is_cancelled(&error) => {}
                     Err(error) => state.machine.handle_read_error(&error, now),
                 }
             }
             RingRead::Ended(Ok(())) => state.machine.handle_eof(now),
             RingRead::Ended(Err(error)) => state.machine.handle_read_error(&error, now),
         }
-        (state, came)
+        (state, received)
     }
 }
 
-/// Waker that unparks a thread.
+/// A waker that unparks a thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -238,12 +239,12 @@ fn take_written(ring: &UringSocket, state: &mut State) {
             state.machine.handle_write_error(&error, now);
         }
         state.write.writing = false;
-        state.wrote();
+        state.wake_after_write();
     }
 }
 
 /// Returns whether a read ended without data because it was cancelled.
-fn is_nothing(error: &io::Error) -> bool {
+fn is_cancelled(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
         || error.raw_os_error() == Some(rustix::io::Errno::CANCELED.raw_os_error())
 }

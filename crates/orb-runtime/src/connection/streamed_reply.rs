@@ -1,4 +1,4 @@
-//! Replies that are sent before they are complete, passed from their servant to the machine.
+//! Replies of which the first parts are sent before the servant has produced the rest.
 
 use std::task::{Context, Poll};
 
@@ -13,8 +13,8 @@ impl SharedConnection {
         self.lock().machine.output().reply_piece()
     }
 
-    /// Queues the start of an incomplete reply as soon as the queue has capacity. The body starts at `body`.
-    /// `false`: the reply is not needed any more.
+    /// Queues the start of an incomplete reply as soon as the queue has capacity. The body begins at the
+    /// position `body` of the encoder. Returns `false` if the reply is no longer needed.
     pub(crate) fn poll_begin_reply(
         &self,
         cx: &mut Context<'_>,
@@ -30,14 +30,15 @@ impl SharedConnection {
                 Poll::Ready(true)
             }
             ReplyRoom::Full => {
-                state.await_room(cx);
+                state.await_capacity(cx);
                 Poll::Pending
             }
             ReplyRoom::Gone => Poll::Ready(false),
         }
     }
 
-    /// Waits for capacity for the next part of a reply. `false`: the reply is not needed any more.
+    /// Waits until the queue has capacity for the next part of a reply. Returns `false` if the reply is no
+    /// longer needed.
     pub(crate) fn poll_reply_room(&self, cx: &mut Context<'_>, token: ServeToken) -> Poll<bool> {
         let mut state = self.lock();
         if state.machine.output().reply_room(token) == ReplyRoom::Full {
@@ -46,14 +47,14 @@ impl SharedConnection {
         match state.machine.output().reply_room(token) {
             ReplyRoom::Room => Poll::Ready(true),
             ReplyRoom::Full => {
-                state.await_room(cx);
+                state.await_capacity(cx);
                 Poll::Pending
             }
             ReplyRoom::Gone => Poll::Ready(false),
         }
     }
 
-    /// Queues the next part of a reply. `last`: it is the final one.
+    /// Queues the next part of a reply. `last` tells whether it is the last part.
     pub(crate) fn continue_reply(&self, token: ServeToken, encoder: &mut Encoder, last: bool) {
         let mut state = self.lock();
         state.clock = now();
@@ -61,24 +62,24 @@ impl SharedConnection {
         let _ = self.flush(state);
     }
 
-    /// Abandons a reply that was begun, if it is incomplete. Returns whether another reply may be sent. If
-    /// not, the connection is closed.
+    /// Abandons a reply that was begun, if it is incomplete. Returns whether another reply can be sent in its
+    /// place. Otherwise the connection is closed.
     pub(crate) fn break_reply(&self, token: ServeToken) -> bool {
         let mut state = self.lock();
-        let taken_back = state.machine.request(token).break_reply();
-        if !taken_back {
+        let replaceable = state.machine.request(token).break_reply();
+        if !replaceable {
             self.drain_events(&mut state, None);
             state.wake_driver();
         }
-        // Another reply may begin now.
-        state.wake_room();
-        taken_back
+        // Other tasks wait to begin their replies.
+        state.wake_waiters();
+        replaceable
     }
 }
 
 impl State {
     /// Registers a waker to be woken when the queue has capacity.
-    pub(crate) fn await_room(&mut self, cx: &Context<'_>) {
+    pub(crate) fn await_capacity(&mut self, cx: &Context<'_>) {
         if !self.capacity_waiters.iter().any(|waker| waker.will_wake(cx.waker())) {
             self.capacity_waiters.push(cx.waker().clone());
         }

@@ -1,7 +1,7 @@
 //! Requests whose last argument is read from a source while the request is written.
 //!
-//! The connection is exclusive to the call. The driver writes what the caller's task does not write at once,
-//! and reads the reply. The source is polled only while few bytes are queued.
+//! The connection is exclusive to the call. The driver writes bytes that the socket did not accept at once
+//! from the caller's task, and reads the reply. The source is polled only while few bytes are queued.
 
 use std::task::{Context, Poll};
 
@@ -13,36 +13,38 @@ use crate::connection::call::Pending;
 use crate::connection::{SharedConnection, State};
 use crate::stream::{MAX_CHUNK, Payload, SourceError};
 
-/// Maximum number of queued bytes for which the source is polled.
-const AHEAD: usize = MAX_CHUNK;
+/// The number of queued bytes at which the source is not polled.
+const MAX_QUEUED_BYTES: usize = CHUNK;
 
-/// Number of bytes, and of chunks, that are sent before the task yields.
-const BURST: usize = 8 * MAX_CHUNK;
-const BURST_CHUNKS: usize = 256;
+/// The number of bytes that are sent before the task yields.
+const MAX_BURST_BYTES: usize = 8 * CHUNK;
+
+/// The number of chunks that are sent before the task yields.
+const MAX_BURST_CHUNKS: usize = 256;
 
 /// The result of sending a payload.
 #[derive(Debug)]
-pub(crate) enum Fed {
+pub(crate) enum PayloadOutcome {
     /// The payload is queued completely.
-    Whole,
+    Complete,
     /// The call ended before the payload was complete.
-    Answered,
+    CallEnded,
     /// The source failed after this part of the request was sent. A request that was sent in part cannot be
     /// completed.
-    Failed(SourceError, SentPart),
-    /// The connection accepts no more, and there is no call that could report the reason.
-    Lost,
+    Failed(SourceError, Sent),
+    /// The connection has ended, and there is no call that could report the reason.
+    ConnectionLost,
 }
 
 impl SharedConnection {
-    /// Returns how many bytes the request that is being sent still lacks.
-    pub(crate) fn owes(&self) -> u64 {
+    /// Returns how many bytes of the request that is being sent are not queued yet.
+    pub(crate) fn unsent_payload_bytes(&self) -> u64 {
         self.lock().machine.output().owes()
     }
 
-    /// Returns the reason why the connection accepts no more.
+    /// Returns the reason why the connection has ended.
     #[cold]
-    pub(crate) fn lost(&self) -> CallError {
+    pub(crate) fn loss_error(&self) -> CallError {
         self.lock().machine.lifecycle().lost()
     }
 
@@ -56,35 +58,42 @@ impl SharedConnection {
 
     /// Queues and writes the payload until it is queued completely or `call` has ended.
     ///
-    /// The first bytes are written together with the start of the request. Cancel safe, but if a request is
-    /// abandoned before it is complete, its connection can only be closed.
+    /// The first bytes are written together with the start of the request.
+    ///
+    /// # Cancel safety
+    /// Polling can continue later. If the request is abandoned before it is complete, the connection must be
+    /// closed.
     pub(crate) fn poll_payload(
         &self,
         cx: &mut Context<'_>,
         call: Option<CallId>,
         payload: &mut Payload,
-    ) -> Poll<Fed> {
+    ) -> Poll<PayloadOutcome> {
         let mut sent = 0;
-        for _ in 0..BURST_CHUNKS {
+        for _ in 0..MAX_BURST_CHUNKS {
             let mut state = self.lock();
             if call.is_some_and(|call| state.machine.call(call).is_over()) {
-                return Poll::Ready(Fed::Answered);
+                return Poll::Ready(PayloadOutcome::CallEnded);
             }
             if state.machine.output().owes() == 0 {
                 let _ = self.flush(state);
-                return Poll::Ready(Fed::Whole);
+                return Poll::Ready(PayloadOutcome::Complete);
             }
             if let Some(call) = call {
                 state.await_by_driver(call, cx);
             }
             if !state.machine.unfinished_request().wants_part() {
-                // The connection is ending, which ends the call too.
-                return if call.is_some() { Poll::Pending } else { Poll::Ready(Fed::Lost) };
+                // The connection is ending, which also ends the call.
+                return if call.is_some() {
+                    Poll::Pending
+                } else {
+                    Poll::Ready(PayloadOutcome::ConnectionLost)
+                };
             }
-            if state.machine.output().backlog() >= AHEAD {
+            if state.machine.output().backlog() >= MAX_QUEUED_BYTES {
                 (state, _) = self.flush(state);
-                if state.machine.output().backlog() >= AHEAD {
-                    state.await_room(cx);
+                if state.machine.output().backlog() >= MAX_QUEUED_BYTES {
+                    state.await_capacity(cx);
                     return Poll::Pending;
                 }
             }
@@ -94,7 +103,8 @@ impl SharedConnection {
                     sent += chunk.len();
                     self.lock().machine.unfinished_request().send_part(chunk);
                 }
-                // The payload yields as many bytes as the request announced, or an error.
+                // Nothing is missing then: the payload yields as many bytes as the request announced, or an
+                // error.
                 Poll::Ready(None) => {}
                 Poll::Ready(Some(Err(error))) => {
                     let mut state = self.lock();
@@ -103,14 +113,14 @@ impl SharedConnection {
                         self.drain_events(&mut state, None);
                         state.wake_driver();
                     }
-                    return Poll::Ready(Fed::Failed(error, sent));
+                    return Poll::Ready(PayloadOutcome::Failed(error, sent));
                 }
                 Poll::Pending => {
                     let _ = self.flush(self.lock());
                     return Poll::Pending;
                 }
             }
-            if sent >= BURST {
+            if sent >= MAX_BURST_BYTES {
                 break;
             }
         }
@@ -121,7 +131,7 @@ impl SharedConnection {
 }
 
 impl State {
-    /// Registers the caller's waker with the call, and gives the read role to the driver.
+    /// Registers the caller's waker with the call, and lets the driver read the socket.
     pub(crate) fn await_by_driver(&mut self, call: CallId, cx: &Context<'_>) {
         let index = call.index();
         if self.callers.len() <= index {
@@ -149,15 +159,15 @@ impl Pending<'_> {
         begun
     }
 
-    /// Requests that the reply is passed on as bytes.
+    /// Declares that the reply will be forwarded as bytes, not decoded.
     pub(crate) fn pass_reply(&self) {
         self.link.lock().machine.call(self.call).pass_reply();
     }
 
-    /// Requests results before all of them are received: see
+    /// Lets the call get its results before all of them are received: see
     /// [`Connection::stream_reply`](giop_proto::Connection::stream_reply).
-    pub(crate) fn stream_reply(&self, nameless: bool) {
-        self.link.lock().machine.call(self.call).stream_reply(nameless);
+    pub(crate) fn stream_reply(&self, unaligned_fragments: bool) {
+        self.link.lock().machine.call(self.call).stream_reply(unaligned_fragments);
     }
 
     /// Returns the id of the call.

@@ -149,7 +149,7 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
     fn with_fragment_size(&self, bytes: usize) -> Self {
         let object = self.as_object().with_options(|options| options.fragment_size = Some(bytes));
         if let Some(link) = object.binding().and_then(|binding| binding.link.upgrade()) {
-            link.cut_at(bytes);
+            link.set_fragment_size(bytes);
         }
         Self::from_object(object)
     }

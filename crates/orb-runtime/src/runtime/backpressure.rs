@@ -198,7 +198,7 @@ impl Shared {
             bytes,
             "closed a connection whose client receives replies too slowly, because other clients wait for memory: increase `OrbBuilder::max_receive_memory`"
         );
-        link.give_up_slow_reader();
+        link.close_slow_reader();
         Some(bytes)
     }
 

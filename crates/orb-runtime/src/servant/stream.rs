@@ -15,7 +15,7 @@ use giop_proto::pool::BufferPool;
 use giop_proto::{Chunk, CloseReason, StreamOf};
 
 use crate::connection::exclusive::Lease;
-use crate::connection::{Fed, SharedConnection, now};
+use crate::connection::{PayloadOutcome, SharedConnection, now};
 use crate::servant::request::ServerRequest;
 use crate::servant::results::{BadResults, ResultStream, Results};
 use crate::servant::served::ServedResult;
@@ -181,8 +181,8 @@ impl ByteStream {
         let argument = argument.get_mut().unwrap_or_else(PoisonError::into_inner);
         let fed = ready!(link.poll_payload(cx, None, argument));
         results.argument = None;
-        if let Fed::Failed(error, _) = fed {
-            self.failure = Some(Box::new(error.into_exception(CompletionStatus::Maybe)));
+        if let PayloadOutcome::Failed(error, _) = fed {
+            self.refused = Some(Box::new(error.into_exception(CompletionStatus::Maybe)));
         }
         Poll::Ready(())
     }

@@ -232,8 +232,8 @@ impl Driver {
                         state.machine.request(token).finish();
                     }
                 }
-                Some(Event::Reply(call)) => link.replied(&mut state, call),
-                Some(Event::Closed) => state.wake_room(),
+                Some(Event::Reply(call)) => link.wake_caller(&mut state, call),
+                Some(Event::Closed) => state.wake_waiters(),
             }
         }
         (state, served)
@@ -436,8 +436,8 @@ impl Driver {
     #[cold]
     fn release_unused(&mut self, state: &mut State) {
         if state.machine.is_quiet() {
-            self.active.release(MIN_LARGE_REPLY_SIZE);
-            state.release(MIN_LARGE_REPLY_SIZE);
+            self.active.release(LARGE_REPLY);
+            state.release_encoders(LARGE_REPLY);
             self.orb.trim_pool_later();
         }
     }
