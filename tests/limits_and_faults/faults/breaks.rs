@@ -217,7 +217,7 @@ async fn flush_ends_at_the_deadline_of_a_call_when_the_server_does_not_read() {
     let error = hasty.flush().await.unwrap_err();
     assert_eq!(begun.elapsed().as_secs(), 2);
     assert_eq!((error.kind, error.completed), (SystemExceptionKind::Timeout, CompletionStatus::Maybe));
-    assert!(error.to_string().contains("has not taken all oneways within 2s"), "{error}");
+    assert!(error.to_string().contains("has not accepted all oneways within 2s"), "{error}");
     // The write timeout ends the connection, and the oneways with it.
     tokio::time::sleep(200 * SECOND).await;
     let error = hasty.flush().await.unwrap_err();

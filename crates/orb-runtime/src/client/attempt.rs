@@ -1,4 +1,5 @@
-//! A call from its first request to its outcome: repetitions, forwards, and other forms of the address.
+//! A call from its first request to its outcome, with retries, forwards, and the forms of the object's
+//! address.
 
 use std::time::Instant;
 
@@ -9,18 +10,20 @@ use giop_codec::ior::{Ior, RebindMode};
 use giop_proto::{CallError, Reply};
 
 use crate::client::deadline;
-use crate::client::failure::{bad_direction, failed, no_rebind, raised_by, system_exception, transient};
-use crate::client::locate::{ask_reference, told_by};
+use crate::client::failure::{
+    bad_redirection, call_failed, raised_by, rebind_forbidden, system_exception, transient,
+};
+use crate::client::locate::{ask_reference, reference_in};
 use crate::client::retry::RetryBudget;
 use crate::connection::{Binding, SharedConnection, now};
 use crate::reference::ObjectRef;
 use crate::reference::operation::CallOperation;
 use crate::trace::{self, Direction};
 
-/// The maximum number of forwards of one call.
-const MAX_HOPS: usize = 10;
+/// The maximum number of redirections of one call.
+const MAX_REDIRECTS: usize = 10;
 
-/// A call that may take several requests.
+/// The state of a call that may need several requests.
 pub(crate) struct Attempt<'a> {
     target: &'a ObjectRef,
     operation: &'a CallOperation<'a>,
@@ -29,52 +32,52 @@ pub(crate) struct Attempt<'a> {
     pub(crate) begun: Instant,
     budget: RetryBudget,
     /// The number of times that the call was redirected.
-    hops: usize,
-    /// Whether the server was asked for the reference.
-    asked: bool,
+    redirects: usize,
+    /// Whether this call has already asked the server for the object's reference.
+    has_asked: bool,
 }
 
 impl<'a> Attempt<'a> {
     pub(crate) fn new(target: &'a ObjectRef, operation: &'a CallOperation<'a>) -> Self {
         let begun = now();
         let deadline = deadline(target, begun);
-        Self { target, operation, deadline, begun, budget: RetryBudget::new(target), hops: 0, asked: false }
+        let budget = RetryBudget::new(target);
+        Self { target, operation, deadline, begun, budget, redirects: 0, has_asked: false }
     }
 
     /// Returns whether to send the request again after the connection failed.
-    pub(crate) fn repeats(&mut self, error: &CallError) -> bool {
-        let repeats = self.budget.again(error);
-        if repeats {
+    pub(crate) fn should_retry(&mut self, error: &CallError) -> bool {
+        let should_retry = self.budget.take_retry(error);
+        if should_retry {
             self.begun = now();
         }
-        repeats
+        should_retry
     }
 
-    /// Allows another request after the connection failed.
+    /// Begins another request after the connection failed.
     ///
     /// # Errors
-    /// The failure, if the call is not repeated.
-    pub(crate) fn repeat_or_fail(
+    /// The failure, if the request must not be sent again.
+    pub(crate) fn retry_or_fail(
         &mut self,
         error: CallError,
         link: &SharedConnection,
     ) -> Result<(), SystemException> {
-        if self.repeats(&error) { Ok(()) } else { Err(failed(error, self.operation, link)) }
+        if self.should_retry(&error) { Ok(()) } else { Err(call_failed(error, self.operation, link)) }
     }
 
-    /// Asks the server for the reference of an object of which only a URL is known, once. Returns whether it
-    /// did, so that the request is encoded again.
-    pub(crate) async fn asks_for_reference(&mut self, binding: &Binding) -> bool {
-        let asks =
-            binding.asks && self.target.must_fetch_reference() && !std::mem::replace(&mut self.asked, true);
+    /// If only a URL of the object is known, asks the server for the reference, at most once for each call.
+    /// Returns whether the server was asked, so that the request is to be encoded again.
+    pub(crate) async fn ask_for_reference(&mut self, binding: &Binding) -> bool {
+        let asks = binding.asks && self.target.asks() && !std::mem::replace(&mut self.has_asked, true);
         if asks {
             ask_reference(self.target).await;
         }
         asks
     }
 
-    /// Records a reply, whatever its status is.
-    pub(crate) fn note_reply(&self, reply: &Reply, link: &SharedConnection) {
+    /// Traces a reply of any status, and stores its service contexts if the reference requests that.
+    pub(crate) fn record_reply(&self, reply: &Reply, link: &SharedConnection) {
         if trace::wire_enabled() {
             let bytes = reply.message();
             trace::wire(Direction::In, link.peer(), self.operation.name, bytes, bytes.len());
@@ -84,28 +87,28 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Takes the object's reference from the reply of a server that was asked for it. Returns whether the
-    /// reference changed, so that the call is sent again.
-    pub(crate) fn learns_reference(&mut self, reply: &Reply, binding: &Binding) -> bool {
-        if !binding.asks || !self.target.must_fetch_reference() {
+    /// Adopts the object's reference from the reply if the server was asked for it. Returns whether the
+    /// reference changed, so that the request must be sent again.
+    pub(crate) fn adopt_reference(&mut self, reply: &Reply, binding: &Binding) -> bool {
+        if !binding.asks || !self.target.asks() {
             return false;
         }
-        if let Some(reference) = told_by(reply)
-            && self.target.merge_fetched_reference(&binding.profile, &reference)
+        if let Some(reference) = reference_in(reply)
+            && self.target.learn(&binding.profile, &reference)
         {
-            self.hops += 1;
+            self.redirects += 1;
             return true;
         }
         self.target.set_reference_fetched();
         false
     }
 
-    /// Returns whether the reply is a result or a user exception. If not, the call is sent again: to another
-    /// location, or with another form of the address.
+    /// Returns `true` if the reply is a result or a user exception. Returns `false` if it redirects the call,
+    /// so that the request must be sent again: to another location, or with another form of the address.
     ///
     /// # Errors
-    /// The system exception of the server; a redirection that cannot be followed.
-    pub(crate) fn is_answered_by(
+    /// The system exception of the server, or a redirection that cannot be followed.
+    pub(crate) fn accept_reply(
         &mut self,
         reply: &Reply,
         binding: &Binding,
@@ -115,69 +118,74 @@ impl<'a> Attempt<'a> {
             ReplyStatus::NoException | ReplyStatus::UserException => return Ok(true),
             ReplyStatus::SystemException => {
                 let raised = system_exception(self.target, reply, self.operation);
-                if !self.goes_home(&raised) {
+                if !self.discard_stale_forward(&raised) {
                     return Err(raised_by(raised, self.operation, link));
                 }
             }
             ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
-                self.follow(&mut reply.body(), false)?;
+                self.follow_forward(&mut reply.body(), false)?;
             }
-            ReplyStatus::NeedsAddressingMode => self.change_address(&mut reply.body(), binding, link)?,
+            ReplyStatus::NeedsAddressingMode => self.change_address_form(&mut reply.body(), binding, link)?,
         }
         Ok(false)
     }
 
-    /// Returns whether an exception may result from a stale forward. If so, the forward is discarded.
-    pub(crate) fn goes_home(&self, raised: &SystemException) -> bool {
-        self.budget.raised(raised, self.hops) && self.target.drop_forward()
+    /// Discards an earlier forward if it is stale and may have caused the exception. Returns whether a
+    /// forward was discarded.
+    pub(crate) fn discard_stale_forward(&self, raised: &SystemException) -> bool {
+        self.budget.may_be_stale_forward(raised, self.redirects) && self.target.go_home()
     }
 
-    /// Uses the form of the address that the server asked for.
+    /// Changes to the form of the address that the server requested.
     ///
     /// # Errors
-    /// TRANSIENT if the server asks for the same form again.
-    pub(crate) fn change_address(
+    /// TRANSIENT if the server requests the same form again.
+    pub(crate) fn change_address_form(
         &mut self,
         body: &mut Decoder<'_>,
         binding: &Binding,
         link: &SharedConnection,
     ) -> Result<(), SystemException> {
-        let wanted = self.wanted_address(body)?;
-        self.hops += 1;
-        if !binding.addressing.set(wanted) || self.hops > MAX_HOPS {
-            return Err(same_address(link));
+        let form = self.decode_address_form(body)?;
+        self.redirects += 1;
+        if !binding.addressing.set(form) || self.redirects > MAX_REDIRECTS {
+            return Err(address_form_repeated(link));
         }
         Ok(())
     }
 
-    /// Returns the form of the address that the server asked for.
+    /// Returns the form of the address that the server requested.
     ///
     /// # Errors
     /// The reply is malformed.
-    pub(crate) fn wanted_address(
+    pub(crate) fn decode_address_form(
         &self,
         body: &mut Decoder<'_>,
     ) -> Result<AddressingDisposition, SystemException> {
         AddressingDisposition::decode(body)
-            .map_err(|error| bad_direction(self.target.orb(), error, self.operation))
+            .map_err(|error| bad_redirection(self.target.orb(), error, self.operation))
     }
 
-    /// Follows a forward to another location. `anew`: the reference is bound anew, so that its [`RebindMode`]
-    /// does not forbid it.
+    /// Follows a forward to another location. With `ignore_rebind_mode`, also if the reference's
+    /// [`RebindMode`] forbids it.
     ///
     /// # Errors
     /// REBIND; TRANSIENT after too many forwards; INV_OBJREF for a location without a usable address.
-    pub(crate) fn follow(&mut self, body: &mut Decoder<'_>, anew: bool) -> Result<(), SystemException> {
-        self.hops += 1;
-        if !anew && self.target.options().rebind != RebindMode::Transparent {
-            return Err(no_rebind("the server sends the call elsewhere, and NO_REBIND forbids to follow"));
+    pub(crate) fn follow_forward(
+        &mut self,
+        body: &mut Decoder<'_>,
+        ignore_rebind_mode: bool,
+    ) -> Result<(), SystemException> {
+        self.redirects += 1;
+        if !ignore_rebind_mode && self.target.options().rebind != RebindMode::Transparent {
+            return Err(rebind_forbidden("the server forwards the call, and NO_REBIND forbids to follow"));
         }
         let name = self.operation.name;
         let ior =
-            Ior::decode(body).map_err(|error| bad_direction(self.target.orb(), error, self.operation))?;
-        if self.hops > MAX_HOPS {
+            Ior::decode(body).map_err(|error| bad_redirection(self.target.orb(), error, self.operation))?;
+        if self.redirects > MAX_REDIRECTS {
             return Err(transient(format!(
-                "`{name}` was forwarded {MAX_HOPS} times: do the servers send it in a circle?"
+                "`{name}` was forwarded {MAX_REDIRECTS} times: the servers may forward it in a cycle"
             )));
         }
         if ior.is_nil() || !self.target.forward_to(&ior) {
@@ -188,8 +196,8 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Creates the exception for a server that asks for the form of the address that it was sent.
+/// Creates the exception for a server that requests the form of the address that the request already had.
 #[cold]
-pub(crate) fn same_address(link: &SharedConnection) -> SystemException {
-    transient(format!("{} asks for the same address form again", link.peer()))
+pub(crate) fn address_form_repeated(link: &SharedConnection) -> SystemException {
+    transient(format!("{} requests the same form of the object's address again", link.peer()))
 }

@@ -19,52 +19,53 @@ use crate::endpoint::{Endpoint, Route};
 use crate::reference::{ObjectRef, RequiredForm};
 use crate::servant::etherealizing_in_caller;
 
+/// A binding with a connection that other calls use as well.
+pub(crate) struct SharedBinding {
+    pub(crate) binding: Arc<Binding>,
+    pub(crate) link: Arc<SharedConnection>,
+}
+
 /// A binding with a connection that no other call uses.
 pub(crate) struct ExclusiveBinding {
     pub(crate) binding: Arc<Binding>,
     pub(crate) lease: Lease,
 }
 
-/// A binding with its connection.
-pub(crate) struct Bound {
-    pub(crate) binding: Arc<Binding>,
-    pub(crate) link: Arc<SharedConnection>,
-}
-
 /// A shared or exclusive connection.
-enum Found {
+enum FoundConnection {
     Shared(Arc<SharedConnection>),
-    ExclusiveBinding(Lease),
+    Exclusive(Lease),
 }
 
-impl Found {
+impl FoundConnection {
     fn link(&self) -> &Arc<SharedConnection> {
         match self {
             Self::Shared(link) => link,
-            Self::ExclusiveBinding(lease) => lease.link(),
+            Self::Exclusive(lease) => lease.link(),
         }
     }
 }
 
 impl ObjectRef {
-    /// Returns the connection to call over: that of the last call, or else a shared or a new one.
+    /// Returns the connection for a call: that of the last call if it is still usable, otherwise another
+    /// shared connection or a new one.
     ///
-    /// The deadline is evaluated only if a connection must be opened. That part is boxed, so that futures of
-    /// calls, which are moved before they are polled, stay small.
+    /// `deadline` is evaluated only if the connection of the last call is not usable. Finding another one is
+    /// boxed, so that the futures of calls, which are moved before they are polled, stay small.
     #[inline]
-    pub(crate) async fn bound(
+    pub(crate) async fn bind_shared(
         &self,
         deadline: impl Fn() -> Option<Instant>,
-    ) -> Result<Bound, SystemException> {
+    ) -> Result<SharedBinding, SystemException> {
         if let Some(key) = self.own_key() {
-            self.does_not_wait_for_itself(key)?;
+            self.check_for_deadlock(key)?;
         }
         if let Some(binding) = self.binding()
             && let Some(link) = binding.link.upgrade()
             && tokio::runtime::Handle::try_current().is_ok_and(|runtime| runtime.id() == binding.runtime)
             && !self.orb().refuses_calls()
         {
-            return Ok(Bound { binding, link });
+            return Ok(SharedBinding { binding, link });
         }
         Box::pin(self.rebind(deadline())).await
     }
@@ -72,53 +73,55 @@ impl ObjectRef {
     /// Returns an error for a message to an object whose etherealization waits for the current request. The
     /// message would wait for the etherealization, and therefore deadlock.
     #[cold]
-    fn does_not_wait_for_itself(&self, key: &[u8]) -> Result<(), SystemException> {
+    fn check_for_deadlock(&self, key: &[u8]) -> Result<(), SystemException> {
         if etherealizing_in_caller(self.orb(), key).is_none() {
             return Ok(());
         }
-        Err(SystemException::bad_inv_order().with_minor(minor::BAD_INV_ORDER_WOULD_DEADLOCK)
-            .with_reason("the object is deactivated, and ends behind the request that calls it: call it through its typed reference, or later"))
+        let (kind, minor) = (SystemExceptionKind::BadInvOrder, minor::BAD_INV_ORDER_WOULD_DEADLOCK);
+        Err(unexecuted(kind, minor).because(
+            "the object is being deactivated, which waits for the request that makes this call; call the object through its typed reference, or after the request",
+        ))
     }
 
-    /// Returns a connection that is used for one call only.
+    /// Returns a connection that no other call uses until the lease is dropped.
     #[cold]
-    pub(crate) async fn bound_alone(
+    pub(crate) async fn bind_exclusive(
         &self,
         deadline: Option<Instant>,
     ) -> Result<ExclusiveBinding, SystemException> {
-        let (binding, found) = self.search(deadline, true).await?;
+        let (binding, found) = self.find_connection(deadline, true).await?;
         match found {
-            Found::ExclusiveBinding(lease) => Ok(ExclusiveBinding { binding, lease }),
-            Found::Shared(_) => Err(self.nowhere_to_go()),
+            FoundConnection::Exclusive(lease) => Ok(ExclusiveBinding { binding, lease }),
+            FoundConnection::Shared(_) => Err(self.no_usable_address()),
         }
     }
 
     #[cold]
-    async fn rebind(&self, deadline: Option<Instant>) -> Result<Bound, SystemException> {
+    async fn rebind(&self, deadline: Option<Instant>) -> Result<SharedBinding, SystemException> {
         if self.options().rebind == RebindMode::NoReconnect && self.was_bound() {
-            return Err(crate::client::failure::no_rebind(
-                "the connection is lost, and NO_RECONNECT forbids another",
+            return Err(crate::client::failure::rebind_forbidden(
+                "the connection is lost, and NO_RECONNECT forbids a new one",
             ));
         }
-        let (binding, found) = self.search(deadline, false).await?;
+        let (binding, found) = self.find_connection(deadline, false).await?;
         self.bind(Arc::clone(&binding));
-        Ok(Bound { binding, link: Arc::clone(found.link()) })
+        Ok(SharedBinding { binding, link: Arc::clone(found.link()) })
     }
 
     /// Tries the profiles in order, with all addresses of each: see [`dial`].
     ///
     /// The remaining time is divided among the remaining profiles, so that a server that does not answer
     /// leaves time for the others.
-    async fn search(
+    async fn find_connection(
         &self,
         deadline: Option<Instant>,
-        alone: bool,
-    ) -> Result<(Arc<Binding>, Found), SystemException> {
+        exclusive: bool,
+    ) -> Result<(Arc<Binding>, FoundConnection), SystemException> {
         if self.orb().refuses_calls() {
-            return Err(crate::errors::closed());
+            return Err(crate::errors::orb_shut_down());
         }
-        if let Some(key) = self.unforwarded_own_key() {
-            return self.bind_itself(key, deadline, alone).await;
+        if let Some(key) = self.called_here() {
+            return self.bind_to_this_orb(key, deadline, exclusive).await;
         }
         let profiles = self.profiles();
         let forbidden = profiles.iter().find_map(|profile| self.orb().reason_to_forbid(profile));
@@ -126,34 +129,29 @@ impl ObjectRef {
         let mut last = forbidden.filter(|_| routes.is_empty()).map(no_permission);
         for (tried, route) in routes.iter().enumerate() {
             let left = routes.len() - tried;
-            match self.bind_at(route, dial::share(left, deadline), alone).await {
+            match self.bind_by_route(route, dial::deadline_share(left, deadline), exclusive).await {
                 Ok(found) => return Ok(found),
                 Err(error) if left == 1 && error.kind == SystemExceptionKind::Timeout => return Err(error),
                 Err(error) => last = Some(error),
             }
         }
-        if self.drop_forward_once(&last) {
-            return Box::pin(self.search(deadline, alone)).await;
+        // If a forward failed, try the reference's own addresses.
+        if last.is_some() && self.go_home() {
+            return Box::pin(self.find_connection(deadline, exclusive)).await;
         }
-        Err(last.unwrap_or_else(|| self.nowhere_to_go()))
+        Err(last.unwrap_or_else(|| self.no_usable_address()))
     }
 
-    /// Drops a forward that failed, so that the reference's own addresses are tried. Returns `false` if there
-    /// was none.
-    fn drop_forward_once(&self, failure: &Option<SystemException>) -> bool {
-        failure.is_some() && self.drop_forward()
-    }
-
-    async fn bind_at(
+    async fn bind_by_route(
         &self,
         route: &Route,
         deadline: Option<Instant>,
-        alone: bool,
-    ) -> Result<(Arc<Binding>, Found), SystemException> {
-        let Route { profile, ways } = route;
-        if !alone && let Some(link) = self.orb().way_back(route)? {
+        exclusive: bool,
+    ) -> Result<(Arc<Binding>, FoundConnection), SystemException> {
+        let Route { profile, endpoints } = route;
+        if !exclusive && let Some(link) = self.orb().callback_connection(route)? {
             self.check_form(Version::V1_2, link.code_sets())?;
-            return self.bind_back(profile, link);
+            return self.bind_to_client(profile, link);
         }
         let version = self.version_for(profile.version)?;
         let offered = crate::quirks::usable_code_sets(profile);
@@ -165,11 +163,11 @@ impl ObjectRef {
         {
             announce.push(context.to_service_context()?);
         }
-        // Do not ask over an exclusive connection: a server that was asked answers with a forward, and not
-        // every payload can be sent again.
-        let asks = !alone && self.must_fetch_reference() && offered.is_none();
+        // Do not ask for the reference over an exclusive connection: the server would answer with a forward,
+        // and not every payload can be sent again.
+        let asks = !exclusive && self.asks() && offered.is_none();
         if asks {
-            announce.push(ask());
+            announce.push(ServiceContext { id: ContextId::ZORB_REFERENCE, data: Bytes::from_static(&[0]) });
         }
         let blocks = version >= Version::V1_2
             && profile.component(ComponentTag::ZORB_BLOCKS).is_some_and(TaggedComponent::is_zorb_blocks);
@@ -179,25 +177,25 @@ impl ObjectRef {
             announce.push(BlockList::empty_context());
         }
         let target = |endpoint| Target { endpoint, version, code_sets };
-        let targets: Vec<Target> = ways.iter().cloned().map(target).collect();
-        let found = match alone {
-            true => Found::ExclusiveBinding(self.orb().connect_any_alone(&targets, deadline).await?),
-            false => Found::Shared(self.orb().connect_any(&targets, deadline).await?),
+        let targets: Vec<Target> = endpoints.iter().cloned().map(target).collect();
+        let found = match exclusive {
+            true => FoundConnection::Exclusive(self.orb().connect_any_exclusive(&targets, deadline).await?),
+            false => FoundConnection::Shared(self.orb().connect_any(&targets, deadline).await?),
         };
         // Check this for each binding: a shared connection may be older than the first object that can be
         // called back.
-        if found.link().takes_calls() {
-            // Insert it first: TAO reads only the first service context that it knows.
-            announce.insert(0, self.orb().offer()?);
+        if found.link().accepts_requests() {
+            // Insert the offer first, because TAO reads only the first service context that it knows.
+            announce.insert(0, self.orb().bidirectional_context()?);
         }
-        let takes = crate::quirks::max_message_size(profile);
-        if let Some(size) = takes.into_iter().chain(self.options().fragment_size).min() {
-            found.link().cut_at(size);
+        let server_limit = crate::quirks::takes_at_most(profile);
+        if let Some(size) = server_limit.into_iter().chain(self.options().fragment_size).min() {
+            found.link().set_fragment_size(size);
         }
-        let always = self.context_of_caller(profile, found.link())?;
+        let caller_contexts = self.caller_contexts(profile, found.link())?;
         let binding = Binding {
             link: Arc::downgrade(found.link()),
-            loss: found.link().loss(),
+            oneways_lost: found.link().oneway_loss_flag(),
             loss_reported: AtomicBool::new(false),
             runtime: tokio::runtime::Handle::current().id(),
             version,
@@ -205,7 +203,7 @@ impl ObjectRef {
             profile: profile.clone(),
             code_sets,
             announce,
-            always,
+            caller_contexts,
             blocks,
             ends_bases: crate::quirks::END_TAG_FOR_EACH_BASE.applies_to(profile),
             addressing: AddressingMode::default(),
@@ -214,21 +212,21 @@ impl ObjectRef {
         Ok((Arc::new(binding), found))
     }
 
-    /// Returns the version for calls to a server that supports versions up to `newest`.
+    /// Returns the GIOP version for calls to a server that supports versions up to `newest`.
     fn version_for(&self, newest: Version) -> Result<Version, SystemException> {
         let newest = newest.min(self.orb().config.connection.max_version);
         match self.required_form() {
             Some(demand) if demand.version > newest => Err(incompatible_form(
                 SystemExceptionKind::InvObjref,
-                "the server does not take the GIOP version that the request came in",
+                "the server does not support the GIOP version in which the request was received",
             )),
             Some(demand) => Ok(demand.version),
             None => Ok(newest),
         }
     }
 
-    /// Returns the code sets for calls to a server that offers those, and the service context that announces
-    /// them.
+    /// Returns the code sets for calls to a server with these `offered` code sets, and the service context
+    /// that announces the chosen ones.
     fn negotiated(
         &self,
         offered: Option<&CodeSetComponentInfo>,
@@ -249,37 +247,39 @@ impl ObjectRef {
         let negotiated = negotiate(&own, offered, version);
         match negotiated.sets == code_sets {
             true => Ok((code_sets, Some(negotiated.context))),
-            // The default code sets apply if no context is sent, which is what the original client did.
+            // The original client sent no context, so the default code sets apply.
             _ if code_sets == CodeSets::default_for(version) => Ok((code_sets, None)),
             _ => Err(no_such_code_sets()),
         }
     }
 
-    /// Checks whether requests through this reference can be sent with that version and those code sets.
+    /// Checks whether requests through this reference can be sent with this version and these code sets.
     fn check_form(&self, version: Version, code_sets: CodeSets) -> Result<(), SystemException> {
         match self.required_form() {
             Some(demand) if demand.code_sets != code_sets => Err(no_such_code_sets()),
-            Some(_) => self.version_for(version).and_then(|taken| match taken == version {
+            Some(_) => self.version_for(version).and_then(|required| match required == version {
                 true => Ok(()),
                 false => Err(incompatible_form(
                     SystemExceptionKind::InvObjref,
-                    "the client's connection has another GIOP version than the request came in",
+                    "the request was received in another GIOP version than that of the client's connection",
                 )),
             }),
             None => Ok(()),
         }
     }
 
-    /// Binds to an object of this process that has no active servant, by messages to the ORB itself.
-    /// Incarnation, servant look-up and forwards then work as for remote calls.
+    /// Binds to an object of this ORB that has no active servant. The ORB then sends messages to itself, so
+    /// that incarnation, servant look-up and forwards work as for remote calls.
     #[cold]
-    async fn bind_itself(
+    async fn bind_to_this_orb(
         &self,
         key: ObjectKey,
         deadline: Option<Instant>,
-        alone: bool,
-    ) -> Result<(Arc<Binding>, Found), SystemException> {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return Err(self.nowhere_to_go()) };
+        exclusive: bool,
+    ) -> Result<(Arc<Binding>, FoundConnection), SystemException> {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return Err(self.no_usable_address());
+        };
         let orb = self.orb();
         let version = self.version_for(Version::V1_2)?;
         let (code_sets, context) = self.negotiated(Some(&orb.config.connection.code_sets), version)?;
@@ -290,14 +290,14 @@ impl ObjectRef {
         {
             announce.push(context.to_service_context()?);
         }
-        let target = Target { endpoint: Endpoint::Itself, version, code_sets };
-        let found = match alone {
-            true => Found::ExclusiveBinding(orb.connect_any_alone(&[target], deadline).await?),
-            false => Found::Shared(orb.connect(&target, deadline).await?),
+        let target = Target { endpoint: Endpoint::ThisOrb, version, code_sets };
+        let found = match exclusive {
+            true => FoundConnection::Exclusive(orb.connect_any_exclusive(&[target], deadline).await?),
+            false => FoundConnection::Shared(orb.connect(&target, deadline).await?),
         };
         let binding = Binding {
             link: Arc::downgrade(found.link()),
-            loss: found.link().loss(),
+            oneways_lost: found.link().oneway_loss_flag(),
             loss_reported: AtomicBool::new(false),
             runtime: runtime.id(),
             version,
@@ -305,7 +305,7 @@ impl ObjectRef {
             key,
             code_sets,
             announce,
-            always: Vec::new(),
+            caller_contexts: Vec::new(),
             blocks: false,
             ends_bases: false,
             addressing: AddressingMode::default(),
@@ -314,18 +314,18 @@ impl ObjectRef {
         Ok((Arc::new(binding), found))
     }
 
-    /// Binds to an object of a client, over the connection that the client opened, with the code sets that
-    /// the client negotiated.
+    /// Binds to an object of a client, over the connection that the client opened and with the code sets that
+    /// were negotiated for it.
     #[cold]
-    fn bind_back(
+    fn bind_to_client(
         &self,
         profile: &IiopProfile,
         link: Arc<SharedConnection>,
-    ) -> Result<(Arc<Binding>, Found), SystemException> {
-        let always = self.context_of_caller(profile, &link)?;
+    ) -> Result<(Arc<Binding>, FoundConnection), SystemException> {
+        let caller_contexts = self.caller_contexts(profile, &link)?;
         let binding = Binding {
             link: Arc::downgrade(&link),
-            loss: link.loss(),
+            oneways_lost: link.oneway_loss_flag(),
             loss_reported: AtomicBool::new(false),
             runtime: tokio::runtime::Handle::current().id(),
             version: Version::V1_2,
@@ -333,18 +333,18 @@ impl ObjectRef {
             profile: profile.clone(),
             code_sets: link.code_sets(),
             announce: Vec::new(),
-            always,
+            caller_contexts,
             blocks: false,
             ends_bases: crate::quirks::END_TAG_FOR_EACH_BASE.applies_to(profile),
             addressing: AddressingMode::default(),
             asks: false,
         };
-        Ok((Arc::new(binding), Found::Shared(link)))
+        Ok((Arc::new(binding), FoundConnection::Shared(link)))
     }
 
     /// Returns the service contexts that identify the caller in each request to the profile's server.
     #[cfg(feature = "csi")]
-    fn context_of_caller(
+    fn caller_contexts(
         &self,
         profile: &IiopProfile,
         link: &SharedConnection,
@@ -353,9 +353,9 @@ impl ObjectRef {
         Ok(context.into_iter().collect())
     }
 
-    /// Returns none: the feature `csi` is disabled.
+    /// Returns an empty list, because the feature `csi` is disabled.
     #[cfg(not(feature = "csi"))]
-    fn context_of_caller(
+    fn caller_contexts(
         &self,
         _: &IiopProfile,
         _: &SharedConnection,
@@ -364,7 +364,7 @@ impl ObjectRef {
     }
 
     #[cold]
-    fn nowhere_to_go(&self) -> SystemException {
+    fn no_usable_address(&self) -> SystemException {
         let (kind, minor, text) = match self.own_key() {
             Some(_) => (
                 SystemExceptionKind::ObjectNotExist,
@@ -381,38 +381,33 @@ impl ObjectRef {
     }
 }
 
-/// Returns the service context that asks the server for the reference of the object.
-fn ask() -> ServiceContext {
-    ServiceContext { id: ContextId::ZORB_REFERENCE, data: Bytes::from_static(&[0]) }
-}
-
-/// Returns the exception for a profile whose addresses are forbidden, because of TLS or its absence.
+/// Returns the exception for a profile whose addresses the TLS configuration forbids.
 #[cold]
 fn no_permission(text: &'static str) -> SystemException {
     SystemException::no_permission().with_reason(text)
 }
 
-/// The server does not accept a request in its given form.
+/// The server does not support the GIOP version or the code sets of a request that is passed on as bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Unlike(&'static str);
+struct IncompatibleForm(&'static str);
 
-/// Creates an exception with COMPLETED_NO: the request cannot be sent in its given form.
+/// Creates a COMPLETED_NO exception with [`IncompatibleForm`] as its source.
 #[cold]
 pub(crate) fn incompatible_form(kind: SystemExceptionKind, text: &'static str) -> SystemException {
-    SystemException::from(kind).with_source(Unlike(text))
+    unexecuted(kind, MinorCode::NONE).with_source(IncompatibleForm(text))
 }
 
 #[cold]
 fn no_such_code_sets() -> SystemException {
     incompatible_form(
         SystemExceptionKind::CodesetIncompatible,
-        "the server does not take text in the code sets that the request came in",
+        "the server does not support the code sets in which the request was received",
     )
 }
 
 /// Returns whether an exception was created by [`incompatible_form`].
 #[cold]
 pub(crate) fn is_incompatible_form(exception: &SystemException) -> bool {
-    std::error::Error::source(exception).is_some_and(|source| source.is::<Unlike>())
+    std::error::Error::source(exception).is_some_and(|source| source.is::<IncompatibleForm>())
 }

@@ -1,4 +1,4 @@
-//! Telemetry of a call at its client.
+//! Telemetry of calls on the client side.
 
 use giop_codec::exception::SystemException;
 use giop_codec::giop::{ContextId, ReplyStatus, ServiceContext, ServiceContexts};
@@ -17,25 +17,25 @@ use crate::telemetry::server::record_system_exception;
 use crate::telemetry::{RequestSpan, call_span, record_ids, spans_enabled};
 use crate::transport::Peer;
 
-/// A call from its start to its outcome. Dropping it earlier records a cancellation.
+/// The span of a call from its start to its outcome. Dropping it before the outcome records a cancellation.
 pub(crate) struct CallSpan {
     span: Span,
     /// The service context with the trace, for the requests of the call.
     context: Option<ServiceContext>,
-    over: bool,
+    has_outcome: bool,
     #[cfg(feature = "admin")]
     tally: Option<Tally>,
 }
 
-/// The telemetry of an attempt to make a call. May be absent.
+/// The span of a call, or none if the call is not observed.
 #[derive(Clone, Copy)]
 pub(crate) struct CallObserver<'a>(Option<&'a CallSpan>);
 
 impl<'a> CallObserver<'a> {
     pub(crate) const NONE: Self = Self(None);
 
-    pub(crate) fn by(outbound: &'a CallSpan) -> Self {
-        Self(Some(outbound))
+    pub(crate) fn new(span: &'a CallSpan) -> Self {
+        Self(Some(span))
     }
 
     /// Returns the trace context for the request.
@@ -44,9 +44,9 @@ impl<'a> CallObserver<'a> {
         self.0?.context.as_ref()
     }
 
-    /// Records the address of the server, when it becomes known or changes.
+    /// Records the address of the server.
     #[inline]
-    pub(crate) fn sent_to(self, peer: &Peer) {
+    pub(crate) fn record_peer(self, peer: &Peer) {
         if let Some(call) = self.0 {
             call.span.record("network.peer.address", display(peer));
         }
@@ -54,63 +54,64 @@ impl<'a> CallObserver<'a> {
 }
 
 impl CallSpan {
-    /// Begins a call. `None`: no subscriber or admin endpoint records it, and it belongs to no trace.
+    /// Begins a call. Returns `None` if no subscriber or admin endpoint records the call, and it belongs to
+    /// no trace.
     #[inline]
-    pub(crate) fn begin(target: &ObjectRef, operation: &CallOperation<'_>) -> Option<Box<Self>> {
-        let (wanted, trace) = (spans_enabled(), current_trace());
+    pub(crate) fn begin(target: &ObjectRef, operation: &Called<'_>) -> Option<Box<Self>> {
+        let (has_subscriber, trace) = (is_wanted(), current_trace());
         #[cfg(feature = "admin")]
-        let counted = target.orb().calls().is_some();
+        let is_counted = target.orb().calls().is_some();
         #[cfg(not(feature = "admin"))]
-        let counted = false;
-        if !wanted && trace.is_none() && !counted {
+        let is_counted = false;
+        if !has_subscriber && trace.is_none() && !is_counted {
             return None;
         }
-        Self::begun(target, operation, wanted, trace)
+        Self::begin_observed(target, operation, has_subscriber, trace)
     }
 
     #[cold]
-    fn begun(
+    fn begin_observed(
         target: &ObjectRef,
-        operation: &CallOperation<'_>,
-        wanted: bool,
+        operation: &Called<'_>,
+        has_subscriber: bool,
         trace: Option<TraceContext>,
     ) -> Option<Box<Self>> {
-        // The trace in the reference takes precedence over the current one: code that passes a call on sets
-        // the trace of that call.
+        // A trace context in the reference takes precedence over the current trace. Code that forwards a call
+        // sets it to the trace of that call.
         let own = &target.options().contexts;
-        let given = own.iter().any(|context| context.id == ContextId::ZORB_TRACE);
-        let trace = if given && !wanted {
+        let has_own_trace = own.iter().any(|context| context.id == ContextId::ZORB_TRACE);
+        let trace = if has_own_trace && !has_subscriber {
             // The context of the reference is sent unchanged.
             None
-        } else if given {
-            TraceContext::from_contexts(&ServiceContexts::from(&**own))
+        } else if has_own_trace {
+            TraceContext::among(&ServiceContexts::from(&**own))
         } else {
             trace
         };
         let span = call_span!(
-            wanted,
+            has_subscriber,
             "zorb.client",
             "client",
             Span::current(),
             target.repository_id(),
             operation.name
         );
-        let context = context_of(&span, target.orb(), trace);
+        let context = trace_context(&span, target.orb(), trace);
         let context = context.and_then(|context| context.to_service_context().ok());
         #[cfg(feature = "admin")]
         let tally = |calls| Tally::begin(calls, Side::Made, target.repository_id(), operation.name);
         Some(Box::new(Self {
             span,
             context,
-            over: false,
+            has_outcome: false,
             #[cfg(feature = "admin")]
             tally: target.orb().calls().map(tally),
         }))
     }
 
     /// Records the outcome: a reply, or an exception after which no reply can arrive.
-    pub(crate) fn replied(&mut self, outcome: Result<&Reply, &SystemException>) {
-        self.over = true;
+    pub(crate) fn record_reply(&mut self, outcome: Result<&Reply, &SystemException>) {
+        self.has_outcome = true;
         match outcome {
             Ok(reply) if reply.status() == ReplyStatus::UserException => {
                 #[cfg(feature = "admin")]
@@ -142,8 +143,8 @@ impl CallSpan {
     }
 
     /// Records that a call without a reply was sent, or that sending failed.
-    pub(crate) fn sent(&mut self, outcome: Result<(), &SystemException>) {
-        self.over = true;
+    pub(crate) fn record_sent(&mut self, outcome: Result<(), &SystemException>) {
+        self.has_outcome = true;
         #[cfg(feature = "admin")]
         self.count(if outcome.is_ok() { CallEnd::Results } else { CallEnd::Failure });
         if let Err(exception) = outcome {
@@ -154,7 +155,7 @@ impl CallSpan {
 
 impl Drop for CallSpan {
     fn drop(&mut self) {
-        if !self.over {
+        if !self.has_outcome {
             #[cfg(feature = "admin")]
             self.count(CallEnd::Failure);
             self.span.record("error.type", "cancelled");
@@ -163,29 +164,35 @@ impl Drop for CallSpan {
     }
 }
 
-/// Begins a collocated call: its span, and the trace that the servant's calls continue.
-pub(crate) fn local(target: &ObjectRef, operation: &CallOperation<'_>) -> RequestSpan {
-    let (wanted, trace) = (spans_enabled(), current_trace());
-    if !wanted && trace.is_none() {
+/// Begins a collocated call. Returns its span, with the trace that the servant's own calls continue.
+pub(crate) fn begin_collocated(target: &ObjectRef, operation: &Called<'_>) -> RequestSpan {
+    let (has_subscriber, trace) = (is_wanted(), current_trace());
+    if !has_subscriber && trace.is_none() {
         #[cfg(feature = "admin")]
         return RequestSpan::default().with_tally(target.orb(), target.repository_id(), operation.name);
         #[cfg(not(feature = "admin"))]
         return RequestSpan::default();
     }
-    let span =
-        call_span!(wanted, "zorb.local", "internal", Span::current(), target.repository_id(), operation.name);
+    let span = call_span!(
+        has_subscriber,
+        "zorb.local",
+        "internal",
+        Span::current(),
+        target.repository_id(),
+        operation.name
+    );
     span.record("network.peer.address", display(Peer::Local));
-    let context = context_of(&span, target.orb(), trace);
-    let seen = RequestSpan::new(span, context);
+    let context = trace_context(&span, target.orb(), trace);
+    let span = RequestSpan::new(span, context);
     #[cfg(feature = "admin")]
-    let seen = seen.with_tally(target.orb(), target.repository_id(), operation.name);
-    seen
+    let span = span.counted(target.orb(), target.repository_id(), operation.name);
+    span
 }
 
-/// Returns the trace context for the calls in that span, if the running code belongs to `trace`.
-fn context_of(span: &Span, orb: &Shared, trace: Option<TraceContext>) -> Option<TraceContext> {
+/// Returns the trace context to send with calls in this span. `trace` is that of the running code.
+fn trace_context(span: &Span, orb: &Shared, trace: Option<TraceContext>) -> Option<TraceContext> {
     if span.is_disabled() {
-        // The callee continues the trace in which this code was called.
+        // Without a span for this call, the callee continues the trace of the running code.
         return trace;
     }
     if let Some(ids) = orb.propagator() {

@@ -30,7 +30,7 @@ use crate::servant::{
 pub struct LocalServant<L: ?Sized> {
     servant: Arc<L>,
     entry: Opaque<ActiveObject>,
-    /// The key of the called object, if the entry serves several objects.
+    /// The key of the called object, if `entry` serves several objects.
     key: Option<ObjectKey>,
 }
 
@@ -41,8 +41,9 @@ pub fn local<L: ?Sized + Send + Sync + 'static>(target: &ObjectRef) -> Option<Lo
     let entry = target.active_entry()?;
     let mut found: Option<Arc<L>> = None;
     Arc::clone(&entry.skeleton).local(&mut found as &mut dyn Any);
-    // It runs in the task of `Orb::run_until`, unless the caller holds the turn there.
-    if entry.mode.on_main_thread && !entry.poa.turn.as_ref().is_some_and(holds_turn) {
+    // A servant of the main thread model can be called directly only while the caller holds the thread
+    // permit. Otherwise the call is sent as a message, which the task of `Orb::run_until` serves.
+    if entry.mode.main && !entry.poa.turn.as_ref().is_some_and(holds_thread_permit) {
         return None;
     }
     let key = if entry.is_shared { target.own_key().map(ObjectKey::from) } else { None };
@@ -50,7 +51,8 @@ pub fn local<L: ?Sized + Send + Sync + 'static>(target: &ObjectRef) -> Option<Lo
 }
 
 impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
-    /// Calls the servant with the deadline, the panic guard and the current request of a remote call.
+    /// Calls the servant. As in a remote call, the call has a deadline, panics are caught, and the servant
+    /// has a current request.
     ///
     /// # Errors
     /// The exception that the servant raised; TIMEOUT; UNKNOWN if it panicked.
@@ -67,8 +69,8 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
             match self.run(target, operation, f).await?.0 {
                 // The caller of a oneway does not get the outcome, as in remote calls.
                 Err(error) if operation.oneway => {
-                    target.orb().counters.record_failed_oneway(&error);
-                    nothing().ok_or(error)
+                    target.orb().counters.note_failed_oneway(&error);
+                    unit_result().ok_or(error)
                 }
                 outcome => outcome,
             }
@@ -76,7 +78,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
     }
 
     /// Calls the servant of an operation with a `@stream` result, and returns the stream. If the thread model
-    /// serializes requests, the whole result is collected before the turn ends.
+    /// of the POA serializes requests, the whole result is collected before the next request starts.
     ///
     /// # Errors
     /// Those of [`call`](Self::call).
@@ -106,7 +108,10 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         }
     }
 
-    /// Returns the outcome of the servant and the request. Fails if the servant was not called.
+    /// Returns the outcome of the servant and the request.
+    ///
+    /// # Errors
+    /// The servant was not called.
     async fn run<'a, T, E: From<SystemException> + std::fmt::Display>(
         &'a self,
         target: &ObjectRef,
@@ -115,19 +120,19 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
     ) -> Result<(Result<T, E>, Request), E> {
         let orb = target.orb();
         if orb.refuses_calls() {
-            return Err(crate::errors::closed().into());
+            return Err(crate::errors::orb_shut_down().into());
         }
         let deadline = crate::client::deadline(target, crate::connection::now());
         #[cfg(feature = "tracing")]
-        let seen = crate::client::call_span::local(target, operation);
+        let span = crate::client::call_span::begin_collocated(target, operation);
         #[cfg(not(feature = "tracing"))]
-        let seen = crate::telemetry::RequestSpan;
+        let span = crate::telemetry::RequestSpan;
         let mut timer = deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
-        let _entered = in_time(admit(orb, &self.entry), operation.name, &mut timer).await?;
-        let _turn = match &self.entry.poa.turn {
-            Some(turn) if !holds_turn(turn) => {
-                let turn = Arc::clone(turn).acquire_owned();
-                in_time(async { Ok(turn.await.ok()) }, operation.name, &mut timer).await?
+        let _in_flight = start_by_deadline(admit(orb, &self.entry), operation.name, &mut timer).await?;
+        let _permit = match &self.entry.poa.turn {
+            Some(permit) if !holds_thread_permit(permit) => {
+                let permit = Arc::clone(permit).acquire_owned();
+                start_by_deadline(async { Ok(permit.await.ok()) }, operation.name, &mut timer).await?
             }
             _ => None,
         };
@@ -137,18 +142,18 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
             self.key.clone(),
             operation.name,
             deadline,
-            seen,
+            span,
         );
         let mut future = f(&self.servant);
         let outcome = poll_fn(|cx| {
             let polled = catch_unwind(AssertUnwindSafe(|| request.enter(|| future.as_mut().poll(cx))));
             match polled {
-                Ok(Poll::Pending) => blocking::begun(),
+                Ok(Poll::Pending) => blocking::count_collocated_call(),
                 Ok(ready) => return ready,
                 Err(panic) => return Poll::Ready(Err(panicked(&*panic).into())),
             }
             match timer.as_mut().map(|timer| timer.as_mut().poll(cx)) {
-                Some(Poll::Ready(())) => Poll::Ready(Err(late(operation).into())),
+                Some(Poll::Ready(())) => Poll::Ready(Err(unfinished_at_deadline(operation).into())),
                 _ => Poll::Pending,
             }
         })
@@ -162,44 +167,43 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
     }
 }
 
-/// Waits for a condition of the call's start, up to the deadline of the call.
-async fn in_time<T>(
-    what: impl Future<Output = Result<T, SystemException>>,
+/// Waits until the call may start, but at most until its deadline.
+async fn start_by_deadline<T>(
+    start: impl Future<Output = Result<T, SystemException>>,
     operation: &str,
     timer: &mut Option<Pin<Box<Sleep>>>,
 ) -> Result<T, SystemException> {
-    let mut what = pin!(what);
-    poll_fn(|cx| match what.as_mut().poll(cx) {
-        Poll::Ready(done) => Poll::Ready(done),
+    let mut start = pin!(start);
+    poll_fn(|cx| match start.as_mut().poll(cx) {
+        Poll::Ready(outcome) => Poll::Ready(outcome),
         Poll::Pending => match timer.as_mut().map(|timer| timer.as_mut().poll(cx)) {
-            Some(Poll::Ready(())) => Poll::Ready(Err(held(operation))),
+            Some(Poll::Ready(())) => Poll::Ready(Err(not_started_at_deadline(operation))),
             _ => Poll::Pending,
         },
     })
     .await
 }
 
-/// Counts a request on an object of this ORB, as soon as requests may start.
+/// Waits until requests on the object may start. Returns a guard that counts the request as in flight.
 async fn admit<'e>(
     orb: &Arc<Shared>,
     entry: &'e ActiveObject,
 ) -> Result<InFlight<&'e ActiveObject>, SystemException> {
     tokio::select! {
         biased;
-        () = orb.pauses.wait_until_accepting(|| orb.links.next_number()) => {}
-        () = orb.closing.wait() => return Err(crate::errors::closed()),
+        () = orb.pauses.accepting(|| orb.links.number()) => {}
+        () = orb.closing.wait() => return Err(crate::errors::orb_shut_down()),
     }
     loop {
-        let again = || etherealizing_in_caller(orb, entry.key()).and_then(|_| entry.enter_nested());
-        let Some(entered) = entry.enter().or_else(again) else {
+        let nested = || etherealizing_in_caller(orb, entry.key()).and_then(|_| entry.enter_nested());
+        let Some(in_flight) = entry.enter().or_else(nested) else {
             return Err(no_such_object(entry.key()));
         };
-        if entry.poa.is_open() || entry.poa.serves_activator_task(orb) {
-            return Ok(entered);
+        if entry.poa.is_open() || entry.poa.serves_its_activator(orb) {
+            return Ok(in_flight);
         }
-        drop(entered);
-        let held =
-            HeldRequest::new(&entry.poa, 0, &orb.config.limits).ok_or_else(|| Gate::Holding.refusal())?;
+        drop(in_flight);
+        let held = Held::new(&entry.poa, 0, &orb.config.limits).ok_or_else(|| Gate::Holding.refusal())?;
         let gate = poll_fn(|cx| match held.poll_gate(cx) {
             Gate::Holding => Poll::Pending,
             gate => Poll::Ready(gate),
@@ -208,7 +212,7 @@ async fn admit<'e>(
         let gate = tokio::select! {
             biased;
             gate = gate => gate,
-            () = orb.closing.wait() => return Err(crate::errors::closed()),
+            () = orb.closing.wait() => return Err(crate::errors::orb_shut_down()),
         };
         if gate != Gate::Active {
             return Err(gate.refusal());
@@ -216,47 +220,46 @@ async fn admit<'e>(
     }
 }
 
-/// Returns whether an object of this ORB exists for a call, after requests of its POA may start.
+/// Returns whether an object of this ORB exists. Waits until requests of its POA may start.
 ///
 /// # Errors
-/// The exception of its POA; TIMEOUT.
-pub(crate) async fn is_there(
+/// The exception with which the POA refuses requests; TIMEOUT.
+pub(crate) async fn exists_here(
     target: &ObjectRef,
     entry: &ActiveObject,
     operation: &str,
 ) -> Result<bool, SystemException> {
     let orb = target.orb();
     if orb.refuses_calls() {
-        return Err(crate::errors::closed());
+        return Err(crate::errors::orb_shut_down());
     }
     let deadline = crate::client::deadline(target, crate::connection::now());
     let mut timer = deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
-    match in_time(admit(orb, entry), operation, &mut timer).await {
-        Ok(_entered) => Ok(true),
+    match start_by_deadline(admit(orb, entry), operation, &mut timer).await {
+        Ok(_in_flight) => Ok(true),
         Err(error) if error.kind == SystemExceptionKind::ObjectNotExist => Ok(false),
         Err(error) => Err(error),
     }
 }
 
 /// Returns `Some` if `T` is `()`, the result of a oneway.
-fn nothing<T: 'static>() -> Option<T> {
-    let mut nothing: Option<T> = None;
-    if let Some(nothing) = (&mut nothing as &mut dyn Any).downcast_mut::<Option<()>>() {
-        *nothing = Some(());
+fn unit_result<T: 'static>() -> Option<T> {
+    let mut result: Option<T> = None;
+    if let Some(unit) = (&mut result as &mut dyn Any).downcast_mut::<Option<()>>() {
+        *unit = Some(());
     }
-    nothing
+    result
 }
 
 #[cold]
-fn held(operation: &str) -> SystemException {
-    SystemException::timeout().with_minor(minor::TIMEOUT_REPLY_END)
-        .with_reason(format!("`{operation}` was held at the deadline: this ORB, the object's POA manager or its thread model does not let it start yet"))
+fn not_started_at_deadline(operation: &str) -> SystemException {
+    unexecuted(SystemExceptionKind::Timeout, minor::TIMEOUT_REPLY_END).because(format!(
+        "`{operation}` had not started at the deadline: it was held by this ORB, by the object's POA manager or by its thread model"
+    ))
 }
 
 #[cold]
-fn late(operation: &CallOperation<'_>) -> SystemException {
-    SystemException::timeout()
-        .with_minor(minor::TIMEOUT_REPLY_END)
-        .completed(CompletionStatus::Maybe)
-        .with_reason(format!("`{}` in this process was not done at the deadline", operation.name))
+fn unfinished_at_deadline(operation: &Called<'_>) -> SystemException {
+    SystemException::new(SystemExceptionKind::Timeout, minor::TIMEOUT_REPLY_END, CompletionStatus::Maybe)
+        .because(format!("`{}` in this process was not finished at the deadline", operation.name))
 }

@@ -1,5 +1,5 @@
-//! Outgoing connections. Calls share one for each runtime that drives them, address, version and pair of code
-//! sets. Some calls have one of their own.
+//! Outgoing connections. Calls with the same tokio runtime, address, GIOP version and code sets share one
+//! connection. Some calls use an exclusive connection instead.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,19 +13,19 @@ use giop_codec::exception::SystemException;
 
 use crate::client::bidirectional::Bidirectional;
 use crate::client::dial;
-use crate::client::dialer::{Dialer, Made, transient};
+use crate::client::dialer::{DialResult, Dialer, unreachable};
 use crate::connection::SharedConnection;
 use crate::connection::exclusive::{IdleConnections, Key, Target};
-use crate::errors::{closed, no_runtime};
+use crate::errors::{no_runtime, orb_shut_down};
 use crate::runtime::Shared;
 use crate::transport::threads::IoThread;
 
-type Dialing = SharedFuture<Pin<Box<dyn Future<Output = Made> + Send>>>;
+type Dialing = SharedFuture<Pin<Box<dyn Future<Output = DialResult> + Send>>>;
 
 /// A connection that is open or being opened.
 ///
-/// Every caller that waits for it polls the shared future. Therefore a caller that stops polling, such as one
-/// that holds a deferred call, cannot stall the others.
+/// Every caller that waits for the connection polls the shared future. Therefore a caller that stops polling,
+/// for example one with a deferred call, cannot stall the others.
 #[derive(Default)]
 struct PoolEntry {
     link: OnceLock<Arc<SharedConnection>>,
@@ -36,25 +36,25 @@ impl PoolEntry {
     /// Returns the shared future that opens the connection.
     fn dialing(self: &Arc<Self>, key: &Key, dialer: &Dialer<'_>) -> Dialing {
         let (orb, thread, deadline) = (Arc::clone(dialer.orb), dialer.thread.cloned(), dialer.deadline);
-        let entered =
-            PoolEntryGuard { core: Arc::downgrade(&orb), key: key.clone(), cell: Arc::downgrade(self) };
-        let (target, cell) = (key.1.clone(), Arc::downgrade(self));
+        let guard =
+            PoolEntryGuard { core: Arc::downgrade(&orb), key: key.clone(), entry: Arc::downgrade(self) };
+        let (target, entry) = (key.1.clone(), Arc::downgrade(self));
         let dialing = async move {
             let dialer = Dialer { orb: &orb, thread: thread.as_ref(), deadline };
-            let link = dialer.make(&target, entered, true).await?;
-            if let Some(cell) = cell.upgrade() {
-                let _ = cell.link.set(Arc::clone(&link));
+            let link = dialer.open(&target, guard, true).await?;
+            if let Some(entry) = entry.upgrade() {
+                let _ = entry.link.set(Arc::clone(&link));
             }
             Ok(link)
         };
-        let dialing: Pin<Box<dyn Future<Output = Made> + Send>> = Box::pin(dialing);
+        let dialing: Pin<Box<dyn Future<Output = DialResult> + Send>> = Box::pin(dialing);
         dialing.shared()
     }
 }
 
 impl fmt::Debug for PoolEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cell").field("made", &self.link.get().is_some()).finish_non_exhaustive()
+        f.debug_struct("PoolEntry").field("is_open", &self.link.get().is_some()).finish_non_exhaustive()
     }
 }
 
@@ -62,16 +62,16 @@ impl fmt::Debug for PoolEntry {
 struct PoolEntryGuard {
     core: Weak<Shared>,
     key: Key,
-    cell: Weak<PoolEntry>,
+    entry: Weak<PoolEntry>,
 }
 
 impl Drop for PoolEntryGuard {
     fn drop(&mut self) {
-        // If dialling was abandoned, the entry stays for other callers that wait for it.
-        if let (Some(core), Some(cell)) = (self.core.upgrade(), self.cell.upgrade())
-            && cell.link.get().is_some()
+        // Before the connection is open, the entry stays for other callers that wait for it.
+        if let (Some(core), Some(entry)) = (self.core.upgrade(), self.entry.upgrade())
+            && entry.link.get().is_some()
         {
-            core.connections().forget(&self.key, &cell);
+            core.connections().remove(&self.key, &entry);
         }
     }
 }
@@ -81,27 +81,28 @@ impl Drop for PoolEntryGuard {
 struct DialGuard<'a> {
     connections: &'a Connections,
     key: &'a Key,
-    cell: Option<Arc<PoolEntry>>,
+    entry: Option<Arc<PoolEntry>>,
 }
 
 impl Drop for DialGuard<'_> {
     fn drop(&mut self) {
-        let mut open = self.connections.lock();
-        let Some(cell) = self.cell.take() else { return };
-        // The remaining references are that of the entry and this one. Both change under the lock only.
-        let is_entered = || open.get(self.key).is_some_and(|entered| Arc::ptr_eq(entered, &cell));
-        if cell.link.get().is_none() && Arc::strong_count(&cell) == 2 && is_entered() {
-            open.remove(self.key);
+        let mut entries = self.connections.lock();
+        let Some(entry) = self.entry.take() else { return };
+        // Without other callers, the map and this guard have the only two references. Both are changed only
+        // under the lock.
+        let is_current = || entries.get(self.key).is_some_and(|current| Arc::ptr_eq(current, &entry));
+        if entry.link.get().is_none() && Arc::strong_count(&entry) == 2 && is_current() {
+            entries.remove(self.key);
         }
-        drop(cell);
-        drop(open);
+        drop(entry);
+        drop(entries);
     }
 }
 
 /// The connections of an ORB that calls use.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
-    open: Mutex<HashMap<Key, Arc<PoolEntry>>>,
+    entries: Mutex<HashMap<Key, Arc<PoolEntry>>>,
     pub(crate) exclusive: Arc<IdleConnections>,
     pub(crate) bidirectional: Bidirectional,
 }
@@ -118,29 +119,30 @@ impl Shared {
         target: &Target,
         deadline: Option<Instant>,
     ) -> Result<Arc<SharedConnection>, SystemException> {
-        let (key, thread) = self.place(target)?;
+        let (key, thread) = self.pool_key(target)?;
         loop {
             if self.refuses_calls() {
-                return Err(closed());
+                return Err(orb_shut_down());
             }
-            // Declared before the other clone of the cell, so that it is dropped last and its count is right.
-            let mut interest = DialGuard { connections: self.connections(), key: &key, cell: None };
-            let cell = Arc::clone(self.connections().lock().entry(key.clone()).or_default());
-            interest.cell = Some(Arc::clone(&cell));
-            let made = match cell.link.get() {
+            // Declared before `entry`, so that the guard is dropped after it and does not count its
+            // reference.
+            let mut guard = DialGuard { connections: self.connections(), key: &key, entry: None };
+            let entry = Arc::clone(self.connections().lock().entry(key.clone()).or_default());
+            guard.entry = Some(Arc::clone(&entry));
+            let outcome = match entry.link.get() {
                 Some(link) => Ok(Arc::clone(link)),
                 None => {
                     let dialer = Dialer { orb: self, thread, deadline };
-                    let dialing = cell.dialing.get_or_init(|| cell.dialing(&key, &dialer));
-                    // A caller whose deadline expires leaves the dialling to the other callers.
-                    dialer.in_time(&target.endpoint, dialing.clone()).await?
+                    let dialing = entry.dialing.get_or_init(|| entry.dialing(&key, &dialer));
+                    // If the deadline of this caller expires, the other callers still poll the shared future.
+                    dialer.with_timeout(&target.endpoint, dialing.clone()).await?
                 }
             };
-            match made {
+            match outcome {
                 Ok(link) if link.is_usable() => return Ok(link),
-                Ok(_) => self.connections().forget(&key, &cell),
+                Ok(_) => self.connections().remove(&key, &entry),
                 Err(error) => {
-                    self.connections().forget(&key, &cell);
+                    self.connections().remove(&key, &entry);
                     return Err(error);
                 }
             }
@@ -158,18 +160,18 @@ impl Shared {
             return self.connect(target, deadline).await;
         }
         for target in targets {
-            let (key, _) = self.place(target)?;
+            let (key, _) = self.pool_key(target)?;
             if let Some(link) = self.connections().usable(&key) {
                 return Ok(link);
             }
         }
-        let delay = dial::delay(targets.len(), deadline);
-        dial::race(targets, delay, |target| self.connect(target, deadline)).await.map_err(none_of)
+        let delay = dial::attempt_delay(targets.len(), deadline);
+        dial::race(targets, delay, |target| self.connect(target, deadline)).await.map_err(combine_errors)
     }
 
-    /// Returns the key of the runtime that drives a connection for the caller, and its I/O thread if it has
-    /// one. Callers with the same key share the connection.
-    pub(crate) fn place(&self, target: &Target) -> Result<(Key, Option<&Arc<IoThread>>), SystemException> {
+    /// Returns the key under which the caller finds connections to the target, and the I/O thread that drives
+    /// them if there is one. Callers with the same key share a connection.
+    pub(crate) fn pool_key(&self, target: &Target) -> Result<(Key, Option<&Arc<IoThread>>), SystemException> {
         let runtime = tokio::runtime::Handle::try_current().map_err(|_| no_runtime())?.id();
         let thread = self.sockets.threads().and_then(|threads| threads.for_calls(runtime, target));
         let runtime = thread.map_or(runtime, |thread| thread.runtime().id());
@@ -179,26 +181,27 @@ impl Shared {
 
 impl Connections {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<PoolEntry>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the connection if it is open and usable.
     fn usable(&self, key: &Key) -> Option<Arc<SharedConnection>> {
-        let open = self.lock();
-        open.get(key).and_then(|cell| cell.link.get()).filter(|link| link.is_usable()).cloned()
+        let entries = self.lock();
+        entries.get(key).and_then(|entry| entry.link.get()).filter(|link| link.is_usable()).cloned()
     }
 
-    fn forget(&self, key: &Key, cell: &Arc<PoolEntry>) {
-        let mut open = self.lock();
-        if open.get(key).is_some_and(|current| Arc::ptr_eq(current, cell)) {
-            open.remove(key);
+    /// Removes the entry, unless another one has replaced it.
+    fn remove(&self, key: &Key, entry: &Arc<PoolEntry>) {
+        let mut entries = self.lock();
+        if entries.get(key).is_some_and(|current| Arc::ptr_eq(current, entry)) {
+            entries.remove(key);
         }
     }
 }
 
-/// Combines the errors of all addresses of a server: the last exception with the texts of all.
-pub(crate) fn none_of(mut errors: Vec<SystemException>) -> SystemException {
-    let Some(last) = errors.pop() else { return transient("the server has no address".to_owned()) };
+/// Combines the errors of all addresses of a server: the last exception, with the texts of all exceptions.
+pub(crate) fn combine_errors(mut errors: Vec<SystemException>) -> SystemException {
+    let Some(last) = errors.pop() else { return unreachable("the server has no address".to_owned()) };
     if errors.is_empty() {
         return last;
     }
@@ -228,86 +231,86 @@ mod tests {
 
     #[tokio::test]
     async fn connection_attempt_without_waiting_calls_is_removed() {
-        let crowd = Crowd::new("interest");
-        let (core, target) = (Orb::builder().parts.core(Vec::new()), crowd.target());
+        let server = FullServer::new("interest");
+        let (core, target) = (Orb::builder().parts.core(Vec::new()), server.target());
         let entries = || core.connections().lock().len();
         let mut one = Box::pin(core.connect(&target, None));
         let mut other = Box::pin(core.connect(&target, None));
         assert!(one.as_mut().now_or_never().is_none() && other.as_mut().now_or_never().is_none());
         assert_eq!(entries(), 1);
         drop(one);
-        assert_eq!(entries(), 1, "the other waits for it");
+        assert_eq!(entries(), 1, "the other call waits for the connection");
         drop(other);
         assert_eq!(entries(), 0);
     }
 
     #[tokio::test]
     async fn unpolled_connection_attempt_does_not_stall_other_calls() {
-        let mut crowd = Crowd::new("stalls");
-        let (core, target) = (Orb::builder().parts.core(Vec::new()), crowd.target());
-        let mut held = Box::pin(core.connect(&target, None));
-        assert!(held.as_mut().now_or_never().is_none());
-        // Its deadline fires although another caller began the connection.
+        let mut server = FullServer::new("stalls");
+        let (core, target) = (Orb::builder().parts.core(Vec::new()), server.target());
+        let mut unpolled = Box::pin(core.connect(&target, None));
+        assert!(unpolled.as_mut().now_or_never().is_none());
+        // The deadline of a call applies although another call began the connection.
         let soon = Instant::now() + Duration::from_millis(20);
         let error = core.connect(&target, Some(soon)).await.unwrap_err();
         assert_eq!((error.kind, error.completed), (SystemExceptionKind::Timeout, CompletionStatus::No));
-        crowd.let_in();
+        server.accept_all();
         let link = core.connect(&target, None).await.unwrap();
-        assert!(Arc::ptr_eq(&held.await.unwrap(), &link), "both have the same one");
+        assert!(Arc::ptr_eq(&unpolled.await.unwrap(), &link), "both calls have the same connection");
     }
 
     #[tokio::test]
-    async fn a_connection_that_is_made_while_the_orb_ends_is_closed() {
-        let mut crowd = Crowd::new("ends");
-        let (core, target) = (Orb::builder().parts.core(Vec::new()), crowd.target());
+    async fn connection_that_opens_during_the_shutdown_is_closed() {
+        let mut server = FullServer::new("ends");
+        let (core, target) = (Orb::builder().parts.core(Vec::new()), server.target());
         let mut late = Box::pin(core.connect(&target, None));
         assert!(late.as_mut().now_or_never().is_none());
         Orb::from_core(&core).shutdown().await;
-        crowd.let_in();
+        server.accept_all();
         let error = late.await.unwrap_err();
         assert_eq!((error.kind, error.completed), (SystemExceptionKind::BadInvOrder, CompletionStatus::No));
         let ended = tokio::time::timeout(Duration::from_secs(20), core.tasks.other.wait()).await;
-        assert!(ended.is_ok(), "its task goes on");
+        assert!(ended.is_ok(), "the task of the connection still runs");
         assert_eq!(core.links.lock().len(), 0);
     }
 
     #[tokio::test]
-    async fn a_connection_that_is_made_when_the_last_orb_was_dropped_is_closed() {
-        let mut crowd = Crowd::new("dropped");
-        let (core, target) = (Orb::builder().parts.core(Vec::new()), crowd.target());
+    async fn connection_that_opens_after_the_last_orb_was_dropped_is_closed() {
+        let mut server = FullServer::new("dropped");
+        let (core, target) = (Orb::builder().parts.core(Vec::new()), server.target());
         let orb = Arc::clone(&core).open();
         let mut late = Box::pin(core.connect(&target, None));
         assert!(late.as_mut().now_or_never().is_none());
         drop(orb);
-        crowd.let_in();
+        server.accept_all();
         let error = late.await.unwrap_err();
         assert_eq!((error.kind, error.completed), (SystemExceptionKind::BadInvOrder, CompletionStatus::No));
         core.tasks.other.close();
         let ended = tokio::time::timeout(Duration::from_secs(20), core.tasks.other.wait()).await;
-        assert!(ended.is_ok(), "its task goes on");
+        assert!(ended.is_ok(), "the task of the connection still runs");
     }
 
-    /// A server whose backlog is full.
-    struct Crowd {
+    /// A server whose backlog of connections is full.
+    struct FullServer {
         directory: std::path::PathBuf,
         listener: UnixListener,
-        inside: Vec<TcpStream>,
+        backlog: Vec<TcpStream>,
     }
 
-    impl Crowd {
-        fn new(name: &str) -> Crowd {
+    impl FullServer {
+        fn new(name: &str) -> FullServer {
             let directory = std::env::temp_dir().join(format!("zorb-{name}-{}", std::process::id()));
             std::fs::create_dir_all(&directory).unwrap();
             let path = directory.join("socket");
             let listener = UnixListener::bind(&path).unwrap();
             rustix::net::listen(&listener, 0).unwrap();
-            // Fill the backlog, so that further connections have to wait.
-            let mut inside = Vec::new();
+            // Further connections have to wait until the server accepts.
+            let mut backlog = Vec::new();
             while let Some(stream) = crate::transport::unix::connect(&path, None).now_or_never() {
-                inside.push(stream.unwrap());
-                assert!(inside.len() < 64);
+                backlog.push(stream.unwrap());
+                assert!(backlog.len() < 64);
             }
-            Crowd { directory, listener, inside }
+            FullServer { directory, listener, backlog }
         }
 
         fn target(&self) -> Target {
@@ -318,15 +321,15 @@ mod tests {
             }
         }
 
-        /// Accepts those in the backlog, so that another connection can be made.
-        fn let_in(&mut self) {
-            for _ in 0..self.inside.len() {
+        /// Accepts the connections of the backlog, so that another one can be opened.
+        fn accept_all(&mut self) {
+            for _ in 0..self.backlog.len() {
                 self.listener.accept().unwrap();
             }
         }
     }
 
-    impl Drop for Crowd {
+    impl Drop for FullServer {
         fn drop(&mut self) {
             let _ = std::fs::remove_dir_all(&self.directory);
         }

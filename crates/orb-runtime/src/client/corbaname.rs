@@ -1,4 +1,4 @@
-//! The part of a naming service client that `corbaname:` needs.
+//! The operation of the naming service that `corbaname:` URLs need.
 
 use giop_codec::cdr::Encoder;
 use giop_codec::exception::{CompletionStatus, SystemException, minor};
@@ -26,17 +26,16 @@ pub(crate) async fn resolve_str(context: &ObjectRef, name: &str) -> Result<Objec
         &RESOLVE,
         encode,
         <Option<ObjectRef> as giop_codec::cdr::CdrDecode>::decode,
-        |id, _| Some(Ok::<_, DecodeError>(refused(id))),
+        |id, _| Some(Ok::<_, DecodeError>(naming_exception(id))),
     );
     found.await?.ok_or_else(|| bad_param("the name is bound to nil"))
 }
 
-fn refused(id: &str) -> SystemException {
-    let short = id.rsplit('/').next().unwrap_or(id).split(':').next().unwrap_or(id);
-    SystemException::bad_param()
-        .with_minor(minor::BAD_PARAM_URL_OTHER)
-        .completed(CompletionStatus::Yes)
-        .with_reason(format!("the naming context raised {}", Printable::new(short)))
+/// Creates the exception for a user exception of the naming context.
+fn naming_exception(id: &str) -> SystemException {
+    let name = id.rsplit('/').next().unwrap_or(id).split(':').next().unwrap_or(id);
+    SystemException::new(SystemExceptionKind::BadParam, minor::BAD_PARAM_URL_OTHER, CompletionStatus::Yes)
+        .because(format!("the naming context raised {}", Printable::new(name)))
 }
 
 fn bad_param(text: &'static str) -> SystemException {

@@ -1,4 +1,4 @@
-//! Deferred calls: sent now and awaited later.
+//! Deferred calls, which are sent now and awaited later.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -9,8 +9,8 @@ use crate::connection::blocking;
 
 /// Sends a call now, to be awaited later: `let balance = account.balance().deferred();`.
 ///
-/// Implemented for every future: for each operation of every reference, and for an `async` block with several
-/// calls.
+/// The trait is implemented for every future: for the call of an operation, and also for an `async` block
+/// with several calls.
 ///
 /// ```
 /// # use orb_runtime::{Defer, ObjectRef, Reference, SystemException};
@@ -25,18 +25,18 @@ use crate::connection::blocking;
 pub trait Defer: Future + Send + Sized {
     /// Polls the call once and returns it.
     ///
-    /// If the reference has a connection, the request is sent when this returns. Otherwise connecting has
-    /// begun, and [`Deferred::sent`] waits until the request is sent. The deadline of the call counts from
-    /// now on. Its result is read from the connection whether it is awaited or not.
+    /// If the reference has a connection, the request has been sent when this returns. Otherwise connecting
+    /// has begun, and [`Deferred::sent`] waits until the request is sent. The timeout of the call begins now.
+    /// The reply is read from the connection even if the call is not awaited yet.
     ///
-    /// No task is spawned: the rest of the future runs only while it is awaited. The same holds for calls to
-    /// objects of this ORB, whose servants run in the task of the caller.
+    /// No task is spawned: after the first poll, the future runs only while it is awaited. This includes the
+    /// servants of objects of this ORB, which run in the task of the caller.
     fn deferred<'a>(self) -> Deferred<'a, Self::Output>
     where
         Self: 'a,
     {
-        let mut deferred = Deferred { call: Call::Waiting(Box::pin(self)), sent: false };
-        let _ = deferred.look(&mut Context::from_waker(Waker::noop()));
+        let mut deferred = Deferred { call: Call::Waiting(Box::pin(self)), is_sent: false };
+        let _ = deferred.poll_sent(&mut Context::from_waker(Waker::noop()));
         deferred
     }
 }
@@ -45,13 +45,13 @@ impl<F: Future + Send> Defer for F {}
 
 /// A call that was sent by [`Defer::deferred`]. Await it for its result. Dropping it cancels the call.
 ///
-/// If it is polled again after it has returned its result, it stays pending.
+/// A call that is polled again after it has returned its result stays pending.
 #[must_use = "dropping it cancels the call"]
 #[doc(alias = "CORBA::Request")]
 pub struct Deferred<'a, T> {
     call: Call<'a, T>,
-    /// A call in the future is waiting for its reply, or has received it.
-    sent: bool,
+    /// Whether a request of the future has been sent, or the future has completed.
+    is_sent: bool,
 }
 
 enum Call<'a, T> {
@@ -61,34 +61,35 @@ enum Call<'a, T> {
 }
 
 impl<T> Deferred<'_, T> {
-    /// Returns whether the result is available, so that awaiting returns immediately. It never blocks.
+    /// Polls the call without blocking. Returns whether the result is available, so that awaiting returns
+    /// immediately.
     pub fn poll_response(&mut self) -> bool {
-        let _ = self.look(&mut Context::from_waker(Waker::noop()));
+        let _ = self.poll_sent(&mut Context::from_waker(Waker::noop()));
         !matches!(self.call, Call::Waiting(_))
     }
 
-    /// Waits until the request is sent or the call has ended, so that only the result is outstanding. If the
-    /// future makes several calls, the first one counts.
+    /// Waits until the request is sent or the call has ended. If the future makes several calls, waits for
+    /// the first one.
     ///
-    /// A call whose bytes come from a source counts as sent after its last byte.
+    /// A call with a `@stream` argument is sent when its last byte is sent.
     ///
     /// # Cancel safety
     /// Dropping the future of this method has no effect.
     pub async fn sent(&mut self) {
-        poll_fn(|cx| self.look(cx)).await;
+        poll_fn(|cx| self.poll_sent(cx)).await;
     }
 
     /// Polls the call. Ready once the request is sent.
-    fn look(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Call::Waiting(call) = &mut self.call {
-            let (polled, waits) = blocking::apart(|| call.as_mut().poll(cx));
-            self.sent |= waits;
+            let (polled, waits_for_reply) = blocking::poll_deferred(|| call.as_mut().poll(cx));
+            self.is_sent |= waits_for_reply;
             if let Poll::Ready(result) = polled {
                 self.call = Call::Done(result);
-                self.sent = true;
+                self.is_sent = true;
             }
         }
-        if self.sent { Poll::Ready(()) } else { Poll::Pending }
+        if self.is_sent { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
@@ -111,12 +112,12 @@ impl<T> Future for Deferred<'_, T> {
     }
 }
 
-/// The result is never pinned, and the future is boxed.
+/// The future is boxed, and the result is never pinned.
 impl<T> Unpin for Deferred<'_, T> {}
 
 impl<T> fmt::Debug for Deferred<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let done = !matches!(self.call, Call::Waiting(_));
-        f.debug_struct("Deferred").field("sent", &self.sent).field("done", &done).finish()
+        f.debug_struct("Deferred").field("sent", &self.is_sent).field("done", &done).finish()
     }
 }

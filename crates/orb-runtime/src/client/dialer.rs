@@ -1,4 +1,4 @@
-//! Opening connections to servers: name look-up, sockets, TLS, and the time that this may take.
+//! Opening connections to servers: name look-up, sockets, TLS, and timeouts.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,71 +17,71 @@ use crate::client::tls_handshake;
 use crate::connection::exclusive::Target;
 use crate::connection::{SharedConnection, now};
 use crate::endpoint::{AddressFamily, Endpoint, interleaved};
-use crate::errors::seconds;
+use crate::errors::unexecuted;
 use crate::runtime::Shared;
 use crate::transport::pipe::{PipeFaults, pipe};
 use crate::transport::threads::IoThread;
 use crate::transport::{Peer, Socket, unix};
 
-/// A connection that was opened.
-pub(crate) type Made = Result<Arc<SharedConnection>, SystemException>;
+/// The outcome of opening a connection.
+pub(crate) type DialResult = Result<Arc<SharedConnection>, SystemException>;
 
 /// Opens connections for the calls of one ORB.
 pub(crate) struct Dialer<'a> {
     pub(crate) orb: &'a Arc<Shared>,
     /// The I/O thread that drives the connection, if it has one.
     pub(crate) thread: Option<&'a Arc<IoThread>>,
-    /// The time by which all addresses must have been tried.
+    /// The deadline for trying all addresses.
     pub(crate) deadline: Option<Instant>,
 }
 
 impl Dialer<'_> {
-    /// Opens a connection for one call at a time. `guest` is kept until it ends.
-    pub(crate) async fn dial(&self, target: &Target, guest: impl Send + 'static) -> Made {
-        self.in_time(&target.endpoint, self.make(target, guest, false)).await?
+    /// Opens a connection that carries one call at a time. `guard` is dropped when the connection ends.
+    pub(crate) async fn dial(&self, target: &Target, guard: impl Send + 'static) -> DialResult {
+        self.with_timeout(&target.endpoint, self.open(target, guard, false)).await?
     }
 
-    /// Opens a connection without a timeout. `guest` is kept until it ends. `shared` means that no single
-    /// call owns it, so that the server may call back over it.
-    pub(crate) async fn make(&self, target: &Target, guest: impl Send + 'static, shared: bool) -> Made {
+    /// Opens a connection without a timeout. `guard` is dropped when the connection ends. Servers may call
+    /// back only over a `shared` connection.
+    pub(crate) async fn open(&self, target: &Target, guard: impl Send + 'static, shared: bool) -> DialResult {
         let Target { endpoint, .. } = target;
         let dialed = self.dial_endpoint(endpoint).await;
-        let (socket, peer) = dialed.map_err(|error| unreachable(endpoint, &error))?;
+        let (socket, peer) = dialed.map_err(|error| connect_exception(endpoint, &error))?;
         let orb = self.orb;
         let mut config = orb.link_config(Role::Client);
         config.max_version = target.version;
-        // A closing ORB accepts no requests on new connections.
+        // An ORB that shuts down accepts no requests on new connections.
         config.accept_requests =
             shared && orb.offers_bidirectional(target.version) && !orb.closing.has_begun();
-        let called_back = config.accept_requests;
+        let accepts_callbacks = config.accept_requests;
         let link = SharedConnection::new(socket, peer, config, &orb.config.connection);
-        if called_back {
+        if accepts_callbacks {
             orb.disable_idle_timeout(&link);
         }
         link.set_code_sets(target.code_sets);
-        orb.drive(&link, guest);
+        orb.drive(&link, guard);
         Ok(link)
     }
 
     /// Waits for a connection until the deadline of the call, but at most for the connect timeout.
-    pub(crate) async fn in_time(
+    pub(crate) async fn with_timeout(
         &self,
         endpoint: &Endpoint,
-        making: impl Future<Output = Made>,
-    ) -> Result<Made, SystemException> {
+        dialing: impl Future<Output = DialResult>,
+    ) -> Result<DialResult, SystemException> {
         let limit = self.orb.config.client.connect_timeout;
         let left = self.deadline.map(|at| at.saturating_duration_since(now()));
-        let within = left.map_or(limit, |left| left.min(limit));
-        match tokio::time::timeout(within, making).await {
-            Ok(made) => Ok(made),
-            Err(_) if left.is_some_and(|left| left <= limit) => Err(SystemException::timeout()
-                .with_minor(minor::TIMEOUT_REQUEST_END)
-                .with_reason(format!("no connection to {endpoint} before the call's deadline"))),
+        let timeout = left.map_or(limit, |left| left.min(limit));
+        match tokio::time::timeout(timeout, dialing).await {
+            Ok(outcome) => Ok(outcome),
+            Err(_) if left.is_some_and(|left| left <= limit) => {
+                Err(unexecuted(SystemExceptionKind::Timeout, minor::TIMEOUT_REQUEST_END)
+                    .because(format!("no connection to {endpoint} before the call's deadline")))
+            }
             Err(_) => {
                 self.orb.counters.hit(Limit::ConnectTime);
-                Err(transient(format!(
-                    "no connection to {endpoint} within {} (OrbBuilder::connect_timeout)",
-                    seconds(limit)
+                Err(unreachable(format!(
+                    "no connection to {endpoint} within {limit:?} (OrbBuilder::connect_timeout)"
                 )))
             }
         }
@@ -91,7 +91,7 @@ impl Dialer<'_> {
         let orb = self.orb;
         match endpoint {
             Endpoint::Iiop { host, port } => {
-                if let Some(network) = &orb.config.client.memory {
+                if let Some(network) = &orb.config.client.memory_network {
                     return network.connect(host).map(|pipe| (Socket::Pipe(pipe), Peer::Memory));
                 }
                 let (stream, address) = self.dial_host(host, *port).await?;
@@ -110,7 +110,7 @@ impl Dialer<'_> {
                 let stream = unix::connect(Path::new(path), orb.config.connection.socket_buffer).await?;
                 Ok((orb.sockets.wrap(stream, &orb.pool, self.thread)?, Peer::Unix(path.into())))
             }
-            Endpoint::Itself => {
+            Endpoint::ThisOrb => {
                 let (near, far) = pipe(PipeFaults::default(), PipeFaults::default());
                 let config = orb.link_config(Role::Server);
                 let link =
@@ -125,14 +125,14 @@ impl Dialer<'_> {
     async fn dial_host(&self, host: &str, port: u16) -> io::Result<(TcpStream, SocketAddr)> {
         let addresses = tokio::net::lookup_host((host, port)).await?;
         let addresses = interleaved(addresses, AddressFamily::of_address);
-        let delay = dial::delay(addresses.len(), self.deadline);
+        let delay = dial::attempt_delay(addresses.len(), self.deadline);
         let dialed = dial::race(addresses, delay, |address| async move {
             match self.dial_address(address).await {
                 Ok(stream) => Ok((stream, address)),
                 Err(error) => Err((address, error)),
             }
         });
-        dialed.await.map_err(none_answered)
+        dialed.await.map_err(combine_errors)
     }
 
     async fn dial_address(&self, address: SocketAddr) -> io::Result<TcpStream> {
@@ -141,31 +141,31 @@ impl Dialer<'_> {
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
         let config = &self.orb.config.connection;
-        if let Some(octets) = config.socket_buffer {
-            let octets = u32::try_from(octets).unwrap_or(u32::MAX);
-            socket.set_recv_buffer_size(octets)?;
-            socket.set_send_buffer_size(octets)?;
+        if let Some(size) = config.socket_buffer {
+            let size = u32::try_from(size).unwrap_or(u32::MAX);
+            socket.set_recv_buffer_size(size)?;
+            socket.set_send_buffer_size(size)?;
         }
         socket.set_nodelay(true)?;
         let options = SockRef::from(&socket);
-        self.orb.notice_silence(&options);
+        self.orb.set_user_timeout(&options);
         if self.orb.offers_bidirectional(config.max_version) {
-            self.orb.keep_alive(&options)?;
+            self.orb.enable_keepalive(&options)?;
         }
         socket.connect(address).await
     }
 }
 
-fn unreachable(endpoint: &Endpoint, error: &io::Error) -> SystemException {
+fn connect_exception(endpoint: &Endpoint, error: &io::Error) -> SystemException {
     #[cfg(feature = "tls")]
     if let Some(exception) = tls_handshake::exception_of(endpoint, error) {
         return exception;
     }
-    transient(format!("cannot connect to {endpoint}: {error}"))
+    unreachable(format!("cannot connect to {endpoint}: {error}"))
 }
 
 /// Combines the errors of all addresses of a host.
-fn none_answered(mut errors: Vec<(SocketAddr, io::Error)>) -> io::Error {
+fn combine_errors(mut errors: Vec<(SocketAddr, io::Error)>) -> io::Error {
     let Some((_, last)) = errors.pop() else {
         return io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
     };
@@ -177,6 +177,7 @@ fn none_answered(mut errors: Vec<(SocketAddr, io::Error)>) -> io::Error {
     io::Error::new(kind, before.collect::<String>() + &format!("and {last}"))
 }
 
-pub(crate) fn transient(text: String) -> SystemException {
-    SystemException::transient().with_minor(minor::TRANSIENT_NO_USABLE_PROFILE).with_reason(text)
+/// Creates the exception for a server to which no connection can be opened.
+pub(crate) fn unreachable(text: String) -> SystemException {
+    SystemException::transient(minor::TRANSIENT_NO_USABLE_PROFILE).because(text)
 }

@@ -1,4 +1,4 @@
-//! Failures of calls: exceptions in replies, malformed replies, calls without a reply.
+//! The exceptions of failed calls: those in replies, and those for malformed or missing replies.
 
 use giop_codec::cdr::{CdrDecode, Decoder};
 use giop_codec::exception::{CompletionStatus, SystemException, minor};
@@ -24,44 +24,38 @@ pub(crate) fn user_exception<E: From<SystemException>>(
     match raised(id, body) {
         Some(Ok(exception)) => exception,
         Some(Err(error)) => bad_reply(orb, error, operation).into(),
-        None => unlisted(operation, id).into(),
+        None => undeclared_user_exception(operation, id).into(),
     }
 }
 
 /// Creates the exception for a user exception that is not in the raises clause.
 #[cold]
-pub(crate) fn unlisted(operation: &CallOperation<'_>, id: &str) -> SystemException {
-    SystemException::unknown()
-        .with_minor(minor::UNKNOWN_USER_EXCEPTION)
-        .completed(CompletionStatus::Yes)
-        .with_reason(format!(
-            "`{}` raised {}, which is not in its raises clause",
-            operation.name,
-            Printable::new(id)
-        ))
+pub(crate) fn undeclared_user_exception(operation: &Called<'_>, id: &str) -> SystemException {
+    let (kind, minor) = (SystemExceptionKind::Unknown, minor::UNKNOWN_USER_EXCEPTION);
+    SystemException::new(kind, minor, CompletionStatus::Yes).because(format!(
+        "`{}` raised {}, which is not in its raises clause",
+        operation.name,
+        Printable::new(id)
+    ))
 }
 
-/// Creates the exception for a reply that does not decode. Counts the failure if a limit caused it.
+/// Creates the exception for a reply that cannot be decoded. Counts the failure if a limit caused it.
 #[cold]
 pub(crate) fn bad_reply(orb: &Shared, error: DecodeError, operation: &CallOperation<'_>) -> SystemException {
     orb.counters.hit_decoding_limit(&error);
     let exception = error.system(CompletionStatus::Yes);
     SystemException::new(exception.kind, exception.minor, CompletionStatus::Yes)
-        .with_reason(format!("the reply of `{}` does not decode: {error}", operation.name))
+        .because(format!("the reply of `{}` cannot be decoded: {error}", operation.name))
 }
 
-/// Creates the exception for a malformed reply that redirects the call: nothing was executed.
+/// Creates the exception for a malformed reply that redirects the call. The call was not executed.
 #[cold]
-pub(crate) fn bad_direction(
-    orb: &Shared,
-    error: DecodeError,
-    operation: &CallOperation<'_>,
-) -> SystemException {
+pub(crate) fn bad_redirection(orb: &Shared, error: DecodeError, operation: &Called<'_>) -> SystemException {
     not_executed(bad_reply(orb, error, operation))
 }
 
-/// Changes the completion status to COMPLETED_NO, because the call did not reach its object. A LocateRequest
-/// never does.
+/// Changes the completion status to COMPLETED_NO, because the call did not reach its object. LocateRequests
+/// never reach the object.
 #[cold]
 pub(crate) fn not_executed(mut exception: SystemException) -> SystemException {
     exception.completed = CompletionStatus::No;
@@ -70,8 +64,9 @@ pub(crate) fn not_executed(mut exception: SystemException) -> SystemException {
 
 /// Creates the exception for an action that the reference's [`RebindMode`] forbids.
 #[cold]
-pub(crate) fn no_rebind(text: &str) -> SystemException {
-    SystemException::rebind().with_reason(format!("{text}: `validate_connection` binds the reference anew"))
+pub(crate) fn rebind_forbidden(text: &str) -> SystemException {
+    unexecuted(SystemExceptionKind::Rebind, MinorCode::NONE)
+        .because(format!("{text}; call `validate_connection` to bind the reference again"))
 }
 
 /// Decodes the system exception in a reply.
@@ -84,25 +79,25 @@ pub(crate) fn system_exception(
     let raised = SystemException::decode(&mut reply.body())
         .unwrap_or_else(|error| bad_reply(target.orb(), error, operation));
     #[cfg(feature = "csi")]
-    let raised = crate::csi::explained(raised, reply);
+    let raised = crate::csi::with_refusal_reason(raised, reply);
     raised
 }
 
 #[cold]
-pub(crate) fn failed(
+pub(crate) fn call_failed(
     error: CallError,
-    operation: &CallOperation<'_>,
+    operation: &Called<'_>,
     link: &SharedConnection,
 ) -> SystemException {
     let exception = error.into_system_exception();
-    SystemException::new(exception.kind, exception.minor, exception.completed).with_source(Failed {
+    SystemException::new(exception.kind, exception.minor, exception.completed).with_source(FailedCall {
         operation: operation.name.into(),
         peer: link.peer().to_string(),
         source: error,
     })
 }
 
-/// Adds the server and operation that raised an exception, unless the exception has another cause.
+/// Adds the server and operation that raised an exception as its source, unless it already has a source.
 #[cold]
 pub(crate) fn raised_by(
     exception: SystemException,
@@ -115,10 +110,9 @@ pub(crate) fn raised_by(
     exception.with_source(RaisedBy { operation: operation.name.into(), peer: link.peer().to_string() })
 }
 
-/// The cause of a system exception that was received in a reply.
+/// The source of a system exception that was received in a reply.
 ///
-/// An exception for which the server gave another cause, such as one with an unknown id, has that cause
-/// instead.
+/// Some received exceptions have a more specific source instead, such as one with an unknown repository id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("raised by `{operation}` at {peer}")]
 #[non_exhaustive]
@@ -137,7 +131,7 @@ pub(crate) fn transient(text: String) -> SystemException {
 /// The operation and the peer of a failed call.
 #[derive(Debug, thiserror::Error)]
 #[error("`{operation}` at {peer}")]
-struct Failed {
+struct FailedCall {
     operation: Box<str>,
     peer: String,
     source: CallError,

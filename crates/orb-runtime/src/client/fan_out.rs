@@ -14,17 +14,17 @@ use giop_proto::later;
 use crate::connection::now;
 use crate::reference::Reference;
 
-/// The default of [`FanOut::at_once`]: the maximum number of concurrent calls.
-const SINGLE_READ: usize = 64;
+/// The default of [`FanOut::at_once`].
+const DEFAULT_AT_ONCE: usize = 64;
 
 /// Calls many objects with one deadline for all of them, `timeout` from now.
 ///
 /// `call` gets each reference with the remaining time as its timeout, or with its own timeout if that is
-/// shorter. At most 64 calls run concurrently ([`FanOut::at_once`]). Await the result for all answers in the
-/// order of the references, or take answers as they arrive ([`FanOut::next`], [`Stream`]). Nothing is sent
-/// before that.
+/// shorter. At most 64 calls run concurrently ([`FanOut::at_once`]). Await the returned [`FanOut`] for all
+/// answers in the order of the references, or take answers as they arrive ([`FanOut::next`], [`Stream`]).
+/// Nothing is sent before it is polled.
 ///
-/// No task is spawned. Dropping it cancels the calls that have no answer yet.
+/// No task is spawned. Dropping the `FanOut` cancels the calls that have no answer yet.
 ///
 /// # Errors
 /// Each answer has its own result:
@@ -63,11 +63,11 @@ where
         call: Box::new(move |reference| Box::pin(call(reference))),
         running: FuturesUnordered::new(),
         begun: 0,
-        given_up: 0,
-        at_once: SINGLE_READ,
+        cancelled: 0,
+        at_once: DEFAULT_AT_ONCE,
         deadline: later(now(), timeout),
         timer: None,
-        end: End::None,
+        state: DeadlineState::Ahead,
     }
 }
 
@@ -82,45 +82,44 @@ pub struct Answer<R, T, E> {
     pub result: Result<T, E>,
 }
 
-type Leg<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
+type CallFuture<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
 
 /// Calls to many objects: see [`fan_out`].
 #[must_use = "nothing is called before it is awaited"]
 pub struct FanOut<'a, R, T, E> {
     /// `None` for a reference whose answer was returned.
     references: Vec<Option<R>>,
-    call: Box<dyn Fn(R) -> Leg<'a, T, E> + Send + 'a>,
-    running: FuturesUnordered<Numbered<'a, T, E>>,
-    /// The number of calls that were started, in order.
+    call: Box<dyn Fn(R) -> CallFuture<'a, T, E> + Send + 'a>,
+    running: FuturesUnordered<IndexedCall<'a, T, E>>,
+    /// The number of calls that were started, in the order of the references.
     begun: usize,
-    /// The number of references from the start that were given up at the deadline.
-    given_up: usize,
+    /// After the deadline: the number of references that [`Self::next_timeout`] has visited.
+    cancelled: usize,
     at_once: usize,
     deadline: Instant,
     timer: Option<Pin<Box<tokio::time::Sleep>>>,
-    end: End,
+    state: DeadlineState,
 }
 
-/// The state of the deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    None,
+enum DeadlineState {
+    Ahead,
     /// The deadline has passed. The calls are polled once more, because their own errors are more specific.
-    Now,
-    Over,
+    LastPoll,
+    Passed,
 }
 
-struct Numbered<'a, T, E> {
+struct IndexedCall<'a, T, E> {
     index: usize,
-    leg: Leg<'a, T, E>,
+    future: CallFuture<'a, T, E>,
 }
 
-impl<T, E> Future for Numbered<'_, T, E> {
+impl<T, E> Future for IndexedCall<'_, T, E> {
     type Output = (usize, Result<T, E>);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let index = self.index;
-        self.leg.as_mut().poll(cx).map(|result| (index, result))
+        self.future.as_mut().poll(cx).map(|result| (index, result))
     }
 }
 
@@ -138,7 +137,7 @@ where
     /// Returns the next answer of any object, and `None` after the last one.
     ///
     /// # Cancel safety
-    /// No answer is lost. The calls make progress while the next answer is awaited.
+    /// No answer is lost. The calls make progress only while an answer is awaited.
     pub async fn next(&mut self) -> Option<Answer<R, T, E>> {
         poll_fn(|cx| self.poll_answer(cx)).await
     }
@@ -158,11 +157,11 @@ where
 
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Option<Answer<R, T, E>>> {
         loop {
-            let expired = self.end == End::None && self.poll_deadline(cx).is_ready();
+            let expired = self.state == DeadlineState::Ahead && self.poll_deadline(cx).is_ready();
             if expired {
-                self.end = End::Now;
-            } else if self.end == End::None {
-                self.begin();
+                self.state = DeadlineState::LastPoll;
+            } else if self.state == DeadlineState::Ahead {
+                self.begin_calls();
             }
             match Pin::new(&mut self.running).poll_next(cx) {
                 Poll::Ready(Some((index, result))) => {
@@ -170,35 +169,37 @@ where
                         return Poll::Ready(Some(answer));
                     }
                 }
-                Poll::Ready(None) if self.end != End::Over && self.begun == self.references.len() => {
+                Poll::Ready(None)
+                    if self.state != DeadlineState::Passed && self.begun == self.references.len() =>
+                {
                     return Poll::Ready(None);
                 }
-                Poll::Ready(None) | Poll::Pending => match self.end {
-                    End::None if self.running.is_empty() => {}
-                    End::None => return Poll::Pending,
-                    End::Now => {
-                        self.end = End::Over;
+                Poll::Ready(None) | Poll::Pending => match self.state {
+                    DeadlineState::Ahead if self.running.is_empty() => {}
+                    DeadlineState::Ahead => return Poll::Pending,
+                    DeadlineState::LastPoll => {
+                        self.state = DeadlineState::Passed;
                         if !self.running.is_empty() {
                             cx.waker().wake_by_ref();
                             return Poll::Pending;
                         }
                     }
-                    End::Over => return Poll::Ready(self.give_up()),
+                    DeadlineState::Passed => return Poll::Ready(self.next_timeout()),
                 },
             }
         }
     }
 
     /// Starts the next calls, up to the limit.
-    fn begin(&mut self) {
+    fn begin_calls(&mut self) {
         while self.running.len() < self.at_once
             && let Some(reference) = self.references.get(self.begun)
         {
             let index = self.begun;
             self.begun += 1;
             if let Some(reference) = reference {
-                let leg = (self.call)(limited(reference, self.deadline));
-                self.running.push(Numbered { index, leg });
+                let future = (self.call)(with_deadline(reference, self.deadline));
+                self.running.push(IndexedCall { index, future });
             }
         }
     }
@@ -214,14 +215,14 @@ where
         Some(Answer { index, reference, result })
     }
 
-    /// Cancels the running calls, and returns an error for the next reference without an answer.
+    /// Cancels the running calls, and returns TIMEOUT for the next reference without an answer.
     #[cold]
-    fn give_up(&mut self) -> Option<Answer<R, T, E>> {
+    fn next_timeout(&mut self) -> Option<Answer<R, T, E>> {
         self.running.clear();
-        while self.given_up < self.references.len() {
-            let index = self.given_up;
-            self.given_up += 1;
-            let answer = self.answer(index, Err(late(index < self.begun).into()));
+        while self.cancelled < self.references.len() {
+            let index = self.cancelled;
+            self.cancelled += 1;
+            let answer = self.answer(index, Err(timeout_exception(index < self.begun).into()));
             if answer.is_some() {
                 return answer;
             }
@@ -230,8 +231,8 @@ where
     }
 }
 
-/// Returns the reference with the remaining time as its timeout, unless its own is shorter.
-fn limited<R: Reference>(reference: &R, deadline: Instant) -> R {
+/// Returns the reference with the time until the deadline as its timeout, unless its own timeout is shorter.
+fn with_deadline<R: Reference>(reference: &R, deadline: Instant) -> R {
     let object = reference.as_object();
     let left = deadline.saturating_duration_since(now());
     match object.options().timeout.unwrap_or(object.orb().config.client.timeout) {
@@ -241,17 +242,17 @@ fn limited<R: Reference>(reference: &R, deadline: Instant) -> R {
 }
 
 #[cold]
-fn late(begun: bool) -> SystemException {
+fn timeout_exception(begun: bool) -> SystemException {
     let (minor, completed, text) = match begun {
         true => (
             minor::TIMEOUT_REPLY_END,
             CompletionStatus::Maybe,
-            "it was not done at the deadline of the fan-out",
+            "the call had no reply at the deadline of the fan-out",
         ),
         false => (
             minor::TIMEOUT_REQUEST_END,
             CompletionStatus::No,
-            "its turn had not come at the deadline of the fan-out (FanOut::at_once)",
+            "the call had not started at the deadline of the fan-out (FanOut::at_once limits concurrent calls)",
         ),
     };
     SystemException::timeout().with_minor(minor).completed(completed).with_reason(text)
@@ -295,7 +296,7 @@ impl<R, T, E> fmt::Debug for FanOut<'_, R, T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FanOut")
             .field("references", &self.references.len())
-            .field("under_way", &self.running.len())
+            .field("running", &self.running.len())
             .field("at_once", &self.at_once)
             .finish_non_exhaustive()
     }

@@ -1,4 +1,4 @@
-//! Asking servers where objects are.
+//! Asking servers for the location of objects.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,17 +16,17 @@ use giop_codec::ior::Ior;
 use giop_proto::{CallError, Reply};
 
 use crate::client::attempt::Attempt;
-use crate::client::bind::Bound;
-use crate::client::failure::{bad_direction, not_executed, raised_by, transient};
+use crate::client::bind::SharedBinding;
+use crate::client::failure::{bad_redirection, not_executed, raised_by, transient};
 use crate::client::request::address_of;
-use crate::connection::{Binding, SharedConnection, Started};
+use crate::connection::{Binding, SharedConnection, StartedRequest};
 use crate::reference::operation::Operation;
 use crate::reference::{ObjectRef, Reference};
 
-/// Asks the server for the reference of an object that is known by a URL, before a request that needs more
+/// Asks the server for the reference of an object of which only a URL is known, because a request needs more
 /// information than the URL has.
 ///
-/// Errors are ignored, because they do not concern that request.
+/// Errors are ignored, because they do not belong to the request of the caller.
 #[cold]
 pub(crate) fn ask_reference(target: &ObjectRef) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
     Box::pin(async move {
@@ -34,26 +34,26 @@ pub(crate) fn ask_reference(target: &ObjectRef) -> Pin<Box<dyn Future<Output = (
     })
 }
 
-/// Returns the reference in the reply of a server that was asked for it.
+/// Returns the object's reference if the reply contains it because the server was asked for it.
 #[cold]
-pub(crate) fn told_by(reply: &Reply) -> Option<Ior> {
-    let tells = reply.status() == ReplyStatus::LocationForward
+pub(crate) fn reference_in(reply: &Reply) -> Option<Ior> {
+    let has_reference = reply.status() == ReplyStatus::LocationForward
         && reply.contexts().find(ContextId::ZORB_REFERENCE).is_some();
-    if tells { Ior::decode(&mut reply.body()).ok() } else { None }
+    if has_reference { Ior::decode(&mut reply.body()).ok() } else { None }
 }
 
-/// Asks by LocateRequest whether the object exists. `anew`: follows forwards even if the reference's
-/// [`RebindMode`](giop_codec::ior::RebindMode) forbids them.
-pub(crate) async fn locate(target: &ObjectRef, anew: bool) -> Result<bool, SystemException> {
+/// Asks by LocateRequest whether the object exists. With `ignore_rebind_mode`, follows forwards even if the
+/// reference's [`RebindMode`](giop_codec::ior::RebindMode) forbids them.
+pub(crate) async fn locate(target: &ObjectRef, ignore_rebind_mode: bool) -> Result<bool, SystemException> {
     static LOCATE: Operation = Operation::twoway("LocateRequest");
     let mut attempt = Attempt::new(target, &LOCATE);
     loop {
-        let Bound { binding, link } = target.bound(|| attempt.deadline).await?;
+        let SharedBinding { binding, link } = target.bind_shared(|| attempt.deadline).await?;
         let reply = match ask(target, &link, &binding, attempt.deadline, attempt.begun).await? {
             Ok(reply) => reply,
             Err(error) => {
                 target.unbind(&binding);
-                attempt.repeat_or_fail(error, &link).map_err(not_executed)?;
+                attempt.retry_or_fail(error, &link).map_err(not_executed)?;
                 continue;
             }
         };
@@ -61,17 +61,22 @@ pub(crate) async fn locate(target: &ObjectRef, anew: bool) -> Result<bool, Syste
             Some(LocateStatus::ObjectHere) => return Ok(true),
             Some(LocateStatus::UnknownObject) => return Ok(false),
             Some(LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm) => {
-                attempt.follow(&mut reply.body(), anew)?;
+                attempt.follow_forward(&mut reply.body(), ignore_rebind_mode)?;
             }
             Some(LocateStatus::SystemException) => {
                 let raised = SystemException::decode(&mut reply.body())
-                    .unwrap_or_else(|error| bad_direction(target.orb(), error, &LOCATE));
+                    .unwrap_or_else(|error| bad_redirection(target.orb(), error, &LOCATE));
                 return Err(raised_by(raised, &LOCATE, &link));
             }
             Some(LocateStatus::NeedsAddressingMode) => {
-                attempt.change_address(&mut reply.body(), &binding, &link)?;
+                attempt.change_address_form(&mut reply.body(), &binding, &link)?;
             }
-            None => return Err(transient(format!("{} answers what nobody asked", link.peer()))),
+            None => {
+                return Err(transient(format!(
+                    "{} answered a LocateRequest with another message",
+                    link.peer()
+                )));
+            }
         }
     }
 }
@@ -84,7 +89,7 @@ pub(crate) async fn ask(
     deadline: Option<Instant>,
     begun: Instant,
 ) -> Result<Result<Reply, CallError>, EncodeError> {
-    let (pending, Started { id, mut encoder, .. }) =
+    let (pending, StartedRequest { id, mut encoder, .. }) =
         match link.begin_call(deadline, binding.version, None, begun) {
             Ok(begun) => begun,
             Err(error) => return Ok(Err(error)),
@@ -95,5 +100,5 @@ pub(crate) async fn ask(
     header.encode(&mut encoder)?;
     finish_message(&mut encoder, size_at)?;
     pending.send_locate(encoder);
-    Ok(pending.located().await)
+    Ok(pending.locate_reply().await)
 }

@@ -1,11 +1,12 @@
-//! Calls at their client: binding, encoding, sending, awaiting the reply, and repeating if that is allowed.
+//! The client side of calls: binding, encoding, sending, awaiting the reply, and retries.
 //!
-//! The loop of a call is here ([`invoke`] and its variants). `bind` finds the connection of a reference in
-//! `connection_pool`, which opens it by `dialer`. Calls of servants of the same ORB are `collocated`.
+//! The loop of a call is in this file ([`invoke`] and its variants). `bind` finds the connection of a
+//! reference in `connection_pool`, which uses `dialer` to open connections. Calls of servants of the same ORB
+//! are in `collocated`.
 
 #![expect(
     clippy::manual_async_fn,
-    reason = "`+ Send` in a signature is proved here, once, and not anew for each stub"
+    reason = "with `+ Send` in the signature, the compiler proves it here once instead of for each stub"
 )]
 
 mod attempt;
@@ -43,22 +44,22 @@ use giop_codec::{DecodeError, EncodeError};
 use giop_proto::{Reply, later};
 
 pub(crate) use bind::{incompatible_form, is_incompatible_form};
-pub(crate) use collocated::is_there;
+pub(crate) use collocated::exists_here;
 pub use collocated::{LocalServant, local};
 pub use deferred::{Defer, Deferred};
 pub use failure::RaisedBy;
-pub(crate) use failure::{bad_reply, unlisted};
+pub(crate) use failure::{bad_reply, undeclared_user_exception};
 pub use fan_out::{Answer, FanOut, fan_out};
 pub use sendc::{boxed_array, sendc};
 pub(crate) use traced_call::transact;
 
 use crate::client::attempt::Attempt;
-use crate::client::bind::Bound;
+use crate::client::bind::SharedBinding;
 #[cfg(feature = "tracing")]
 use crate::client::call_span::CallObserver;
-use crate::client::failure::{failed, user_exception};
+use crate::client::failure::{call_failed, user_exception};
 use crate::client::locate::ask_reference;
-use crate::client::request::Outgoing;
+use crate::client::request::OutgoingRequest;
 use crate::client::retry::RetryBudget;
 use crate::connection::{OnewayError, now};
 use crate::reference::operation::{CallOperation, Operation};
@@ -69,26 +70,26 @@ use crate::stream::{ArgumentContent, ElementLayout, LastArgument};
 use crate::telemetry::CallObserver;
 use crate::trace::{self, Direction};
 
-/// Idle timeout of a connection over which a reference was asked for and whose calls use another connection
-/// now.
-const LEFT: Duration = Duration::from_secs(2);
+/// The idle timeout of a connection over which the server was asked for a reference that has another address.
+/// Later calls use a connection to that address.
+const UNUSED_CONNECTION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The encoding of arguments. It may run again if the request has to be sent elsewhere.
+/// A function that encodes the arguments. It is called again if the request has to be sent again.
 type Arguments<'a> = &'a (dyn Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync + 'a);
 
 /// Calls an operation and waits for its results. Called by generated stubs.
 ///
-/// `raised` decodes the exceptions of the raises clause by their repository ids.
+/// `raised` decodes the exceptions of the raises clause, which it recognises by their repository ids.
 ///
 /// # Errors
 /// * The exception that the servant raised.
-/// * MARSHAL, COMPLETED_YES, if the reply does not decode.
-/// * TRANSIENT, COMM_FAILURE or TIMEOUT, if sending failed. The completion status tells how far the request
-///   got.
+/// * MARSHAL, COMPLETED_YES, if the reply cannot be decoded.
+/// * TRANSIENT, COMM_FAILURE or TIMEOUT, if the call failed without a reply. The completion status tells how
+///   far the request got.
 ///
 /// # Cancel safety
-/// Dropping the future cancels the call. A CancelRequest is sent if the request was, and the connection
-/// remains usable.
+/// Dropping the future cancels the call. If the request was already sent, a CancelRequest follows. The
+/// connection remains usable.
 pub fn invoke<R, E>(
     target: &ObjectRef,
     operation: &'static Operation,
@@ -105,15 +106,15 @@ where
     }
 }
 
-/// Calls an operation whose last argument is a `@stream`. `encode` encodes the arguments before it. Called by
+/// Calls an operation whose last argument is a `@stream`. `encode` encodes the other arguments. Called by
 /// generated stubs.
 ///
 /// # Errors
 /// Those of [`invoke`]; BAD_PARAM if the source fails, see [`ByteSource`](crate::ByteSource).
 ///
 /// # Cancel safety
-/// That of [`invoke`], except if bytes are read from a source and not all of them are sent: then the
-/// connection, which no other call uses, is closed.
+/// That of [`invoke`], except if bytes are read from a source and not all of them are sent. Then the
+/// exclusive connection of the call is closed.
 pub fn invoke_from<R, E>(
     target: &ObjectRef,
     operation: &'static Operation,
@@ -127,29 +128,25 @@ where
 {
     async move {
         let response = ResponseFlags::Target;
-        let reply = match source.into_content() {
-            ArgumentContent::Bytes(octets, unit) => {
-                transact(target, operation, response, &with(&encode, octets, unit)).await?
+        let reply = match source.given() {
+            LastGiven::Octets(bytes, unit) => {
+                transact(target, operation, response, &with_sequence(&encode, bytes, unit)).await?
             }
-            ArgumentContent::Payload(payload) => {
-                Box::pin(crate::client::traced_call::transact_from(
-                    target, operation, response, &encode, payload,
-                ))
-                .await?
+            LastGiven::Payload(payload) => {
+                Box::pin(traced_call::transact_from(target, operation, response, &encode, payload)).await?
             }
         };
         results(target, operation, reply, decode, raised)
     }
 }
 
-/// Calls an operation with a `@stream` result, over a connection that no other call uses. Called by generated
-/// stubs.
+/// Calls an operation with a `@stream` result, over an exclusive connection. Called by generated stubs.
 ///
-/// `source` is the last argument if that is a `@stream` as well.
+/// `source` is the last argument if it is a `@stream` as well.
 ///
 /// # Errors
-/// Those of [`invoke_from`], up to the start of the result. IMP_LIMIT, COMPLETED_YES, for a result of more
-/// than `Limits::max_stream_size`.
+/// Those of [`invoke_from`] that occur before the result begins. IMP_LIMIT, COMPLETED_YES, for a result of
+/// more than `Limits::max_stream_size`.
 ///
 /// # Cancel safety
 /// Dropping the future cancels the call and closes the connection.
@@ -165,38 +162,15 @@ where
     E: From<SystemException>,
 {
     async move {
-        let results = match source.map(LastArgument::into_content) {
-            Some(ArgumentContent::Bytes(octets, unit)) => {
-                let encode = with(&encode, octets, unit);
-                Box::pin(crate::client::traced_call::transact_into(
-                    target,
-                    operation,
-                    &encode,
-                    None,
-                    S::ACCEPTS_UNALIGNED_FRAGMENTS,
-                ))
-                .await?
+        let transact = |encode, payload| {
+            Box::pin(traced_call::transact_into(target, operation, encode, payload, S::NAMELESS))
+        };
+        let results = match source.map(LastArgument::given) {
+            Some(LastGiven::Octets(bytes, unit)) => {
+                transact(&with_sequence(&encode, bytes, unit), None).await?
             }
-            Some(ArgumentContent::Payload(payload)) => {
-                Box::pin(crate::client::traced_call::transact_into(
-                    target,
-                    operation,
-                    &encode,
-                    Some(payload),
-                    S::ACCEPTS_UNALIGNED_FRAGMENTS,
-                ))
-                .await?
-            }
-            None => {
-                Box::pin(crate::client::traced_call::transact_into(
-                    target,
-                    operation,
-                    &encode,
-                    None,
-                    S::ACCEPTS_UNALIGNED_FRAGMENTS,
-                ))
-                .await?
-            }
+            Some(LastGiven::Payload(payload)) => transact(&encode, Some(payload)).await?,
+            None => transact(&encode, None).await?,
         };
         let orb = target.orb();
         if results.reply.status() != ReplyStatus::NoException {
@@ -223,33 +197,32 @@ pub fn send_oneway_from(
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
 ) -> impl Future<Output = Result<(), SystemException>> + Send {
     async move {
-        match source.into_content() {
-            ArgumentContent::Bytes(octets, unit) => {
-                send_oneway(target, operation, with(&encode, octets, unit)).await
+        match source.given() {
+            LastGiven::Octets(bytes, unit) => {
+                send_oneway(target, operation, with_sequence(&encode, bytes, unit)).await
             }
-            ArgumentContent::Payload(payload) => {
-                Box::pin(crate::client::traced_call::send_oneway_from(target, operation, &encode, payload))
-                    .await
+            LastGiven::Payload(payload) => {
+                Box::pin(traced_call::send_oneway_from(target, operation, &encode, payload)).await
             }
         }
     }
 }
 
-/// Returns an encoding of the arguments followed by a sequence of these bytes.
-fn with(
+/// Returns a function that encodes the arguments, and then a sequence with these bytes as its elements.
+fn with_sequence(
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
-    octets: Bytes,
-    of: ElementLayout,
+    bytes: Bytes,
+    unit: Unit,
 ) -> impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync {
     move |e| {
         encode(e)?;
-        of.encode_start(octets.len(), e)?;
-        e.put_shared_ref(&octets);
+        unit.encode_start(bytes.len(), e)?;
+        e.put_shared_ref(&bytes);
         Ok(())
     }
 }
 
-/// Decodes a reply to the results or the exception.
+/// Decodes the results or the user exception in a reply.
 #[inline(always)]
 fn results<R, E: From<SystemException>>(
     target: &ObjectRef,
@@ -270,9 +243,9 @@ fn results<R, E: From<SystemException>>(
 /// Sends a oneway at the reference's sync scope. Called by generated stubs.
 ///
 /// # Errors
-/// * TRANSIENT or COMM_FAILURE, if it could not be sent.
-/// * TIMEOUT, if the queue stayed full up to the deadline.
-/// * At the scopes `Server` and `Target`, also exceptions of the server.
+/// * TRANSIENT or COMM_FAILURE, if the oneway could not be sent.
+/// * TIMEOUT, if the queue of the connection stayed full up to the deadline.
+/// * With the scopes `Server` and `Target`, also exceptions of the server.
 ///
 /// # Cancel safety
 /// The message is queued completely or not at all.
@@ -284,16 +257,16 @@ pub fn send_oneway(
     send_without_reply(target, operation, encode)
 }
 
-/// Sends any operation without waiting for results: see [`send_oneway`].
+/// Sends a request of any operation, and does not wait for results: see [`send_oneway`].
 pub(crate) async fn send_without_reply(
     target: &ObjectRef,
     operation: &CallOperation<'_>,
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
 ) -> Result<(), SystemException> {
-    match target.options().sync_scope {
-        SyncScope::Queued => crate::client::traced_call::queue(target, operation, &encode).await,
+    match target.options().scope {
+        SyncScope::Queued => traced_call::queue(target, operation, &encode).await,
         SyncScope::Transport => {
-            crate::client::traced_call::queue(target, operation, &encode).await?;
+            traced_call::queue(target, operation, &encode).await?;
             Box::pin(crate::reference::Reference::flush(target)).await
         }
         // Boxed, so that the futures of the common scope are small.
@@ -310,21 +283,21 @@ async fn queue(
     target: &ObjectRef,
     operation: &CallOperation<'_>,
     encode: Arguments<'_>,
-    watch: CallObserver<'_>,
+    observer: CallObserver<'_>,
 ) -> Result<(), SystemException> {
     let mut budget = RetryBudget::new(target);
-    let mut asked = false;
+    let mut has_asked = false;
     loop {
-        let Bound { binding, link } = target.bound(|| deadline(target, now())).await?;
-        let request = Outgoing::new(target, &binding, &link, operation, ResponseFlags::None, None);
-        let request = request.watched(watch);
-        watch.sent_to(link.peer());
-        let mut started = link.begin_oneway(binding.version, request.plain());
+        let SharedBinding { binding, link } = target.bind_shared(|| deadline(target, now())).await?;
+        let request = OutgoingRequest::new(target, &binding, &link, operation, ResponseFlags::None, None);
+        let request = request.with_observer(observer);
+        observer.record_peer(link.peer());
+        let mut started = link.begin_oneway(binding.version, request.header_key());
         let flow = match request.encode(&mut started, encode) {
             Ok(flow) => flow,
             Err(error) => {
                 link.discard(started.encoder);
-                if binding.asks && target.must_fetch_reference() && !std::mem::replace(&mut asked, true) {
+                if binding.asks && target.asks() && !std::mem::replace(&mut has_asked, true) {
                     ask_reference(target).await;
                     continue;
                 }
@@ -342,15 +315,15 @@ async fn queue(
             }
             Err(OnewayError::Closed(error)) => {
                 target.unbind(&binding);
-                if !budget.again(&error) {
-                    return Err(failed(error, operation, &link));
+                if !budget.take_retry(&error) {
+                    return Err(call_failed(error, operation, &link));
                 }
             }
             Err(OnewayError::Encode(error)) => return Err(error.into()),
             Err(OnewayError::Full) => {
                 return Err(SystemException::timeout().with_minor(minor::TIMEOUT_REQUEST_END).with_reason(
                     format!(
-                        "{} takes no more: the queue of oneways stayed full up to the deadline of `{}`",
+                        "the queue of oneways to {} stayed full up to the deadline of `{}`",
                         link.peer(),
                         operation.name
                     ),
@@ -360,27 +333,28 @@ async fn queue(
     }
 }
 
-/// Sends a request and waits for a reply that is a result or a user exception. Follows forwards, and repeats
-/// requests that were certainly not executed.
+/// Sends a request and waits for a reply with results or a user exception. Follows forwards, and sends the
+/// request again if the retry rules allow it.
 async fn call(
     target: &ObjectRef,
     operation: &CallOperation<'_>,
     response: ResponseFlags,
     encode: Arguments<'_>,
-    watch: CallObserver<'_>,
+    observer: CallObserver<'_>,
 ) -> Result<Reply, SystemException> {
     let mut attempt = Attempt::new(target, operation);
     loop {
-        let Bound { binding, link } = target.bound(|| attempt.deadline).await?;
+        let SharedBinding { binding, link } = target.bind_shared(|| attempt.deadline).await?;
         let addressing = binding.addressing.get();
-        let request = Outgoing::new(target, &binding, &link, operation, response, addressing).watched(watch);
-        watch.sent_to(link.peer());
-        let begun = link.begin_call(attempt.deadline, binding.version, request.plain(), attempt.begun);
+        let request = OutgoingRequest::new(target, &binding, &link, operation, response, addressing)
+            .with_observer(observer);
+        observer.record_peer(link.peer());
+        let begun = link.begin_call(attempt.deadline, binding.version, request.header_key(), attempt.begun);
         let (pending, mut started) = match begun {
             Ok(begun) => begun,
             Err(error) => {
                 target.unbind(&binding);
-                attempt.repeat_or_fail(error, &link)?;
+                attempt.retry_or_fail(error, &link)?;
                 continue;
             }
         };
@@ -388,7 +362,7 @@ async fn call(
             Ok(flow) => flow,
             Err(error) => {
                 link.discard(started.encoder);
-                if attempt.asks_for_reference(&binding).await {
+                if attempt.ask_for_reference(&binding).await {
                     continue;
                 }
                 return Err(error.into());
@@ -408,21 +382,21 @@ async fn call(
                 if !link.is_usable() {
                     target.unbind(&binding);
                 }
-                attempt.repeat_or_fail(operation.adapt_error(error), &link)?;
+                attempt.retry_or_fail(operation.judge(error), &link)?;
                 continue;
             }
         };
-        attempt.note_reply(&reply, &link);
-        if attempt.learns_reference(&reply, &binding) {
-            link.set_idle_timeout(LEFT);
-        } else if attempt.is_answered_by(&reply, &binding, &link)? {
+        attempt.record_reply(&reply, &link);
+        if attempt.adopt_reference(&reply, &binding) {
+            link.set_idle_timeout(UNUSED_CONNECTION_TIMEOUT);
+        } else if attempt.accept_reply(&reply, &binding, &link)? {
             return Ok(reply);
         }
     }
 }
 
-/// Returns the deadline of a call through this reference: its own timeout or the ORB's, limited by the
-/// deadline of the current request.
+/// Returns the deadline of a call through this reference that begins now. It follows from the timeout of the
+/// reference or else of the ORB, and is not later than the deadline of the current request.
 pub(crate) fn deadline(target: &ObjectRef, now: Instant) -> Option<Instant> {
     let timeout = target.options().timeout.unwrap_or(target.orb().config.client.timeout);
     let own = timeout.map(|timeout| later(now, timeout));

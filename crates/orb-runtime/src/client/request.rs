@@ -13,13 +13,13 @@ use giop_codec::{ByteOrder, EncodeError, EncodeErrorKind, Version};
 
 use crate::client::Arguments;
 use crate::client::CallObserver;
-use crate::connection::{Binding, Flow, Plain, SharedConnection, Started, padding};
+use crate::connection::{Binding, Flow, HeaderKey, SharedConnection, StartedRequest, padding};
 use crate::reference::ObjectRef;
 use crate::reference::operation::CallOperation;
 use crate::stream::ElementLayout;
 
 /// A request to be encoded.
-pub(crate) struct Outgoing<'a> {
+pub(crate) struct OutgoingRequest<'a> {
     target: &'a ObjectRef,
     binding: &'a Arc<Binding>,
     link: &'a SharedConnection,
@@ -29,11 +29,11 @@ pub(crate) struct Outgoing<'a> {
     response: ResponseFlags,
     addressing: Option<AddressingDisposition>,
     /// The length in bytes, and the element type, of a last argument that is sent separately.
-    payload: Option<(u32, ElementLayout)>,
-    watch: CallObserver<'a>,
+    payload: Option<(u32, Unit)>,
+    observer: CallObserver<'a>,
 }
 
-impl<'a> Outgoing<'a> {
+impl<'a> OutgoingRequest<'a> {
     #[inline]
     pub(crate) fn new(
         target: &'a ObjectRef,
@@ -43,8 +43,8 @@ impl<'a> Outgoing<'a> {
         response: ResponseFlags,
         addressing: Option<AddressingDisposition>,
     ) -> Self {
-        let knows = link.is_answered() && !(binding.asks && target.must_fetch_reference());
-        let announce = if knows { &[] } else { binding.announce.as_slice() };
+        let is_announced = link.has_reply() && !(binding.asks && target.asks());
+        let announce = if is_announced { &[] } else { binding.announce.as_slice() };
         Self {
             target,
             binding,
@@ -54,49 +54,49 @@ impl<'a> Outgoing<'a> {
             response,
             addressing,
             payload: None,
-            watch: CallObserver::NONE,
+            observer: CallObserver::NONE,
         }
     }
 
-    /// Adds a sequence of that many bytes as the last argument. Only its length is encoded.
-    pub(crate) fn with_payload(self, octets: u32, of: ElementLayout) -> Self {
-        Self { payload: Some((octets, of)), ..self }
+    /// Adds a sequence of this size in bytes as the last argument. Only its length is encoded.
+    pub(crate) fn with_payload(self, size: u32, unit: Unit) -> Self {
+        Self { payload: Some((size, unit)), ..self }
     }
 
     /// Adds the trace context of an observer.
     #[inline]
-    pub(crate) fn watched(self, watch: CallObserver<'a>) -> Self {
-        Self { watch, ..self }
+    pub(crate) fn with_observer(self, observer: CallObserver<'a>) -> Self {
+        Self { observer, ..self }
     }
 
-    /// Returns the key of the encoded header, if all requests of the operation have the same header.
+    /// Returns the key by which the connection caches the encoded header, or `None` if the header has
+    /// contents that other requests of the operation do not have.
     #[inline]
-    pub(crate) fn plain(&self) -> Option<Plain<'a>> {
-        let plain = self.announce.is_empty()
+    pub(crate) fn header_key(&self) -> Option<HeaderKey<'a>> {
+        let is_cacheable = self.announce.is_empty()
             && self.addressing.is_none()
-            && self.watch.context().is_none()
+            && self.observer.context().is_none()
             && self.target.options().contexts.is_empty();
         let Self { binding, operation, response, .. } = *self;
-        if !plain {
+        if !is_cacheable {
             return None;
         }
-        operation.address().map(|operation| Plain { binding, operation, response })
+        operation.address().map(|operation| HeaderKey { binding, operation, response })
     }
 
     /// Encodes the whole message in one pass over the arguments, into one buffer and its shared chunks. If
-    /// the arguments contain a long run of structs, only the header is encoded, and the arguments are to be
-    /// encoded while they are sent.
+    /// the arguments contain a long sequence of structs, only the header is encoded. The returned [`Flow`]
+    /// then encodes the arguments while they are sent.
     pub(crate) fn encode<'b>(
         &self,
-        started: &mut Started,
+        started: &mut StartedRequest,
         arguments: Arguments<'b>,
     ) -> Result<Option<Flow<'b>>, EncodeError> {
         let order = self.operation.raw_arguments.map_or(ByteOrder::NATIVE, |(order, _)| order);
         match self.encode_in(order, started, arguments) {
-            // A custom value was received in the other byte order, and its state cannot be converted.
-            Err(EncodeError { kind: EncodeErrorKind::CustomState })
-                if self.operation.raw_arguments.is_none() =>
-            {
+            // The arguments contain a custom value that was received in the other byte order, and the byte
+            // order of its state cannot be converted.
+            Err(EncodeError { kind: EncodeErrorKind::CustomState }) if self.operation.body.is_none() => {
                 started.has_header = false;
                 self.encode_in(order.swapped(), started, arguments)
             }
@@ -108,7 +108,7 @@ impl<'a> Outgoing<'a> {
     fn encode_in<'b>(
         &self,
         order: ByteOrder,
-        started: &mut Started,
+        started: &mut StartedRequest,
         arguments: Arguments<'b>,
     ) -> Result<Option<Flow<'b>>, EncodeError> {
         if !started.has_header {
@@ -125,18 +125,18 @@ impl<'a> Outgoing<'a> {
         }
         arguments(e)?;
         if flows && e.measured_runs() > 0 {
-            if let Some(flow) = self.measured(e, begun, arguments)? {
+            if let Some(flow) = self.begin_flow(e, begun, arguments)? {
                 return Ok(Some(flow));
             }
             arguments(e)?;
         }
-        if let Some((octets, of)) = self.payload {
-            of.encode_start(octets as usize, e)?;
-            announce_message(e, MessageHeader::SIZE_AT, octets.into())?;
+        if let Some((size, unit)) = self.payload {
+            unit.encode_start(size as usize, e)?;
+            announce_message(e, MessageHeader::SIZE_AT, size.into())?;
             return Ok(None);
         }
         if e.position() == body {
-            e.rewind(end); // no arguments, no padding for them
+            e.rewind(end); // Without arguments, their padding is omitted.
         }
         if e.chunk_count() > 1 && self.binding.blocks && !self.operation.streamed {
             announce_blocks(e);
@@ -145,29 +145,29 @@ impl<'a> Outgoing<'a> {
         Ok(None)
     }
 
-    /// Rewinds to the start of the arguments, whose size was measured. Returns `None` if they are to be
-    /// encoded completely.
+    /// Rewinds to the start of the arguments, whose size was measured. Returns `None` if the arguments cannot
+    /// be encoded while they are sent.
     #[cold]
-    fn measured<'b>(
+    fn begin_flow<'b>(
         &self,
         e: &mut Encoder,
         begun: Mark,
         arguments: Arguments<'b>,
     ) -> Result<Option<Flow<'b>>, EncodeError> {
-        let octets = e.position();
-        // Values refer to each other, so they are encoded completely. Arguments with shared chunks may be
-        // announced block by block.
+        let end = e.position();
+        // Values can refer to each other, so they are encoded completely. Arguments with shared chunks are as
+        // well, because they may need a list of blocks.
         let flows = e.chunk_count() == 0 && !e.has_values();
         if flows {
             finish_message(e, MessageHeader::SIZE_AT)?;
         }
         e.rewind(begun);
-        let coming = octets.saturating_sub(e.position()) as u64;
+        let coming = end.saturating_sub(e.position()) as u64;
         Ok(flows.then_some(Flow { arguments, coming }))
     }
 
     #[cold]
-    fn encode_header(&self, order: ByteOrder, started: &mut Started) -> Result<(), EncodeError> {
+    fn encode_header(&self, order: ByteOrder, started: &mut StartedRequest) -> Result<(), EncodeError> {
         let Self { target, binding, operation, response, .. } = *self;
         let e = &mut started.encoder;
         if order != e.order() {
@@ -179,18 +179,18 @@ impl<'a> Outgoing<'a> {
         let begun = e.mark();
         let own = &target.options().contexts;
         let joined: Vec<ServiceContext>;
-        let carried = self.watch.context();
-        let contexts = match (self.announce, own.is_empty(), binding.always.as_slice()) {
-            (announce, _, always) if carried.is_some() => {
-                let own = own.iter().filter(|own| carried.is_none_or(|carried| carried.id != own.id));
-                joined = announce.iter().chain(always).chain(own).chain(carried).cloned().collect();
+        let trace = self.observer.context();
+        let contexts = match (self.announce, own.is_empty(), binding.caller_contexts.as_slice()) {
+            (announce, _, caller) if trace.is_some() => {
+                let own = own.iter().filter(|own| trace.is_none_or(|trace| trace.id != own.id));
+                joined = announce.iter().chain(caller).chain(own).chain(trace).cloned().collect();
                 ServiceContexts::from(&*joined)
             }
             ([], _, []) => ServiceContexts::from(&**own),
             (announce, true, []) => ServiceContexts::from(announce),
-            ([], true, always) => ServiceContexts::from(always),
-            (announce, _, always) => {
-                joined = announce.iter().chain(always).chain(own.iter()).cloned().collect();
+            ([], true, caller) => ServiceContexts::from(caller),
+            (announce, _, caller) => {
+                joined = announce.iter().chain(caller).chain(own.iter()).cloned().collect();
                 ServiceContexts::from(&*joined)
             }
         };
@@ -216,15 +216,15 @@ impl<'a> Outgoing<'a> {
         }
         if self.payload.is_none()
             && !order.is_foreign()
-            && let Some(plain) = self.plain()
+            && let Some(key) = self.header_key()
         {
-            self.link.keep_header(plain, e.head());
+            self.link.cache_header(key, e.head());
         }
         Ok(())
     }
 }
 
-/// Returns the address in the form that the server asked for.
+/// Returns the address in the form that the server requested, by default as an object key.
 #[inline]
 pub(crate) fn address_of<'a>(
     target: &ObjectRef,
@@ -235,14 +235,15 @@ pub(crate) fn address_of<'a>(
         None | Some(AddressingDisposition::Key) => TargetAddress::Key(binding.key.as_slice()),
         Some(AddressingDisposition::Profile) => TargetAddress::Profile(binding.profile.to_tagged()?),
         Some(AddressingDisposition::Reference) => {
-            TargetAddress::Reference(Box::new(selected(target, binding)?))
+            TargetAddress::Reference(Box::new(reference_with_profile(target, binding)?))
         }
     })
 }
 
-/// Returns the reference with the called profile selected. After a forward, only that profile is known.
+/// Returns the reference, with the index of the profile that the binding uses. After a forward, the reference
+/// consists of that profile only.
 #[cold]
-fn selected(target: &ObjectRef, binding: &Binding) -> Result<TargetReference, EncodeError> {
+fn reference_with_profile(target: &ObjectRef, binding: &Binding) -> Result<TargetReference, EncodeError> {
     let ior = target.ior();
     let is_called = |profile: &TaggedProfile| {
         IiopProfile::from_tagged(profile).is_ok_and(|profile| profile == binding.profile)

@@ -1,47 +1,49 @@
-//! The rules for repeating a call.
+//! The rules for sending the request of a call again.
 
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind};
 use giop_proto::{CallError, CallErrorKind};
 
 use crate::reference::{ObjectRef, Retry};
 
-/// The remaining repetitions of a call.
+/// The remaining retries of a call.
 pub(crate) struct RetryBudget {
     retry: Retry,
-    not_executed: usize,
-    uncertain: u32,
+    /// Remaining retries after failures that prove that the request was not executed.
+    retries_if_unexecuted: usize,
+    /// Remaining retries after failures that leave open whether the request was executed.
+    retries_if_uncertain: u32,
 }
 
 impl RetryBudget {
     pub(crate) fn new(target: &ObjectRef) -> Self {
         let retry = target.options().retry;
-        let uncertain = if let Retry::Idempotent(times) = retry { times } else { 0 };
-        Self { retry, not_executed: 2, uncertain }
+        let retries_if_uncertain = if let Retry::Idempotent(times) = retry { times } else { 0 };
+        Self { retry, retries_if_unexecuted: 2, retries_if_uncertain }
     }
 
-    /// Returns whether to send the request again after the connection failed.
-    pub(crate) fn again(&mut self, error: &CallError) -> bool {
+    /// Returns whether to send the request again after the connection failed, and subtracts the retry.
+    pub(crate) fn take_retry(&mut self, error: &CallError) -> bool {
         if self.retry == Retry::Never {
             return false;
         }
-        if error.retryable() && self.not_executed > 0 {
-            self.not_executed -= 1;
+        if error.retryable() && self.retries_if_unexecuted > 0 {
+            self.retries_if_unexecuted -= 1;
             return true;
         }
-        let uncertain =
+        let is_uncertain =
             error.completed() == CompletionStatus::Maybe && !matches!(error.kind, CallErrorKind::Timeout);
-        if uncertain && self.uncertain > 0 {
-            self.uncertain -= 1;
+        if is_uncertain && self.retries_if_uncertain > 0 {
+            self.retries_if_uncertain -= 1;
             return true;
         }
         false
     }
 
-    /// Returns whether a server's exception may result from a stale forward: one that is older than the call.
-    /// `hops` is the number of forwards during the call.
-    pub(crate) fn raised(&self, exception: &SystemException, hops: usize) -> bool {
+    /// Returns whether a server's exception may be caused by a stale forward, which was received before this
+    /// call. `redirects` is the number of redirections of this call.
+    pub(crate) fn may_be_stale_forward(&self, exception: &SystemException, redirects: usize) -> bool {
         self.retry != Retry::Never
-            && hops == 0
+            && redirects == 0
             && exception.completed == CompletionStatus::No
             && matches!(
                 exception.kind,

@@ -1,5 +1,5 @@
-//! Calls whose last argument is read from a source while it is sent, or whose results are read while they
-//! arrive.
+//! Calls with a `@stream` argument that is read from a source while it is sent, or with a `@stream` result
+//! that is read while it is received. They use exclusive connections.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -14,175 +14,185 @@ use giop_proto::calls::CallId;
 use giop_proto::{CallError, Reply, SentPart};
 
 use crate::client::CallObserver;
-use crate::client::attempt::{Attempt, same_address};
+use crate::client::attempt::{Attempt, address_form_repeated};
 use crate::client::bind::ExclusiveBinding;
-use crate::client::failure::{failed, raised_by, system_exception};
+use crate::client::failure::{call_failed, raised_by, system_exception};
 use crate::client::locate::ask;
-use crate::client::request::Outgoing;
+use crate::client::request::OutgoingRequest;
 use crate::client::retry::RetryBudget;
 use crate::client::{Arguments, deadline};
 use crate::connection::exclusive::Lease;
-use crate::connection::{Binding, Fed, Pending, SharedConnection, Started, now, poll_deadline};
-use crate::reference::operation::CallOperation;
+use crate::connection::{
+    Binding, PayloadOutcome, Pending, SharedConnection, StartedRequest, now, poll_deadline,
+};
+use crate::reference::operation::Called;
 use crate::reference::{ObjectRef, SyncScope};
 use crate::servant::Results;
 use crate::stream::{MAX_KEPT_BYTES, Payload};
 use crate::trace::{self, Direction};
 
-/// Calls with a last argument from a source, over an exclusive connection.
+/// Makes a call whose last argument is read from a source.
 pub(crate) async fn transact(
     target: &ObjectRef,
     operation: &CallOperation<'_>,
     response: ResponseFlags,
     encode: Arguments<'_>,
     payload: Payload,
-    watch: CallObserver<'_>,
+    observer: CallObserver<'_>,
 ) -> Result<Reply, SystemException> {
     let mut argument = Some(payload);
-    let Came { reply, lease, deadline, .. } =
-        call(target, operation, (response, None), encode, &mut argument, watch).await?;
+    let ReceivedReply { reply, lease, deadline, .. } =
+        call(target, operation, (response, None), encode, &mut argument, observer).await?;
     match (reply.status(), argument) {
         (ReplyStatus::NoException, Some(mut payload)) => {
-            finish(lease.link(), deadline, &mut payload).await.map(|()| reply)
+            finish_payload(lease.link(), deadline, &mut payload).await.map(|()| reply)
         }
         _ => Ok(reply),
     }
 }
 
-/// Calls with results that are read while they arrive, over an exclusive connection. The rest of the argument
-/// is sent meanwhile.
+/// Makes a call whose results are read while they are received. The rest of the argument is sent meanwhile.
+/// `unaligned_fragments`: see [`call`].
 pub(crate) async fn transact_into(
     target: &ObjectRef,
     operation: &CallOperation<'_>,
     encode: Arguments<'_>,
     mut payload: Option<Payload>,
-    nameless: bool,
-    watch: CallObserver<'_>,
+    unaligned_fragments: bool,
+    observer: CallObserver<'_>,
 ) -> Result<Results, SystemException> {
-    let wanted = (ResponseFlags::Target, Some(nameless));
-    let Came { reply, lease, call, deadline } =
-        call(target, operation, wanted, encode, &mut payload, watch).await?;
+    let response = (ResponseFlags::Target, Some(unaligned_fragments));
+    let ReceivedReply { reply, lease, call, deadline } =
+        call(target, operation, response, encode, &mut payload, observer).await?;
     let is_result = reply.status() == ReplyStatus::NoException;
-    let mut argument = payload.filter(|_| is_result && lease.link().owes() > 0);
+    let mut argument = payload.filter(|_| is_result && lease.link().unsent_payload_bytes() > 0);
     if reply.coming() == 0
         && let Some(mut payload) = argument.take()
     {
-        finish(lease.link(), deadline, &mut payload).await?;
+        finish_payload(lease.link(), deadline, &mut payload).await?;
     }
     Ok(Results { reply, call, lease, deadline, argument, orb: Arc::clone(target.orb()) })
 }
 
 /// The reply to a call, and the connection over which it was received.
-struct Came {
+struct ReceivedReply {
     reply: Reply,
     lease: Lease,
     call: CallId,
     deadline: Option<Instant>,
 }
 
-/// Calls over an exclusive connection. `results` is set if results are read while they arrive; its value
-/// tells whether fragments of GIOP 1.1 are read so, too.
+/// Makes a call over an exclusive connection. The `bool` is set if the results are read while they are
+/// received. It tells whether this includes replies in GIOP 1.1 fragments, in which the alignment of values
+/// is unknown.
 async fn call(
     target: &ObjectRef,
-    operation: &CallOperation<'_>,
-    (response, results): (ResponseFlags, Option<bool>),
+    operation: &Called<'_>,
+    (response, unaligned_fragments): (ResponseFlags, Option<bool>),
     encode: Arguments<'_>,
     payload: &mut Option<Payload>,
-    watch: CallObserver<'_>,
-) -> Result<Came, SystemException> {
-    let count = payload.as_ref().map(count).transpose()?;
+    observer: CallObserver<'_>,
+) -> Result<ReceivedReply, SystemException> {
+    let size = payload.as_ref().map(payload_size).transpose()?;
     let mut attempt = Attempt::new(target, operation);
     let deadline = attempt.deadline;
     let mut addressing = None;
     loop {
-        let ExclusiveBinding { binding, mut lease } = target.bound_alone(deadline).await?;
+        let ExclusiveBinding { binding, mut lease } = target.bind_exclusive(deadline).await?;
         let link = &Arc::clone(lease.link());
         let is_large = payload.as_ref().is_some_and(|payload| payload.len() > MAX_KEPT_BYTES);
         if is_large
             && !target.is_located()
-            && !locates(target, operation, &mut attempt, &binding, link).await?
+            && !locate_first(target, operation, &mut attempt, &binding, link).await?
         {
             continue;
         }
-        let request = Outgoing::new(target, &binding, link, operation, response, addressing).watched(watch);
-        watch.sent_to(link.peer());
+        let request = OutgoingRequest::new(target, &binding, link, operation, response, addressing)
+            .with_observer(observer);
+        observer.record_peer(link.peer());
         let (pending, started) = match link.begin_call(deadline, binding.version, None, attempt.begun) {
             Ok(begun) => begun,
             Err(error) => {
-                attempt.repeat_or_fail(error, link)?;
+                attempt.retry_or_fail(error, link)?;
                 continue;
             }
         };
-        if let Some(nameless) = results {
-            pending.stream_reply(nameless);
+        if let Some(unaligned_fragments) = unaligned_fragments {
+            pending.stream_reply(unaligned_fragments);
             lease.set_awaits_result(true);
         }
         let call = pending.call();
         let outcome =
-            exchange(request, started, link, pending, encode, operation, payload.as_mut().zip(count));
+            exchange(request, started, link, pending, encode, operation, payload.as_mut().zip(size));
         let outcome = outcome.await?;
         let reply = match outcome {
             Ok(reply) => reply,
             Err(error) => {
-                let judged = operation.adapt_error(error);
-                if attempt.repeats(&judged) {
+                let judged = operation.judge(error);
+                if attempt.should_retry(&judged) {
                     if rewind(payload) {
                         continue;
                     }
                     let exception = judged.into_system_exception();
-                    return Err(not_repeated(exception, operation, link, payload, error.to_string()));
+                    return Err(not_rewindable(exception, operation, link, payload, error.to_string()));
                 }
-                return Err(stopped(judged, error, operation, link, payload.as_ref()));
+                return Err(failed_during_payload(judged, error, operation, link, payload.as_ref()));
             }
         };
-        // From here on, the connection itself tells whether more of the result is outstanding.
+        // From now on, the connection itself tells whether more of the result is outstanding.
         lease.set_awaits_result(false);
-        attempt.note_reply(&reply, link);
+        attempt.record_reply(&reply, link);
         match reply.status() {
             ReplyStatus::NoException => {
                 target.set_located(true);
-                return Ok(Came { reply, lease, call, deadline });
+                return Ok(ReceivedReply { reply, lease, call, deadline });
             }
-            ReplyStatus::UserException => return Ok(Came { reply, lease, call, deadline }),
+            ReplyStatus::UserException => return Ok(ReceivedReply { reply, lease, call, deadline }),
             ReplyStatus::SystemException => {
                 let raised = system_exception(target, &reply, operation);
-                if attempt.goes_home(&raised) {
+                if attempt.discard_stale_forward(&raised) {
                     if rewind(payload) {
                         continue;
                     }
-                    let text = format!("{} is a place where the object was before", link.peer());
-                    return Err(not_repeated(raised, operation, link, payload, text));
+                    let text = format!("{} is an outdated location of the object", link.peer());
+                    return Err(not_rewindable(raised, operation, link, payload, text));
                 }
                 return Err(raised_by(raised, operation, link));
             }
             ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
-                attempt.follow(&mut reply.body(), false)?;
+                attempt.follow_forward(&mut reply.body(), false)?;
                 // The address form that this server requested does not apply to the next one.
                 addressing = None;
                 if !rewind(payload) {
-                    let text = "the server forwards it: the next call goes to the new place".to_owned();
-                    return Err(not_repeated(transient_bare(), operation, link, payload, text));
+                    let text = "the server forwards the call; the next call is sent to the new location";
+                    return Err(not_rewindable(
+                        transient_exception(),
+                        operation,
+                        link,
+                        payload,
+                        text.to_owned(),
+                    ));
                 }
             }
             ReplyStatus::NeedsAddressingMode => {
-                let wanted = attempt.wanted_address(&mut reply.body())?;
-                if addressing.replace(wanted) == Some(wanted) {
-                    return Err(same_address(link));
+                let form = attempt.decode_address_form(&mut reply.body())?;
+                if addressing.replace(form) == Some(form) {
+                    return Err(address_form_repeated(link));
                 }
                 if !rewind(payload) {
-                    let text = "the server asks for another form of address".to_owned();
-                    return Err(not_repeated(transient_bare(), operation, link, payload, text));
+                    let text = "the server requests another form of the object's address".to_owned();
+                    return Err(not_rewindable(transient_exception(), operation, link, payload, text));
                 }
             }
         }
     }
 }
 
-/// Asks the server whether it has the object, before a large payload is sent. Returns `false` if the call
-/// begins again: at another location, or over another connection.
+/// Asks the server by LocateRequest whether it has the object, before a large payload is sent. Returns
+/// `false` if the call has to begin again, at another location or over another connection.
 ///
 /// A forward at this point costs a round trip. A forward after the payload has begun can fail the call.
-async fn locates(
+async fn locate_first(
     target: &ObjectRef,
     operation: &CallOperation<'_>,
     attempt: &mut Attempt<'_>,
@@ -192,26 +202,26 @@ async fn locates(
     match ask(target, link, binding, attempt.deadline, attempt.begun).await? {
         Ok(reply) => match reply.locate_status() {
             Some(LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm) => {
-                attempt.follow(&mut reply.body(), false)?;
+                attempt.follow_forward(&mut reply.body(), false)?;
                 Ok(false)
             }
             Some(LocateStatus::UnknownObject) => {
                 let exception = unknown_object(operation, link);
-                if attempt.goes_home(&exception) { Ok(false) } else { Err(exception) }
+                if attempt.discard_stale_forward(&exception) { Ok(false) } else { Err(exception) }
             }
-            // Other outcomes will show in the reply to the request.
+            // In all other cases, the reply to the request will tell the outcome.
             _ => {
                 target.set_located(true);
                 Ok(true)
             }
         },
         Err(error) => {
-            // Nothing of the request itself was sent.
-            let error = CallError { sent: SentPart::Nothing, ..error };
-            if attempt.repeats(&error) {
+            // Only a LocateRequest may have been sent, and nothing of the request itself.
+            let error = CallError { sent: Sent::Nothing, ..error };
+            if attempt.should_retry(&error) {
                 return Ok(false);
             }
-            Err(failed(error, operation, link).completed(CompletionStatus::No))
+            Err(call_failed(error, operation, link).completed(CompletionStatus::No))
         }
     }
 }
@@ -221,42 +231,42 @@ async fn locates(
 /// # Errors
 /// The request cannot be encoded, or the source of the payload failed.
 async fn exchange(
-    request: Outgoing<'_>,
-    mut started: Started,
+    request: OutgoingRequest<'_>,
+    mut started: StartedRequest,
     link: &SharedConnection,
     pending: Pending<'_>,
     encode: Arguments<'_>,
     operation: &CallOperation<'_>,
     payload: Option<(&mut Payload, u32)>,
 ) -> Result<Result<Reply, CallError>, SystemException> {
-    let Some((payload, count)) = payload else {
+    let Some((payload, size)) = payload else {
         send(&request, started, link, &pending, encode, operation)?;
         return Ok(pending.reply().await);
     };
     let call = pending.call();
-    let request = request.with_payload(count, payload.layout());
+    let request = request.with_payload(size, payload.unit());
     encode_start(&request, &mut started, link, encode, operation, payload)?;
-    // If it fails, the call has ended before any of it was queued: its deadline passed, or the connection
-    // failed.
-    if pending.begin_payload(started.encoder, count.into()).is_ok() {
+    // If this fails, the call ended before any of its bytes were queued, because its deadline passed or the
+    // connection failed.
+    if pending.begin_payload(started.encoder, size.into()).is_ok() {
         match poll_fn(|cx| link.poll_payload(cx, Some(call), payload)).await {
-            Fed::Failed(error, sent) => return Err(error.into_exception(completed(sent))),
-            Fed::Whole | Fed::Answered | Fed::Lost => {}
+            PayloadOutcome::Failed(error, sent) => return Err(error.into_exception(completion_status(sent))),
+            PayloadOutcome::Complete | PayloadOutcome::CallEnded | PayloadOutcome::ConnectionLost => {}
         }
     }
     Ok(pending.reply().await)
 }
 
-/// Rewinds the payload to its start. Returns `false` if that is impossible, so that the call cannot be
-/// repeated.
+/// Rewinds the payload, if there is one, to its start. Returns `false` if that is impossible, so that the
+/// request cannot be sent again.
 fn rewind(payload: &mut Option<Payload>) -> bool {
     payload.as_mut().is_none_or(Payload::rewind)
 }
 
-/// Sends a request that is encoded completely.
+/// Sends a request without a payload.
 fn send(
-    request: &Outgoing<'_>,
-    mut started: Started,
+    request: &OutgoingRequest<'_>,
+    mut started: StartedRequest,
     link: &SharedConnection,
     pending: &Pending<'_>,
     encode: Arguments<'_>,
@@ -273,7 +283,7 @@ fn send(
     Ok(pending.send(started.encoder, flow)?)
 }
 
-fn trace_out(started: &Started, link: &SharedConnection, operation: &CallOperation<'_>) {
+fn trace_out(started: &StartedRequest, link: &SharedConnection, operation: &Called<'_>) {
     if trace::wire_enabled() {
         let encoder = &started.encoder;
         trace::wire(Direction::Out, link.peer(), operation.name, encoder.head(), encoder.len());
@@ -287,7 +297,7 @@ pub(crate) async fn send_oneway(
     operation: &CallOperation<'_>,
     encode: Arguments<'_>,
     mut payload: Payload,
-    watch: CallObserver<'_>,
+    observer: CallObserver<'_>,
 ) -> Result<(), SystemException> {
     let response = match target.options().sync_scope {
         SyncScope::Queued | SyncScope::Transport => ResponseFlags::None,
@@ -295,55 +305,60 @@ pub(crate) async fn send_oneway(
         SyncScope::Target => ResponseFlags::Target,
     };
     if response != ResponseFlags::None {
-        return transact(target, operation, response, encode, payload, watch).await.map(drop);
+        return transact(target, operation, response, encode, payload, observer).await.map(drop);
     }
-    let count = count(&payload)?;
+    let size = payload_size(&payload)?;
     let deadline = deadline(target, now());
     let mut budget = RetryBudget::new(target);
     loop {
-        let ExclusiveBinding { binding, lease } = target.bound_alone(deadline).await?;
+        let ExclusiveBinding { binding, lease } = target.bind_exclusive(deadline).await?;
         let link = lease.link();
-        let request = Outgoing::new(target, &binding, link, operation, response, None)
-            .with_payload(count, payload.layout())
-            .watched(watch);
-        watch.sent_to(link.peer());
+        let request = OutgoingRequest::new(target, &binding, link, operation, response, None)
+            .with_payload(size, payload.unit())
+            .with_observer(observer);
+        observer.record_peer(link.peer());
         let mut started = link.begin_oneway(binding.version, None);
         encode_start(&request, &mut started, link, encode, operation, &payload)?;
-        let lost = match link.begin_payload(started.encoder, count.into()) {
+        let failure = match link.begin_payload(started.encoder, size.into()) {
             Err(error) => error,
-            Ok(()) => match feed(link, None, deadline, &mut payload).await {
-                None => return Err(late(operation, link, &payload)),
-                Some(Fed::Failed(error, sent)) => return Err(error.into_exception(completed(sent))),
-                Some(Fed::Whole | Fed::Answered) => match flushed(link, deadline).await {
-                    None => return Err(late(operation, link, &payload)),
-                    Some(Ok(())) => return Ok(()),
-                    Some(Err(error)) => CallError { sent: SentPart::Whole, ..error },
-                },
-                Some(Fed::Lost) => CallError { sent: SentPart::Whole, ..link.lost() },
+            Ok(()) => match send_payload(link, None, deadline, &mut payload).await {
+                None => return Err(unsent_at_deadline(operation, link, &payload)),
+                Some(PayloadOutcome::Failed(error, sent)) => {
+                    return Err(error.into_exception(completion_status(sent)));
+                }
+                Some(PayloadOutcome::Complete | PayloadOutcome::CallEnded) => {
+                    match flush(link, deadline).await {
+                        None => return Err(unsent_at_deadline(operation, link, &payload)),
+                        Some(Ok(())) => return Ok(()),
+                        Some(Err(error)) => CallError { sent: Sent::Whole, ..error },
+                    }
+                }
+                Some(PayloadOutcome::ConnectionLost) => CallError { sent: Sent::Whole, ..link.loss_error() },
             },
         };
-        if budget.again(&lost) && payload.rewind() {
+        if budget.take_retry(&failure) && payload.rewind() {
             continue;
         }
-        return Err(stopped(lost, lost, operation, link, Some(&payload)));
+        return Err(failed_during_payload(failure, failure, operation, link, Some(&payload)));
     }
 }
 
-/// Returns the length of the sequence in bytes.
-fn count(payload: &Payload) -> Result<u32, SystemException> {
+/// Returns the size of the payload in bytes, if it fits a GIOP message.
+fn payload_size(payload: &Payload) -> Result<u32, SystemException> {
     u32::try_from(payload.len()).map_err(|_| too_long(payload))
 }
 
 #[cold]
 fn too_long(payload: &Payload) -> SystemException {
-    let text = format!("{} octets and a header do not fit the 4 GiB of a GIOP message", payload.len());
-    SystemException::imp_limit().with_reason(text)
+    let text =
+        format!("{} bytes and a header exceed the maximum size of a GIOP message, 4 GiB", payload.len());
+    SystemException::imp_limit().because(text)
 }
 
 /// Encodes the request except for its payload.
 fn encode_start(
-    request: &Outgoing<'_>,
-    started: &mut Started,
+    request: &OutgoingRequest<'_>,
+    started: &mut StartedRequest,
     link: &SharedConnection,
     encode: Arguments<'_>,
     operation: &CallOperation<'_>,
@@ -363,12 +378,12 @@ fn encode_start(
 }
 
 /// Sends the rest of the payload. Returns `None` if the deadline passes.
-async fn feed(
+async fn send_payload(
     link: &SharedConnection,
     call: Option<CallId>,
     deadline: Option<Instant>,
     payload: &mut Payload,
-) -> Option<Fed> {
+) -> Option<PayloadOutcome> {
     let mut timer = pin!(None);
     poll_fn(|cx| match link.poll_payload(cx, call, payload) {
         Poll::Ready(fed) => Poll::Ready(Some(fed)),
@@ -378,63 +393,67 @@ async fn feed(
 }
 
 /// Waits until the kernel has accepted all queued bytes. Returns `None` if the deadline passes.
-async fn flushed(link: &SharedConnection, deadline: Option<Instant>) -> Option<Result<(), CallError>> {
+async fn flush(link: &SharedConnection, deadline: Option<Instant>) -> Option<Result<(), CallError>> {
     match deadline {
         Some(deadline) => tokio::time::timeout_at(deadline.into(), link.flushed()).await.ok(),
         None => Some(link.flushed().await),
     }
 }
 
-/// Sends the rest of the payload after the result was received, because the servant may still read it.
-async fn finish(
+/// Sends the rest of the payload after the result was received, because the servant may still read the
+/// payload.
+async fn finish_payload(
     link: &SharedConnection,
     deadline: Option<Instant>,
     payload: &mut Payload,
 ) -> Result<(), SystemException> {
-    if link.owes() > 0
-        && let Some(Fed::Failed(error, _)) = feed(link, None, deadline, payload).await
+    if link.unsent_payload_bytes() > 0
+        && let Some(PayloadOutcome::Failed(error, _)) = send_payload(link, None, deadline, payload).await
     {
         return Err(error.into_exception(CompletionStatus::Yes));
     }
     Ok(())
 }
 
-/// Creates the exception that the server would raise after it had received the whole payload.
+/// Creates the exception for an object that the server does not have, according to a LocateReply.
 #[cold]
-fn unknown_object(operation: &CallOperation<'_>, link: &SharedConnection) -> SystemException {
-    SystemException::object_not_exist().with_minor(minor::OBJECT_NOT_EXIST_NO_OBJECT).with_reason(format!(
-        "{} does not know the object, as it said before `{}` was sent",
+fn unknown_object(operation: &Called<'_>, link: &SharedConnection) -> SystemException {
+    let (minor, completed) = (minor::OBJECT_NOT_EXIST_NO_OBJECT, CompletionStatus::No);
+    SystemException::new(SystemExceptionKind::ObjectNotExist, minor, completed).because(format!(
+        "{} does not have the object; `{}` was not sent",
         link.peer(),
         operation.name
     ))
 }
 
-/// Returns the completion status. A servant that reads bytes while they arrive may have executed any part.
-fn completed(sent: SentPart) -> CompletionStatus {
+/// Returns the completion status of a failed call. A servant may start before the request is completely sent,
+/// because it can read a stream while it is received.
+fn completion_status(sent: Sent) -> CompletionStatus {
     match sent {
         SentPart::Nothing => CompletionStatus::No,
         SentPart::Partly | SentPart::Whole => CompletionStatus::Maybe,
     }
 }
 
-fn transient_bare() -> SystemException {
-    SystemException::transient()
+fn transient_exception() -> SystemException {
+    SystemException::transient(MinorCode::NONE)
 }
 
-/// Creates the exception for a call that failed during its payload.
+/// Creates the exception for a call that failed. `error` is what happened. `judged` is the same error with
+/// the part of the request that counts as sent.
 #[cold]
-fn stopped(
+fn failed_during_payload(
     judged: CallError,
     error: CallError,
     operation: &CallOperation<'_>,
     link: &SharedConnection,
     payload: Option<&Payload>,
 ) -> SystemException {
-    let Some(payload) = payload.filter(|payload| payload.returned() < payload.len()) else {
-        return failed(judged, operation, link);
+    let Some(payload) = payload.filter(|payload| payload.given() < payload.len()) else {
+        return call_failed(judged, operation, link);
     };
-    judged.into_system_exception().with_reason(format!(
-        "`{}` at {} with {} of the {} octets of its source read: {error}",
+    judged.into_system_exception().because(format!(
+        "`{}` at {} failed after {} of the {} bytes of its source were read: {error}",
         operation.name,
         link.peer(),
         payload.returned(),
@@ -442,34 +461,32 @@ fn stopped(
     ))
 }
 
-/// Creates the exception for a call that would be repeated if its source could be read again.
+/// Creates the exception for a call that would be sent again if its source could be read again.
 #[cold]
-fn not_repeated(
+fn not_rewindable(
     exception: SystemException,
     operation: &CallOperation<'_>,
     link: &SharedConnection,
     payload: &Option<Payload>,
     why: String,
 ) -> SystemException {
-    // The payload exists, because a call without one would have been repeated.
-    let (given, len) = payload.as_ref().map_or((0, 0), |payload| (payload.returned(), payload.len()));
-    exception.with_reason(format!(
-        "`{}` at {}: {why}; it was not sent again, because {given} of the {len} octets of its source were read, and a source can be read once",
+    // There is always a payload here, because a call without one would have been sent again.
+    let (given, len) = payload.as_ref().map_or((0, 0), |payload| (payload.given(), payload.len()));
+    exception.because(format!(
+        "`{}` at {}: {why}; the request was not sent again, because {given} of the {len} bytes of its source were already read, and the source can be read only once",
         operation.name,
         link.peer(),
     ))
 }
 
 #[cold]
-fn late(operation: &CallOperation<'_>, link: &SharedConnection, payload: &Payload) -> SystemException {
-    SystemException::timeout()
-        .with_minor(minor::TIMEOUT_REQUEST_END)
-        .completed(CompletionStatus::Maybe)
-        .with_reason(format!(
-            "`{}` at {}: the deadline passed with {} of the {} octets of its source read",
-            operation.name,
-            link.peer(),
-            payload.returned(),
-            payload.len()
-        ))
+fn unsent_at_deadline(operation: &Called<'_>, link: &SharedConnection, payload: &Payload) -> SystemException {
+    let (minor, completed) = (minor::TIMEOUT_REQUEST_END, CompletionStatus::Maybe);
+    SystemException::new(SystemExceptionKind::Timeout, minor, completed).because(format!(
+        "`{}` at {}: the deadline passed after {} of the {} bytes of its source were read",
+        operation.name,
+        link.peer(),
+        payload.given(),
+        payload.len()
+    ))
 }

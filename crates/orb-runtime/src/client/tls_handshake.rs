@@ -21,50 +21,50 @@ use crate::transport::tls::TlsSocket;
 /// # Errors
 /// A [`Failure`] as the source of the error.
 pub(crate) async fn secure(orb: &Arc<Shared>, stream: TcpStream, host: &str) -> io::Result<Socket> {
-    let attempt = Attempt { core: orb, made: false };
-    let made = async {
+    let handshake = HandshakeCounter { core: orb, succeeded: false };
+    let outcome = async {
         let tls = orb.config.tls.as_ref().and_then(Tls::client).ok_or(Failure::NotConfigured(
-            "no CA is trusted to vouch for servers: TlsBuilder::trust or ::pin names one",
+            "no CA is trusted for servers; add one with TlsBuilder::trust or TlsBuilder::pin",
         ));
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| Failure::NotConfigured("the host is neither a DNS name nor an IP address"));
         let connection = ClientConnection::new(tls?, name?)?;
-        let handshake = TlsSocket::handshake(stream, Connection::from(connection), &|| {});
-        handshake.await.map_err(|(_, failure)| failure)
+        let socket = TlsSocket::handshake(stream, Connection::from(connection), &|| {});
+        socket.await.map_err(|(_, failure)| failure)
     };
-    match made.await {
+    match outcome.await {
         Ok(socket) => {
-            attempt.succeeded();
+            handshake.set_succeeded();
             Ok(Socket::Tls(Box::new(socket)))
         }
         Err(failure) => Err(io::Error::other(failure)),
     }
 }
 
-/// A client's handshake. If it is dropped before it has succeeded or failed, it counts as cancelled.
-struct Attempt<'a> {
+/// Counts a handshake on drop: as a session if it has succeeded, otherwise as a failure.
+struct HandshakeCounter<'a> {
     core: &'a Arc<Shared>,
-    made: bool,
+    succeeded: bool,
 }
 
-impl Attempt<'_> {
-    fn succeeded(mut self) {
-        self.made = true;
+impl HandshakeCounter<'_> {
+    fn set_succeeded(mut self) {
+        self.succeeded = true;
     }
 }
 
-impl Drop for Attempt<'_> {
+impl Drop for HandshakeCounter<'_> {
     fn drop(&mut self) {
         let counts = &self.core.sockets.tls;
-        let count = if self.made { &counts.sessions } else { &counts.failed };
+        let count = if self.succeeded { &counts.sessions } else { &counts.failed };
         count.fetch_add(1, Ordering::Relaxed);
-        if !self.made {
-            self.core.start_metrics_export();
+        if !self.succeeded {
+            self.core.has_counted();
         }
     }
 }
 
-/// Returns the exception for the caller, if the error is one of TLS.
+/// Returns the exception for the caller, if the error is a TLS failure.
 pub(crate) fn exception_of(endpoint: &Endpoint, error: &io::Error) -> Option<SystemException> {
     error.get_ref()?.downcast_ref::<Failure>().map(|failure| failure.to_exception(endpoint))
 }

@@ -1,7 +1,7 @@
-//! Calls that can be observed (`telemetry`).
+//! Calls with a span, if there is a subscriber or an admin endpoint that records it (see `telemetry`).
 //!
-//! Without the feature `tracing`, these are the calls themselves. With it, the future of an observed call is
-//! boxed, so that futures of all other calls stay small.
+//! Without the feature `tracing`, these functions only make the calls. With the feature, the future of an
+//! observed call is boxed, so that the futures of all other calls stay small.
 
 use giop_codec::exception::SystemException;
 use giop_codec::giop::ResponseFlags;
@@ -16,9 +16,9 @@ use crate::reference::operation::CallOperation;
 use crate::servant::Results;
 use crate::stream::Payload;
 
-/// Defines a function that returns the outcome of `$call` and reports it to the observer.
-macro_rules! watched {
-    ($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty, $call:path, |$seen:ident, $done:ident| $end:expr) => {
+/// Defines a function that makes `$call` and evaluates `$record`, which records the outcome in the span.
+macro_rules! observed {
+    ($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty, $call:path, |$span:ident, $outcome:ident| $record:expr) => {
         $(#[$doc])*
         #[cfg(feature = "tracing")]
         pub(crate) async fn $name(
@@ -26,13 +26,13 @@ macro_rules! watched {
             operation: &CallOperation<'_>,
             $($argument: $type),*
         ) -> Result<$result, SystemException> {
-            let Some(mut $seen) = CallSpan::begin(target, operation) else {
+            let Some(mut $span) = CallSpan::begin(target, operation) else {
                 return $call(target, operation, $($argument,)* CallObserver::NONE).await;
             };
             Box::pin(async move {
-                let $done = $call(target, operation, $($argument,)* CallObserver::by(&$seen)).await;
-                $end;
-                $done
+                let $outcome = $call(target, operation, $($argument,)* CallObserver::new(&$span)).await;
+                $record;
+                $outcome
             })
             .await
         }
@@ -50,32 +50,32 @@ macro_rules! watched {
     };
 }
 
-watched! {
+observed! {
     /// Sends a request and waits for its reply: see [`call`].
     transact(response: ResponseFlags, encode: Arguments<'_>) -> Reply, call,
-    |seen, done| seen.replied(done.as_ref())
+    |span, outcome| span.record_reply(outcome.as_ref())
 }
 
-watched! {
+observed! {
     /// Sends a request whose last argument comes from a source, and waits for its reply.
     transact_from(response: ResponseFlags, encode: Arguments<'_>, payload: Payload) -> Reply, streamed::transact,
-    |seen, done| seen.replied(done.as_ref())
+    |span, outcome| span.record_reply(outcome.as_ref())
 }
 
-watched! {
-    /// Sends a request, and returns results that are read while they arrive.
-    transact_into(encode: Arguments<'_>, payload: Option<Payload>, nameless: bool) -> Results, streamed::transact_into,
-    |seen, done| seen.replied(done.as_ref().map(|results| &results.reply))
+observed! {
+    /// Sends a request, and returns results that are read while they are received.
+    transact_into(encode: Arguments<'_>, payload: Option<Payload>, unaligned_fragments: bool) -> Results, streamed::transact_into,
+    |span, outcome| span.record_reply(outcome.as_ref().map(|results| &results.reply))
 }
 
-watched! {
+observed! {
     /// Queues a oneway.
     queue(encode: Arguments<'_>) -> (), crate::client::queue,
-    |seen, done| seen.sent(done.as_ref().copied())
+    |span, outcome| span.record_sent(outcome.as_ref().copied())
 }
 
-watched! {
+observed! {
     /// Sends a oneway with a last argument from a source.
     send_oneway_from(encode: Arguments<'_>, payload: Payload) -> (), streamed::send_oneway,
-    |seen, done| seen.sent(done.as_ref().copied())
+    |span, outcome| span.record_sent(outcome.as_ref().copied())
 }

@@ -218,8 +218,8 @@ impl Acceptor {
     fn prepare(&self, stream: &TcpStream) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
         let socket = SockRef::from(stream);
-        self.orb.notice_silence(&socket);
-        if self.orb.accepts_bidirectional() { self.orb.keep_alive(&socket) } else { Ok(()) }
+        self.orb.set_user_timeout(&socket);
+        if self.orb.accepts_bidirectional() { self.orb.enable_keepalive(&socket) } else { Ok(()) }
     }
 }
 

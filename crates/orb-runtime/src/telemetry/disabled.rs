@@ -52,7 +52,7 @@ impl<'a> CallObserver<'a> {
     }
 
     #[inline(always)]
-    pub(crate) fn sent_to(self, _: &Peer) {}
+    pub(crate) fn record_peer(self, _: &Peer) {}
 }
 
 /// Runs `f`.
