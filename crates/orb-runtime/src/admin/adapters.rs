@@ -8,40 +8,42 @@ use crate::poa::{PoaManagerState, Policies};
 use crate::runtime::Shared;
 use crate::servant::poa_gate::PoaGate;
 
-/// Maximum number of listed POAs. Adapter activators may create many, with names that come from peers.
-const MOST: usize = 256;
+/// The maximum number of listed POAs. Requests of peers may make an adapter activator create any number of
+/// them.
+const MAX_ADAPTERS: usize = 256;
 
-/// Returns the first POAs, parents before their children and siblings by name, and whether there are more.
+/// Returns the first POAs, parents before their children and siblings sorted by name, and whether there are
+/// more.
 pub(crate) fn adapters(core: &Shared) -> (Vec<Value>, bool) {
     let adapter = core.adapter();
-    let (mut listed, mut left) = (Vec::new(), vec![(Vec::new(), Arc::clone(adapter.root()))]);
-    // Objects of `Orb::activate_named` belong to an internal POA.
-    if adapter.plain_poa.active_objects() > 0 {
-        left.push((Vec::new(), Arc::clone(&adapter.plain_poa)));
+    let (mut listed, mut remaining) = (Vec::new(), vec![(Vec::new(), Arc::clone(adapter.root()))]);
+    // The objects of `Orb::activate_named` belong to an internal POA.
+    if adapter.plain.active_objects() > 0 {
+        remaining.push((Vec::new(), Arc::clone(&adapter.plain)));
     }
-    while let Some((mut path, poa)) = left.pop() {
-        if listed.len() == MOST {
+    while let Some((mut path, poa)) = remaining.pop() {
+        if listed.len() == MAX_ADAPTERS {
             return (listed, true);
         }
         path.push(poa.node().name.to_string());
-        listed.push(described(&path, &poa));
-        let mut children: Vec<_> = poa.children().by_name.values().map(Arc::clone).collect();
+        listed.push(description(&path, &poa));
+        let mut children: Vec<_> = poa.family().children.values().map(Arc::clone).collect();
         children.sort_by(|a, b| b.node().name.cmp(&a.node().name));
-        left.extend(children.into_iter().map(|child| (path.clone(), child)));
+        remaining.extend(children.into_iter().map(|child| (path.clone(), child)));
     }
     (listed, false)
 }
 
-fn described(path: &[String], poa: &PoaGate) -> Value {
+fn description(path: &[String], poa: &PoaGate) -> Value {
     let state = match poa.node().manager.state() {
         PoaManagerState::Holding => "holding",
         PoaManagerState::Active => "active",
         PoaManagerState::Discarding => "discarding",
         PoaManagerState::Inactive => "inactive",
     };
-    let of_others = Policies::default().to_list();
+    let defaults = Policies::default().to_list();
     let policies =
-        poa.node().policies.to_list().into_iter().zip(of_others).filter(|(policy, other)| policy != other);
+        poa.node().policies.to_list().into_iter().zip(defaults).filter(|(policy, default)| policy != default);
     json!({
         "path": path,
         "manager": poa.node().manager.id(),

@@ -1,7 +1,6 @@
-//! The history of the last minutes, for the charts of the page.
+//! The history of the last ten minutes, for the charts of the page.
 //!
-//! The task of the admin endpoint takes a sample each [`INTERVAL`]. That is the only timer of an idle
-//! endpoint. Without an endpoint there is no history.
+//! The task of the admin endpoint takes a sample every [`INTERVAL`]. An idle endpoint has no other timer.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,105 +13,106 @@ use crate::telemetry::operation_stats::{OperationStats, Side, Totals};
 /// The time between two samples.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Number of samples that are kept: ten minutes, in about 10 KiB.
-const POINTS: usize = 120;
+/// The maximum number of samples: those of ten minutes, in about 10 KiB.
+const MAX_SAMPLES: usize = 120;
 
 /// The samples, and the counters at the time of the newest one.
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    points: VecDeque<Point>,
-    /// The time at which the oldest sample begins, by the ORB's uptime.
-    since: Duration,
-    counted: Counted,
+    samples: VecDeque<Sample>,
+    /// The uptime of the ORB at which the interval of the oldest sample begins.
+    oldest_begins_at: Duration,
+    counters: Counters,
 }
 
 /// Counters at the time of a sample.
 #[derive(Debug, Default)]
-struct Counted {
+struct Counters {
     served: Totals,
     made: Totals,
-    received: u64,
-    sent: u64,
+    received_bytes: u64,
+    sent_bytes: u64,
 }
 
 /// The changes from the previous sample to this one.
 #[derive(Debug)]
-struct Point {
-    /// The time of the sample, by the ORB's uptime.
-    at: Duration,
-    served: Happened,
-    made: Happened,
+struct Sample {
+    /// The uptime of the ORB at which the sample was taken.
+    taken_at: Duration,
+    served: FinishedCalls,
+    made: FinishedCalls,
     /// Open connections at the time of the sample.
     connections: usize,
-    received: u64,
-    sent: u64,
+    received_bytes: u64,
+    sent_bytes: u64,
 }
 
 #[derive(Debug)]
-struct Happened {
+struct FinishedCalls {
     calls: u64,
     failures: u64,
     p99_us: Option<f64>,
 }
 
 impl History {
-    /// Takes a sample. The first one includes everything before it.
-    pub(crate) fn sample(&mut self, core: &Shared) {
+    /// Takes a sample. The first one includes all calls since the start of the ORB.
+    pub(crate) fn take_sample(&mut self, core: &Shared) {
         let Some(calls) = core.calls() else { return };
-        let now = core.counted();
+        let now = core.counter_snapshot();
         self.add(core.admin().uptime(), calls, now.connections, (now.stats.octets_in, now.stats.octets_out));
     }
 
     fn add(
         &mut self,
-        at: Duration,
-        calls: &OperationStats,
+        taken_at: Duration,
+        calls: &Calls,
         connections: usize,
-        (received, sent): (u64, u64),
+        (received_bytes, sent_bytes): (u64, u64),
     ) {
         let table = |side| calls.table(side).totals();
-        let now = Counted { served: table(Side::Served), made: table(Side::Made), received, sent };
-        let before = std::mem::replace(&mut self.counted, now);
-        if self.points.len() >= POINTS
-            && let Some(oldest) = self.points.pop_front()
+        let now =
+            Counters { served: table(Side::Served), made: table(Side::Made), received_bytes, sent_bytes };
+        let before = std::mem::replace(&mut self.counters, now);
+        if self.samples.len() >= MAX_SAMPLES
+            && let Some(oldest) = self.samples.pop_front()
         {
-            self.since = oldest.at;
+            self.oldest_begins_at = oldest.taken_at;
         }
-        self.points.push_back(Point {
-            at,
-            served: Happened::between(&before.served, &self.counted.served),
-            made: Happened::between(&before.made, &self.counted.made),
+        self.samples.push_back(Sample {
+            taken_at,
+            served: FinishedCalls::between(&before.served, &self.counters.served),
+            made: FinishedCalls::between(&before.made, &self.counters.made),
             connections,
-            received: received.saturating_sub(before.received),
-            sent: sent.saturating_sub(before.sent),
+            received_bytes: received_bytes.saturating_sub(before.received_bytes),
+            sent_bytes: sent_bytes.saturating_sub(before.sent_bytes),
         });
     }
 
     /// Returns columns with one value for each sample, oldest first. The values are counts since the previous
     /// sample, not rates.
     pub(crate) fn json(&self) -> Value {
-        let column = |of: fn(&Point) -> Value| self.points.iter().map(of).collect::<Vec<_>>();
+        let column = |value: fn(&Sample) -> Value| self.samples.iter().map(value).collect::<Vec<_>>();
         json!({
-            "since_ms": self.since.as_millis() as u64,
-            "at_ms": column(|point| (point.at.as_millis() as u64).into()),
+            "since_ms": self.oldest_begins_at.as_millis() as u64,
+            "at_ms": column(|sample| (sample.taken_at.as_millis() as u64).into()),
             "served": {
-                "calls": column(|point| point.served.calls.into()),
-                "failures": column(|point| point.served.failures.into()),
-                "p99_us": column(|point| point.served.p99_us.into()),
+                "calls": column(|sample| sample.served.calls.into()),
+                "failures": column(|sample| sample.served.failures.into()),
+                "p99_us": column(|sample| sample.served.p99_us.into()),
             },
             "made": {
-                "calls": column(|point| point.made.calls.into()),
-                "failures": column(|point| point.made.failures.into()),
-                "p99_us": column(|point| point.made.p99_us.into()),
+                "calls": column(|sample| sample.made.calls.into()),
+                "failures": column(|sample| sample.made.failures.into()),
+                "p99_us": column(|sample| sample.made.p99_us.into()),
             },
-            "connections": column(|point| point.connections.into()),
-            "received_bytes": column(|point| point.received.into()),
-            "sent_bytes": column(|point| point.sent.into()),
+            "connections": column(|sample| sample.connections.into()),
+            "received_bytes": column(|sample| sample.received_bytes.into()),
+            "sent_bytes": column(|sample| sample.sent_bytes.into()),
         })
     }
 }
 
-impl Happened {
+impl FinishedCalls {
     fn between(before: &Totals, now: &Totals) -> Self {
         let counts = now.counts.since(&before.counts);
         Self {
@@ -137,11 +137,11 @@ mod tests {
     }
 
     #[test]
-    fn points_have_what_happened_since_the_point_before() {
-        let (mut history, calls) = (History::default(), Arc::<OperationStats>::default());
-        call(&calls, Side::Served, CallEnd::Results);
-        call(&calls, Side::Served, CallEnd::UserException);
-        call(&calls, Side::Made, CallEnd::Failure);
+    fn sample_has_the_changes_since_the_previous_sample() {
+        let (mut history, calls) = (History::default(), Arc::<Calls>::default());
+        call(&calls, Side::Served, Ending::Results);
+        call(&calls, Side::Served, Ending::UserException);
+        call(&calls, Side::Made, Ending::Failure);
         history.add(Duration::from_millis(5001), &calls, 3, (100, 10));
         history.add(Duration::from_secs(10), &calls, 2, (100, 10));
         call(&calls, Side::Served, CallEnd::Failure);
@@ -170,9 +170,9 @@ mod tests {
             history.add(INTERVAL * at, &calls, 0, (0, 0));
         }
         let json = history.json();
-        assert_eq!(json["at_ms"].as_array().unwrap().len(), POINTS);
-        assert_eq!(json["since_ms"], 25_000, "the newest of those that were dropped");
+        assert_eq!(json["at_ms"].as_array().unwrap().len(), MAX_SAMPLES);
+        assert_eq!(json["since_ms"], 25_000, "the time of the newest dropped sample");
         assert_eq!(json["at_ms"][0], 30_000);
-        assert_eq!(INTERVAL * u32::try_from(POINTS).unwrap(), Duration::from_secs(600));
+        assert_eq!(INTERVAL * u32::try_from(MAX_SAMPLES).unwrap(), Duration::from_secs(600));
     }
 }

@@ -1,28 +1,28 @@
 //! The admin endpoint of an ORB: its state over HTTP (feature `admin`).
 //!
-//! [`OrbBuilder::admin`](crate::OrbBuilder::admin) enables it, on a loopback address unless others are
-//! allowed. It is read-only:
+//! [`OrbBuilder::admin`](crate::OrbBuilder::admin) enables it on a loopback address,
+//! `OrbBuilder::admin_unprotected` on any address. It is read-only:
 //!
 //! | path | answer |
 //! |---|---|
-//! | `/` | a page for people, updated once a second; it loads nothing from other hosts |
+//! | `/` | a page for browsers, updated once a second; it loads nothing from other hosts |
 //! | `/status.json` | the data of that page and of `zorb top`, with a history of ten minutes |
 //! | `/metrics` | the metrics for Prometheus, text format 0.0.4 |
 //! | `/health` | 200 while the ORB exists, 503 with a line for each problem that a check finds ([`Orb::add_health_check`](crate::Orb::add_health_check)) |
-//! | `/ready` | 200 while it serves requests; 503 while it holds them (`OrbBuilder::start_paused`) or closes |
+//! | `/ready` | 200 while the ORB serves requests; 503 while it holds them (`OrbBuilder::start_paused`) or shuts down |
 //!
-//! Methods are GET and HEAD. A request whose `Host` is a name other than `localhost` is refused with 403.
-//! This protects against DNS rebinding: a foreign page whose name was rebound to this address can read
-//! nothing. The same applies to the authority of an absolute URI. A request with several `Host` fields is
-//! refused with 400.
+//! The methods are GET and HEAD. A request whose `Host` is a name other than `localhost` is refused with 403.
+//! This protects against DNS rebinding, in which a web page makes its own host name point to this address in
+//! order to read the answers. The same applies to the authority of an absolute URI. A request with several
+//! `Host` fields is refused with 400.
 //!
-//! At most 16 connections are served concurrently. Each ends with its answer, and has 5 s for its request and
-//! 10 s in total. If all slots are taken, a new connection evicts the oldest one that has not sent a complete
-//! request head. If there is none, the new connection is closed at once.
+//! At most 16 connections are served concurrently. Each is closed after its response. It has 5 s for its
+//! request and 10 s in total. If all slots are taken, a new connection evicts the oldest one that has not
+//! sent a complete request head. If there is no such connection, the new connection is closed at once.
 
 mod adapters;
+mod connection_slots;
 mod history;
-mod seats;
 mod snapshot;
 mod status;
 mod text;
@@ -42,28 +42,30 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::admin::seats::{Seat, Seats};
+use crate::admin::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::config::{AdminConfig, BuildError};
 use crate::runtime::Shared;
 
-/// Connections that are served concurrently.
-const MOST: usize = 16;
+/// The maximum number of concurrent connections.
+const MAX_CONNECTIONS: usize = 16;
 
-/// Timeouts of the request head, and of the whole connection.
-const PATIENCE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(10));
+const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum size of a request's head, in bytes.
-const HEAD: usize = 8 * 1024;
+/// The timeout of a whole connection.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Delay before the next accept after the system has run out of descriptors.
-const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
+/// The maximum size of a request's head, in bytes.
+const MAX_HEAD_SIZE: usize = 8 * 1024;
 
-/// The content security policy: only resources of this endpoint, and no embedding in frames.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; \
+/// The delay before the next `accept` after one has failed, because the process has no free file descriptors.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
+
+/// Allows only resources of this endpoint, and no embedding in frames.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
-/// A listener that is not served yet.
-pub(crate) struct Opened {
+/// The listener of the endpoint, before [`serve`](Self::serve).
+pub(crate) struct AdminListener {
     listener: TcpListener,
     address: SocketAddr,
 }
@@ -72,24 +74,24 @@ impl AdminConfig {
     /// Opens the listener.
     ///
     /// # Errors
-    /// The address is malformed, taken, or not one of loopback.
-    pub(crate) fn open(&self) -> Result<Opened, BuildError> {
+    /// The address is malformed, in use, or not a loopback address.
+    pub(crate) fn open(&self) -> Result<AdminListener, BuildError> {
         let endpoint = || format!("{} (OrbBuilder::admin)", self.address);
         let refused = |source| BuildError::Listen { endpoint: endpoint(), source };
         let address = self.address.strip_prefix("http://").unwrap_or(&self.address);
         let found: Vec<SocketAddr> =
             address.trim_end_matches('/').to_socket_addrs().map_err(refused)?.collect();
-        if !self.anywhere && found.iter().any(|address| !address.ip().is_loopback()) {
+        if !self.is_remote_allowed && found.iter().any(|address| !address.ip().is_loopback()) {
             return Err(BuildError::Admin(self.address.clone()));
         }
         let listener = std::net::TcpListener::bind(&*found).map_err(refused)?;
         listener.set_nonblocking(true).map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
-        Ok(Opened { listener: TcpListener::from_std(listener).map_err(refused)?, address })
+        Ok(AdminListener { listener: TcpListener::from_std(listener).map_err(refused)?, address })
     }
 }
 
-impl Opened {
+impl AdminListener {
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -98,31 +100,31 @@ impl Opened {
     pub(crate) fn serve(self, core: &Arc<Shared>) {
         let served = Arc::downgrade(core);
         core.spawn_until_closed(async move {
-            let seats = Seats::new(MOST);
-            let mut points = tokio::time::interval_at(Instant::now() + history::INTERVAL, history::INTERVAL);
-            points.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let slots = ConnectionSlots::new(MAX_CONNECTIONS);
+            let mut samples = tokio::time::interval_at(Instant::now() + history::INTERVAL, history::INTERVAL);
+            samples.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 let accepted = tokio::select! {
                     accepted = self.listener.accept() => accepted,
-                    _ = points.tick() => {
+                    _ = samples.tick() => {
                         let Some(core) = served.upgrade() else { return };
-                        core.admin().history().sample(&core);
+                        core.admin().history().take_sample(&core);
                         continue;
                     }
                 };
                 let Ok((stream, _)) = accepted else {
-                    tokio::time::sleep(OUT_OF_DESCRIPTORS).await;
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                     continue;
                 };
                 let Some(core) = served.upgrade() else { return };
-                // A connection without a slot is closed here.
-                if let Some(seat) = seats.enter() {
-                    let core_of = Arc::downgrade(&core);
+                // Without a slot, the connection is closed here.
+                if let Some(slot) = slots.acquire() {
+                    let weak_core = Arc::downgrade(&core);
                     core.spawn_until_closed(async move {
-                        let answered = connection(core_of, stream, &seat);
+                        let answered = serve_connection(weak_core, stream, &slot);
                         tokio::select! {
-                            _ = tokio::time::timeout(PATIENCE.1, answered) => {}
-                            () = seat.displaced() => {}
+                            _ = tokio::time::timeout(CONNECTION_TIMEOUT, answered) => {}
+                            () = slot.evicted() => {}
                         }
                     });
                 }
@@ -131,39 +133,40 @@ impl Opened {
     }
 }
 
-async fn connection(core: Weak<Shared>, stream: TcpStream, seat: &Seat) {
+async fn serve_connection(core: Weak<Shared>, stream: TcpStream, slot: &ConnectionSlot) {
     let answer = service_fn(|request: Request<Incoming>| {
-        seat.has_asked();
-        let answer = core.upgrade().map_or_else(gone, |core| answer(&core, &request));
+        slot.set_request_received();
+        let orb_dropped = || plain(StatusCode::SERVICE_UNAVAILABLE, "the ORB has been dropped\n");
+        let answer = core.upgrade().map_or_else(orb_dropped, |core| answer(&core, &request));
         async move { Ok::<_, Infallible>(answer) }
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE.0)
-        .max_buf_size(HEAD)
+        .header_read_timeout(REQUEST_HEAD_TIMEOUT)
+        .max_buf_size(MAX_HEAD_SIZE)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), answer)
         .await;
     if let Err(error) = served {
-        tracing::debug!(target: "zorb", %error, "a request of the admin endpoint was not answered");
+        tracing::debug!(target: "zorb", %error, "the admin endpoint could not answer a request");
     }
 }
 
 fn answer<B>(core: &Shared, request: &Request<B>) -> Response<String> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "GET and HEAD alone\n");
+        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are allowed\n");
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
         return response;
     }
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let (host, second) = (hosts.next(), hosts.next());
     if second.is_some() {
-        return plain(StatusCode::BAD_REQUEST, "several Host fields: send one\n");
+        return plain(StatusCode::BAD_REQUEST, "the request has several Host fields\n");
     }
-    // An absolute URI names a host too, besides the field.
+    // An absolute URI names a host in addition to the `Host` field.
     let authority = request.uri().authority().map(Authority::as_str);
     if !host.is_some_and(names_an_address) || !authority.is_none_or(is_address) {
-        return plain(StatusCode::FORBIDDEN, "call it by an address or as localhost\n");
+        return plain(StatusCode::FORBIDDEN, "the host must be an IP address or localhost\n");
     }
     match request.uri().path() {
         "/" => typed("text/html; charset=utf-8", include_str!("page.html").to_owned()),
@@ -175,7 +178,7 @@ fn answer<B>(core: &Shared, request: &Request<B>) -> Response<String> {
         "/health" => health(&core.admin().problems()),
         "/ready" if core.is_ready() => plain(StatusCode::OK, "ready\n"),
         "/ready" => plain(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
-        _ => plain(StatusCode::NOT_FOUND, "there is /, /status.json, /metrics, /health and /ready\n"),
+        _ => plain(StatusCode::NOT_FOUND, "the paths are /, /status.json, /metrics, /health and /ready\n"),
     }
 }
 
@@ -186,8 +189,8 @@ fn health(problems: &[String]) -> Response<String> {
     plain(StatusCode::SERVICE_UNAVAILABLE, &format!("{}\n", problems.join("\n")))
 }
 
-/// Returns whether a request names an address or `localhost`, which DNS rebinding cannot redirect to this
-/// machine.
+/// Returns whether the host is an IP address or `localhost`, not a name that DNS rebinding could point to
+/// this machine.
 fn names_an_address(host: &HeaderValue) -> bool {
     host.to_str().is_ok_and(is_address)
 }
@@ -206,10 +209,6 @@ fn is_port(text: &str) -> bool {
     text.bytes().all(|digit| digit.is_ascii_digit()) && text.parse::<u16>().is_ok()
 }
 
-fn gone() -> Response<String> {
-    plain(StatusCode::SERVICE_UNAVAILABLE, "the ORB is gone\n")
-}
-
 fn plain(status: StatusCode, text: &str) -> Response<String> {
     let mut response = typed("text/plain; charset=utf-8", text.to_owned());
     *response.status_mut() = status;
@@ -221,7 +220,7 @@ fn typed(kind: &'static str, body: String) -> Response<String> {
     for (name, value) in [
         (header::CONTENT_TYPE, kind),
         (header::CACHE_CONTROL, "no-store"),
-        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),

@@ -3,7 +3,7 @@
 const byId = id => document.getElementById(id);
 const count = number => Math.round(number).toLocaleString("en");
 
-function octets(number) {
+function bytes(number) {
   for (const unit of ["B", "KiB", "MiB", "GiB"]) {
     if (number < 1024) return `${number < 10 && unit !== "B" ? number.toFixed(1) : Math.round(number)} ${unit}`;
     number /= 1024;
@@ -25,43 +25,43 @@ function duration(ms) {
   return days > 0 ? `${days} d ${clock}` : clock;
 }
 
-// The calls of each bucket that came after those.
+// The calls that were added to each bucket.
 function since(buckets, before) {
   const known = new Map(before);
   return buckets.map(([at, calls]) => [at, calls - (known.get(at) ?? 0)]).filter(([, calls]) => calls > 0);
 }
 
-// The latency that this part of the calls did not exceed: the middle of its bucket.
-function quantile(buckets, bounds, longest, part) {
+// The latency that this fraction of the calls did not exceed, as the middle of its bucket.
+function quantile(buckets, bounds, longest, fraction) {
   const all = buckets.reduce((sum, [, calls]) => sum + calls, 0);
   let seen = 0;
   for (const [at, calls] of buckets) {
     seen += calls;
-    if (seen < all * part) continue;
-    const above = bounds[at - 1] ?? 0;
-    return Math.min((above + (bounds[at] ?? above)) / 2, longest);
+    if (seen < all * fraction) continue;
+    const lower = bounds[at - 1] ?? 0;
+    return Math.min((lower + (bounds[at] ?? lower)) / 2, longest);
   }
   return null;
 }
 
-// Names come from peers: they are text, never markup.
-function table(id, heads, rows, nothing) {
+// Cells are set as text, never as markup, because names come from peers.
+function table(id, heads, rows, emptyText) {
   const body = document.createElement("tbody");
   for (const cells of rows) {
     const row = body.insertRow();
     for (const cell of cells) {
-      const place = row.insertCell();
-      place.textContent = cell.text ?? cell;
-      if (cell.bad) place.className = "bad";
+      const element = row.insertCell();
+      element.textContent = cell.text ?? cell;
+      if (cell.bad) element.className = "bad";
     }
   }
   const head = document.createElement("thead");
   const row = head.insertRow();
-  for (const name of rows.length ? heads : [nothing]) {
-    const place = document.createElement("th");
-    place.scope = "col";
-    place.textContent = name;
-    row.append(place);
+  for (const name of rows.length ? heads : [emptyText]) {
+    const element = document.createElement("th");
+    element.scope = "col";
+    element.textContent = name;
+    row.append(element);
   }
   byId(id).replaceChildren(head, body);
 }
@@ -71,7 +71,7 @@ function calls(id, rows, before, seconds, bounds) {
   const shown = rows.map(row => {
     const was = known.get(`${row.interface} ${row.operation}`) ?? { calls: 0, buckets: [] };
     const buckets = row.calls > was.calls ? since(row.buckets, was.buckets) : row.buckets;
-    const times = [0.5, 0.9, 0.99].map(part => time(quantile(buckets, bounds, row.max_us, part)));
+    const times = [0.5, 0.9, 0.99].map(fraction => time(quantile(buckets, bounds, row.max_us, fraction)));
     return { row, rate: (row.calls - was.calls) / seconds, times };
   });
   shown.sort((a, b) => b.rate - a.rate || b.row.calls - a.row.calls);
@@ -94,16 +94,16 @@ function show(status) {
   byId("version").textContent = status.zorb;
   document.title = `zorb ${status.endpoints[0] ?? ""}`;
   const figures = {
-    "listens at": status.endpoints.join(", ") || "nowhere",
+    "listens on": status.endpoints.join(", ") || "no address",
     "started": new Date(status.started_ms).toLocaleString(),
     "uptime": duration(status.uptime_ms),
     "process": String(status.pid),
     objects: count(status.objects),
     connections: count(status.open_connections),
-    "received": octets(status.messages.received_bytes),
-    "sent": octets(status.messages.sent_bytes),
-    "receive buffers": `${octets(status.pool.held)} of ${octets(status.pool.cap)}`,
-    "queued": octets(status.pool.queued),
+    "received": bytes(status.messages.received_bytes),
+    "sent": bytes(status.messages.sent_bytes),
+    "receive buffers": `${bytes(status.pool.held)} of ${bytes(status.pool.cap)}`,
+    "queued": bytes(status.pool.queued),
     "refused requests": count(status.messages.refused),
     "failed oneways": count(status.messages.failed_oneways),
   };
@@ -123,8 +123,8 @@ function show(status) {
   if (status.more_adapters) adapters.push(["and more", "", "", "", ""]);
   table("adapters", ["adapter", "objects", "state", "manager", "policies"], adapters, "none");
   table("limits", ["limit", "hits"], Object.entries(status.limits).map(([name, hits]) => [name, { text: count(hits), bad: true }]), "none");
-  table("connections", ["peer", "way", "received", "sent", "messages"], status.connections.map(one => [
-    one.peer, one.incoming ? "in" : "out", octets(one.received_bytes), octets(one.sent_bytes),
+  table("connections", ["peer", "direction", "received", "sent", "messages"], status.connections.map(one => [
+    one.peer, one.incoming ? "in" : "out", bytes(one.received_bytes), bytes(one.sent_bytes),
     `${count(one.received_messages)} / ${count(one.sent_messages)}`,
   ]), "none");
   last = status;

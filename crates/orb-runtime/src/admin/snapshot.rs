@@ -1,4 +1,4 @@
-//! The state that the admin endpoint shows of an ORB.
+//! The data of an ORB that only its admin endpoint uses.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,49 +11,49 @@ use crate::orb::Orb;
 use crate::runtime::Shared;
 use crate::telemetry::operation_stats::OperationStats;
 
-/// A health check of a part of the program. Returns a description of its problem.
-type Check = Box<dyn Fn() -> Option<String> + Send + Sync>;
+/// A health check of a part of the program. Returns a description of the problem if there is one.
+type HealthCheck = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// The state that is kept for the admin endpoint.
 pub(crate) struct AdminState {
-    begun: Instant,
-    started: SystemTime,
+    started: Instant,
+    started_by_clock: SystemTime,
     address: OnceLock<SocketAddr>,
-    /// `None` if there is no such endpoint, so that nothing is counted for it.
-    calls: Option<Arc<OperationStats>>,
+    /// `None` if the ORB has no admin endpoint. Then calls are not counted.
+    calls: Option<Arc<Calls>>,
     history: Mutex<History>,
     /// The checks of `Orb::add_health_check`.
-    checks: Mutex<Vec<Check>>,
+    checks: Mutex<Vec<HealthCheck>>,
 }
 
 impl AdminState {
-    pub(crate) fn new(wanted: bool) -> Self {
+    pub(crate) fn new(has_endpoint: bool) -> Self {
         Self {
-            begun: Instant::now(),
-            started: SystemTime::now(),
+            started: Instant::now(),
+            started_by_clock: SystemTime::now(),
             address: OnceLock::new(),
-            calls: wanted.then(Arc::default),
+            calls: has_endpoint.then(Arc::default),
             history: Mutex::default(),
             checks: Mutex::default(),
         }
     }
 
-    fn checks(&self) -> MutexGuard<'_, Vec<Check>> {
+    fn checks(&self) -> MutexGuard<'_, Vec<HealthCheck>> {
         self.checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs the health checks. Returns the problems that they report.
+    /// Runs the health checks and returns the problems that they report.
     pub(crate) fn problems(&self) -> Vec<String> {
         self.checks().iter().filter_map(|check| check()).collect()
     }
 
     pub(crate) fn uptime(&self) -> Duration {
-        self.begun.elapsed()
+        self.started.elapsed()
     }
 
     /// Returns the time at which the ORB was built, by the machine's clock.
-    pub(crate) fn started(&self) -> SystemTime {
-        self.started
+    pub(crate) fn started_by_clock(&self) -> SystemTime {
+        self.started_by_clock
     }
 
     /// Returns the history of the last minutes.
@@ -71,9 +71,10 @@ impl Orb {
     }
 
     /// Adds a check to `/health` of the admin endpoint. If `check` returns a text, `/health` answers 503 with
-    /// it. The check is called for each request of `/health` and `/status.json`, so it must not block.
+    /// that text. `check` is called for each request of `/health` and `/status.json`, so it must not block.
     ///
-    /// The ORB keeps `check` as long as it exists. A check that holds an [`Orb`] would keep that open.
+    /// The ORB never drops `check` while it exists. Therefore `check` must not contain an [`Orb`], or the ORB
+    /// would never be dropped.
     pub fn add_health_check(&self, check: impl Fn() -> Option<String> + Send + Sync + 'static) {
         self.core.admin().checks().push(Box::new(check));
     }
@@ -88,16 +89,16 @@ impl Shared {
 
     /// Starts the clock and the counters of the endpoint.
     pub(crate) fn start_counting(&self) {
-        let wanted = self.config.server.admin.is_some();
-        self.extensions.admin.set(AdminState::new(wanted));
+        let has_endpoint = self.config.server.admin.is_some();
+        self.extensions.admin.set(AdminState::new(has_endpoint));
     }
 
-    pub(crate) fn serve_admin(self: &Arc<Self>, opened: crate::admin::Opened) {
-        let _ = self.admin().address.set(opened.address());
-        opened.serve(self);
+    pub(crate) fn serve_admin(self: &Arc<Self>, listener: crate::admin::AdminListener) {
+        let _ = self.admin().address.set(listener.address());
+        listener.serve(self);
     }
 
-    /// Returns the counters of calls by operation, if they are counted.
+    /// Returns the call counters of each operation, if calls are counted.
     #[inline]
     pub(crate) fn calls(&self) -> Option<&Arc<OperationStats>> {
         self.admin().calls.as_ref()
@@ -109,7 +110,7 @@ impl Shared {
     }
 
     pub(crate) fn endpoint_texts(&self) -> Vec<String> {
-        let endpoints = self.endpoints.iter().filter(|endpoint| !endpoint.is_nowhere());
+        let endpoints = self.endpoints.iter().filter(|endpoint| !endpoint.is_placeholder());
         endpoints.map(ToString::to_string).collect()
     }
 }

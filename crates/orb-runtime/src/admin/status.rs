@@ -6,28 +6,28 @@ use giop_proto::Limit;
 use serde_json::{Value, json};
 
 use crate::admin::adapters::adapters;
-use crate::metrics::Counted;
+use crate::metrics::CounterSnapshot;
 use crate::runtime::Shared;
 use crate::telemetry::latency::{BUCKETS, bound_us};
 use crate::telemetry::operation_stats::Side;
 
-/// Maximum number of connections that are listed.
-const MOST_CONNECTIONS: usize = 100;
+/// The maximum number of listed connections.
+const MAX_CONNECTIONS: usize = 100;
 
 /// Returns the document that the page and `zorb top` show.
 pub(crate) fn status(core: &Shared) -> Value {
-    let Counted { stats, pool, transport, objects, failed_oneways, .. } = core.counted();
+    let CounterSnapshot { stats, pool, transport, objects, failed_oneways, .. } = core.counter_snapshot();
     let mut open = core.links.open();
     let count = open.len();
     open.sort_by_cached_key(|link| link.peer().to_string());
-    open.truncate(MOST_CONNECTIONS);
+    open.truncate(MAX_CONNECTIONS);
     let connections: Vec<_> = open
         .iter()
         .map(|link| {
             let stats = link.stats();
             json!({
                 "peer": link.peer().to_string(),
-                "incoming": link.serves_others(),
+                "incoming": link.serves_peer(),
                 "received_bytes": stats.octets_in,
                 "sent_bytes": stats.octets_out,
                 "received_messages": stats.messages_in,
@@ -64,7 +64,7 @@ pub(crate) fn status(core: &Shared) -> Value {
     json!({
         "zorb": env!("CARGO_PKG_VERSION"),
         "pid": std::process::id(),
-        "started_ms": core.admin().started().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
+        "started_ms": core.admin().started_by_clock().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
         "uptime_ms": core.admin().uptime().as_millis() as u64,
         "ready": core.is_ready(),
         "problems": core.admin().problems(),

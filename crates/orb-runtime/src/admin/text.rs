@@ -4,18 +4,18 @@ use std::fmt::{self, Display, Write as _};
 
 use giop_proto::Limit;
 
-use crate::metrics::{FIGURES, LIMIT_HITS};
+use crate::metrics::{LIMIT_HITS, METRICS};
 use crate::runtime::Shared;
 use crate::telemetry::operation_stats::{RowSnapshot, Side};
 
-/// Returns all metrics in the text format, version 0.0.4: those that the feature `metrics` exports, and calls
-/// by operation.
+/// Returns all metrics in the text format, version 0.0.4: those that the feature `metrics` exports, and the
+/// calls of each operation.
 pub(crate) fn metrics(core: &Shared) -> String {
     let mut page = Page(String::with_capacity(8 * 1024));
-    let now = core.counted();
-    for figure in FIGURES {
-        page.head(figure.name, figure.help, if figure.is_gauge { "gauge" } else { "counter" });
-        page.line(figure.name, &[], figure.of(&now));
+    let now = core.counter_snapshot();
+    for metric in METRICS {
+        page.head(metric.name, metric.help, if metric.is_gauge { "gauge" } else { "counter" });
+        page.line(metric.name, &[], metric.value(&now));
     }
     let (hits, help) = LIMIT_HITS;
     page.head(hits, help, "counter");
@@ -24,17 +24,17 @@ pub(crate) fn metrics(core: &Shared) -> String {
     }
     if let Some(calls) = core.calls() {
         let all = [(Side::Served, "served"), (Side::Made, "made")]
-            .map(|(side, name)| (name, calls.table(side).snapshots()));
-        page.calls("zorb_calls_total", "calls that are over, by operation", &all, |row| row.calls);
+            .map(|(side, name)| (name, calls.table(side).figures()));
+        page.calls("zorb_calls_total", "finished calls, by operation", &all, |row| row.calls);
         page.calls(
             "zorb_call_user_exceptions_total",
-            "those that raised an exception of their operation",
+            "calls that raised an exception of their operation",
             &all,
             |row| row.user_exceptions,
         );
         page.calls(
             "zorb_call_failures_total",
-            "those that ended with a system exception, or were given up",
+            "calls that ended with a system exception or were cancelled",
             &all,
             |row| row.failures,
         );
@@ -71,7 +71,7 @@ impl Page {
 
     fn durations(&mut self, sides: &Sides) {
         let name = "zorb_call_duration_seconds";
-        self.head(name, "how long calls took", "histogram");
+        self.head(name, "durations of calls", "histogram");
         for (side, rows) in sides {
             for row in rows {
                 let [side, interface, operation] = labels(side, row);
@@ -95,7 +95,7 @@ fn labels<'a>(side: &'a str, row: &'a RowSnapshot) -> [(&'a str, &'a str); 3] {
     [("side", side), ("interface", &row.interface), ("operation", &row.operation)]
 }
 
-/// A label's value. It is escaped because names of operations come from peers.
+/// Displays a label's value with escapes, because names of operations come from peers.
 struct Escaped<'a>(&'a str);
 
 impl Display for Escaped<'_> {

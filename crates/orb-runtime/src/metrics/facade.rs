@@ -1,7 +1,7 @@
-//! Export of the ORB's metrics ([`FIGURES`]) to the `metrics` facade (feature `metrics`).
+//! Export of the ORB's metrics ([`METRICS`]) to the `metrics` facade (feature `metrics`).
 //!
-//! The values of several ORBs of a process add up. Those of each ORB are updated once a second while
-//! connections are open, a second after a handshake has failed, and by [`Orb::record_metrics`].
+//! The values of all ORBs of a process are added. The values of an ORB are updated once a second while it has
+//! open connections, a second after a TLS handshake has failed, and by [`Orb::record_metrics`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use giop_proto::{Limit, LimitHits};
 use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
 
-use crate::metrics::table::{Counted, FIGURES, LIMIT_HITS};
+use crate::metrics::table::{CounterSnapshot, LIMIT_HITS, METRICS};
 use crate::orb::Orb;
 use crate::runtime::Shared;
 
@@ -18,58 +18,58 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The state of the export of an ORB's metrics.
 #[derive(Debug, Default)]
-pub(crate) struct Metrics {
-    told: Mutex<Exported>,
-    /// A task updates the metrics periodically.
-    reporting: AtomicBool,
+pub(crate) struct MetricsExport {
+    exported: Mutex<ExportedValues>,
+    /// Whether a task updates the metrics periodically.
+    is_reporting: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Exported {
-    /// The exported values in the order of the table. Empty until the metrics are described.
+struct ExportedValues {
+    /// The exported values in the order of [`METRICS`]. Empty until the metrics are described.
     values: Vec<u64>,
     limits: LimitHits,
 }
 
-/// Resets the flag when the task ends, even with its runtime, so that the next connection can start another
-/// one.
-struct Reporting(std::sync::Weak<Shared>);
+/// Clears [`MetricsExport::is_reporting`] when the task ends, even if the runtime drops it. The next
+/// connection can then start another task.
+struct ReportingGuard(std::sync::Weak<Shared>);
 
 impl Orb {
-    /// Updates the metrics of the `metrics` facade now, for an exporter that renders them on request.
+    /// Updates the metrics of the `metrics` facade now. An exporter that renders them on request calls this.
     pub fn record_metrics(&self) {
         self.core.record_metrics();
     }
 }
 
 impl Shared {
-    fn metrics(&self) -> &Metrics {
+    fn metrics(&self) -> &MetricsExport {
         self.extensions.metrics.get_or_default()
     }
 
     fn record_metrics(&self) {
-        // Count under the lock, so that older values cannot be exported after newer ones.
-        let mut told = self.metrics().told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.tell(&self.counted());
+        // Read the counters under the lock, so that older values cannot be exported after newer ones.
+        let mut exported = self.metrics().exported.lock().unwrap_or_else(PoisonError::into_inner);
+        exported.update(&self.counter_snapshot());
     }
 
     /// Starts the task that updates the metrics once a second until no connection is open.
     pub(crate) fn report_metrics(self: &Arc<Self>) {
         // An aborted handshake may be dropped outside of a runtime.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if self.metrics().reporting.swap(true, Ordering::AcqRel) {
+        if self.metrics().is_reporting.swap(true, Ordering::AcqRel) {
             return;
         }
-        let reporting = Reporting(Arc::downgrade(self));
+        let guard = ReportingGuard(Arc::downgrade(self));
         runtime.spawn(async move {
             loop {
                 tokio::time::sleep(INTERVAL).await;
-                let Some(core) = reporting.0.upgrade() else { return };
+                let Some(core) = guard.0.upgrade() else { return };
                 core.record_metrics();
                 if core.links.lock().is_empty() {
-                    drop(reporting);
-                    // Something may have been counted, or a connection opened, while this task still seemed
-                    // to run.
+                    drop(guard);
+                    // Counters may have changed or a connection may have been opened before the guard was
+                    // dropped. No other task was started then.
                     core.record_metrics();
                     if !core.links.lock().is_empty() {
                         core.report_metrics();
@@ -81,19 +81,19 @@ impl Shared {
     }
 }
 
-impl Exported {
-    fn tell(&mut self, now: &Counted) {
+impl ExportedValues {
+    fn update(&mut self, now: &CounterSnapshot) {
         if self.values.is_empty() {
             describe();
-            self.values.resize(FIGURES.len(), 0);
+            self.values.resize(METRICS.len(), 0);
         }
-        for (figure, before) in FIGURES.iter().zip(&mut self.values) {
-            let now = figure.of(now);
+        for (metric, before) in METRICS.iter().zip(&mut self.values) {
+            let now = metric.value(now);
             let before = std::mem::replace(before, now);
-            if figure.is_gauge {
-                move_gauge(figure.name, now, before);
+            if metric.is_gauge {
+                move_gauge(metric.name, now, before);
             } else if now > before {
-                counter!(figure.name).increment(now - before);
+                counter!(metric.name).increment(now - before);
             }
         }
         let before = std::mem::replace(&mut self.limits, now.stats.limits);
@@ -106,25 +106,25 @@ impl Exported {
     }
 }
 
-/// Subtracts this ORB's gauges, because the ORB has ended.
-impl Drop for Metrics {
+/// Subtracts this ORB's values from the gauges.
+impl Drop for MetricsExport {
     fn drop(&mut self) {
-        let told = self.told.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for (figure, before) in FIGURES.iter().zip(&told.values).filter(|(figure, _)| figure.is_gauge) {
-            move_gauge(figure.name, 0, *before);
+        let exported = self.exported.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (metric, before) in METRICS.iter().zip(&exported.values).filter(|(metric, _)| metric.is_gauge) {
+            move_gauge(metric.name, 0, *before);
         }
     }
 }
 
-impl Drop for Reporting {
+impl Drop for ReportingGuard {
     fn drop(&mut self) {
         if let Some(core) = self.0.upgrade() {
-            core.metrics().reporting.store(false, Ordering::Release);
+            core.metrics().is_reporting.store(false, Ordering::Release);
         }
     }
 }
 
-/// Moves a gauge by the difference, so that the values of several ORBs add up.
+/// Changes a gauge by the difference, so that a gauge is the sum of all ORBs.
 fn move_gauge(name: &'static str, now: u64, before: u64) {
     if now != before {
         gauge!(name).increment(now as f64 - before as f64);
@@ -132,12 +132,12 @@ fn move_gauge(name: &'static str, now: u64, before: u64) {
 }
 
 fn describe() {
-    for figure in FIGURES {
-        let unit = if figure.is_octets { Unit::Bytes } else { Unit::Count };
-        if figure.is_gauge {
-            describe_gauge!(figure.name, unit, figure.help);
+    for metric in METRICS {
+        let unit = if metric.is_bytes { Unit::Bytes } else { Unit::Count };
+        if metric.is_gauge {
+            describe_gauge!(metric.name, unit, metric.help);
         } else {
-            describe_counter!(figure.name, unit, figure.help);
+            describe_counter!(metric.name, unit, metric.help);
         }
     }
     describe_counter!(LIMIT_HITS.0, Unit::Count, LIMIT_HITS.1);

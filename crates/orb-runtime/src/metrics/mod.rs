@@ -1,11 +1,11 @@
 //! The metrics of an ORB by their exported names.
 //!
-//! `table` has each metric once, with its name, kind and value. The admin endpoint shows the table, and
-//! `facade` exports it (feature `metrics`).
+//! `table` lists the metrics with their names, kinds and values. The admin endpoint shows them, and `facade`
+//! exports them (feature `metrics`).
 
 #[cfg(feature = "metrics")]
 mod facade;
 mod table;
 
 #[cfg(feature = "admin")]
-pub(crate) use table::{Counted, FIGURES, LIMIT_HITS};
+pub(crate) use table::{CounterSnapshot, LIMIT_HITS, METRICS};

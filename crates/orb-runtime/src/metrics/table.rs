@@ -1,8 +1,7 @@
-//! The metrics of an ORB by their exported names: one table for the `metrics` facade and for the page of the
-//! admin endpoint.
+//! The table of an ORB's metrics, for the `metrics` facade and for the admin endpoint.
 //!
-//! Not in the table are [`LIMIT_HITS`], which has a label, and the metrics of calls by operation, which only
-//! the endpoint has.
+//! Two kinds of metrics are not in the table: [`LIMIT_HITS`], which has a label, and the calls of each
+//! operation, which only the endpoint has.
 
 use giop_proto::Stats;
 use giop_proto::pool::PoolStats;
@@ -10,12 +9,13 @@ use giop_proto::pool::PoolStats;
 use crate::runtime::Shared;
 use crate::transport::TransportStats;
 
-/// The counter of limits that were hit. Its label `limit` is the limit's name
+/// The name and help text of the counter of limits that were reached. Its label `limit` is the limit's name
 /// ([`Limit::name`](giop_proto::Limit::name)).
-pub(crate) const LIMIT_HITS: (&str, &str) = ("zorb_limit_hits_total", "limits that were hit, by their names");
+pub(crate) const LIMIT_HITS: (&str, &str) =
+    ("zorb_limit_hits_total", "how often a limit was reached, by the name of the limit");
 
 /// A snapshot of all counters.
-pub(crate) struct Counted {
+pub(crate) struct CounterSnapshot {
     pub(crate) stats: Stats,
     pub(crate) pool: PoolStats,
     pub(crate) transport: TransportStats,
@@ -28,125 +28,129 @@ pub(crate) struct Counted {
 
 /// One metric.
 #[derive(Debug)]
-pub(crate) struct Figure {
+pub(crate) struct Metric {
     pub(crate) name: &'static str,
     pub(crate) help: &'static str,
-    /// It is a gauge, which can decrease. A counter never decreases.
+    /// Whether the value can decrease. A counter never decreases.
     pub(crate) is_gauge: bool,
-    /// Its unit is bytes.
+    /// Whether the unit is bytes.
     #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "the text format has no units"))]
-    pub(crate) is_octets: bool,
-    of: fn(&Counted) -> u64,
+    pub(crate) is_bytes: bool,
+    value: fn(&CounterSnapshot) -> u64,
 }
 
-impl Figure {
-    pub(crate) fn of(&self, counted: &Counted) -> u64 {
-        (self.of)(counted)
+impl Metric {
+    pub(crate) fn value(&self, counters: &CounterSnapshot) -> u64 {
+        (self.value)(counters)
     }
 }
 
-const fn count(name: &'static str, help: &'static str, of: fn(&Counted) -> u64) -> Figure {
-    Figure { name, help, is_gauge: false, is_octets: false, of }
+const fn count(name: &'static str, help: &'static str, value: fn(&CounterSnapshot) -> u64) -> Metric {
+    Metric { name, help, is_gauge: false, is_bytes: false, value }
 }
 
-const fn octets(name: &'static str, help: &'static str, of: fn(&Counted) -> u64) -> Figure {
-    Figure { is_octets: true, ..count(name, help, of) }
+const fn bytes(name: &'static str, help: &'static str, value: fn(&CounterSnapshot) -> u64) -> Metric {
+    Metric { is_bytes: true, ..count(name, help, value) }
 }
 
-const fn gauge(name: &'static str, help: &'static str, of: fn(&Counted) -> u64) -> Figure {
-    Figure { is_gauge: true, ..count(name, help, of) }
+const fn gauge(name: &'static str, help: &'static str, value: fn(&CounterSnapshot) -> u64) -> Metric {
+    Metric { is_gauge: true, ..count(name, help, value) }
 }
 
-const fn gauge_of_octets(name: &'static str, help: &'static str, of: fn(&Counted) -> u64) -> Figure {
-    Figure { is_gauge: true, ..octets(name, help, of) }
+const fn gauge_of_bytes(
+    name: &'static str,
+    help: &'static str,
+    value: fn(&CounterSnapshot) -> u64,
+) -> Metric {
+    Metric { is_gauge: true, ..bytes(name, help, value) }
 }
 
 /// All metrics of the table.
-pub(crate) const FIGURES: &[Figure] = &[
+pub(crate) const METRICS: &[Metric] = &[
     gauge("zorb_connections", "open connections, both directions", |now| now.connections as u64),
     gauge("zorb_objects", "active objects", |now| now.objects as u64),
-    gauge_of_octets("zorb_pool_cap_bytes", "the most that the pool of receive buffers may hold", |now| {
+    gauge_of_bytes("zorb_pool_cap_bytes", "the limit of the pool of receive buffers", |now| {
         now.pool.cap as u64
     }),
-    gauge_of_octets("zorb_pool_held_bytes", "receive buffers, free ones and those that views pin", |now| {
+    gauge_of_bytes("zorb_pool_held_bytes", "receive buffers, free ones and those that views pin", |now| {
         now.pool.held as u64
     }),
-    gauge_of_octets(
+    gauge_of_bytes(
         "zorb_pool_outside_bytes",
-        "decoded arguments of requests, and pieces of messages, beside the pool's buffers",
+        "decoded arguments and message fragments outside the pool's buffers",
         |now| now.pool.outside as u64,
     ),
-    gauge_of_octets(
-        "zorb_queued_bytes",
-        "octets queued for peers, of connections with much of them",
-        |now| now.pool.queued as u64,
-    ),
+    gauge_of_bytes("zorb_queued_bytes", "bytes queued for peers, of connections with large queues", |now| {
+        now.pool.queued as u64
+    }),
     count(
         "zorb_failed_oneways_total",
-        "oneways that failed in their servants, of which nobody is told",
+        "oneways that failed in their servants; the client receives no error",
         |now| now.failed_oneways,
     ),
-    count("zorb_refused_requests_total", "requests answered by a system exception unseen", |now| {
-        now.stats.refused
-    }),
+    count(
+        "zorb_refused_requests_total",
+        "requests answered with a system exception before dispatch",
+        |now| now.stats.refused,
+    ),
     count("zorb_pool_hits_total", "buffers taken from the pool's lists", |now| now.pool.hits),
     count("zorb_pool_misses_total", "buffers that had to be allocated", |now| now.pool.misses),
     count("zorb_messages_received_total", "GIOP messages and fragments received", |now| {
         now.stats.messages_in
     }),
     count("zorb_messages_sent_total", "GIOP messages and fragments queued", |now| now.stats.messages_out),
-    octets("zorb_received_bytes_total", "octets received, headers included", |now| now.stats.octets_in),
-    octets("zorb_sent_bytes_total", "octets that the sockets took", |now| now.stats.octets_out),
+    bytes("zorb_received_bytes_total", "bytes received, headers included", |now| now.stats.octets_in),
+    bytes("zorb_sent_bytes_total", "bytes that the sockets accepted", |now| now.stats.octets_out),
     count("zorb_socket_reads_total", "reads of sockets", |now| now.stats.reads),
-    count("zorb_socket_writes_total", "writes of which a socket took something", |now| now.stats.writes),
-    octets("zorb_copied_received_bytes_total", "received octets moved in user space", |now| now.stats.copied),
-    octets("zorb_copied_sent_bytes_total", "octets moved before they were sent", |now| now.stats.copied_out),
-    octets("zorb_skipped_bytes_total", "octets of messages that were too large or unwanted", |now| {
+    count("zorb_socket_writes_total", "writes of which a socket accepted at least a part", |now| {
+        now.stats.writes
+    }),
+    bytes("zorb_copied_received_bytes_total", "received bytes copied in user space", |now| now.stats.copied),
+    bytes("zorb_copied_sent_bytes_total", "bytes copied before they were sent", |now| now.stats.copied_out),
+    bytes("zorb_skipped_bytes_total", "bytes of messages that were too large or unwanted", |now| {
         now.stats.skipped
     }),
-    count("zorb_tls_sessions_total", "TLS sessions made, in both directions", |now| {
+    count("zorb_tls_sessions_total", "TLS sessions established, in both directions", |now| {
         now.transport.tls_sessions
     }),
-    count("zorb_tls_failures_total", "TLS handshakes that failed, took too long or were given up", |now| {
+    count("zorb_tls_failures_total", "TLS handshakes that failed, timed out or were cancelled", |now| {
         now.transport.tls_failures
     }),
-    count("zorb_tls_plaintext_total", "clients with plain IIOP at a port for TLS", |now| {
+    count("zorb_tls_plaintext_total", "clients with plain IIOP at a TLS port", |now| {
         now.transport.tls_plaintext
     }),
-    count("zorb_tls_misdirected_total", "clients with TLS at a port of plain IIOP", |now| {
+    count("zorb_tls_misdirected_total", "clients with TLS at a plain IIOP port", |now| {
         now.transport.tls_misdirected
     }),
-    count("zorb_tls_shed_total", "clients beyond the limit of handshakes under way", |now| {
+    count("zorb_tls_shed_total", "clients beyond the limit of concurrent handshakes", |now| {
         now.transport.tls_shed
     }),
     #[cfg(feature = "csi")]
-    count("zorb_logins_total", "logins that were checked and good", |now| now.callers.logins),
+    count("zorb_logins_total", "successful logins", |now| now.callers.logins),
     #[cfg(feature = "csi")]
-    count("zorb_failed_logins_total", "logins that were not good", |now| now.callers.failed_logins),
+    count("zorb_failed_logins_total", "failed logins", |now| now.callers.failed_logins),
     #[cfg(feature = "csi")]
     count(
         "zorb_throttled_logins_total",
-        "logins that were not checked: too many from the address had failed",
+        "logins rejected unchecked after too many failures from the address",
         |now| now.callers.throttled_logins,
     ),
     #[cfg(feature = "csi")]
-    count("zorb_unknown_callers_total", "requests that did not say who calls", |now| {
+    count("zorb_unknown_callers_total", "requests that did not identify their caller", |now| {
         now.callers.unknown_callers
     }),
     #[cfg(feature = "csi")]
-    count("zorb_refused_contexts_total", "requests of which it was not believed who calls", |now| {
+    count("zorb_refused_contexts_total", "requests whose identification was rejected", |now| {
         now.callers.refused_contexts
     }),
     #[cfg(feature = "csi")]
-    count("zorb_denied_requests_total", "requests that the authoriser did not allow", |now| {
-        now.callers.denied
-    }),
+    count("zorb_denied_requests_total", "requests that the authorizer denied", |now| now.callers.denied),
 ];
 
 impl Shared {
     /// Returns a snapshot of all counters.
-    pub(crate) fn counted(&self) -> Counted {
-        Counted {
+    pub(crate) fn counter_snapshot(&self) -> CounterSnapshot {
+        CounterSnapshot {
             stats: self.stats(),
             pool: self.pool.stats(),
             transport: self.sockets.stats(),
@@ -164,13 +168,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_what_kind_they_are_of_and_the_guide_has_each() {
+    fn names_end_with_their_kind_and_unit_and_are_in_the_guide() {
         let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/OBSERVABILITY.md");
         let guide = std::fs::read_to_string(guide).unwrap();
-        for Figure { name, is_gauge, is_octets, .. } in FIGURES {
+        for Metric { name, is_gauge, is_bytes, .. } in METRICS {
             assert_eq!(name.ends_with("_total"), !is_gauge, "{name}");
-            assert_eq!(name.trim_end_matches("_total").ends_with("_bytes"), *is_octets, "{name}");
-            assert_eq!(FIGURES.iter().filter(|other| other.name == *name).count(), 1, "{name}");
+            assert_eq!(name.trim_end_matches("_total").ends_with("_bytes"), *is_bytes, "{name}");
+            assert_eq!(METRICS.iter().filter(|other| other.name == *name).count(), 1, "{name}");
             let kind = if *is_gauge { "gauge" } else { "counter" };
             assert!(
                 guide.contains(&format!("| `{name}` | {kind} |")),
