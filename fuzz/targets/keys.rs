@@ -5,17 +5,17 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use orb_runtime::inside::{Key, MAX_KEY, Path, PathBuf, Place, SystemId, is_reserved};
+use orb_runtime::inside::{Key, MAX_KEY_SIZE, Path, PathBuf, Place, SystemId, is_reserved};
 use orb_runtime::poa::{LifespanPolicy, ObjectId};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(key) = Key::parse(data) else {
-        assert!(is_reserved(data) || data.len() > MAX_KEY, "whatever else is a plain key");
+        assert!(is_reserved(data) || data.len() > MAX_KEY_SIZE, "whatever else is a plain key");
         return;
     };
     assert_eq!(key.encode().as_deref(), Ok(data), "{key:?}");
     let id = key.object_id();
-    assert_eq!(Some(id.as_slice()), data.get(key.id_at()..), "{key:?}");
+    assert_eq!(Some(id.as_slice()), data.get(key.id_offset()..), "{key:?}");
     assert_eq!(id.to_text().ok().map(ObjectId::from).unwrap_or(id.clone()), id);
     for lifespan in LifespanPolicy::ALL {
         if let Some(chosen) = SystemId::parse(*lifespan, id.as_slice()) {
@@ -24,7 +24,7 @@ fuzz_target!(|data: &[u8]| {
     }
     match key {
         Key::Active { place, .. } | Key::Transient { poa: place, .. } => {
-            assert_eq!(Place::from_octets(place.octets()), place);
+            assert_eq!(Place::from_bytes(place.to_bytes()), place);
         }
         Key::Persistent { path, .. } | Key::Layered { path, .. } => names(path),
         Key::Plain(_) => assert!(!is_reserved(data)),

@@ -1,21 +1,21 @@
 //! Object keys: bytes that identify an object, its POA and the run of the ORB.
 //!
 //! There are four forms, and one more with the feature `experiments`. Keys that the ORB creates start with
-//! three bytes that cannot start a text, and a fourth that selects the form:
+//! three bytes that no UTF-8 text starts with. The fourth byte selects the form:
 //!
-//! | form | bytes after `FB 7A 6F` | of |
+//! | form | bytes after `FB 7A 6F` | used for |
 //! |---|---|---|
-//! | active | `01` boot(8) index(4) generation(4) | POAs with TRANSIENT, SYSTEM_ID, RETAIN and USE_ACTIVE_OBJECT_MAP_ONLY: one array access finds the object, whatever the depth of its POA |
+//! | active | `01` boot(8) index(4) generation(4) | POAs with TRANSIENT, SYSTEM_ID, RETAIN and USE_ACTIVE_OBJECT_MAP_ONLY: one array access finds the object, independent of the depth of its POA |
 //! | transient | `02` boot(8) POA index(4) POA generation(4) id | all other TRANSIENT POAs |
-//! | persistent | `03` length of the names(2) {length(1) name} id | PERSISTENT POAs: a restart or a new build of the program changes nothing in it |
-//! | layered | `04` boot(8) POA number(4) length of the names(2) {length(1) name} id | TRANSIENT POAs that are looked up name by name (`experiments`); the number distinguishes POAs that had the same name |
-//! | plain | any others | objects under keys that are texts of `corbaloc:` |
+//! | persistent | `03` length of the names(2) {length(1) name} id | PERSISTENT POAs: the key stays the same after a restart or a new build of the program |
+//! | layered | `04` boot(8) POA number(4) length of the names(2) {length(1) name} id | TRANSIENT POAs that are looked up name by name (`experiments`); the number distinguishes successive POAs with the same name |
+//! | plain | (no prefix) | objects of `Orb::activate_named`, whose keys are the texts in `corbaloc:` URLs |
 //!
-//! Numbers are big-endian. Any holder of a reference can forge all of it. [`Key::parse`] therefore accepts
-//! any bytes, in time and memory that do not depend on their content. A parsed key encodes to the bytes that
-//! it was parsed from.
+//! Numbers are big-endian. "boot" identifies the run of the ORB. Because clients can send any bytes as a key,
+//! [`Key::parse`] accepts any bytes, in time and memory that do not depend on their content. A parsed key
+//! encodes to the same bytes.
 //!
-//! Source clause: "Object Keys" leaves them to the ORB.
+//! Source clause: "Object Keys", which leaves the form of keys to the ORB.
 
 mod object_id;
 
@@ -23,17 +23,17 @@ use std::{fmt, str};
 
 pub use object_id::ObjectId;
 
-/// The first bytes of keys that the ORB creates. The first byte is invalid in UTF-8, so that they never
-/// collide with a plain key.
+/// The first bytes of keys that the ORB creates. The first byte is invalid in UTF-8, so that no text is such
+/// a key.
 pub const MAGIC: [u8; 3] = [0xfb, b'z', b'o'];
 
 /// The maximum length of a key in bytes: 64 KiB.
-pub const MAX_KEY: usize = 1 << 16;
+pub const MAX_KEY_SIZE: usize = 1 << 16;
 
 /// The maximum length of a POA's name in bytes.
-pub const MAX_NAME: usize = 255;
+pub const MAX_NAME_SIZE: usize = 255;
 
-/// The maximum number of POAs on the path from below the RootPOA to another POA, including that one.
+/// The maximum number of POAs on the path from below the RootPOA down to a POA, including that POA.
 pub const MAX_DEPTH: usize = 255;
 
 const ACTIVE: u8 = 1;
@@ -48,14 +48,14 @@ pub type Boot = [u8; 8];
 /// An object key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key<'a> {
-    /// An object by its slot in the table of all objects.
+    /// An object that is identified by its slot in the table of all objects.
     Active {
         /// The run that created the key.
         boot: Boot,
         /// The slot of the object.
         place: Place,
     },
-    /// An object by the slot of its POA and its id there.
+    /// An object that is identified by the slot of its POA and by its id in the POA.
     Transient {
         /// The run that created the key.
         boot: Boot,
@@ -64,14 +64,14 @@ pub enum Key<'a> {
         /// The id of the object.
         id: &'a [u8],
     },
-    /// An object by the names of its POAs and its id there, in any run.
+    /// An object that is identified in all runs by the path of its POA and by its id in the POA.
     Persistent {
         /// The path of the POA.
         path: Path<'a>,
         /// The id of the object.
         id: &'a [u8],
     },
-    /// An object by the names of its POAs and its id there, in one run only.
+    /// An object that is identified in one run by the path of its POA and by its id in the POA.
     #[cfg(feature = "experiments")]
     Layered {
         /// The run that created the key.
@@ -83,11 +83,11 @@ pub enum Key<'a> {
         /// The id of the object.
         id: &'a [u8],
     },
-    /// Bytes that the ORB did not create: they are the object's id.
+    /// A key that the program chose. The whole key is the object's id.
     Plain(&'a [u8]),
 }
 
-/// A slot of a table that reuses its slots: index and generation.
+/// A slot in a table that reuses its slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The index of the slot.
@@ -96,10 +96,10 @@ pub struct Place {
     pub generation: u32,
 }
 
-/// The names of the POAs on the path from below the RootPOA, as encoded in a key: each preceded by its
+/// The names of the POAs on the path from below the RootPOA, in the encoding of keys: each is preceded by its
 /// length.
 ///
-/// The names are validated when they are read, because a received path may hold any bytes.
+/// The names are validated by [`names`](Self::names), because a received path may contain any bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Path<'a>(&'a [u8]);
 
@@ -109,31 +109,31 @@ pub struct PathBuf(Box<[u8]>);
 
 /// The bytes are not a valid key or path. The object cannot exist: `OBJECT_NOT_EXIST`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a form of object key that this ORB makes")]
-pub struct Malformed;
+#[error("the object key does not have a form that this ORB creates")]
+pub struct MalformedKey;
 
 /// An error of [`Key::encode`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NoKey {
-    /// It would be longer than [`MAX_KEY`] bytes.
-    #[error("an object key of {0} octets is too long: the limit is {MAX_KEY}")]
+pub enum KeyError {
+    /// The key would be longer than [`MAX_KEY_SIZE`] bytes.
+    #[error("an object key of {0} bytes is too long: the limit is {MAX_KEY_SIZE}")]
     TooLong(usize),
     /// A plain key starts like one that the ORB creates.
-    #[error("a key that starts with FB 7A 6F (hexadecimal) is reserved for the ORB")]
+    #[error("keys that start with FB 7A 6F (hexadecimal) are reserved for the ORB")]
     Reserved,
 }
 
-/// An error of a POA's name.
+/// An error of [`PathBuf::child`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NoName {
-    /// It is empty.
+pub enum NameError {
+    /// The name is empty.
     #[error("the name of a POA is empty")]
     Empty,
-    /// It is longer than [`MAX_NAME`] bytes.
-    #[error("the name of a POA has {0} octets: the limit is {MAX_NAME}")]
+    /// The name is longer than [`MAX_NAME_SIZE`] bytes.
+    #[error("the name of a POA has {0} bytes: the limit is {MAX_NAME_SIZE}")]
     TooLong(usize),
     /// The POA would be more than [`MAX_DEPTH`] levels deep.
-    #[error("more than {MAX_DEPTH} POAs are above each other")]
+    #[error("the POA would be more than {MAX_DEPTH} levels below the root POA")]
     TooDeep,
 }
 
@@ -141,72 +141,72 @@ impl<'a> Key<'a> {
     /// Parses a key. Reads at most the first 20 bytes and the length.
     ///
     /// # Errors
-    /// The bytes start like a key of the ORB but have no valid form, or are longer than [`MAX_KEY`].
+    /// The bytes start with [`MAGIC`] but have no valid form, or there are more than [`MAX_KEY_SIZE`].
     #[inline]
-    pub fn parse(octets: &'a [u8]) -> Result<Self, Malformed> {
-        if octets.len() > MAX_KEY {
-            return Err(Malformed);
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, MalformedKey> {
+        if bytes.len() > MAX_KEY_SIZE {
+            return Err(MalformedKey);
         }
-        let Some((form, rest)) = made_here(octets) else { return Ok(Self::Plain(octets)) };
-        match *form.first().ok_or(Malformed)? {
+        let Some((form, rest)) = split_form(bytes) else { return Ok(Self::Plain(bytes)) };
+        match *form.first().ok_or(MalformedKey)? {
             PERSISTENT => {
                 let (path, id) = Path::split(rest)?;
                 Ok(Self::Persistent { path, id })
             }
             form => {
-                let (boot, rest) = rest.split_first_chunk().ok_or(Malformed)?;
+                let (boot, rest) = rest.split_first_chunk().ok_or(MalformedKey)?;
                 let boot = *boot;
                 match form {
                     ACTIVE => {
-                        let place = rest.try_into().map_err(|_| Malformed)?;
-                        Ok(Self::Active { boot, place: Place::from_octets(place) })
+                        let place = rest.try_into().map_err(|_| MalformedKey)?;
+                        Ok(Self::Active { boot, place: Place::from_bytes(place) })
                     }
                     TRANSIENT => {
-                        let (poa, id) = rest.split_first_chunk().ok_or(Malformed)?;
-                        Ok(Self::Transient { boot, poa: Place::from_octets(*poa), id })
+                        let (poa, id) = rest.split_first_chunk().ok_or(MalformedKey)?;
+                        Ok(Self::Transient { boot, poa: Place::from_bytes(*poa), id })
                     }
                     #[cfg(feature = "experiments")]
                     LAYERED => {
-                        let (number, rest) = rest.split_first_chunk().ok_or(Malformed)?;
+                        let (number, rest) = rest.split_first_chunk().ok_or(MalformedKey)?;
                         let (path, id) = Path::split(rest)?;
                         Ok(Self::Layered { boot, number: u32::from_be_bytes(*number), path, id })
                     }
-                    _ => Err(Malformed),
+                    _ => Err(MalformedKey),
                 }
             }
         }
     }
 
-    /// Encodes the key to the bytes that [`parse`](Self::parse) accepts.
+    /// Encodes the key. [`parse`](Self::parse) is the inverse.
     ///
     /// # Errors
-    /// The key would be too long, or a plain key starts like one of the ORB's.
-    pub fn encode(&self) -> Result<Vec<u8>, NoKey> {
-        let mut octets = Vec::new();
+    /// The key would be too long, or a plain key starts with [`MAGIC`].
+    pub fn encode(&self) -> Result<Vec<u8>, KeyError> {
+        let mut bytes = Vec::new();
         let mut put = |parts: &[&[u8]]| {
-            octets.reserve_exact(parts.iter().map(|part| part.len()).sum());
-            parts.iter().for_each(|part| octets.extend_from_slice(part));
+            bytes.reserve_exact(parts.iter().map(|part| part.len()).sum());
+            parts.iter().for_each(|part| bytes.extend_from_slice(part));
         };
         match self {
-            Self::Active { boot, place } => put(&[&MAGIC, &[ACTIVE], boot, &place.octets()]),
-            Self::Transient { boot, poa, id } => put(&[&MAGIC, &[TRANSIENT], boot, &poa.octets(), id]),
-            Self::Persistent { path, id } => put(&[&MAGIC, &[PERSISTENT], &path.len_octets(), path.0, id]),
+            Self::Active { boot, place } => put(&[&MAGIC, &[ACTIVE], boot, &place.to_bytes()]),
+            Self::Transient { boot, poa, id } => put(&[&MAGIC, &[TRANSIENT], boot, &poa.to_bytes(), id]),
+            Self::Persistent { path, id } => put(&[&MAGIC, &[PERSISTENT], &path.len_bytes(), path.0, id]),
             #[cfg(feature = "experiments")]
             Self::Layered { boot, number, path, id } => {
                 let number = &number.to_be_bytes();
-                put(&[&MAGIC, &[LAYERED], boot, number, &path.len_octets(), path.0, id]);
+                put(&[&MAGIC, &[LAYERED], boot, number, &path.len_bytes(), path.0, id]);
             }
-            Self::Plain(id) if is_reserved(id) => return Err(NoKey::Reserved),
+            Self::Plain(id) if is_reserved(id) => return Err(KeyError::Reserved),
             Self::Plain(id) => put(&[id]),
         }
-        if octets.len() > MAX_KEY { Err(NoKey::TooLong(octets.len())) } else { Ok(octets) }
+        if bytes.len() > MAX_KEY_SIZE { Err(KeyError::TooLong(bytes.len())) } else { Ok(bytes) }
     }
 
-    /// Returns the offset of the object's id, which extends to the end of the key. The objects of a POA share
-    /// the bytes before it.
+    /// Returns the offset of the object's id, which extends to the end of the key. The bytes before it are
+    /// the same for all objects of a POA.
     #[inline]
     #[must_use]
-    pub fn id_at(&self) -> usize {
+    pub fn id_offset(&self) -> usize {
         match self {
             Self::Active { .. } => MAGIC.len() + 1 + 8,
             Self::Transient { .. } => MAGIC.len() + 1 + 8 + 8,
@@ -217,7 +217,7 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// Returns the path of the object's POA. An active or transient key has the slot of the object or POA in its place.
+    /// Returns the path of the object's POA, or `None` for the forms that do not contain it.
     #[must_use]
     pub fn path(&self) -> Option<Path<'a>> {
         match *self {
@@ -228,11 +228,11 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// Returns the object's id in its POA. The id in an active key is the bytes of the slot.
+    /// Returns the object's id in its POA. In an active key, the bytes of the slot are the id.
     #[must_use]
     pub fn object_id(&self) -> ObjectId {
         match self {
-            Self::Active { place, .. } => place.octets().into(),
+            Self::Active { place, .. } => place.to_bytes().into(),
             Self::Transient { id, .. } | Self::Persistent { id, .. } | Self::Plain(id) => (*id).into(),
             #[cfg(feature = "experiments")]
             Self::Layered { id, .. } => (*id).into(),
@@ -240,16 +240,16 @@ impl<'a> Key<'a> {
     }
 }
 
-/// Returns whether a key starts like one that the ORB creates.
+/// Returns whether a key starts with [`MAGIC`].
 #[must_use]
-pub fn is_reserved(octets: &[u8]) -> bool {
-    octets.starts_with(&MAGIC)
+pub fn is_reserved(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC)
 }
 
-/// Splits a key that the ORB created into the form, empty if missing, and the rest.
+/// Splits a key that starts with [`MAGIC`] into the byte of its form, if there is one, and the rest.
 #[inline]
-fn made_here(octets: &[u8]) -> Option<(&[u8], &[u8])> {
-    let rest = octets.strip_prefix(&MAGIC)?;
+fn split_form(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = bytes.strip_prefix(&MAGIC)?;
     Some(rest.split_at_checked(1).unwrap_or((rest, &[])))
 }
 
@@ -257,15 +257,15 @@ impl Place {
     /// Decodes index and generation, each big-endian.
     #[inline]
     #[must_use]
-    pub fn from_octets(octets: [u8; 8]) -> Self {
-        let both = u64::from_be_bytes(octets);
+    pub fn from_bytes(bytes: [u8; 8]) -> Self {
+        let both = u64::from_be_bytes(bytes);
         Self { index: (both >> 32) as u32, generation: both as u32 }
     }
 
     /// Encodes index and generation, each big-endian.
     #[inline]
     #[must_use]
-    pub fn octets(self) -> [u8; 8] {
+    pub fn to_bytes(self) -> [u8; 8] {
         (u64::from(self.index) << 32 | u64::from(self.generation)).to_be_bytes()
     }
 }
@@ -274,26 +274,26 @@ impl<'a> Path<'a> {
     /// Returns the names, the child of the RootPOA first. All names are validated before this returns.
     ///
     /// # Errors
-    /// A name is truncated, empty or invalid UTF-8, or there are more than [`MAX_DEPTH`].
-    pub fn names(self) -> Result<impl Iterator<Item = &'a str> + Clone, Malformed> {
+    /// A name is truncated, empty or not UTF-8, or there are more than [`MAX_DEPTH`] names.
+    pub fn names(self) -> Result<impl Iterator<Item = &'a str> + Clone, MalformedKey> {
         let mut rest = self.0;
         let mut names = 0;
         while !rest.is_empty() {
-            (_, rest) = first_name(rest).ok_or(Malformed)?;
+            (_, rest) = first_name(rest).ok_or(MalformedKey)?;
             names += 1;
         }
         if names > MAX_DEPTH {
-            return Err(Malformed);
+            return Err(MalformedKey);
         }
         let mut rest = self.0;
         Ok(std::iter::from_fn(move || {
-            let (name, behind) = first_name(rest)?;
-            rest = behind;
+            let name;
+            (name, rest) = first_name(rest)?;
             Some(name)
         }))
     }
 
-    /// Returns the encoded names, which identify the path.
+    /// Returns the encoded names.
     #[must_use]
     pub fn as_slice(self) -> &'a [u8] {
         self.0
@@ -301,37 +301,38 @@ impl<'a> Path<'a> {
 
     /// Splits the path from the bytes that follow it.
     #[inline]
-    fn split(octets: &'a [u8]) -> Result<(Self, &'a [u8]), Malformed> {
-        let (len, rest) = octets.split_first_chunk().ok_or(Malformed)?;
-        let (path, id) = rest.split_at_checked(usize::from(u16::from_be_bytes(*len))).ok_or(Malformed)?;
+    fn split(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), MalformedKey> {
+        let (len, rest) = bytes.split_first_chunk().ok_or(MalformedKey)?;
+        let (path, id) = rest.split_at_checked(usize::from(u16::from_be_bytes(*len))).ok_or(MalformedKey)?;
         Ok((Self(path), id))
     }
 
-    fn len_octets(self) -> [u8; 2] {
-        // The length fits: 255 names of 256 bytes, or a path from a key, are less than 65,536 bytes.
+    fn len_bytes(self) -> [u8; 2] {
+        // The length fits: 255 names of at most 256 encoded bytes are less than 65,536 bytes, and so is a
+        // path that was parsed.
         u16::try_from(self.0.len()).unwrap_or(u16::MAX).to_be_bytes()
     }
 }
 
-fn first_name(octets: &[u8]) -> Option<(&str, &[u8])> {
-    let (&len, rest) = octets.split_first()?;
+fn first_name(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let (&len, rest) = bytes.split_first()?;
     let (name, rest) = rest.split_at_checked(usize::from(len))?;
     if name.is_empty() { None } else { Some((str::from_utf8(name).ok()?, rest)) }
 }
 
 impl PathBuf {
-    /// Returns the path of a POA of that name below the POA of this path.
+    /// Returns the path of the child with this name.
     ///
     /// # Errors
     /// The name is empty or too long, or the POA would be too deep.
-    pub fn child(&self, name: &str) -> Result<Self, NoName> {
+    pub fn child(&self, name: &str) -> Result<Self, NameError> {
         let len = match u8::try_from(name.len()) {
-            Ok(0) => return Err(NoName::Empty),
+            Ok(0) => return Err(NameError::Empty),
             Ok(len) => len,
-            Err(_) => return Err(NoName::TooLong(name.len())),
+            Err(_) => return Err(NameError::TooLong(name.len())),
         };
         if self.as_path().names().map_or(MAX_DEPTH, Iterator::count) >= MAX_DEPTH {
-            return Err(NoName::TooDeep);
+            return Err(NameError::TooDeep);
         }
         Ok(Self([&*self.0, &[len], name.as_bytes()].concat().into_boxed_slice()))
     }
@@ -353,19 +354,19 @@ impl fmt::Debug for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.names() {
             Ok(names) => f.debug_list().entries(names).finish(),
-            Err(Malformed) => write!(f, "Path({})", self.0.escape_ascii()),
+            Err(MalformedKey) => write!(f, "Path({})", self.0.escape_ascii()),
         }
     }
 }
 
-/// An id that a POA with SYSTEM_ID chose.
+/// An id that a POA with SYSTEM_ID generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SystemId {
-    /// Chosen by a TRANSIENT POA: a number that counts up.
+    /// An id of a TRANSIENT POA, which counts its objects.
     Counted(u64),
-    /// Chosen by a PERSISTENT POA. No other run of the program chooses it again.
+    /// An id of a PERSISTENT POA, which no other run of the program generates.
     Stamped {
-        /// The run that chose it.
+        /// The run that generated the id.
         boot: Boot,
         /// The count within the run.
         count: u32,
@@ -379,11 +380,11 @@ impl SystemId {
         match self {
             Self::Counted(count) => count.to_be_bytes().into(),
             Self::Stamped { boot, count } => {
-                let mut octets = [0; 12];
-                let (stamp, number) = octets.split_at_mut(boot.len());
+                let mut bytes = [0; 12];
+                let (stamp, number) = bytes.split_at_mut(boot.len());
                 stamp.copy_from_slice(&boot);
                 number.copy_from_slice(&count.to_be_bytes());
-                octets.into()
+                bytes.into()
             }
         }
     }
@@ -409,24 +410,24 @@ mod tests {
     /// References outlive the program that created them, so these bytes must never change.
     // clause: poa.id.persistent_key, ior.key.stable
     #[test]
-    fn a_persistent_key_has_the_octets_that_it_always_had() {
+    fn encoding_of_persistent_keys_never_changes() {
         let bank = path(&["bank", "Zürich"]);
         let golden = "fb7a6f03 000d 04 62616e6b 07 5ac3bc72696368 6163636f756e742f37";
         let key = Key::Persistent { path: bank.as_path(), id: b"account/7" };
         assert_eq!(key.encode().unwrap(), hex(golden));
         assert_eq!(Key::parse(&hex(golden)), Ok(key));
 
-        let chosen = SystemId::Stamped { boot: BOOT, count: 9 }.object_id();
+        let id = SystemId::Stamped { boot: BOOT, count: 9 }.object_id();
         let one = path(&["a"]);
-        let key = Key::Persistent { path: one.as_path(), id: chosen.as_slice() };
+        let key = Key::Persistent { path: one.as_path(), id: id.as_slice() };
         assert_eq!(key.encode().unwrap(), hex("fb7a6f03 0002 01 61 0102030405060708 00000009"));
     }
 
     #[test]
-    fn the_other_forms_are_as_they_are_described() {
+    fn other_forms_have_the_documented_encoding() {
         let place = Place { index: 0x0a0b_0c0d, generation: 7 };
         let two = path(&["a", "bc"]);
-        for (key, octets, id_at) in [
+        for (key, bytes, id_offset) in [
             (Key::Active { boot: BOOT, place }, "fb7a6f01 0102030405060708 0a0b0c0d 00000007", 12),
             (
                 Key::Transient { boot: BOOT, poa: place, id: b"x" },
@@ -442,16 +443,16 @@ mod tests {
             (Key::Plain(b"Account"), "4163636f756e74", 0),
             (Key::Plain(b""), "", 0),
         ] {
-            let octets = hex(octets);
-            assert_eq!(key.encode().unwrap(), octets);
-            assert_eq!(Key::parse(&octets), Ok(key));
-            assert_eq!(key.id_at(), id_at, "{key:?}");
-            assert_eq!(key.object_id().as_slice(), &octets[id_at..]);
+            let bytes = hex(bytes);
+            assert_eq!(key.encode().unwrap(), bytes);
+            assert_eq!(Key::parse(&bytes), Ok(key));
+            assert_eq!(key.id_offset(), id_offset, "{key:?}");
+            assert_eq!(key.object_id().as_slice(), &bytes[id_offset..]);
         }
     }
 
     #[test]
-    fn keys_of_the_orb_that_are_cut_or_of_no_form_are_malformed() {
+    fn truncated_keys_and_unknown_forms_are_malformed() {
         let all = [
             ("fb7a6f01 0102030405060708 0a0b0c0d 00000007", 0),
             ("fb7a6f02 0102030405060708 0a0b0c0d 00000007", 0),
@@ -460,63 +461,63 @@ mod tests {
             ("fb7a6f04 0102030405060708 0a0b0c0d 0005 0161 026263", 0),
             ("fb7a6f03 0000 6964", 2),
         ];
-        for (octets, id) in all {
-            let octets = hex(octets);
-            for len in MAGIC.len()..octets.len() - id {
-                assert_eq!(Key::parse(&octets[..len]), Err(Malformed), "{len} octets of {octets:02x?}");
+        for (bytes, id) in all {
+            let bytes = hex(bytes);
+            for len in MAGIC.len()..bytes.len() - id {
+                assert_eq!(Key::parse(&bytes[..len]), Err(MalformedKey), "{len} bytes of {bytes:02x?}");
             }
-            assert!(Key::parse(&octets).is_ok());
+            assert!(Key::parse(&bytes).is_ok());
         }
-        assert_eq!(Key::parse(&hex("fb7a6f01 0102030405060708 0a0b0c0d 00000007 00")), Err(Malformed));
+        assert_eq!(Key::parse(&hex("fb7a6f01 0102030405060708 0a0b0c0d 00000007 00")), Err(MalformedKey));
         let last = if cfg!(feature = "experiments") { 4 } else { 3 };
         for form in (0..=u8::MAX).filter(|form| !(1..=last).contains(form)) {
-            let octets = [&MAGIC[..], &[form], &[0; 16]].concat();
-            assert_eq!(Key::parse(&octets), Err(Malformed), "form {form}");
+            let bytes = [&MAGIC[..], &[form], &[0; 16]].concat();
+            assert_eq!(Key::parse(&bytes), Err(MalformedKey), "form {form}");
         }
     }
 
     #[test]
-    fn a_plain_key_never_looks_like_one_of_the_orb() {
-        for octets in [&MAGIC[..], b"\xfbzo\x01", b"\xfbzo\x01 and more", b"\xfbzo\x7f"] {
-            assert!(is_reserved(octets));
-            assert_eq!(Key::Plain(octets).encode(), Err(NoKey::Reserved));
+    fn plain_key_with_the_reserved_prefix_is_an_error() {
+        for bytes in [&MAGIC[..], b"\xfbzo\x01", b"\xfbzo\x01 and more", b"\xfbzo\x7f"] {
+            assert!(is_reserved(bytes));
+            assert_eq!(Key::Plain(bytes).encode(), Err(KeyError::Reserved));
         }
-        for octets in [&MAGIC[..2], b"zo", b"\xfbz\xff"] {
-            assert_eq!(Key::Plain(octets).encode().unwrap(), octets);
+        for bytes in [&MAGIC[..2], b"zo", b"\xfbz\xff"] {
+            assert_eq!(Key::Plain(bytes).encode().unwrap(), bytes);
         }
     }
 
     #[test]
     fn keys_have_at_most_64_kib() {
-        let most = vec![b'k'; MAX_KEY];
+        let most = vec![b'k'; MAX_KEY_SIZE];
         assert_eq!(Key::Plain(&most).encode().as_deref(), Ok(&most[..]));
         assert_eq!(Key::parse(&most), Ok(Key::Plain(&most)));
-        let more = vec![b'k'; MAX_KEY + 1];
-        assert_eq!(Key::Plain(&more).encode(), Err(NoKey::TooLong(MAX_KEY + 1)));
-        assert_eq!(Key::parse(&more), Err(Malformed));
+        let more = vec![b'k'; MAX_KEY_SIZE + 1];
+        assert_eq!(Key::Plain(&more).encode(), Err(KeyError::TooLong(MAX_KEY_SIZE + 1)));
+        assert_eq!(Key::parse(&more), Err(MalformedKey));
     }
 
     #[test]
-    fn names_have_bounds() {
+    fn length_and_number_of_names_are_bounded() {
         let root = PathBuf::default();
         assert_eq!(root.as_path().names().unwrap().count(), 0);
-        assert_eq!(root.child(""), Err(NoName::Empty));
-        assert_eq!(root.child(&"x".repeat(256)), Err(NoName::TooLong(256)));
+        assert_eq!(root.child(""), Err(NameError::Empty));
+        assert_eq!(root.child(&"x".repeat(256)), Err(NameError::TooLong(256)));
         let longest = "x".repeat(255);
         let mut deep = root;
         for depth in 1..=MAX_DEPTH {
             deep = deep.child(&longest).unwrap();
             assert_eq!(deep.as_path().names().unwrap().count(), depth);
         }
-        assert_eq!(deep.child("one more"), Err(NoName::TooDeep));
+        assert_eq!(deep.child("one more"), Err(NameError::TooDeep));
         let key = Key::Persistent { path: deep.as_path(), id: b"an id" };
-        let octets = key.encode().unwrap();
-        assert!(octets.len() <= MAX_KEY);
-        assert_eq!(Key::parse(&octets), Ok(key));
+        let bytes = key.encode().unwrap();
+        assert!(bytes.len() <= MAX_KEY_SIZE);
+        assert_eq!(Key::parse(&bytes), Ok(key));
     }
 
     #[test]
-    fn paths_of_strangers_are_looked_at_whole_before_a_name_is_given() {
+    fn malformed_path_is_an_error_before_the_first_name_is_returned() {
         for names in ["00", "0161 00", "0261", "0161 05 6262", "01ff", "02c3", &"0161".repeat(256)] {
             let names = hex(names);
             assert!(Path(&names).names().is_err(), "{names:02x?}");
@@ -532,7 +533,7 @@ mod tests {
     }
 
     /// Bytes that often resemble a key.
-    fn octets() -> impl Strategy<Value = Vec<u8>> {
+    fn key_bytes() -> impl Strategy<Value = Vec<u8>> {
         let body = prop::collection::vec(prop_oneof![Just(0), 0..8u8, any::<u8>()], 0..40);
         prop_oneof![
             body.clone(),
@@ -543,11 +544,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn octets_that_parse_encode_to_themselves(octets in octets()) {
-            if let Ok(key) = Key::parse(&octets) {
-                prop_assert_eq!(key.encode().unwrap(), octets.clone());
+        fn parsed_keys_encode_to_the_same_bytes(bytes in key_bytes()) {
+            if let Ok(key) = Key::parse(&bytes) {
+                prop_assert_eq!(key.encode().unwrap(), bytes.clone());
                 let id = key.object_id();
-                prop_assert_eq!(id.as_slice(), &octets[key.id_at()..]);
+                prop_assert_eq!(id.as_slice(), &bytes[key.id_offset()..]);
                 let path = match key {
                     Key::Persistent { path, .. } => Some(path),
                     #[cfg(feature = "experiments")]
@@ -564,7 +565,7 @@ mod tests {
         }
 
         #[test]
-        fn keys_that_encode_parse_to_themselves(
+        fn encoded_keys_parse_to_the_same_key(
             form in 0..5u8,
             boot: Boot,
             index: u32,
@@ -581,8 +582,8 @@ mod tests {
                 3 => Key::Layered { boot, number: index, path: path.as_path(), id: &id },
                 _ => Key::Plain(&id),
             };
-            if let Ok(octets) = key.encode() {
-                prop_assert_eq!(Key::parse(&octets), Ok(key));
+            if let Ok(bytes) = key.encode() {
+                prop_assert_eq!(Key::parse(&bytes), Ok(key));
             }
         }
     }

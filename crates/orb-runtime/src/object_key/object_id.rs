@@ -8,13 +8,13 @@ use std::sync::Arc;
 use giop_codec::exception::{SystemException, minor};
 
 /// The maximum length in bytes of an id that is stored inline.
-const INLINE: usize = 22;
+const MAX_INLINE: usize = 22;
 
-/// The id of an object within its POA: bytes chosen by the program (`USER_ID`) or the POA (`SYSTEM_ID`).
+/// The id of an object within its POA: bytes that the program (`USER_ID`) or the POA (`SYSTEM_ID`) chose.
 ///
-/// An `ObjectId` is 24 bytes. It stores up to 22 bytes of the id inline and shares longer ones. Creating one
-/// of the ids that POAs choose, and cloning any id, allocates nothing. Ids compare and sort as their bytes
-/// do. `Display` shows printable bytes as they are and the others as `\xHH`.
+/// An `ObjectId` has a size of 24 bytes. It stores an id of up to 22 bytes inline, and shares a longer one.
+/// No memory is allocated for ids that POAs choose, and for clones of any id. Ids compare and sort like their
+/// bytes. `Display` shows ASCII characters as they are and other bytes as `\xHH`.
 ///
 /// Source clause: "The Object Adapter / Abstract Model Description / Object ID" (`PortableServer::ObjectId`).
 ///
@@ -28,11 +28,11 @@ const INLINE: usize = 22;
 /// ```
 #[doc(alias = "PortableServer::ObjectId")]
 #[derive(Clone)]
-pub struct ObjectId(Octets);
+pub struct ObjectId(Repr);
 
 #[derive(Clone)]
-enum Octets {
-    Inline { len: u8, octets: [u8; INLINE] },
+enum Repr {
+    Inline { len: u8, bytes: [u8; MAX_INLINE] },
     Shared(Arc<[u8]>),
 }
 
@@ -42,37 +42,36 @@ impl ObjectId {
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         match &self.0 {
-            Octets::Inline { len, octets } => octets.get(..usize::from(*len)).unwrap_or(octets),
-            Octets::Shared(octets) => octets,
+            Repr::Inline { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or(bytes),
+            Repr::Shared(bytes) => bytes,
         }
     }
 
     /// Returns the id as text: the inverse of `From<&str>`.
     ///
     /// # Errors
-    /// `BAD_PARAM` with minor 14, `COMPLETED_NO`, if the bytes are not UTF-8 or contain NUL, which strings of
-    /// other languages cannot hold.
+    /// `BAD_PARAM` minor OMG 14, `COMPLETED_NO`, if the bytes are not UTF-8 or contain NUL, which strings of
+    /// IDL cannot contain.
     #[doc(alias = "ObjectId_to_string")]
     pub fn to_text(&self) -> Result<&str, SystemException> {
         match std::str::from_utf8(self.as_slice()) {
             Ok(text) if !text.contains('\0') => Ok(text),
-            _ => Err(SystemException::bad_param()
-                .with_minor(minor::BAD_PARAM_OBJECT_ID)
-                .with_reason(format!("the object id {self} is no text"))),
+            _ => Err(SystemException::bad_param(minor::BAD_PARAM_OBJECT_ID)
+                .because(format!("the object id {self} is not a text"))),
         }
     }
 }
 
 impl From<&[u8]> for ObjectId {
     /// Copies the bytes.
-    fn from(octets: &[u8]) -> Self {
-        let mut inline = [0; INLINE];
-        match (inline.get_mut(..octets.len()), u8::try_from(octets.len())) {
-            (Some(place), Ok(len)) => {
-                place.copy_from_slice(octets);
-                Self(Octets::Inline { len, octets: inline })
+    fn from(bytes: &[u8]) -> Self {
+        let mut inline = [0; MAX_INLINE];
+        match (inline.get_mut(..bytes.len()), u8::try_from(bytes.len())) {
+            (Some(target), Ok(len)) => {
+                target.copy_from_slice(bytes);
+                Self(Repr::Inline { len, bytes: inline })
             }
-            _ => Self(Octets::Shared(octets.into())),
+            _ => Self(Repr::Shared(bytes.into())),
         }
     }
 }
@@ -92,20 +91,20 @@ impl From<String> for ObjectId {
 }
 
 impl From<Vec<u8>> for ObjectId {
-    fn from(octets: Vec<u8>) -> Self {
-        octets.as_slice().into()
+    fn from(bytes: Vec<u8>) -> Self {
+        bytes.as_slice().into()
     }
 }
 
 impl<const N: usize> From<[u8; N]> for ObjectId {
-    fn from(octets: [u8; N]) -> Self {
-        octets.as_slice().into()
+    fn from(bytes: [u8; N]) -> Self {
+        bytes.as_slice().into()
     }
 }
 
 impl<const N: usize> From<&[u8; N]> for ObjectId {
-    fn from(octets: &[u8; N]) -> Self {
-        octets.as_slice().into()
+    fn from(bytes: &[u8; N]) -> Self {
+        bytes.as_slice().into()
     }
 }
 
@@ -130,7 +129,7 @@ impl Borrow<[u8]> for ObjectId {
 impl Default for ObjectId {
     /// Returns the empty id.
     fn default() -> Self {
-        Self(Octets::Inline { len: 0, octets: [0; INLINE] })
+        Self(Repr::Inline { len: 0, bytes: [0; MAX_INLINE] })
     }
 }
 
@@ -156,7 +155,7 @@ impl Ord for ObjectId {
 
 impl Hash for ObjectId {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Hash like a slice, because `ObjectId` can be borrowed as one.
+        // `Borrow<[u8]>` requires the hash of a slice.
         self.as_slice().hash(state);
     }
 }
@@ -202,33 +201,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_their_octets_whatever_their_length() {
+    fn ids_of_all_lengths_compare_and_hash_like_their_bytes() {
         for len in [0, 1, 8, 21, 22, 23, 24, 255, 256, 65_000] {
-            let octets: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
-            let id = ObjectId::from(octets.clone());
-            assert_eq!(id.as_slice(), octets, "{len} octets");
-            assert_eq!(id, ObjectId::from(octets.as_slice()));
+            let bytes: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
+            let id = ObjectId::from(bytes.clone());
+            assert_eq!(id.as_slice(), bytes, "{len} bytes");
+            assert_eq!(id, ObjectId::from(bytes.as_slice()));
             assert_eq!(id.clone(), id);
-            let longer = ObjectId::from([octets.as_slice(), &[0]].concat());
+            let longer = ObjectId::from([bytes.as_slice(), &[0]].concat());
             assert_ne!(id, longer);
             assert!(id < longer, "a prefix sorts first");
             let map = HashMap::from([(id, len)]);
-            assert_eq!(map.get(octets.as_slice()), Some(&len), "found by its octets");
+            assert_eq!(map.get(bytes.as_slice()), Some(&len), "found by its bytes");
         }
         assert_eq!(ObjectId::default(), ObjectId::from(""));
     }
 
     // clause: poa.id.string
     #[test]
-    fn text_becomes_an_id_and_back() {
-        for text in ["", "account/7", "Zürich", "a text of more than twenty-two octets"] {
+    fn texts_convert_to_ids_and_back() {
+        for text in ["", "account/7", "Zürich", "a text of more than twenty-two bytes"] {
             let id = ObjectId::from(text);
             assert_eq!(id.to_text().unwrap(), text);
             assert_eq!(id, text);
             assert_eq!(ObjectId::from(text.to_owned()), id);
         }
-        for octets in [&b"with\0NUL"[..], b"\xff\xfe", b"cut \xc3"] {
-            let error = ObjectId::from(octets).to_text().unwrap_err();
+        for bytes in [&b"with\0NUL"[..], b"\xff\xfe", b"cut \xc3"] {
+            let error = ObjectId::from(bytes).to_text().unwrap_err();
             assert_eq!(error.kind, SystemExceptionKind::BadParam);
             assert_eq!(error.minor, minor::BAD_PARAM_OBJECT_ID);
             assert_eq!(error.completed, CompletionStatus::No);
@@ -236,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_that_do_not_print_are_shown_as_numbers() {
+    fn unprintable_bytes_are_displayed_as_numbers() {
         let id = ObjectId::from(b"a\0\xff\n");
         assert_eq!(id.to_string(), r"a\x00\xff\n");
         assert_eq!(format!("{id:?}"), r"ObjectId(a\x00\xff\n)");

@@ -2,7 +2,8 @@
 
 use giop_codec::exception::{SystemException, minor};
 
-use crate::object_key::{NoKey, NoName};
+use crate::errors::unexecuted;
+use crate::object_key::{KeyError, NameError};
 use crate::poa::policies::InvalidPolicy;
 
 /// An error of a POA operation.
@@ -102,16 +103,16 @@ impl PoaError {
     }
 }
 
-impl From<NoName> for PoaError {
-    fn from(error: NoName) -> Self {
-        let exception = SystemException::bad_param();
-        exception.with_reason(error.to_string()).into()
+impl From<NameError> for PoaError {
+    fn from(error: NameError) -> Self {
+        let exception = SystemException::bad_param(MinorCode::NONE);
+        exception.because(error.to_string()).into()
     }
 }
 
-impl From<NoKey> for PoaError {
-    fn from(error: NoKey) -> Self {
-        let exception = SystemException::bad_param().with_minor(minor::BAD_PARAM_OBJECT_ID);
-        exception.with_reason(error.to_string()).into()
+impl From<KeyError> for PoaError {
+    fn from(error: KeyError) -> Self {
+        let exception = SystemException::bad_param(minor::BAD_PARAM_OBJECT_ID);
+        exception.because(error.to_string()).into()
     }
 }

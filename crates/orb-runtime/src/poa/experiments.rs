@@ -11,7 +11,7 @@ use giop_codec::ior::OperationNumbers;
 use papaya::{Equivalent, Guard};
 
 use crate::experiments::{Demux, ObjectDemux, OperationDemux, PathDemux};
-use crate::object_key::{Boot, Key, NoKey, Path, Place};
+use crate::object_key::{Boot, Key, KeyError, Path, Place};
 use crate::poa::active_object_map;
 use crate::poa::object_adapter::{Located, ObjectAdapter};
 use crate::poa::places::{Keys, Slots};
@@ -40,7 +40,7 @@ impl Strategies {
         number: u32,
         (policies, path): (&Policies, Path<'_>),
         poas: &Slots<PoaGate>,
-    ) -> Result<Keys, NoKey> {
+    ) -> Result<Keys, KeyError> {
         let indexed = self.demux.objects == ObjectDemux::Active;
         let keys = if self.demux.path == PathDemux::Layered && policies.lifespan != LifespanPolicy::Persistent
         {
@@ -93,9 +93,9 @@ impl ObjectAdapter {
                 };
                 let poa = self.find_poa(path).ok().filter(has_key);
                 if let Some(poa) = poa.as_ref().filter(|poa| poa.is_indexed()) {
-                    let place = id.try_into().map(Place::from_octets);
-                    let found = place.ok().and_then(|place| self.object_at(place, key));
-                    return Some(found.map_or(Located::MissingObject(Arc::clone(poa), id), Located::Object));
+                    let place = id.try_into().map(Place::from_bytes);
+                    let found = place.ok().and_then(|place| self.at(place, key));
+                    return Some(found.map_or(Located::Missing(Arc::clone(poa), id), Located::Object));
                 }
                 (poa, id)
             }

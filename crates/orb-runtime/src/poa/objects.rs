@@ -336,7 +336,7 @@ impl Poa {
     fn next_id(&self) -> Vec<u8> {
         let adapter = self.orb.adapter();
         if self.core.is_indexed() {
-            adapter.reserve(&self.core).octets().to_vec()
+            adapter.reserve(&self.core).to_bytes().to_vec()
         } else {
             adapter.next_id(self.is_persistent())
         }
@@ -347,7 +347,7 @@ impl Poa {
         let octets = id.as_slice();
         let adapter = self.orb.adapter();
         let chosen = if self.core.is_indexed() {
-            octets.try_into().is_ok_and(|octets| adapter.is_reserved(Place::from_octets(octets), &self.core))
+            octets.try_into().is_ok_and(|octets| adapter.is_reserved(Place::from_bytes(octets), &self.core))
         } else {
             !self.core.chooses_ids() || adapter.was_chosen(octets, self.is_persistent())
         };
@@ -355,8 +355,8 @@ impl Poa {
             return Err(PoaError::foreign_id());
         }
         let len = self.core.node().keys.prefix.len() + octets.len();
-        if len > crate::object_key::MAX_KEY {
-            Err(crate::object_key::NoKey::TooLong(len).into())
+        if len > crate::object_key::MAX_KEY_SIZE {
+            Err(crate::object_key::KeyError::TooLong(len).into())
         } else {
             Ok(())
         }
@@ -385,7 +385,7 @@ impl Poa {
             None if poa.is_indexed() => Some(adapter.activate(poa, servant.skeleton, mode)),
             None => adapter.activate_with_id(poa, &self.next_id(), servant.skeleton, mode),
             Some(id) if poa.is_indexed() => {
-                let place = id.as_slice().try_into().map(Place::from_octets);
+                let place = id.as_slice().try_into().map(Place::from_bytes);
                 let place = place.map_err(|_| PoaError::foreign_id())?;
                 adapter.activate_reserved(poa, place, servant.skeleton, mode)
             }

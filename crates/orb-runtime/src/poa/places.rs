@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
 
-use crate::object_key::{Boot, Key, NoKey, Path, Place};
+use crate::object_key::{Boot, Key, KeyError, Path, Place};
 #[cfg(not(feature = "experiments"))]
 use crate::poa::active_object_map::ObjectMap;
 #[cfg(feature = "experiments")]
@@ -93,7 +93,7 @@ impl Keys {
         (policies, path): (&Policies, Path<'_>),
         indexed: bool,
         poas: &Slots<PoaGate>,
-    ) -> Result<Self, NoKey> {
+    ) -> Result<Self, KeyError> {
         let (mut place, id) = (None, &[][..]);
         let indexed = indexed && policies.is_indexed();
         let prefix = if policies.lifespan == LifespanPolicy::Persistent {

@@ -17,9 +17,9 @@ use zorb::dynamic::{
 
 /// The maximum number of objects whose interfaces are stored.
 const MAX_OBJECTS: usize = 4096;
-/// Longer keys are not stored.
-const MAX_KEY_BYTES: usize = 1023;
-/// The maximum number of nodes of a value that are searched for references.
+/// Keys of this length in bytes or longer are not stored.
+const MAX_KEY_SIZE: usize = 1024;
+/// Maximum number of nodes of a value that are searched for references.
 const MAX_NODES: usize = 10_000;
 
 /// The known interfaces and objects.
@@ -130,12 +130,11 @@ impl Types {
         self.by_id.values().find(|one| scoped_name(one.id()) == name).cloned()
     }
 
-    /// Stores the interface of an object, if the interface is known and the stored one is not derived from
-    /// it.
-    pub(super) fn store_interface(&mut self, key: &[u8], type_id: &str) {
-        let Some(interface) = self.by_id.get(type_id).filter(|_| key.len() <= MAX_KEY_BYTES) else { return };
-        if let Some(stored) = self.objects.get(key)
-            && stored.is_a(type_id)
+    /// Stores the interface of the object with this key, if it is known and more derived than the stored one.
+    pub(super) fn learn(&mut self, key: &[u8], type_id: &str) {
+        let Some(interface) = self.by_id.get(type_id).filter(|_| key.len() < MAX_KEY_SIZE) else { return };
+        if let Some(before) = self.objects.get(key)
+            && before.is_a(type_id)
         {
             return;
         }
