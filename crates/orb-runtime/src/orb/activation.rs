@@ -1,4 +1,4 @@
-//! Activating servants.
+//! Activation and deactivation of servants.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use crate::runtime::Shared;
 use crate::servant::active_object::{ActiveObject, RunMode};
 use crate::servant::{ForwardRequest, Servant, Skeleton};
 
-/// The reason for which a servant could not be activated.
+/// The reason why a servant could not be activated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ActivateError {
     /// Another object is active under this key.
-    #[error("the key `{0}` is in use: deactivate the object that has it, or take another")]
+    #[error("the key `{0}` is in use: deactivate its object, or use another key")]
     KeyInUse(String),
-    /// Keys with this prefix are reserved for the ORB.
-    #[error("the key `{0}` starts as those that the ORB makes: take another")]
+    /// The key has the prefix of the keys that the ORB generates.
+    #[error("the key `{0}` has the prefix of keys that the ORB generates: use another key")]
     ReservedKey(String),
     /// The root POA is destroyed.
     #[error("the root POA is destroyed")]
@@ -41,10 +41,11 @@ pub struct Activation {
 
 impl Orb {
     /// Activates a servant under a key that the ORB generates, and returns the reference. The type of the
-    /// reference determines the interface: activate as the most derived one.
+    /// reference determines the interface of the object, so use the type of the most derived interface.
     ///
     /// # Errors
-    /// [`ActivateError::Closed`] after the shutdown has begun.
+    /// [`ActivateError::Closed`] after the shutdown has begun, [`ActivateError::Destroyed`] if the root POA
+    /// is destroyed.
     pub fn activate<R, S>(&self, servant: S) -> Result<R, ActivateError>
     where
         R: Serves<S>,
@@ -52,8 +53,8 @@ impl Orb {
         self.activation().activate(servant)
     }
 
-    /// Activates a servant under a plain key: `corbaloc::HOST:PORT/NAME` reaches it, before and after a
-    /// restart.
+    /// Activates a servant under a plain key. The URL `corbaloc::HOST:PORT/NAME` designates the object, also
+    /// after a restart of the server.
     ///
     /// # Errors
     /// [`ActivateError::KeyInUse`] if the name is taken, [`ActivateError::ReservedKey`] if it has the prefix
@@ -65,9 +66,9 @@ impl Orb {
         self.activation().named(name).activate(servant)
     }
 
-    /// Forwards a plain key to an object elsewhere, for example in another process. Calls to
-    /// `corbaloc::HOST:PORT/NAME` continue at that object, and a LocateRequest is answered with its
-    /// reference. Returns the reference of the name; [`deactivate`](Self::deactivate) ends the forwarding.
+    /// Forwards calls of `corbaloc::HOST:PORT/NAME` to another object, for example in another process.
+    /// LocateRequests are answered with the reference of that object. Returns the reference with the plain
+    /// key. To end the forwarding, pass it to [`deactivate`](Self::deactivate).
     ///
     /// # Errors
     /// The same as those of [`activate_named`](Self::activate_named).
@@ -88,23 +89,23 @@ impl Orb {
         Activation { core: Arc::clone(&self.core), name: None, mode: RunMode::default() }
     }
 
-    /// Takes the object out of service: new calls get OBJECT_NOT_EXIST, and running calls continue. Returns
-    /// `false` if the reference is not of an object that is active in this ORB.
+    /// Deactivates the object: new calls get OBJECT_NOT_EXIST, and running calls continue. Returns `false` if
+    /// the object is not active in this ORB.
     pub fn deactivate<R: Reference>(&self, reference: &R) -> bool {
         reference.as_object().active_entry().is_some_and(|entry| self.core.deactivate(&entry, false))
     }
 
-    /// Deactivates the object like [`deactivate`](Self::deactivate), then waits until its requests have
-    /// ended.
+    /// Deactivates the object like [`deactivate`](Self::deactivate), then waits until all requests of the
+    /// object have ended.
     ///
     /// # Cancel safety
     /// If the future is dropped, the object stays deactivated.
     pub async fn deactivate_and_wait<R: Reference>(&self, reference: &R) -> bool {
-        let done = self.deactivate(reference);
-        if let Some(entry) = reference.as_object().last_active_entry() {
-            entry.wait_until_idle().await;
+        let was_active = self.deactivate(reference);
+        if let Some(entry) = reference.as_object().last_home() {
+            entry.idle().await;
         }
-        done
+        was_active
     }
 }
 
@@ -115,21 +116,21 @@ impl Activation {
         self
     }
 
-    /// Runs requests on a bounded pool of threads (`OrbBuilder::blocking_threads`), for servants that sleep,
-    /// lock or compute for long.
+    /// Runs requests on a bounded pool of threads (`OrbBuilder::blocking_threads`), for servants that block
+    /// or compute for a long time.
     pub fn blocking(mut self) -> Self {
         self.mode.blocking = true;
         self
     }
 
-    /// Runs each request in a task of its own, so that the requests of one connection use several workers.
+    /// Runs each request in a separate task, so that the requests of one connection use several worker
+    /// threads.
     pub fn spawned(mut self) -> Self {
         self.mode.spawned = true;
         self
     }
 
-    /// Lifts the order of requests: a request may start while an earlier oneway of the same connection is
-    /// still running.
+    /// Allows a request to start while an earlier oneway of the same connection is still running.
     pub fn concurrent(mut self) -> Self {
         self.mode.concurrent = true;
         self
@@ -146,7 +147,7 @@ impl Activation {
         self.activate_skeleton(R::skeleton(servant)).map(R::from_object)
     }
 
-    /// Activates an erased servant and returns an untyped reference.
+    /// Activates a type-erased servant and returns an untyped reference.
     ///
     /// # Errors
     /// The same as those of [`activate`](Self::activate).

@@ -1,4 +1,4 @@
-//! The POAs and POA managers of an ORB, and the ORB of a request.
+//! Access to the POAs and POA managers of an ORB, and to the ORB of a request.
 
 use std::sync::Arc;
 
@@ -8,19 +8,18 @@ use crate::poa::{ManagerAlreadyExists, Poa};
 use crate::servant::Request;
 
 impl Orb {
-    /// Returns the root POA, in which [`activate`](Self::activate) activates. Its manager, `RootPOAManager`,
-    /// is active.
+    /// Returns the root POA, which also has the objects of [`activate`](Self::activate). Its manager,
+    /// `RootPOAManager`, is active.
     #[doc(alias = "resolve_initial_references")]
     #[must_use]
     pub fn root_poa(&self) -> Poa {
         Poa::new(Arc::clone(self.core().adapter().root()), self.core())
     }
 
-    /// Creates a POA manager, initially holding. Pass it to the POAs that it is to manage when they are
-    /// created.
+    /// Creates a POA manager in the holding state. Pass it to the builders of the POAs that it is to manage.
     ///
     /// # Errors
-    /// [`ManagerAlreadyExists`]: a manager has the id.
+    /// [`ManagerAlreadyExists`] if a manager has this id.
     #[doc(alias = "create_POAManager")]
     pub fn create_poa_manager(&self, id: &str) -> Result<PoaManager, ManagerAlreadyExists> {
         let orb = self.core();
@@ -33,7 +32,7 @@ impl Orb {
         Ok(PoaManager::new(core, Arc::clone(orb)))
     }
 
-    /// Returns the POA manager of that id.
+    /// Returns the POA manager with this id.
     #[doc(alias = "PortableServer::POAManagerFactory::find")]
     #[must_use]
     pub fn find_poa_manager(&self, id: &str) -> Option<PoaManager> {

@@ -1,4 +1,4 @@
-//! The conventional command line: `-ORBInitRef`, `-ORBListenEndpoints` and similar options.
+//! The conventional command-line options of ORBs: `-ORBInitRef`, `-ORBListenEndpoints` and similar ones.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use crate::orb::{Orb, args_endpoints};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArgsError {
-    /// The last argument needs a value.
+    /// The last argument is an option without its value.
     #[error("{0} needs a value")]
     NoValue(String),
-    /// The value has the wrong form.
+    /// The value of an option is invalid.
     #[error("{name} {value}: {reason}")]
     Value {
-        /// The argument.
+        /// The option.
         name: String,
-        /// Its value.
+        /// The value.
         value: String,
-        /// What is wrong.
+        /// The fault in the value.
         reason: String,
     },
-    /// The argument is not known.
+    /// The option is unknown.
     #[error(
-        "{0} is no argument of zorb's; it knows -ORBInitRef, -ORBDefaultInitRef, -ORBListenEndpoints, -ORBendPoint, \
+        "{0} is not an option of zorb; the options are -ORBInitRef, -ORBDefaultInitRef, -ORBListenEndpoints, -ORBendPoint, \
          -ORBendPointPublish, -ORBclientCallTimeOutPeriod, -ORBclientConnectTimeOutPeriod, -ORBMaxMessageSize, -ORBdefaultWCharCodeSet, -ORBConfigFile, -ORBtraceLevel, -ORBid, \
          -ORBServerId and, for TLS, -ORBsslCAFile, -ORBsslKeyFile, -ORBsslCertificateFile, -ORBsslKeyPassword, -ORBsslVerifyMode, -ORBsslCRLFile, \
          -ORBsslRevocationCheck, -ORBsslServerNames and -ORBsslOutgoing"
@@ -35,12 +35,12 @@ pub enum ArgsError {
     /// The configuration file cannot be read.
     #[error("cannot read the configuration file {path}: {reason}")]
     File {
-        /// Its path.
+        /// The path of the file.
         path: String,
-        /// The error of the system, or what is wrong with a line.
+        /// The error of the operating system, or the fault in a line.
         reason: String,
     },
-    /// The TLS configuration from the `-ORBssl` arguments failed: the file, and what is wrong with it.
+    /// A file of the `-ORBssl` options is missing or invalid. The text names the file and the fault.
     #[error("TLS: {0}")]
     Tls(String),
 }
@@ -52,13 +52,15 @@ impl ArgsError {
 }
 
 impl Orb {
-    /// Removes the conventional options from the arguments. Returns a builder and the remaining arguments.
+    /// Returns a builder that is configured by the conventional options among the arguments, and the
+    /// remaining arguments.
     ///
-    /// Arguments override the variables `ZORB_INIT_REF`, `ZORB_DEFAULT_INIT_REF`, `ZORB_LISTEN`,
-    /// `ZORB_PUBLISH`, `ZORB_TIMEOUT_MS`, `ZORB_CONNECT_TIMEOUT_MS` and `ZORB_CONFIG`. Variables override the
-    /// file that `-ORBConfigFile` (also `-ORBconfigFile`, as omniORB spells it) or `ZORB_CONFIG` names. Its
-    /// lines are `NAME = VALUE`, with names without `-ORB`. All of them override the defaults. Lists are
-    /// separated by `;` in variables and by further arguments on the command line.
+    /// An option is also configured by a variable (`ZORB_INIT_REF`, `ZORB_DEFAULT_INIT_REF`, `ZORB_LISTEN`,
+    /// `ZORB_PUBLISH`, `ZORB_TIMEOUT_MS`, `ZORB_CONNECT_TIMEOUT_MS`), or by a configuration file.
+    /// `-ORBConfigFile` (omniORB's spelling is `-ORBconfigFile`) or the variable `ZORB_CONFIG` is the path of
+    /// the file. The lines of the file are `NAME = VALUE`, with names without `-ORB`. Arguments override
+    /// variables, and variables override the file. An option with several values is repeated on the command
+    /// line; in a variable, the values are separated by `;`.
     ///
     /// Addresses are accepted in the forms of [`OrbBuilder::listen`] and [`OrbBuilder::publish`], and in
     /// those of other ORBs:
@@ -73,26 +75,26 @@ impl Orb {
     /// `-ORBdefaultWCharCodeSet` is [`OrbBuilder::assume_wchar_set`]: `UTF-16`, `UCS-2`, `UCS-4`, or a number
     /// such as `0x00010109`.
     ///
-    /// With the feature `tls` there are arguments for [`OrbBuilder::tls`], the first of which have omniORB's
-    /// names. `Orb::tls` returns the resulting configuration, for example to reload the files:
-    /// | argument | value | variable |
+    /// With the feature `tls`, there are also options for [`OrbBuilder::tls`]. The names of the first four
+    /// are those of omniORB. `Orb::tls` returns the resulting configuration, for example to reload the files:
+    /// | option | value | variable |
     /// |---|---|---|
-    /// | `-ORBsslCAFile` | the certificates of trusted CAs | `ZORB_SSL_CA_FILE` |
-    /// | `-ORBsslKeyFile` | the private key, and the certificate unless that is in a file of its own | `ZORB_SSL_KEY_FILE` |
-    /// | `-ORBsslKeyPassword` | nothing: keys are not encrypted | |
-    /// | `-ORBsslVerifyMode` | what clients are asked for: `none` (default), `peer` (a certificate, which they may leave out), or `peer,fail` | |
-    /// | `-ORBsslCertificateFile` | the certificate | `ZORB_SSL_CERTIFICATE_FILE` |
-    /// | `-ORBsslCRLFile` | a revocation list; may be given again | `ZORB_SSL_CRL_FILE` |
+    /// | `-ORBsslCAFile` | the file with the certificates of trusted CAs | `ZORB_SSL_CA_FILE` |
+    /// | `-ORBsslKeyFile` | the file with the private key, and with the certificate unless that is in another file | `ZORB_SSL_KEY_FILE` |
+    /// | `-ORBsslKeyPassword` | the empty text, because encrypted keys are not supported | |
+    /// | `-ORBsslVerifyMode` | whether clients must present a certificate: `none` (not requested, the default), `peer` (optional), or `peer,fail` (required) | |
+    /// | `-ORBsslCertificateFile` | the file with the certificate | `ZORB_SSL_CERTIFICATE_FILE` |
+    /// | `-ORBsslCRLFile` | the file with a revocation list; the option can be repeated | `ZORB_SSL_CRL_FILE` |
     /// | `-ORBsslRevocationCheck` | `strict` (default) or `listed` | |
     /// | `-ORBsslServerNames` | `checked` (default) or `unchecked` | |
     /// | `-ORBsslOutgoing` | `preferred` (default), `required` or `where-required` | |
     ///
-    /// Servers listen with TLS by `-ORBListenEndpoints ssliop://HOST:PORT` or
+    /// A server listens with TLS if the address is `-ORBListenEndpoints ssliop://HOST:PORT` or
     /// `-ORBendPoint giop:ssl:HOST:PORT`.
     ///
     /// # Errors
-    /// [`ArgsError`] for an unknown `-ORB` argument or a malformed value, and for TLS files that are missing
-    /// or wrong.
+    /// [`ArgsError`] for an unknown `-ORB` option or an invalid value, and for TLS files that are missing or
+    /// invalid.
     pub fn from_args<I, S>(args: I) -> Result<(OrbBuilder, Vec<String>), ArgsError>
     where
         I: IntoIterator<Item = S>,
@@ -118,7 +120,7 @@ fn from_args(
         }
     }
     let mut settings = Vec::new();
-    let file = options.iter().rev().find(|(name, _)| is_file(name)).map(|(_, path)| path.clone());
+    let file = options.iter().rev().find(|(name, _)| is_config_file(name)).map(|(_, path)| path.clone());
     if let Some(path) = file.or_else(|| variable("ZORB_CONFIG")) {
         read_file(&path, &mut settings)?;
     }
@@ -143,24 +145,25 @@ fn from_args(
     }
     settings.retain(|(other, _)| !options.iter().any(|(name, _)| replaces(name, other)));
     settings.extend(options);
-    let (of_tls, settings): (Vec<_>, Vec<_>) =
+    let (tls_settings, settings): (Vec<_>, Vec<_>) =
         settings.into_iter().partition(|(name, _)| name.starts_with("ssl"));
     let mut builder = Orb::builder();
     for (name, value) in settings {
         builder = apply(builder, &name, &value)?;
     }
     #[cfg(feature = "tls")]
-    let builder = super::args_tls::apply(builder, &of_tls)?;
+    let builder = super::args_tls::apply(builder, &tls_settings)?;
     #[cfg(not(feature = "tls"))]
-    if let Some((name, value)) = of_tls.first() {
+    if let Some((name, value)) = tls_settings.first() {
         let value = if name == "sslKeyPassword" { "***" } else { value };
         return Err(ArgsError::value(name, value, "TLS is not compiled in (feature `tls`)"));
     }
     Ok((builder, rest))
 }
 
-/// Returns whether the option names a configuration file. omniORB uses the second spelling.
-fn is_file(name: &str) -> bool {
+/// Returns whether the value of the option is the path of a configuration file. omniORB uses the second
+/// spelling.
+fn is_config_file(name: &str) -> bool {
     matches!(name, "ConfigFile" | "configFile")
 }
 
@@ -172,21 +175,20 @@ fn replaces(name: &str, other: &str) -> bool {
 
 fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, ArgsError> {
     let wrong = |reason: &str| ArgsError::value(name, value, reason);
-    let milliseconds = || {
-        value.parse().map(Duration::from_millis).map_err(|_| wrong("a number of milliseconds is expected"))
-    };
+    let milliseconds =
+        || value.parse().map(Duration::from_millis).map_err(|_| wrong("expected a number of milliseconds"));
     Ok(match name {
         "InitRef" => {
-            let (name, url) = value.split_once('=').ok_or_else(|| wrong("NAME=URL is expected"))?;
+            let (name, url) = value.split_once('=').ok_or_else(|| wrong("expected NAME=URL"))?;
             builder.init_ref(name.trim(), url.trim())
         }
         "DefaultInitRef" => builder.default_init_ref(value),
         "ListenEndpoints" | "Endpoint" => {
-            args_endpoints::tao(builder, value).map_err(|reason| wrong(&reason))?
+            args_endpoints::listen_tao(builder, value).map_err(|reason| wrong(&reason))?
         }
-        "endPoint" => args_endpoints::omni(builder, value).map_err(|reason| wrong(&reason))?,
+        "endPoint" => args_endpoints::listen_omniorb(builder, value).map_err(|reason| wrong(&reason))?,
         "endPointPublish" => {
-            value.split(',').fold(builder, |builder, rule| builder.publish(publish_rule(rule)))
+            value.split(',').fold(builder, |builder, rule| builder.publish(publish_template(rule)))
         }
         "clientCallTimeOutPeriod" => match milliseconds()? {
             Duration::ZERO => builder.no_timeout(),
@@ -195,22 +197,21 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
         "clientConnectTimeOutPeriod" => builder.connect_timeout(milliseconds()?),
         // TAO's name of the option.
         "MaxMessageSize" => {
-            builder.fragment_size(value.parse().map_err(|_| wrong("a number of octets is expected"))?)
+            builder.fragment_size(value.parse().map_err(|_| wrong("expected a number of bytes"))?)
         }
         // omniORB's name of the option.
         "defaultWCharCodeSet" => {
-            let known =
-                wide_set(value).ok_or_else(|| wrong("UTF-16, UCS-2, UCS-4 or its number is expected"))?;
-            builder.assume_wchar_set(known)
+            let expected = "expected UTF-16, UCS-2, UCS-4 or the number of a code set";
+            builder.assume_wchar_set(parse_wchar_set(value).ok_or_else(|| wrong(expected))?)
         }
         "traceLevel" => {
-            let level: u32 = value.parse().map_err(|_| wrong("a level from 0 to 40 is expected"))?;
+            let level: u32 = value.parse().map_err(|_| wrong("expected a level from 0 to 40"))?;
             #[cfg(feature = "trace-stderr")]
             crate::trace::to_stderr(level);
             #[cfg(not(feature = "trace-stderr"))]
             if level > 0 {
                 return Err(wrong(
-                    "it needs the feature `trace-stderr`, or set a subscriber of the `tracing` crate",
+                    "this needs the feature `trace-stderr`; alternatively, set a subscriber of the `tracing` crate",
                 ));
             }
             builder
@@ -218,13 +219,13 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
         // Names of the ORB and the server are accepted without effect. The configuration file was read
         // earlier.
         "id" | "ServerId" => builder,
-        name if is_file(name) => builder,
+        name if is_config_file(name) => builder,
         _ => return Err(ArgsError::Unknown(format!("-ORB{name}"))),
     })
 }
 
-/// Returns a code set of wide text by its name or its number, such as 0x00010109.
-fn wide_set(value: &str) -> Option<CodeSetId> {
+/// Parses the name of a code set for wide text, or its number such as 0x00010109.
+fn parse_wchar_set(value: &str) -> Option<CodeSetId> {
     Some(match value.to_ascii_uppercase().as_str() {
         "UTF-16" => CodeSetId::UTF_16,
         "UCS-2" => CodeSetId::UCS_2,
@@ -233,9 +234,10 @@ fn wide_set(value: &str) -> Option<CodeSetId> {
     })
 }
 
-/// Converts a rule of omniORB into a template: `hostname`, `addr`, `ipv4`, `ipv6`, `giop:tcp:HOST:PORT` and
-/// `giop:ssl:HOST:PORT`. Other rules are returned unchanged.
-fn publish_rule(rule: &str) -> String {
+/// Converts a value of omniORB's `-ORBendPointPublish` into an argument of [`OrbBuilder::publish`]:
+/// `hostname`, `addr`, `ipv4`, `ipv6`, `giop:tcp:HOST:PORT` and `giop:ssl:HOST:PORT`. Other values are
+/// returned unchanged.
+fn publish_template(rule: &str) -> String {
     match rule.trim() {
         "hostname" | "name" => "{hostname}".to_owned(),
         "addr" => "{ip}".to_owned(),
@@ -258,7 +260,7 @@ fn read_file(path: &str, settings: &mut Vec<(String, String)>) -> Result<(), Arg
         }
         let (name, value) = line
             .split_once('=')
-            .ok_or_else(|| wrong(format!("line {}: NAME = VALUE is expected", number + 1)))?;
+            .ok_or_else(|| wrong(format!("line {}: expected NAME = VALUE", number + 1)))?;
         settings.push((name.trim().to_owned(), value.trim().to_owned()));
     }
     Ok(())
@@ -276,26 +278,29 @@ mod tests {
 
     // clause: poa.orb.init, ior.args.orb_init_ref, ior.args.orb_id, ior.args.removed
     #[test]
-    fn orb_arguments_are_taken_out_and_the_rest_is_left() {
+    fn options_of_the_orb_are_removed_from_the_arguments() {
         let (builder, rest) =
             parse(&["a", "-ORBInitRef", "NameService=corbaloc::h/N", "-v", "-ORBid", "x"], &[]).unwrap();
         assert_eq!(rest, ["a", "-v"]);
-        assert_eq!(builder.parts.config.client.initial["NameService"], "corbaloc::h/N");
+        assert_eq!(builder.parts.config.client.initial_references["NameService"], "corbaloc::h/N");
     }
 
     #[test]
-    fn arguments_win_over_the_environment() {
+    fn arguments_override_variables() {
         let env = [("ZORB_INIT_REF", "A=1; B=2"), ("ZORB_TIMEOUT_MS", "5")];
         let (builder, _) = parse(&["-ORBInitRef", "A=3"], &env).unwrap();
         assert_eq!(
-            (&*builder.parts.config.client.initial["A"], &*builder.parts.config.client.initial["B"]),
+            (
+                &*builder.parts.config.client.initial_references["A"],
+                &*builder.parts.config.client.initial_references["B"]
+            ),
             ("3", "2")
         );
         assert_eq!(builder.parts.config.client.timeout, Some(Duration::from_millis(5)));
     }
 
     #[tokio::test]
-    async fn the_wide_set_to_assume_is_named_as_omniorb_does() {
+    async fn assumed_wchar_set_is_a_name_or_a_number() {
         for (value, id) in [
             ("UTF-16", CodeSetId::UTF_16),
             ("utf-16", CodeSetId::UTF_16),
@@ -315,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_options_is_named_as_zorb_and_as_omniorb_spell_it() {
+    fn configuration_file_is_read_with_both_spellings_of_the_option() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("options");
         std::fs::write(&path, "# what is fixed here\nclientCallTimeOutPeriod = 7 # ms\n").unwrap();
@@ -333,7 +338,7 @@ mod tests {
 
     // clause: ior.args.unknown
     #[tokio::test]
-    async fn published_addresses_come_in_the_forms_of_other_orbs() {
+    async fn addresses_to_publish_are_accepted_in_the_forms_of_other_orbs() {
         let rules = "giop:tcp:public.example:8080,hostname,h:{port}";
         let (builder, _) =
             parse(&["-ORBendPoint", "giop:tcp:127.0.0.1:", "-ORBendPointPublish", rules], &[]).unwrap();
@@ -347,18 +352,18 @@ mod tests {
         let (builder, _) =
             parse(&[], &[("ZORB_LISTEN", "iiop://127.0.0.1:0"), ("ZORB_PUBLISH", "a:1; b:2")]).unwrap();
         assert_eq!(builder.build().await.unwrap().endpoints(), ["a:1", "b:2"]);
-        // Arguments replace variables, like those of listening addresses.
+        // Arguments replace the addresses of the variable.
         let env = [("ZORB_LISTEN", "iiop://127.0.0.1:0"), ("ZORB_PUBLISH", "a:1")];
         let (builder, _) =
             parse(&["-ORBendPointPublish", "c:3", "-ORBendPointPublish", "d:4"], &env).unwrap();
         assert_eq!(builder.build().await.unwrap().endpoints(), ["c:3", "d:4"]);
         for rule in ["addr", "ipv4", "ipv6"] {
-            assert!(publish_rule(rule).starts_with("{ip"), "{rule}");
+            assert!(publish_template(rule).starts_with("{ip"), "{rule}");
         }
     }
 
     #[test]
-    fn addresses_are_taken_as_users_of_tao_and_omniorb_write_them() {
+    fn listening_addresses_are_accepted_in_the_forms_of_tao_and_omniorb() {
         for (args, listens, publishes) in [
             (["-ORBListenEndpoints", "iiop://a:1;iiop://b:2"], vec!["iiop://a:1", "iiop://b:2"], vec![]),
             (["-ORBListenEndpoints", "iiop://1.2@a:1"], vec!["iiop://a:1"], vec![]),
@@ -400,10 +405,10 @@ mod tests {
             );
         }
         for (args, says) in [
-            (["-ORBListenEndpoints", "iiop://1.0@a:1"], "leave the version out"),
+            (["-ORBListenEndpoints", "iiop://1.0@a:1"], "omit the version"),
             (["-ORBListenEndpoints", "iiop://a:1/portspan=0"], "from 1 to 65535"),
             (["-ORBListenEndpoints", "iiop://a/portspan=3"], "needs a port"),
-            (["-ORBListenEndpoints", "iiop://a:1/priority=3"], "`priority=3` is not known"),
+            (["-ORBListenEndpoints", "iiop://a:1/priority=3"], "unknown option `priority=3`"),
             (["-ORBendPoint", "giop:dtls:h:1"], "giop:tcp:HOST:PORT"),
             (["-ORBendPoint", "giop:unix:"], "giop:unix:PATH"),
             (["-ORBendPoint", "giop:tcp:"], "giop:tcp:HOST:PORT"),
@@ -414,9 +419,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_free_port_of_a_range_is_taken() {
-        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let first = taken.local_addr().unwrap().port();
+    async fn first_free_port_of_a_range_is_used() {
+        let occupied = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let first = occupied.local_addr().unwrap().port();
         let last = first.saturating_add(20);
         let orb = Orb::builder().listen(format!("iiop://127.0.0.1:{first}-{last}")).build().await.unwrap();
         let address: std::net::SocketAddr = orb.endpoints()[0].parse().unwrap();
@@ -430,12 +435,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_the_option_and_the_expected_value() {
         assert_eq!(parse(&["-ORBInitRef"], &[]).unwrap_err(), ArgsError::NoValue("-ORBInitRef".into()));
         assert!(parse(&["-ORBnope", "1"], &[]).unwrap_err().to_string().contains("-ORBnope"));
         assert!(parse(&["-ORBInitRef", "x"], &[]).unwrap_err().to_string().contains("NAME=URL"));
         assert!(parse(&["-ORBendPoint", "x"], &[]).is_err());
-        assert!(parse(&["-ORBMaxMessageSize", "many"], &[]).unwrap_err().to_string().contains("octets"));
+        assert!(parse(&["-ORBMaxMessageSize", "many"], &[]).unwrap_err().to_string().contains("bytes"));
         let (builder, _) = parse(&["-ORBMaxMessageSize", "65536"], &[]).unwrap();
         assert_eq!(builder.parts.config.connection.fragment_size, Some(65536));
     }
@@ -448,22 +453,22 @@ mod tests {
     }
 
     #[cfg(feature = "tls")]
-    fn said(args: &[&str], env: &[(&str, &str)]) -> String {
+    fn error_text(args: &[&str], env: &[(&str, &str)]) -> String {
         parse(args, env).unwrap_err().to_string()
     }
 
     #[cfg(feature = "tls")]
     #[test]
-    fn files_of_tls_come_from_the_environment_too() {
+    fn tls_files_are_also_configured_by_variables() {
         let env = [("ZORB_SSL_CA_FILE", "/nowhere/a"), ("ZORB_SSL_CRL_FILE", "/nowhere/b; /nowhere/c")];
-        assert!(said(&[], &env).contains("/nowhere/a"));
-        assert!(said(&["-ORBsslCAFile", "/nowhere/d"], &env).contains("/nowhere/d"));
-        assert!(said(&[], &env[1..]).contains("/nowhere/b"));
-        // The argument replaces both lists.
-        assert!(said(&["-ORBsslCRLFile", "/nowhere/e"], &env[1..]).contains("/nowhere/e"));
+        assert!(error_text(&[], &env).contains("/nowhere/a"));
+        assert!(error_text(&["-ORBsslCAFile", "/nowhere/d"], &env).contains("/nowhere/d"));
+        assert!(error_text(&[], &env[1..]).contains("/nowhere/b"));
+        // The argument replaces both lists of the variable.
+        assert!(error_text(&["-ORBsslCRLFile", "/nowhere/e"], &env[1..]).contains("/nowhere/e"));
         let (key, certificate) =
             (("ZORB_SSL_KEY_FILE", "/nowhere/k"), ("ZORB_SSL_CERTIFICATE_FILE", "/nowhere/c"));
-        assert!(said(&[], &[key]).contains("/nowhere/k"));
-        assert!(said(&[], &[key, certificate]).contains("/nowhere/c"));
+        assert!(error_text(&[], &[key]).contains("/nowhere/k"));
+        assert!(error_text(&[], &[key, certificate]).contains("/nowhere/c"));
     }
 }

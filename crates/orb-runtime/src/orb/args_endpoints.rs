@@ -2,15 +2,15 @@
 
 use crate::orb::builder::OrbBuilder;
 
-/// Adds endpoints in TAO's form, several separated by semicolons:
-/// `iiop://[VERSION@]HOST[:PORT],…/OPTION=VALUE&…`, `ssliop://` likewise, `uiop://PATH`.
+/// Adds endpoints in TAO's form, separated by semicolons: `iiop://[VERSION@]HOST[:PORT],…/OPTION=VALUE&…`,
+/// the same with `ssliop://`, and `uiop://PATH`.
 ///
 /// # Errors
-/// A description of what is wrong.
-pub(crate) fn tao(mut builder: OrbBuilder, value: &str) -> Result<OrbBuilder, String> {
+/// A description of the fault.
+pub(crate) fn listen_tao(mut builder: OrbBuilder, value: &str) -> Result<OrbBuilder, String> {
     for endpoint in value.split(';').map(str::trim).filter(|endpoint| !endpoint.is_empty()) {
         let Some((protocol, rest)) = endpoint.split_once("://").filter(|(name, _)| *name != "uiop") else {
-            // The builder reports errors in other forms.
+            // Other forms are those of the builder, which reports errors in them.
             builder = builder.listen(endpoint);
             continue;
         };
@@ -21,21 +21,21 @@ pub(crate) fn tao(mut builder: OrbBuilder, value: &str) -> Result<OrbBuilder, St
                 Some(("hostname_in_ior", host)) => builder.publish(host),
                 Some(("portspan", ports)) => {
                     span = ports.parse::<u16>().ok().filter(|ports| *ports > 0).ok_or_else(|| {
-                        format!("portspan={ports}: a number of ports from 1 to 65535 is expected")
+                        format!("portspan={ports}: expected a number of ports from 1 to 65535")
                     })?;
                     builder
                 }
-                // No effect: the address of an ended server can always be bound again.
+                // This has no effect, because the address of an ended server can always be bound again.
                 Some(("reuse_addr", "0" | "1")) => builder,
                 _ => {
                     return Err(format!(
-                        "the option `{option}` is not known: hostname_in_ior=HOST, portspan=PORTS and reuse_addr=1 are"
+                        "unknown option `{option}`; the options are hostname_in_ior=HOST, portspan=PORTS and reuse_addr=1"
                     ));
                 }
             };
         }
         for address in addresses.split(',') {
-            builder = builder.listen(format!("{protocol}://{}", with_port(unversioned(address)?, span)?));
+            builder = builder.listen(format!("{protocol}://{}", with_port(without_version(address)?, span)?));
         }
     }
     Ok(builder)
@@ -45,33 +45,34 @@ pub(crate) fn tao(mut builder: OrbBuilder, value: &str) -> Result<OrbBuilder, St
 /// port may be omitted or be a range.
 ///
 /// # Errors
-/// A description of what is wrong.
-pub(crate) fn omni(builder: OrbBuilder, value: &str) -> Result<OrbBuilder, String> {
+/// A description of the fault.
+pub(crate) fn listen_omniorb(builder: OrbBuilder, value: &str) -> Result<OrbBuilder, String> {
     let (protocol, address) = match value.strip_prefix("giop:").and_then(|rest| rest.split_once(':')) {
         Some(("unix", path)) if !path.is_empty() => return Ok(builder.listen(format!("uiop://{path}"))),
         Some(("tcp", address)) if !address.is_empty() => ("iiop", address),
         Some(("ssl", address)) if !address.is_empty() => ("ssliop", address),
-        _ => return Err("giop:tcp:HOST:PORT, giop:ssl:HOST:PORT or giop:unix:PATH is expected".to_owned()),
+        _ => return Err("expected giop:tcp:HOST:PORT, giop:ssl:HOST:PORT or giop:unix:PATH".to_owned()),
     };
     Ok(builder.listen(format!("{protocol}://{}", with_port(address, 1)?)))
 }
 
 /// Returns the address without its version prefix.
-fn unversioned(address: &str) -> Result<&str, String> {
+fn without_version(address: &str) -> Result<&str, String> {
     match address.split_once('@') {
         None | Some(("1.2", _)) => Ok(address.rsplit_once('@').map_or(address, |(_, address)| address)),
         Some((version, _)) => Err(format!(
-            "`{version}@`: references say IIOP 1.2, which clients of older versions read too; leave the version out"
+            "`{version}@`: references always have IIOP 1.2, which clients of earlier versions also support; omit the version"
         )),
     }
 }
 
-/// Returns the address with a port: 0 if it has none, or a range of `span` ports that starts at its port.
+/// Returns the address with port 0 if it has no port. If `span` is greater than 1, returns the address with a
+/// range of `span` ports that starts at its port.
 fn with_port(address: &str, span: u16) -> Result<String, String> {
     // A colon inside of brackets is part of an IPv6 address.
-    let behind = address.rfind(']').map_or(0, |at| at + 1);
-    let (host, port) = match address.get(behind..).and_then(|rest| rest.rfind(':')) {
-        Some(at) => address.split_at(behind + at),
+    let after_bracket = address.rfind(']').map_or(0, |at| at + 1);
+    let (host, port) = match address.get(after_bracket..).and_then(|rest| rest.rfind(':')) {
+        Some(at) => address.split_at(after_bracket + at),
         None => (address, ""),
     };
     let port = match port.trim_start_matches(':') {
@@ -81,7 +82,7 @@ fn with_port(address: &str, span: u16) -> Result<String, String> {
     let last = match port.parse::<u16>() {
         Ok(first) if span > 1 && first > 0 => Some(first.saturating_add(span - 1)),
         _ if span > 1 => {
-            return Err(format!("`{address}` needs a port for portspan={span}: the first of them"));
+            return Err(format!("`{address}` needs a port for portspan={span}: the first port of the range"));
         }
         _ => None,
     };

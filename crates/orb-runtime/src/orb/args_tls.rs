@@ -1,4 +1,4 @@
-//! TLS on the conventional command line: `-ORBsslCAFile` and similar options.
+//! The conventional command-line options for TLS: `-ORBsslCAFile` and similar ones.
 
 use crate::orb::args::ArgsError;
 use crate::orb::builder::OrbBuilder;
@@ -6,8 +6,8 @@ use crate::tls::{
     ClientCertificates, Identity, Outgoing, RevocationCheck, RevocationList, ServerNames, Tls, Trust,
 };
 
-/// Configures TLS from options, whose names have no `-ORB`. Without options the builder is returned
-/// unchanged.
+/// Configures TLS from options, whose names are without `-ORB`. Returns the builder unchanged if there are no
+/// options.
 pub(crate) fn apply(builder: OrbBuilder, options: &[(String, String)]) -> Result<OrbBuilder, ArgsError> {
     if options.is_empty() {
         return Ok(builder);
@@ -27,33 +27,33 @@ pub(crate) fn apply(builder: OrbBuilder, options: &[(String, String)]) -> Result
                 tls
             }
             ("sslKeyPassword", "") => tls,
-            // The password must not appear in the message.
+            // The error must not contain the password.
             ("sslKeyPassword", _) => {
                 return Err(ArgsError::value(
                     name,
                     "***",
-                    "encrypted keys are not read; write the key without a password",
+                    "encrypted keys are not supported; store the key without a password",
                 ));
             }
             ("sslVerifyMode", "none") => tls.client_certificates(ClientCertificates::None),
             ("sslVerifyMode", "peer") => tls.client_certificates(ClientCertificates::Optional),
             ("sslVerifyMode", "peer,fail") => tls.client_certificates(ClientCertificates::Required),
-            ("sslVerifyMode", _) => return Err(wrong("none, peer or peer,fail is expected")),
+            ("sslVerifyMode", _) => return Err(wrong("expected none, peer or peer,fail")),
             ("sslCRLFile", path) => tls.revocation_list(RevocationList::file(path)),
             ("sslRevocationCheck", "strict") => tls.revocation_check(RevocationCheck::Strict),
             ("sslRevocationCheck", "listed") => tls.revocation_check(RevocationCheck::Listed),
-            ("sslRevocationCheck", _) => return Err(wrong("strict or listed is expected")),
+            ("sslRevocationCheck", _) => return Err(wrong("expected strict or listed")),
             ("sslServerNames", "checked") => tls.server_names(ServerNames::Checked),
             ("sslServerNames", "unchecked") => tls.server_names(ServerNames::Unchecked),
-            ("sslServerNames", _) => return Err(wrong("checked or unchecked is expected")),
+            ("sslServerNames", _) => return Err(wrong("expected checked or unchecked")),
             ("sslOutgoing", "preferred") => tls.outgoing(Outgoing::Preferred),
             ("sslOutgoing", "required") => tls.outgoing(Outgoing::Required),
             ("sslOutgoing", "where-required") => tls.outgoing(Outgoing::WhereRequired),
-            ("sslOutgoing", _) => return Err(wrong("preferred, required or where-required is expected")),
+            ("sslOutgoing", _) => return Err(wrong("expected preferred, required or where-required")),
             (name, _) => return Err(ArgsError::Unknown(format!("-ORB{name}"))),
         };
     }
-    // As in omniORB, one file may hold both.
+    // As in omniORB, one file may contain both the certificate and the key.
     if let (Some(chain), Some(key)) = (certificate.or(key), key.or(certificate)) {
         tls = tls.identity(Identity::files(chain, key));
     }

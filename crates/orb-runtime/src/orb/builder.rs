@@ -1,4 +1,4 @@
-//! Building an ORB.
+//! The builder of an ORB.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,10 +27,10 @@ use crate::server::listen::BoundSocket;
 use crate::server::listen::{ListenConfig, open};
 use crate::transport::{Peer, Transport};
 
-/// Default capacity of the receive buffers of an ORB, in bytes.
-const POOL: usize = 256 << 20;
+/// The default of [`OrbBuilder::max_receive_memory`], in bytes.
+const DEFAULT_RECEIVE_MEMORY: usize = 256 << 20;
 
-/// Builds an [`Orb`]. It reads nothing from the environment: see [`Orb::from_args`] for that.
+/// Builds an [`Orb`]. The builder is not configured by environment variables, except by [`Orb::from_args`].
 ///
 /// ```
 /// # use orb_runtime::Orb;
@@ -49,14 +49,13 @@ pub struct OrbBuilder {
 /// The configuration of an ORB without its listeners.
 #[derive(Debug)]
 pub(crate) struct Parts {
-    hold: bool,
-    pool: usize,
+    starts_paused: bool,
+    max_receive_memory: usize,
     blocking_threads: usize,
     pub(crate) config: Config,
-    /// Authentication and authorization of callers, and the credentials of this ORB's own calls.
     #[cfg(feature = "csi")]
     pub(crate) security: crate::csi::Security,
-    /// The source of trace and span ids, if it is not zorb.
+    /// The tracing system that generates the ids of traces and spans, if it is not zorb.
     #[cfg(feature = "tracing")]
     propagator: Option<crate::telemetry::Propagator>,
 }
@@ -81,11 +80,11 @@ impl OrbBuilder {
             client: ClientConfig {
                 timeout: Some(Duration::from_secs(60)),
                 connect_timeout: Duration::from_secs(10),
-                initial: HashMap::new(),
-                default_initial: None,
+                initial_references: HashMap::new(),
+                default_initial_url: None,
                 unix_sockets: true,
                 offers_bidirectional: false,
-                memory: None,
+                memory_network: None,
             },
             server: ServerConfig {
                 max_connections: 1024,
@@ -105,8 +104,8 @@ impl OrbBuilder {
         Self {
             listen: ListenConfig::default(),
             parts: Parts {
-                hold: false,
-                pool: POOL,
+                starts_paused: false,
+                max_receive_memory: DEFAULT_RECEIVE_MEMORY,
                 blocking_threads: 64,
                 config,
                 #[cfg(feature = "csi")]
@@ -117,16 +116,16 @@ impl OrbBuilder {
         }
     }
 
-    /// Listens on an endpoint. May be called again for further addresses: references name all of them.
+    /// Listens on an endpoint. Can be called several times. References contain all endpoints.
     ///
-    /// * `iiop://HOST:PORT`: TCP. Port 0 takes a free one, `FIRST-LAST` the first free one of a range. IPv6
-    ///   addresses are in brackets: `[::1]`.
-    /// * `ssliop://HOST:PORT`: TLS only. `tls` must provide a certificate (feature `tls`).
+    /// * `iiop://HOST:PORT`: TCP. Port 0 selects a free port, `FIRST-LAST` the first free port of a range.
+    ///   IPv6 addresses are in brackets: `[::1]`.
+    /// * `ssliop://HOST:PORT`: only TLS. `tls` must provide a certificate (feature `tls`).
     /// * `uiop://PATH`: a Unix socket.
     ///
-    /// The file of a Unix socket is created, and removed when the ORB closes. A file that a dead server left
-    /// is replaced. Clients on the same machine that support such sockets prefer them to TCP: zorb, omniORB
-    /// (`giop:unix`) and TAO (UIOP).
+    /// The file of a Unix socket is created, and removed when the ORB closes. A file on which no server
+    /// listens any longer is replaced. On the same machine, clients of zorb, omniORB (`giop:unix`) and TAO
+    /// (UIOP) prefer Unix sockets to TCP.
     pub fn listen(mut self, endpoint: impl Into<String>) -> Self {
         self.listen.endpoints.push(endpoint.into());
         self
@@ -138,32 +137,33 @@ impl OrbBuilder {
         self
     }
 
-    /// Sets the permission bits of the Unix sockets that the ORB listens on, such as `0o660`. Processes that
-    /// may write to the file may connect. By default the file mode creation mask of the process decides. The
-    /// directory is not changed.
+    /// Sets the permission bits of the Unix sockets on which the ORB listens, such as `0o660`. Processes that
+    /// may write to the file may connect. The default follows from the umask of the process. The permissions
+    /// of the directory are not changed.
     pub fn unix_mode(mut self, mode: u32) -> Self {
         self.listen.unix_mode = Some(mode & 0o777);
         self
     }
 
-    /// Sets whether to connect to Unix sockets that references name, if they are of this machine (default
-    /// `true`). A reference can name any socket. A process with more rights than the creators of its
-    /// references, such as one of root, should use `false`.
+    /// Sets whether to connect to the Unix sockets in references, if they are on this machine (default
+    /// `true`). A reference can contain the path of any socket. A process with more rights than the creators
+    /// of its references, such as a process of root, should use `false`.
     pub fn unix_sockets(mut self, unix_sockets: bool) -> Self {
         self.parts.config.client.unix_sockets = unix_sockets;
         self
     }
 
-    /// Adds an address that references carry in place of those listened on (NAT, containers). May be called
-    /// again: references name all of them in this order.
+    /// Adds an address that references contain in place of the addresses on which the ORB listens, for
+    /// example with address translation or in a container. Can be called several times. References contain
+    /// all addresses in the order of the calls.
     ///
     /// The form is `HOST`, `HOST:PORT`, `iiop://HOST:PORT` or, for endpoints with TLS, `ssliop://HOST:PORT`.
-    /// An IPv6 address before a port is in brackets. Without a port, or with `{port}`, the port of each
-    /// listening socket is used. These placeholders are replaced:
+    /// An IPv6 address that is followed by a port is in brackets. Without a port, or with `{port}`, the port
+    /// of each listening socket is used. These placeholders are replaced:
     ///
     /// * `{hostname}`: the name of this machine
-    /// * `{ip}`, `{ipv4}`, `{ipv6}`: the address from which this machine calls others
-    /// * `{env:NAME}` and `{env:NAME|DEFAULT}`: a variable that [`build`](Self::build) reads
+    /// * `{ip}`, `{ipv4}`, `{ipv6}`: the address from which this machine connects to other machines
+    /// * `{env:NAME}` and `{env:NAME|DEFAULT}`: an environment variable, read by [`build`](Self::build)
     ///
     /// ```
     /// # use orb_runtime::Orb;
@@ -173,20 +173,19 @@ impl OrbBuilder {
     ///     .publish("{hostname}"); // between containers
     /// ```
     ///
-    /// [`build`](Self::build) logs a warning for each address that clients may not reach: unspecified,
-    /// loopback and link-local addresses, and names of containers.
+    /// [`build`](Self::build) logs a warning for each address that clients may be unable to reach:
+    /// unspecified, loopback and link-local addresses, and names of containers.
     pub fn publish(mut self, address: impl Into<String>) -> Self {
         self.listen.publish.push(address.into());
         self
     }
 
-    /// Holds requests until [`Orb::resume`] or [`Orb::run_until`]. Use it for servers with a fixed port.
+    /// Holds requests until [`Orb::resume`] or [`Orb::run_until`]. Use this for servers with a fixed port.
     ///
-    /// Clients remember the address of a server and call it as soon as it listens again. Without `hold`, a
-    /// request that arrives before its object is active gets OBJECT_NOT_EXIST, which means that the object is
-    /// gone permanently. With `start_paused`, the request waits. Slow initialization, such as opening a
-    /// database, belongs before [`build`](Self::build): until then nothing listens, and clients get
-    /// TRANSIENT.
+    /// Clients remember the address of a server and call it as soon as it listens again after a restart. By
+    /// default, a request that arrives before its object is active gets OBJECT_NOT_EXIST, which means that
+    /// the object no longer exists. With `start_paused`, the request waits. Do slow initialization, such as
+    /// opening a database, before [`build`](Self::build). Clients get TRANSIENT until the ORB listens.
     ///
     /// ```no_run
     /// # use orb_runtime::Orb;
@@ -197,12 +196,12 @@ impl OrbBuilder {
     /// # Ok(()) }
     /// ```
     pub fn start_paused(mut self) -> Self {
-        self.parts.hold = true;
+        self.parts.starts_paused = true;
         self
     }
 
-    /// Sets the timeout of calls whose reference has none of its own (default 60 s). A call that exceeds it
-    /// ends with TIMEOUT.
+    /// Sets the timeout of calls whose reference has no timeout of its own (default 60 s). A call that
+    /// exceeds the timeout fails with TIMEOUT.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.parts.config.client.timeout = Some(timeout);
         self
@@ -214,9 +213,9 @@ impl OrbBuilder {
         self
     }
 
-    /// Sets the timeout of connecting to one host (default 10 s). TRANSIENT is raised when it expires. If a
-    /// server has several hosts, an attempt to reach the next one starts at most 250 ms later, concurrently
-    /// with those before it.
+    /// Sets the timeout of connecting to a server (default 10 s). When it expires, the call fails with
+    /// TRANSIENT. If a server has several addresses, the attempt to connect to the next one starts at most
+    /// 250 ms after the previous attempt, and runs concurrently with it.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.parts.config.client.connect_timeout = timeout;
         self
@@ -234,57 +233,60 @@ impl OrbBuilder {
         self
     }
 
-    /// Sets the capacity for received data of all connections together, in bytes (default 256 MiB). It covers
-    /// buffers that are kept for the next messages, buffers that messages and views of them pin, fragments of
-    /// incomplete messages, and arguments of running requests.
+    /// Sets the maximum memory for received data of all connections together, in bytes (default 256 MiB). It
+    /// includes free receive buffers, buffers that are in use by messages and views, fragments of incomplete
+    /// messages, and decoded arguments of running requests.
     ///
-    /// Beyond this, requests are left unread until memory is released. Replies to this ORB's own calls are
-    /// always read. If incomplete messages hold all memory, one message at a time may exceed the capacity.
+    /// When the maximum is reached, requests are not read until memory is released. Replies to this ORB's own
+    /// calls are always read. If incomplete messages occupy all memory, one message at a time may exceed the
+    /// maximum.
     ///
-    /// The same capacity applies separately to data that is queued for peers:
+    /// The same maximum applies separately to data that is queued for peers:
     ///
-    /// * Beyond it, requests of connections with more than 64 KiB queued are left unread.
-    /// * From half of it on, requests of operations with replies of 64 KiB or more are held, and slow clients
-    ///   are closed to free memory. A client is slow if it would need more than
-    ///   [`Limits::write_timeout`](crate::Limits::write_timeout) for its queue, at the rate of the last
-    ///   seconds.
-    /// * A large reply that is made when all of it is taken is replaced by `TRANSIENT`, completed yes.
-    pub fn max_receive_memory(mut self, octets: usize) -> Self {
-        self.parts.pool = octets;
+    /// * When it is reached, requests of connections with more than 64 KiB of queued data are not read, and a
+    ///   new large reply is replaced by `TRANSIENT`, COMPLETED_YES.
+    /// * When half of it is reached, requests of operations with replies of 64 KiB or more are held, and the
+    ///   connections of slow clients are closed to free memory. A client is slow if it would need more than
+    ///   [`Limits::write_timeout`](crate::Limits::write_timeout) to receive its queue, at the rate of the
+    ///   last seconds.
+    pub fn max_receive_memory(mut self, bytes: usize) -> Self {
+        self.parts.max_receive_memory = bytes;
         self
     }
 
-    /// Sets the maximum number of accepted connections (default 1,024), and of those from one address
-    /// (default 64). Further connections are closed at once, unless one is evicted
-    /// ([`evict_idle_after`](Self::evict_idle_after)).
+    /// Sets the maximum number of accepted connections (default 1,024), and the maximum number from one
+    /// address (default 64). Further connections are closed at once, unless another connection is evicted for
+    /// them ([`evict_idle_after`](Self::evict_idle_after)).
     pub fn max_connections(mut self, all: usize, per_address: usize) -> Self {
         self.parts.config.server.max_connections = all;
         self.parts.config.server.max_connections_per_address = per_address;
         self
     }
 
-    /// Sets the age from which a connection without a complete message can be evicted (default 1 s). A
-    /// connection is evicted when a new one arrives and the endpoint or its share for the address is full.
+    /// Sets the age at which a connection without a complete message can be evicted (default 1 s). A
+    /// connection is evicted when a new one arrives and one of the limits of
+    /// [`max_connections`](Self::max_connections) is reached.
     ///
     /// Of the evictable connections, the oldest one is closed gracefully: a client that has sent nothing yet
     /// reconnects with its next call. A connection is not evictable after its first complete message, or
     /// while that message arrives at least as fast as
-    /// [`Limits::min_message_rate`](crate::Limits::min_message_rate). With `None`, new connections are
-    /// rejected instead.
-    pub fn evict_idle_after(mut self, silent: impl Into<Option<Duration>>) -> Self {
-        self.parts.config.server.evict_idle_after = silent.into();
+    /// [`Limits::min_message_rate`](crate::Limits::min_message_rate). With `None`, no connection is evicted,
+    /// and new connections are rejected.
+    pub fn evict_idle_after(mut self, age: impl Into<Option<Duration>>) -> Self {
+        self.parts.config.server.evict_idle_after = age.into();
         self
     }
 
-    /// Sets the number of requests that `blocking` servants run concurrently (default 64).
+    /// Sets the maximum number of concurrent requests of `blocking` servants (default 64).
     pub fn blocking_threads(mut self, threads: usize) -> Self {
         self.parts.blocking_threads = threads.max(1);
         self
     }
 
-    /// Sets the size of socket buffers, in bytes. By default the kernel tunes them, which is usually better.
-    pub fn socket_buffer(mut self, octets: usize) -> Self {
-        self.parts.config.connection.socket_buffer = Some(octets);
+    /// Sets the size of socket buffers in bytes. By default the kernel adapts the size, which is usually
+    /// better.
+    pub fn socket_buffer(mut self, bytes: usize) -> Self {
+        self.parts.config.connection.socket_buffer = Some(bytes);
         self
     }
 
@@ -296,30 +298,33 @@ impl OrbBuilder {
         self
     }
 
-    /// Opens an HTTP endpoint that shows the state of the ORB. The address is `HOST:PORT` of loopback, such
-    /// as `127.0.0.1:0`, where port 0 takes a free one ([`Orb::admin_address`]). By default there is none.
+    /// Opens an HTTP endpoint that shows the state of the ORB. The address is a loopback address `HOST:PORT`,
+    /// such as `127.0.0.1:0`, where port 0 selects a free port ([`Orb::admin_address`]). By default there is
+    /// no endpoint.
     ///
-    /// `/` is a page for people, `/metrics` has the metrics for Prometheus, `/status.json` the data of the
+    /// `/` is a page for browsers, `/metrics` has the metrics for Prometheus, `/status.json` the data of the
     /// command `zorb top`, and `/health` and `/ready` return 200 or 503.
     ///
     /// The endpoint is read-only and has no authentication: any process that can connect sees names of
-    /// operations and addresses of peers. Requests that name a host other than an address or `localhost` are
-    /// refused. While the endpoint is enabled, calls are counted and timed by operation. The first 1,024
-    /// operations have rows of their own.
+    /// operations and addresses of peers. A request is refused unless its `Host` is an IP address or
+    /// `localhost`. While the endpoint is enabled, calls are counted and timed by operation, separately for
+    /// the first 1,024 operations and together for further ones.
     ///
-    /// [`build`](Self::build) fails with [`BuildError::Admin`] if the address is not of loopback, and with
-    /// [`BuildError::Listen`] if the system refuses it.
+    /// [`build`](Self::build) fails with [`BuildError::Admin`] if the address is not a loopback address, and
+    /// with [`BuildError::Listen`] if the operating system cannot listen on it.
     #[cfg(feature = "admin")]
     pub fn admin(mut self, address: impl Into<String>) -> Self {
-        self.parts.config.server.admin = Some(AdminConfig { address: address.into(), anywhere: false });
+        self.parts.config.server.admin =
+            Some(AdminConfig { address: address.into(), is_remote_allowed: false });
         self
     }
 
-    /// Opens the endpoint of [`admin`](Self::admin) on any address, even if other machines can reach it. It
-    /// is meant for networks where all hosts may read it.
+    /// Opens the endpoint of [`admin`](Self::admin) on any address, even if other machines can reach it. Use
+    /// this only in networks where all hosts may read the data of the endpoint.
     #[cfg(feature = "admin")]
     pub fn admin_unprotected(mut self, address: impl Into<String>) -> Self {
-        self.parts.config.server.admin = Some(AdminConfig { address: address.into(), anywhere: true });
+        self.parts.config.server.admin =
+            Some(AdminConfig { address: address.into(), is_remote_allowed: true });
         self
     }
 
@@ -338,15 +343,16 @@ impl OrbBuilder {
     }
 
     /// Sets whether to use `SO_RCVLOWAT` for large messages that arrive in small segments (default `true`).
-    /// The ORB is woken only when much more of the message has arrived, which saves most of the receiver's
-    /// work on a slow link. `false` is for comparisons.
+    /// The receiver is then woken only when a large part of the message has arrived, which saves most of its
+    /// work on a slow network. `false` is for benchmarks.
     #[cfg(feature = "experiments")]
     pub fn receive_low_water_mark(mut self, low_water: bool) -> Self {
         self.parts.config.connection.low_water = low_water;
         self
     }
 
-    /// Sets the highest GIOP version of outgoing calls (default 1.2), for peers that overstate theirs.
+    /// Sets the highest GIOP version of outgoing calls (default 1.2), for servers that do not support the
+    /// version in their references.
     pub fn max_giop_version(mut self, version: Version) -> Self {
         self.parts.config.connection.max_version = version;
         self
@@ -355,66 +361,67 @@ impl OrbBuilder {
     /// Sets whether bulk data is sent and received without copies (default `true`): it is sent from the
     /// caller's memory and received into its final buffer.
     ///
-    /// `false` makes a conventional copying ORB, for comparisons. Bulk arguments are marshalled through one
-    /// request buffer. Everything received is read through a staging buffer of 64 KiB, copied into its
-    /// message's buffer, and sequences are copied out of that. The bytes on the wire are the same.
+    /// With `false`, for benchmarks, the ORB copies like conventional ones. Bulk arguments are copied into
+    /// the request buffer. Received data is read into a buffer of 64 KiB and copied into the buffer of its
+    /// message, from which sequences are copied again. The bytes on the wire are the same.
     #[cfg(feature = "experiments")]
-    pub fn zero_copy(mut self, deposit: bool) -> Self {
-        self.parts.config.connection.deposit = deposit;
+    pub fn zero_copy(mut self, zero_copy: bool) -> Self {
+        self.parts.config.connection.deposit = zero_copy;
         self
     }
 
-    /// Sends GIOP 1.2 requests and replies that are larger than this in fragments of at most `octets` bytes,
+    /// Sends GIOP 1.2 requests and replies of more than `bytes` bytes in fragments of at most this size,
     /// including message headers. The size is rounded down to a multiple of 8, and is at least 24.
     ///
-    /// By default every message is sent whole, which is faster. The exceptions are `@stream` results that are
-    /// produced while they are sent: they use fragments of 64 KiB, or of this size if it is smaller.
+    /// By default, messages are not fragmented, which is faster. Only `@stream` results that are produced
+    /// while they are sent use fragments, of 64 KiB or of this size if it is smaller.
     ///
     /// Other messages are sent between the fragments of a large one, so that small calls of the same
-    /// connection do not wait for it. Fragments of 64 KiB or more cost little. Oneways must not be overtaken,
-    /// so nothing is sent between their fragments. Calls whose last argument is read from a source
-    /// (`@stream`) are sent whole, as is everything to peers of GIOP 1.0 and 1.1. JacORB reads fragments, and
-    /// sends none. GlassFish gets all larger messages in fragments of 64 KiB in any case.
+    /// connection do not wait for it. Fragments of 64 KiB or more cost little. Nothing is sent between the
+    /// fragments of a oneway, because later requests must not overtake it. Not fragmented are calls with a
+    /// `@stream` argument that is read from a source, and messages to peers of GIOP 1.0 and 1.1. JacORB
+    /// receives fragments, but does not send them. Messages to GlassFish are always sent in fragments of at
+    /// most 64 KiB.
     ///
-    /// The command line option is `-ORBMaxMessageSize OCTETS`.
-    pub fn fragment_size(mut self, octets: usize) -> Self {
-        self.parts.config.connection.fragment_size = Some(octets);
+    /// The command-line option is `-ORBMaxMessageSize BYTES`.
+    pub fn fragment_size(mut self, bytes: usize) -> Self {
+        self.parts.config.connection.fragment_size = Some(bytes);
         self
     }
 
-    /// Offers servers to call objects of this ORB back over the connections that it opens (Bidirectional
-    /// GIOP, in GIOP 1.2). Callbacks then need no port and pass firewalls and address translation. An ORB
-    /// that does not listen can have references then. They carry a made-up address (`ff10::…`, multicast of a
-    /// reserved scope) that is only usable by such servers.
+    /// Offers bidirectional GIOP 1.2: servers may call objects of this ORB over the connections that this ORB
+    /// opens. Callbacks then need no listening port and pass firewalls and address translation. An ORB that
+    /// does not listen then has references as well. They contain a placeholder address (`ff10::…`, multicast
+    /// of a reserved scope), and are usable only by servers that call back over the connection.
     ///
     /// The server decides whether it calls back: zorb by
     /// [`accept_bidirectional`](Self::accept_bidirectional), omniORB and JacORB by their policies and
-    /// options. A server that does may call any object of this ORB whose key it knows. This side keeps the
-    /// connections open while they are idle, unless [`Limits::idle_timeout`] is set. Callbacks end with the
-    /// connection, until the client calls again.
+    /// options. Such a server may call any object of this ORB whose key it knows. The connections stay open
+    /// while they are idle, unless [`Limits::idle_timeout`] is set. After a connection has ended, the server
+    /// cannot call back until this ORB calls it again.
     ///
-    /// Replies are read by the connection's task instead of the caller, so calls take slightly longer.
+    /// Replies are read by the task of the connection instead of the caller, so calls take slightly longer.
     #[doc(alias = "BiDirPolicy")]
     pub fn offer_bidirectional(mut self) -> Self {
         self.parts.config.client.offers_bidirectional = true;
         self
     }
 
-    /// Calls objects of clients back over the connections that the clients opened (Bidirectional GIOP). The
-    /// client must offer that and `rule` must allow it. The rule receives the client, and the host and port
-    /// in the references to its objects. By default such objects are called over a new connection to their
-    /// address.
+    /// Calls objects of clients over the connections that the clients opened (bidirectional GIOP), if the
+    /// client offers this and `rule` allows it. The rule gets the client, and the host and port in the
+    /// references to its objects. By default, such objects are called over a new connection to their address.
     ///
-    /// A client can claim any address, including that of another process, and then receives the calls that
-    /// are meant for objects there. Therefore allow only addresses that the client is known to own, or all if
-    /// clients are trusted. An address that belongs to one open connection is not given to another.
+    /// A client can announce any address, including that of another process, and then receives the calls for
+    /// objects of that process. Therefore allow only addresses that belong to the client, or all addresses if
+    /// all clients are trusted. An address that belongs to an open connection cannot be announced over
+    /// another one.
     ///
-    /// Such a connection stays open while it is idle, unless [`Limits::idle_timeout`] is set. The system
-    /// checks once a minute that the client's machine is still reachable (TCP keepalive).
+    /// A connection with an announced address stays open while it is idle, unless [`Limits::idle_timeout`] is
+    /// set. The operating system checks once a minute that the client's machine is reachable (TCP keepalive).
     ///
-    /// After the connection has ended, calls to such objects are TRANSIENT until the client reconnects and
-    /// offers again. Calls whose last argument is read from a source (`@stream`) need a connection of their
-    /// own and are not sent back.
+    /// After the connection has ended, calls of the client's objects fail with TRANSIENT until the client
+    /// reconnects and offers callbacks again. Calls with a `@stream` argument that is read from a source need
+    /// an exclusive connection, so they are not sent over the client's connection.
     #[doc(alias = "BiDirPolicy")]
     pub fn accept_bidirectional(
         mut self,
@@ -424,8 +431,9 @@ impl OrbBuilder {
         self
     }
 
-    /// Sets how requests find their POAs, objects and operations. The alternatives exist for comparisons:
-    /// none is as fast as the default. Object keys of persistent objects do not depend on it.
+    /// Sets how the POA, object and operation of a request are found. The alternatives exist for benchmarks
+    /// only: none is faster than the default. Object keys of persistent objects do not depend on this
+    /// setting.
     ///
     /// ```
     /// # use orb_runtime::{Demux, ObjectDemux, OperationDemux, Orb, PathDemux};
@@ -439,12 +447,12 @@ impl OrbBuilder {
         self
     }
 
-    /// Registers the value type `V`, so that peers may send it where a base of it, or any value, is expected.
-    /// May be called again for further types.
+    /// Registers the value type `V`, so that peers may send it where one of its base types, or any value, is
+    /// expected. Can be called several times for several types.
     ///
-    /// A value of an unregistered type is truncated to its nearest base that allows it and is registered or
-    /// expected. Without such a base it is `MARSHAL` minor OMG 1. Types that are expected exactly need no
-    /// registration.
+    /// A received value of an unregistered type is truncated to its nearest base type that is registered or
+    /// expected, if the type allows truncation. Otherwise the message is refused with `MARSHAL` minor OMG 1.
+    /// A type that an operation itself expects needs no registration.
     pub fn register_value_type<V: ValueType>(mut self) -> Self {
         self.parts.config.values.register::<V>();
         self
@@ -452,18 +460,19 @@ impl OrbBuilder {
 
     /// Sets the object URL to which [`Orb::initial`] resolves the name (`-ORBInitRef NAME=URL`).
     pub fn init_ref(mut self, name: impl Into<String>, url: impl Into<String>) -> Self {
-        self.parts.config.client.initial.insert(name.into(), url.into());
+        self.parts.config.client.initial_references.insert(name.into(), url.into());
         self
     }
 
-    /// Sets the URL prefix for names without an `init_ref` (`-ORBDefaultInitRef URL`).
+    /// Sets the URL prefix to which [`Orb::initial`] appends names without an `init_ref`
+    /// (`-ORBDefaultInitRef URL`).
     pub fn default_init_ref(mut self, url: impl Into<String>) -> Self {
-        self.parts.config.client.default_initial = Some(url.into());
+        self.parts.config.client.default_initial_url = Some(url.into());
         self
     }
 
-    /// Sets the TLS configuration for both directions: see [`tls`](crate::tls). References to servers that
-    /// offer TLS are then called with it, unless `TlsBuilder::outgoing` says otherwise.
+    /// Sets the TLS configuration for both directions: see [`tls`](crate::tls). Servers that offer TLS are
+    /// then called with TLS, unless `TlsBuilder::outgoing` configures otherwise.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: crate::tls::Tls) -> Self {
         self.parts.config.tls = Some(tls);
@@ -473,8 +482,7 @@ impl OrbBuilder {
     /// Opens the listeners and starts to serve.
     ///
     /// # Errors
-    /// [`BuildError`] if an address is malformed or taken, a template of [`publish`](Self::publish) yields
-    /// none, or a code set is not supported.
+    /// [`BuildError`], for example if an address is malformed or in use, or a code set is not supported.
     ///
     /// # Cancel safety
     /// Dropping the future opens nothing.
@@ -483,8 +491,10 @@ impl OrbBuilder {
         let listeners = self.listen.bind(&self.parts.config)?;
         #[cfg(feature = "csi")]
         {
-            let alone = !listeners.is_empty() && listeners.iter().all(BoundSocket::is_plaintext);
-            self.parts.security.unusable(alone).map_or(Ok(()), |reason| Err(BuildError::Logins(reason)))?;
+            let only_plain_tcp = !listeners.is_empty() && listeners.iter().all(Bound::is_plain);
+            if let Some(reason) = self.parts.security.login_obstacle(only_plain_tcp) {
+                return Err(BuildError::Logins(reason));
+            }
         }
         if !listeners.is_empty() && tokio::runtime::Handle::try_current().is_err() {
             return Err(BuildError::NoRuntime);
@@ -492,7 +502,7 @@ impl OrbBuilder {
         #[cfg(feature = "admin")]
         let admin = match &self.parts.config.server.admin {
             Some(_) if tokio::runtime::Handle::try_current().is_err() => return Err(BuildError::NoRuntime),
-            Some(wanted) => Some(wanted.open()?),
+            Some(config) => Some(config.open()?),
             None => None,
         };
         let (endpoints, sockets) = open(listeners, &self.listen.publish)?;
@@ -508,11 +518,11 @@ impl OrbBuilder {
     }
 }
 
-/// Returns eight bytes that no earlier run of any ORB used.
-fn boot_stamp() -> [u8; 8] {
+/// Returns eight bytes that differ in each run of an ORB.
+fn new_boot_id() -> [u8; 8] {
     use std::hash::{BuildHasher, Hasher};
     let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    // Its key is random in each process.
+    // The hash has a random key in each process.
     let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
     hasher.write_u128(time.as_nanos());
     hasher.write_u32(std::process::id());
@@ -521,11 +531,11 @@ fn boot_stamp() -> [u8; 8] {
 
 impl Parts {
     pub(crate) fn core(self, mut endpoints: Vec<Endpoint>) -> Arc<Shared> {
-        let boot = boot_stamp();
+        let boot = new_boot_id();
         if self.config.client.offers_bidirectional
-            && !endpoints.iter().any(|at| matches!(at, Endpoint::Iiop { .. } | Endpoint::Ssl { .. }))
+            && !endpoints.iter().any(|one| matches!(one, Endpoint::Iiop { .. } | Endpoint::Ssl { .. }))
         {
-            endpoints.push(Endpoint::nowhere(boot));
+            endpoints.push(Endpoint::placeholder(boot));
         }
         let extensions = Extensions {
             adapter: Extension::new(Arc::new(ObjectAdapter::new(
@@ -540,8 +550,8 @@ impl Parts {
             propagator: self.propagator.map(Extension::new).unwrap_or_default(),
             ..Extensions::default()
         };
-        let Self { hold, pool, config, .. } = self;
-        let core = Shared::new(SharedParams { config, extensions, endpoints, pool, hold });
+        let Self { starts_paused: hold, max_receive_memory: pool, config, .. } = self;
+        let core = Shared::new(Init { config, extensions, endpoints, pool, hold });
         #[cfg(feature = "admin")]
         core.start_counting();
         core
@@ -549,7 +559,7 @@ impl Parts {
 }
 
 impl Shared {
-    /// Returns the handle whose last clone closes the ORB.
+    /// Returns the first handle. The ORB closes when the last clone of the handle is dropped.
     pub(crate) fn open(self: Arc<Self>) -> Orb {
         let guard = Arc::new(Guard(Arc::downgrade(&self)));
         *self.guard.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::downgrade(&guard);

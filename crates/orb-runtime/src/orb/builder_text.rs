@@ -1,4 +1,4 @@
-//! Builder options for text.
+//! Options of the builder for the encoding of text.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::config::{BuildError, Config};
 use crate::orb::builder::OrbBuilder;
 
 impl OrbBuilder {
-    /// Sets the code sets of `char` and `string`, of this ORB as a client and as a server: the native one,
-    /// which is preferred if the peer supports it, and those that text is converted to, best first. The
-    /// default is UTF-8, and ISO 8859-1.
+    /// Sets the code sets of `char` and `string`, for this ORB as a client and as a server: the native one,
+    /// which is preferred, and the ones to which text can be converted, in order of preference. The default
+    /// is UTF-8 with conversion to ISO 8859-1.
     ///
     /// ISO 8859-1, -9, -11 and -15, ISO 646, UTF-8 and the EBCDIC sets IBM-037, IBM-500 and IBM-1047 are
-    /// always supported. The feature `encoding_rs` adds others. A server accepts any of these from its
-    /// clients, even if it does not publish it. A character that the set of a connection does not have is
-    /// `DATA_CONVERSION` minor OMG 1. If a server has no code set in common with this side, a call with text
-    /// is `CODESET_INCOMPATIBLE` minor OMG 1. Calls without text still work.
+    /// always supported. The feature `encoding_rs` adds others. A server accepts all supported code sets from
+    /// its clients, even if it does not publish them. A character that does not exist in the code set of a
+    /// connection raises `DATA_CONVERSION` minor OMG 1. If client and server have no common code set, a call
+    /// with text raises `CODESET_INCOMPATIBLE` minor OMG 1. Calls without text still work.
     /// ```
     /// # use orb_runtime::{Orb, wire::CodeSetId};
     /// let conversion = [CodeSetId::ISO_8859_15, CodeSetId::ISO_8859_1];
@@ -40,20 +40,21 @@ impl OrbBuilder {
         self
     }
 
-    /// Sets the code set of `wchar` and `wstring` for peers that name none: servers whose references have no
-    /// code sets, and clients whose requests announce none. GIOP 1.0 has no wide text, whatever is set here.
+    /// Sets the code set of `wchar` and `wstring` for peers that announce no code sets: servers whose
+    /// references contain none, and clients whose requests contain none. This has no effect in GIOP 1.0,
+    /// which does not support wide text.
     ///
-    /// The default is [`CodeSetId::NONE`], as in the standard. Wide text for such a server is then
-    /// `INV_OBJREF` minor OMG 1, and wide text from such a client `BAD_PARAM` minor OMG 23. Old ORBs often
-    /// use [`CodeSetId::UTF_16`] or [`CodeSetId::UCS_2`].
+    /// The default is [`CodeSetId::NONE`], as in the standard: wide text for such a server raises
+    /// `INV_OBJREF` minor OMG 1, and wide text from such a client raises `BAD_PARAM` minor OMG 23. Old ORBs
+    /// often use [`CodeSetId::UTF_16`] or [`CodeSetId::UCS_2`].
     #[doc(alias = "defaultWCharCodeSet")]
     pub fn assume_wchar_set(mut self, set: CodeSetId) -> Self {
         self.parts.config.connection.assumed_wide = set;
         self
     }
 
-    /// Sets the handling of received text that is not valid in the code set of its connection: it is refused
-    /// (default), invalid parts are replaced, or a `string` is read as ISO 8859-1.
+    /// Sets the handling of received text that is invalid in the code set of the connection: the text is
+    /// refused (default), the invalid parts are replaced, or a `string` is read as ISO 8859-1.
     pub fn invalid_text(mut self, invalid_text: InvalidText) -> Self {
         self.parts.config.connection.invalid_text = invalid_text;
         self
@@ -71,7 +72,7 @@ impl Config {
         }
     }
 
-    /// Returns the code sets of text for a peer that names none.
+    /// Returns the code sets for a peer that announces none.
     pub(crate) fn unannounced(&self, version: Version) -> CodeSets {
         let assumed = WCharSet::from_id(self.connection.assumed_wide).filter(|_| version > Version::V1_0);
         CodeSets { wchar: assumed, ..CodeSets::default() }

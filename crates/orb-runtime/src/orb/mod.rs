@@ -1,6 +1,5 @@
-//! The ORB of programs: [`Orb`], its builder and its command line.
-//!
-//! The state of the ORB is in `runtime`.
+//! The public handle of an ORB, [`Orb`], with its builder and command-line options. The state of the ORB is
+//! in `runtime`.
 
 mod activation;
 mod adapters;
@@ -32,9 +31,10 @@ use crate::transport::TransportStats;
 
 /// An Object Request Broker: it creates references, calls objects and serves them.
 ///
-/// Cloning is cheap, and all clones are the same ORB. When the last clone is dropped, the ORB closes at once,
-/// without the drain of [`shutdown`](Self::shutdown). The ORB has no global state, and starts no thread
-/// unless [`Transport::IoUringThreads`](crate::Transport::IoUringThreads) is configured.
+/// Cloning is cheap, and all clones are handles of the same ORB. When the last clone is dropped, the ORB
+/// closes at once, and unlike [`shutdown`](Self::shutdown) does not wait for running requests. An ORB uses no
+/// global state, and starts no threads unless [`Transport::IoUringThreads`](crate::Transport::IoUringThreads)
+/// is configured.
 #[doc(alias = "CORBA::ORB")]
 #[derive(Clone)]
 pub struct Orb {
@@ -58,21 +58,20 @@ impl Orb {
         &self.core
     }
 
-    /// Returns the addresses that references carry, as `host:port` and `uiop://PATH`. These are the addresses
-    /// of the builder's `publish` calls, or otherwise those it listens on, in the order of the `listen`
-    /// calls.
+    /// Returns the addresses in the references of this ORB, as `host:port`, `ssliop://host:port` and
+    /// `uiop://PATH`. These are the addresses of [`OrbBuilder::publish`], or otherwise those of
+    /// [`OrbBuilder::listen`], in the order of the calls.
     #[must_use]
     pub fn endpoints(&self) -> Vec<String> {
         self.core
             .endpoints
             .iter()
-            .filter(|endpoint| !endpoint.is_nowhere())
+            .filter(|endpoint| !endpoint.is_placeholder())
             .map(ToString::to_string)
             .collect()
     }
 
-    /// Returns the TLS configuration: that of `OrbBuilder::tls`, or that of the command line
-    /// ([`from_args`](Self::from_args)).
+    /// Returns the TLS configuration, which was set by `OrbBuilder::tls` or [`from_args`](Self::from_args).
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(&self) -> Option<&crate::tls::Tls> {
@@ -105,15 +104,13 @@ impl Orb {
         self.core.stats()
     }
 
-    /// Returns the counters of the pool of receive buffers: its cap, the memory that it holds, and how often
-    /// it had a free buffer.
+    /// Returns the counters of the pool of receive buffers, for example its memory and its limit.
     #[must_use]
     pub fn pool_stats(&self) -> PoolStats {
         self.core.pool.stats()
     }
 
-    /// Returns the counters of the transport: connections that use an io_uring, and operations submitted to
-    /// it.
+    /// Returns the counters of the transport, for example the connections that use an io_uring.
     #[must_use]
     pub fn transport_stats(&self) -> TransportStats {
         self.core.sockets.stats()

@@ -1,4 +1,4 @@
-//! Resolution of texts to references.
+//! Conversion of URLs and stringified IORs to references.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,14 +17,14 @@ use crate::runtime::Shared;
 impl Orb {
     /// Resolves a text to a reference: `IOR:...`, `corbaloc:...`, `corbaname:...` or `file:...`.
     ///
-    /// The object is asked for its interface only if the text does not contain it. A `corbaloc:` URL never
-    /// does.
+    /// If the text does not contain the interface of the object, the object is asked whether it has the
+    /// interface. A `corbaloc:` URL never contains an interface.
     ///
     /// # Errors
-    /// [`ResolveError`] describes the problem, with the position of the character in malformed texts.
+    /// [`ResolveError`] describes the problem. For malformed texts, it contains the position of the fault.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves at most an open connection.
+    /// Dropping the future has no effect except that a connection may stay open.
     #[doc(alias = "string_to_object")]
     pub async fn resolve<R: Reference>(&self, text: &str) -> Result<R, ResolveError> {
         let object = resolve_text(self.core(), text.to_owned(), 0).await?;
@@ -40,13 +40,14 @@ impl Orb {
         Ok(R::from_object(resolve_text(self.core(), text.to_owned(), 0).await?))
     }
 
-    /// Creates a reference from an IOR; `None` for a nil one. No message is sent.
+    /// Creates a reference from an IOR. Returns `None` for a nil IOR. No message is sent.
     pub fn object_from_ior(&self, ior: Ior) -> Option<ObjectRef> {
         (!ior.is_nil()).then(|| ObjectRef::new(self.core(), ior))
     }
 
-    /// Resolves an initial reference, set by `init_ref` or `-ORBInitRef`, or else its name appended to
-    /// `-ORBDefaultInitRef`.
+    /// Resolves an initial reference: the URL that was set by
+    /// [`OrbBuilder::init_ref`](crate::OrbBuilder::init_ref) or `-ORBInitRef` for this name, or else the name
+    /// appended to the URL of `-ORBDefaultInitRef`.
     ///
     /// # Errors
     /// Those of [`resolve`](Self::resolve), and [`ResolveError::InvalidName`].
@@ -56,10 +57,10 @@ impl Orb {
         self.resolve(&url).await
     }
 
-    /// Returns the names of all initial references that `init_ref` or `-ORBInitRef` set, sorted.
+    /// Returns the sorted names of all initial references that were set by `init_ref` or `-ORBInitRef`.
     #[doc(alias = "list_initial_services")]
     pub fn initial_names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.core().config.client.initial.keys().cloned().collect();
+        let mut names: Vec<String> = self.core().config.client.initial_references.keys().cloned().collect();
         names.sort();
         names
     }
@@ -67,10 +68,10 @@ impl Orb {
 
 fn initial_url(orb: &Shared, name: &str) -> Result<String, InvalidName> {
     let config = &orb.config;
-    if let Some(url) = config.client.initial.get(name) {
+    if let Some(url) = config.client.initial_references.get(name) {
         return Ok(url.clone());
     }
-    let prefix = config.client.default_initial.as_ref().ok_or_else(|| InvalidName(name.to_owned()))?;
+    let prefix = config.client.default_initial_url.as_ref().ok_or_else(|| InvalidName(name.to_owned()))?;
     Ok(format!("{}/{name}", prefix.trim_end_matches('/')))
 }
 
@@ -85,14 +86,14 @@ fn resolve_text(orb: &Arc<Shared>, text: String, depth: usize) -> Resolving<'_> 
             ObjectUrl::Ior(ior) => object(orb, ior, &text),
             ObjectUrl::Corbaloc(url) => resolve_corbaloc(orb, url, &text, depth).await,
             ObjectUrl::Corbaname(Corbaname { context, name }) => {
-                let shown = context.to_string();
+                let context_text = context.to_string();
                 let context = resolve_corbaloc(orb, context, &text, depth).await?;
                 if name.is_empty() {
                     return Ok(context);
                 }
                 crate::client::corbaname::resolve_str(&context, &name)
                     .await
-                    .map_err(|source| ResolveError::Naming { name, context: shown, source })
+                    .map_err(|source| ResolveError::Naming { name, context: context_text, source })
             }
             ObjectUrl::File(path) => {
                 let text = tokio::fs::read_to_string(&path).await;
@@ -118,7 +119,7 @@ async fn resolve_corbaloc(
             let ior = url.to_ior()?;
             let address = text.split_once('/').map_or(text, |(address, _)| address);
             let unversioned = !address.contains('@');
-            // A server of GIOP 1.0 cannot return anything that would be used.
+            // A reference from a server of GIOP 1.0 would have no useful additional information.
             let asks =
                 unversioned || ior.iiop_profile().is_some_and(|profile| profile.version > Version::V1_0);
             let url = if unversioned { UrlVersion::Unversioned } else { UrlVersion::Versioned };

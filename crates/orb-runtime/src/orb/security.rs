@@ -1,4 +1,4 @@
-//! Access control of an ORB: see [`csi`](crate::csi).
+//! Options of the builder for authentication and authorization: see [`csi`](crate::csi).
 
 use std::sync::Arc;
 
@@ -7,19 +7,19 @@ use crate::orb::{Orb, OrbBuilder};
 
 impl OrbBuilder {
     /// Sets which logins this ORB requires of callers, and how they are checked: see [`csi`](crate::csi).
-    /// References of the ORB carry this. By default no login is required.
+    /// References of the ORB contain the requirements. By default no login is required.
     ///
-    /// [`build`](Self::build) fails if every caller must log in, but the ORB listens on plain TCP only and
-    /// passwords are not allowed there.
+    /// [`build`](Self::build) fails if every caller must log in, but the ORB listens only on plain TCP and
+    /// passwords over plain TCP are not allowed.
     #[doc(alias = "CSIv2")]
     pub fn logins(mut self, logins: Logins) -> Self {
         self.parts.security.logins = Some(Arc::new(logins));
         self
     }
 
-    /// Sets the credentials for servers whose references ask for a login, or accept an asserted identity: see
-    /// [`csi`](crate::csi). By default there are none.
-    /// [`Reference::with_credentials`](crate::Reference::with_credentials) sets others for one object.
+    /// Sets the credentials for servers whose references request a login or accept an asserted identity: see
+    /// [`csi`](crate::csi). By default there are no credentials.
+    /// [`Reference::with_credentials`](crate::Reference::with_credentials) sets those of one reference.
     pub fn credentials(mut self, credentials: Credentials) -> Self {
         self.parts.security.credentials = Some(credentials);
         self
@@ -30,8 +30,8 @@ impl OrbBuilder {
         self.credentials(Credentials::login(user, password))
     }
 
-    /// Sets the authorizer of requests that arrive over connections, such as [`Rules`](crate::csi::Rules)
-    /// from a file. By default all requests are allowed.
+    /// Sets the authorizer of requests that are received over connections, such as
+    /// [`Rules`](crate::csi::Rules) from a file. By default all requests are allowed.
     pub fn authorizer(mut self, authorizer: impl Authorizer) -> Self {
         self.parts.security.authorizer = Some(Arc::new(authorizer));
         self
@@ -39,7 +39,7 @@ impl OrbBuilder {
 }
 
 impl Orb {
-    /// Returns the counters of callers: logins, and requests that were refused.
+    /// Returns the counters of logins and refused requests.
     #[must_use]
     pub fn csi_stats(&self) -> CsiStats {
         self.core().security().stats()

@@ -1,4 +1,4 @@
-//! Holding and accepting requests, and shutting an ORB down.
+//! Resuming, running and shutting down an ORB.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use crate::orb::Orb;
 use crate::poa::manager::check_deadlock;
 use crate::runtime::{Guard, Shared};
 
-/// Time for closing connections that were aborted after the drain timeout.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long the shutdown waits for the tasks of aborted connections.
+const ABORT_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The result of a shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShutdownReport {
-    /// Connections that were open when it began.
+    /// The number of connections that were open when the shutdown began.
     pub connections: usize,
-    /// Connections that were aborted because their requests did not end in time.
+    /// The number of connections that were aborted because their requests did not end in time.
     pub cut: usize,
-    /// Oneways that were received and not executed, because a POA manager or
-    /// [`OrbBuilder::start_paused`](crate::OrbBuilder::start_paused) held them until the end.
+    /// The number of oneways that were received but not executed, because a POA manager or
+    /// [`OrbBuilder::start_paused`](crate::OrbBuilder::start_paused) held them.
     pub discarded_oneways: usize,
 }
 
@@ -35,13 +35,14 @@ impl Orb {
     }
 
     /// Serves until `end` is ready, then shuts down. Requests of POAs with
-    /// [`ThreadModel::Main`](crate::poa::ThreadModel::Main) run in the task that awaits this.
+    /// [`ThreadModel::Main`](crate::poa::ThreadModel::Main) run in the task that awaits this method.
     ///
     /// # Errors
     /// Those of `end`, such as the errors of [`signal::shutdown`](crate::signal::shutdown).
     ///
     /// # Cancel safety
-    /// If the future is dropped, the ORB continues to serve, or stays in the middle of its shutdown.
+    /// If the future is dropped before `end` is ready, the ORB continues to serve. Afterwards, the same
+    /// applies as for [`shutdown`](Self::shutdown).
     pub async fn run_until<E>(&self, end: impl Future<Output = Result<(), E>>) -> Result<ShutdownReport, E> {
         self.resume();
         let main = &self.core.adapter().main_thread;
@@ -53,17 +54,18 @@ impl Orb {
 
     /// Shuts the ORB down.
     ///
-    /// It stops accepting connections, lets running requests finish (`OrbBuilder::drain_timeout`), answers no
-    /// further ones, and closes all connections gracefully. Therefore peers know that unanswered requests
-    /// were not executed.
+    /// The ORB stops accepting connections, waits until running requests have finished
+    /// (`OrbBuilder::drain_timeout`), starts no further ones, and closes all connections gracefully. A
+    /// graceful close tells peers that unanswered requests were not executed.
     ///
-    /// Oneways have no answer: those that have arrived, including those in the socket buffers, are executed
-    /// first. Requests that [`OrbBuilder::start_paused`](crate::OrbBuilder::start_paused) or a POA manager
-    /// holds are not executed; [`ShutdownReport::discarded_oneways`] counts the oneways among them.
+    /// Because oneways have no reply, all oneways that have arrived, including those in the socket buffers,
+    /// are executed first. Requests that [`OrbBuilder::start_paused`](crate::OrbBuilder::start_paused) or a
+    /// POA manager holds are not executed. [`ShutdownReport::discarded_oneways`] is the number of oneways
+    /// among them.
     ///
-    /// Servants may make calls until they finish. Other calls get `BAD_INV_ORDER`. Threads of
-    /// `Transport::IoUringThreads` have ended afterwards, except those that a servant blocks, for which it
-    /// waits at most 2 s.
+    /// Servants may make calls until they finish. Other calls get `BAD_INV_ORDER`. When the future completes,
+    /// the threads of `Transport::IoUringThreads` have ended. The ORB waits at most 2 s for a thread that a
+    /// servant blocks.
     ///
     /// # Cancel safety
     /// If the future is dropped, the shutdown continues in the connections' tasks, but connections are not
@@ -82,10 +84,10 @@ impl Shared {
         let _ = tokio::time::timeout_at(until, self.tasks.listening.wait()).await;
         let links = self.links.open();
         let connections = links.len();
-        // Do not keep the links: a socket stays open while a link exists, and its peer may wait for the end
-        // of the stream.
+        // Consume `links`, because a socket stays open while its connection is referenced, and the peer may
+        // wait for the end of the stream.
         for link in links {
-            if link.serves_others() { link.close() } else { link.wake_driver_now() }
+            if link.serves_peer() { link.close() } else { link.wake_driver_now() }
         }
         // Running servants may make calls until they finish.
         self.tasks.serving.close();
@@ -103,21 +105,25 @@ impl Shared {
         let cut = left.len();
         drop(left);
         if cut > 0 {
-            tracing::warn!(target: "zorb", cut, "requests were not done in time (OrbBuilder::drain_timeout)");
+            tracing::warn!(
+                target: "zorb",
+                cut,
+                "requests did not finish in time (OrbBuilder::drain_timeout); their connections were aborted"
+            );
             let ended = async { tokio::join!(self.tasks.serving.wait(), self.tasks.other.wait()) };
-            let _ = tokio::time::timeout(LAST_WORDS, ended).await;
+            let _ = tokio::time::timeout(ABORT_TIMEOUT, ended).await;
         }
         let ended = self.adapter().root().destroy(self, true);
         // A servant that shuts its own ORB down must not wait for its own request.
         if check_deadlock(self).is_ok()
             && tokio::time::timeout(self.config.drain_timeout, ended).await.is_err()
         {
-            tracing::warn!(target: "zorb", "objects did not end in time (OrbBuilder::drain_timeout)");
+            tracing::warn!(target: "zorb", "objects were not deactivated in time (OrbBuilder::drain_timeout)");
         }
         if let Some(threads) = self.sockets.started_threads() {
             let stuck = threads.join().await;
             if stuck > 0 {
-                tracing::warn!(target: "zorb", stuck, "threads of the ORB still run: servants block them");
+                tracing::warn!(target: "zorb", stuck, "I/O threads of the ORB still run, because servants block them");
             }
         }
         self.adapter().main_thread.drop_requests();
@@ -125,7 +131,7 @@ impl Shared {
         crate::trace::flushed().await;
         let discarded_oneways = self.counters.discarded_oneways.load(Ordering::Relaxed);
         if discarded_oneways > 0 {
-            tracing::warn!(target: "zorb", discarded_oneways, "oneways that were kept from starting are not executed");
+            tracing::warn!(target: "zorb", discarded_oneways, "oneways that were held have not been executed");
         }
         ShutdownReport { connections, cut, discarded_oneways }
     }
@@ -134,7 +140,7 @@ impl Shared {
 impl Drop for Guard {
     fn drop(&mut self) {
         let Some(core) = self.0.upgrade() else { return };
-        // Nothing is awaited here. A connection that is being made is closed as soon as it exists.
+        // `drop` cannot wait. A connection that is being opened is closed as soon as it is open.
         core.closing.end_serving();
         if core.begin_closing() {
             let links = core.links.open();
@@ -142,15 +148,15 @@ impl Drop for Guard {
                 tracing::info!(
                     target: "zorb",
                     connections = links.len(),
-                    "the last Orb was dropped: connections are cut; call `shutdown().await` to drain them"
+                    "the last Orb was dropped, and its connections are aborted; call `shutdown().await` to drain them"
                 );
             }
             for link in links {
                 link.abort(CloseReason::Local);
             }
             if let Some(threads) = core.sockets.started_threads() {
-                // Running servants may finish, as they may in a runtime of the user.
-                threads.stop(core.config.drain_timeout);
+                // Running servants may finish, as in a runtime of the program.
+                threads.leave(core.config.drain_timeout);
             }
         }
     }
