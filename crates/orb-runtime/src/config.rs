@@ -1,4 +1,4 @@
-//! The configuration of an ORB, as the builder leaves it.
+//! The configuration of an ORB, created by its builder.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::tls::Tls;
 use crate::transport::pipe::PipeEnd;
 use crate::transport::{Peer, Transport};
 
-/// The configuration that the builder made.
+/// The configuration of an ORB.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) connection: ConnectionConfig,
@@ -35,7 +35,7 @@ pub(crate) struct ConnectionConfig {
     pub(crate) socket_buffer: Option<usize>,
     pub(crate) max_version: Version,
     pub(crate) code_sets: Arc<CodeSetComponentInfo>,
-    /// The code set of wide text for peers that name none.
+    /// The code set of wide text for peers whose references and requests name none.
     pub(crate) assumed_wide: CodeSetId,
     pub(crate) invalid_text: InvalidText,
     pub(crate) wait_strategy: WaitStrategy,
@@ -52,14 +52,15 @@ pub(crate) struct ConnectionConfig {
 pub(crate) struct ClientConfig {
     pub(crate) timeout: Option<Duration>,
     pub(crate) connect_timeout: Duration,
-    pub(crate) initial: HashMap<String, String>,
-    pub(crate) default_initial: Option<String>,
-    /// Whether to connect to Unix sockets that references name.
+    pub(crate) initial_references: HashMap<String, String>,
+    pub(crate) default_initial_url: Option<String>,
+    /// Whether to connect to the Unix sockets in references.
     pub(crate) unix_sockets: bool,
-    /// Whether to offer servers to call objects of this ORB back over its connections.
+    /// Whether to offer bidirectional GIOP: servers may then call objects of this ORB over its own
+    /// connections.
     pub(crate) offers_bidirectional: bool,
-    /// Hosts that are connected by pipes in memory, in tests.
-    pub(crate) memory: Option<Arc<dyn MemoryNetwork>>,
+    /// In tests, the network that replaces TCP.
+    pub(crate) memory_network: Option<Arc<dyn MemoryNetwork>>,
 }
 
 /// The configuration of listeners and of requests.
@@ -67,9 +68,9 @@ pub(crate) struct ClientConfig {
 pub(crate) struct ServerConfig {
     pub(crate) max_connections: usize,
     pub(crate) max_connections_per_address: usize,
-    /// Age from which a connection without a complete message can be evicted if the endpoint is full.
+    /// The age at which a connection that has sent no complete message can be evicted from a full endpoint.
     pub(crate) evict_idle_after: Option<Duration>,
-    /// The clients that are called back over their own connections.
+    /// Decides which clients may be called back over their own connections.
     pub(crate) bidirectional: CallbackRule,
     #[cfg(feature = "experiments")]
     pub(crate) demux: Demux,
@@ -88,33 +89,34 @@ pub(crate) struct ServerConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum WaitStrategy {
-    /// The thread sleeps in the system until something arrives.
+    /// The thread sleeps in the operating system until data arrives.
     #[default]
     Park,
-    /// The thread polls the socket for up to this long before it sleeps. If the answer arrives within that
-    /// time, a round trip takes half as long as with [`Park`](Self::Park).
+    /// The thread polls the socket for up to this duration before it sleeps. If the reply arrives within that
+    /// duration, a round trip takes half as long as with [`Park`](Self::Park).
     ///
-    /// A thread spins while a caller waits for the only call of a connection, and after a server has served
-    /// one. Spinning needs a core of its own: other tasks of the thread, and other threads of the core, are
-    /// delayed.
+    /// A client polls while a call is the only one in flight on its connection. A server polls after it has
+    /// sent a reply. Busy polling needs a core of its own, because it delays other tasks of the thread and
+    /// other threads on the core.
     BusyPoll(Duration),
 }
 
 impl WaitStrategy {
-    /// Returns the maximum time to spin.
-    pub(crate) fn spin(self) -> Duration {
+    /// Returns the maximum duration of busy polling.
+    pub(crate) fn max_spin_time(self) -> Duration {
         match self {
             Self::Park => Duration::ZERO,
-            Self::BusyPoll(longest) => longest,
+            Self::BusyPoll(max) => max,
         }
     }
 }
 
-/// The rule for which clients may be called back over their connections.
+/// The rule for which clients may be called back over their connections. `None`: no client.
 #[derive(Clone, Default)]
-pub(crate) struct CallbackRule(pub(crate) Option<Arc<Allows>>);
+pub(crate) struct CallbackRule(pub(crate) Option<Arc<CallbackPredicate>>);
 
-pub(crate) type Allows = dyn Fn(&Peer, &str, u16) -> bool + Send + Sync;
+/// Gets the client, and the host and port that the client announced for callbacks.
+type CallbackPredicate = dyn Fn(&Peer, &str, u16) -> bool + Send + Sync;
 
 impl CallbackRule {
     pub(crate) fn new(allows: impl Fn(&Peer, &str, u16) -> bool + Send + Sync + 'static) -> Self {
@@ -133,55 +135,56 @@ impl fmt::Debug for CallbackRule {
 #[derive(Debug, Clone)]
 pub(crate) struct AdminConfig {
     pub(crate) address: String,
-    pub(crate) anywhere: bool,
+    /// Whether the address may be reachable from other machines.
+    pub(crate) is_remote_allowed: bool,
 }
 
-/// Hosts that are reached by pipes in memory instead of sockets, in tests.
+/// A network of in-memory pipes instead of sockets, for tests.
 pub(crate) trait MemoryNetwork: fmt::Debug + Send + Sync {
-    /// Connects to the ORB of that name.
+    /// Connects to the ORB with this host name.
     fn connect(&self, host: &str) -> io::Result<PipeEnd>;
 }
 
-/// The reason for which an ORB could not be built.
+/// The reason why an ORB could not be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The text of `listen` is no endpoint.
+    /// The text that was passed to `OrbBuilder::listen` is not a valid endpoint.
     #[error(
         "cannot listen on `{endpoint}`: {reason}; write it as iiop://HOST:PORT, such as iiop://127.0.0.1:0, as ssliop://HOST:PORT or as uiop://PATH"
     )]
     Endpoint {
         /// The text.
         endpoint: String,
-        /// What is wrong.
+        /// The fault in the text.
         reason: String,
     },
-    /// The operating system refused the address.
+    /// The operating system cannot listen on the address.
     #[error("cannot listen on `{endpoint}`: {source}")]
     Listen {
         /// The endpoint.
         endpoint: String,
-        /// The error of the system.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A template of `publish` does not give an address.
+    /// The text that was passed to `OrbBuilder::publish` does not yield an address.
     #[error("cannot publish `{template}`: {reason}; write it as HOST, HOST:PORT or iiop://HOST:PORT")]
     Publish {
-        /// The template.
+        /// The text, which may contain placeholders.
         template: String,
-        /// What is wrong.
+        /// The fault in the text.
         reason: String,
     },
-    /// No caller could ever log in (`OrbBuilder::logins`).
+    /// With this configuration of `OrbBuilder::logins`, no caller could ever log in.
     #[error("no caller could log in: {0}")]
     Logins(&'static str),
     /// This build cannot convert the code set.
-    #[error("code set {0} is not here: with the feature `encoding_rs` there are more")]
+    #[error("this build does not support code set {0}; the feature `encoding_rs` adds code sets")]
     CodeSet(CodeSetId),
     /// The admin endpoint would be reachable from other machines (`OrbBuilder::admin`).
     #[cfg(feature = "admin")]
     #[error(
-        "the admin endpoint `{0}` is not of loopback: OrbBuilder::admin_unprotected opens it to others, who need no password"
+        "the address of the admin endpoint `{0}` is not a loopback address; to serve it to other machines without a password, use OrbBuilder::admin_unprotected"
     )]
     Admin(String),
     /// The current thread has no tokio runtime with I/O and time.

@@ -1,4 +1,4 @@
-//! Conversions of the ORB's errors to exceptions that servants raise: `orb.activate(x)?` in a servant.
+//! Conversions of the ORB's errors to exceptions, so that servants can write `orb.activate(x)?`.
 
 use giop_codec::EncodeError;
 use giop_codec::any::AnyError;
@@ -13,7 +13,7 @@ use giop_proto::LimitsError;
 
 use crate::config::BuildError;
 use crate::dynamic::DynamicException;
-use crate::errors::{OrbError, because_of, not_done};
+use crate::errors::{OrbError, because_of, unexecuted_because};
 use crate::orb::{ActivateError, ArgsError};
 use crate::poa::{
     AdapterInactive, InvalidPolicy, InvalidPolicyValue, ManagerAlreadyExists, PoaError, Refusal,
@@ -32,12 +32,12 @@ impl From<ActivateError> for SystemException {
             ActivateError::ReservedKey(_) => (SystemExceptionKind::BadParam, minor::BAD_PARAM_OBJECT_ID),
             ActivateError::Closed => (SystemExceptionKind::BadInvOrder, minor::BAD_INV_ORDER_SHUTDOWN),
         };
-        not_done(kind, minor, error)
+        unexecuted_because(kind, minor, error)
     }
 }
 
-/// `INV_POLICY` for policies that contradict each other. A system exception stays the same. All others are
-/// `OBJ_ADAPTER`, with minor OMG 3 if there is no default servant. COMPLETED_NO.
+/// `INV_POLICY` for policies that contradict each other. A system exception is returned unchanged. Every
+/// other error becomes `OBJ_ADAPTER`, with minor OMG 3 if there is no default servant. COMPLETED_NO.
 impl From<PoaError> for SystemException {
     fn from(error: PoaError) -> Self {
         let minor = match error {
@@ -46,19 +46,19 @@ impl From<PoaError> for SystemException {
             PoaError::NoServant => minor::OBJ_ADAPTER_NO_DEFAULT_SERVANT,
             _ => MinorCode::NONE,
         };
-        not_done(SystemExceptionKind::ObjAdapter, minor, error)
+        unexecuted_because(SystemExceptionKind::ObjAdapter, minor, error)
     }
 }
 
-/// `BAD_PARAM`, COMPLETED_NO, if the object has another interface, as in the Java mapping. Otherwise the
-/// exception of the failed call.
+/// `BAD_PARAM`, COMPLETED_NO, if the object does not have the interface, as in the Java mapping. Otherwise
+/// the exception of the failed call.
 impl From<NarrowError> for SystemException {
     fn from(error: NarrowError) -> Self {
         match &error {
             NarrowError::WrongInterface { .. } => {
-                not_done(SystemExceptionKind::BadParam, MinorCode::NONE, error)
+                unexecuted_because(SystemExceptionKind::BadParam, MinorCode::NONE, error)
             }
-            NarrowError::Call { source, .. } => because_of(bare(source), error),
+            NarrowError::Call { source, .. } => because_of(without_source(source), error),
         }
     }
 }
@@ -70,19 +70,19 @@ impl From<ResolveError> for SystemException {
         use SystemExceptionKind::{BadParam, InvObjref};
         match error {
             ResolveError::Url(error) => error.into(),
-            ResolveError::Nil(_) => not_done(InvObjref, MinorCode::NONE, error),
+            ResolveError::Nil(_) => unexecuted_because(InvObjref, MinorCode::NONE, error),
             ResolveError::File { .. } | ResolveError::Nesting => {
-                not_done(BadParam, minor::BAD_PARAM_URL_OTHER, error)
+                unexecuted_because(BadParam, minor::BAD_PARAM_URL_OTHER, error)
             }
             ResolveError::InvalidName(error) => error.into(),
             ResolveError::Narrow(error) => error.into(),
-            ResolveError::Naming { ref source, .. } => because_of(bare(source), error),
+            ResolveError::Naming { ref source, .. } => because_of(without_source(source), error),
         }
     }
 }
 
-/// The system exception of a dynamic call or servant. An exception of IDL is `UNKNOWN` minor OMG 1,
-/// COMPLETED_MAYBE, like one that generated code passes on although the operation does not raise it.
+/// A user exception becomes `UNKNOWN` minor OMG 1, COMPLETED_MAYBE, as in generated code if the user
+/// exception is not in the raises clause of the operation.
 impl From<DynamicException> for SystemException {
     fn from(error: DynamicException) -> Self {
         match error {
@@ -92,27 +92,27 @@ impl From<DynamicException> for SystemException {
     }
 }
 
-/// Returns an exception with kind, minor code and completion status only.
-fn bare(exception: &SystemException) -> SystemException {
+/// Returns the exception without its source.
+fn without_source(exception: &SystemException) -> SystemException {
     SystemException::new(exception.kind, exception.minor, exception.completed)
 }
 
-/// Converts errors to COMPLETED_NO exceptions with the error as their source.
-macro_rules! not_done {
+/// Implements the conversion of errors to COMPLETED_NO exceptions with the error as their source.
+macro_rules! unexecuted_exceptions {
     ($($(#[$on:meta])* $error:ty => $kind:ident, $minor:expr, $doc:literal;)+) => {
         $(
             #[doc = $doc]
             $(#[$on])*
             impl From<$error> for SystemException {
                 fn from(error: $error) -> Self {
-                    not_done(SystemExceptionKind::$kind, $minor, error)
+                    unexecuted_because(SystemExceptionKind::$kind, $minor, error)
                 }
             }
         )+
     };
 }
 
-not_done! {
+unexecuted_exceptions! {
     AdapterInactive => ObjAdapter, minor::OBJ_ADAPTER_UNKNOWN_ADAPTER, "`OBJ_ADAPTER` minor OMG 1, COMPLETED_NO.";
     ArgsError => BadParam, MinorCode::NONE, "`BAD_PARAM`, COMPLETED_NO.";
     BuildError => Initialize, MinorCode::NONE, "`INITIALIZE`, COMPLETED_NO.";
@@ -127,8 +127,8 @@ not_done! {
     #[cfg(feature = "tls")] crate::tls::TlsError => Initialize, MinorCode::NONE, "`INITIALIZE`, COMPLETED_NO.";
 }
 
-/// Registers the errors that become system exceptions in servants of every kind: with generated code, dynamic
-/// ones, and servant managers.
+/// Implements the conversion to the error types of all kinds of servants: those of generated code, dynamic
+/// servants, and servant managers.
 macro_rules! orb_errors {
     ($($(#[$on:meta])* $error:ty;)+) => {
         $(
@@ -190,7 +190,7 @@ impl<T> From<DepositError<T>> for DynamicException {
     }
 }
 
-/// The error of a servant manager ends the request with a system exception.
+/// A servant manager that returns such an error ends the request with a system exception.
 impl<X: OrbError<Refusal>> From<X> for Refusal {
     fn from(error: X) -> Self {
         Self::System(error.into())
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_and_minor_codes_tell_what_failed() {
+    fn each_error_has_its_kind_and_minor_code() {
         use SystemExceptionKind::*;
         let name = || "x".to_owned();
         let cases: [(SystemException, SystemExceptionKind, MinorCode); 13] = [
@@ -251,25 +251,25 @@ mod tests {
     }
 
     #[test]
-    fn reason_is_said_once() {
+    fn reason_appears_once_in_the_text() {
         let source = io::Error::other("address in use");
         let raised: SystemException = BuildError::Listen { endpoint: "iiop://h:1".into(), source }.into();
         assert_eq!(
             raised.to_string(),
             "INITIALIZE, COMPLETED_NO: cannot listen on `iiop://h:1`: address in use"
         );
-        // A source that the text does not include follows.
+        // The error has no source of its own, so it becomes the source of the exception.
         let raised = SystemException::from(PoaError::wrong_policy("x", "RETAIN"));
         assert_eq!(raised.to_string(), "OBJ_ADAPTER, COMPLETED_NO: `x` needs a POA with RETAIN");
         assert!(raised.source().is_some_and(|cause| cause.is::<PoaError>()));
     }
 
     #[test]
-    fn dynamic_servants_and_servant_managers_raise_the_same() {
+    fn dynamic_servants_and_servant_managers_raise_the_same_exceptions() {
         let closed: DynamicException = ActivateError::Closed.into();
         assert_eq!(SystemException::from(closed), ActivateError::Closed.into());
         let Refusal::System(refused) = Refusal::from(PoaError::ServantNotActive) else {
-            panic!("it is no forward");
+            panic!("the error became a forward");
         };
         assert_eq!(refused, SystemException::obj_adapter());
     }

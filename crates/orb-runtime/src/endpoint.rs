@@ -1,4 +1,4 @@
-//! Endpoints of ORBs and objects: TCP addresses and Unix sockets, and their form in references.
+//! The addresses of ORBs and objects (TCP addresses and Unix sockets), and their form in references.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -7,24 +7,24 @@ use std::sync::LazyLock;
 use giop_codec::Printable;
 use giop_codec::ior::{IiopProfile, Ior, OmniUnixAddress, TaggedComponent, UiopProfile};
 
-/// An address to listen on and to connect to, as references carry it.
+/// An address of a server, to listen on or to connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Endpoint {
-    /// A host name or address, without brackets, and a TCP port.
+    /// A host name or IP address (IPv6 without brackets) and a TCP port.
     Iiop { host: String, port: u16 },
-    /// The host and port of a TCP address with TLS.
+    /// Like [`Iiop`](Self::Iiop), with TLS.
     Ssl { host: String, port: u16 },
     /// A socket in this machine's file system.
     Unix { path: String },
     /// This ORB itself, by a pipe in memory.
-    Itself,
+    ThisOrb,
 }
 
-/// A profile of a reference that may be called, and its endpoints, of which there is at least one.
+/// A profile of a reference that calls may use, and its endpoints (at least one).
 #[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) profile: IiopProfile,
-    pub(crate) ways: Vec<Endpoint>,
+    pub(crate) endpoints: Vec<Endpoint>,
 }
 
 impl fmt::Display for Endpoint {
@@ -33,12 +33,13 @@ impl fmt::Display for Endpoint {
             Self::Iiop { host, port } => write!(f, "{}:{port}", Host(host)),
             Self::Ssl { host, port } => write!(f, "ssliop://{}:{port}", Host(host)),
             Self::Unix { path } => write!(f, "uiop://{}", Printable::new(path)),
-            Self::Itself => f.write_str("this ORB"),
+            Self::ThisOrb => f.write_str("this ORB"),
         }
     }
 }
 
-/// Displays the host of a reference, which a peer may have made, with brackets around IPv6 addresses.
+/// Displays a host with brackets around IPv6 addresses. The host may come from a peer, so control characters
+/// are escaped.
 pub(crate) struct Host<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Host<'_> {
@@ -49,30 +50,31 @@ impl fmt::Display for Host<'_> {
     }
 }
 
-/// The first 16 bits of addresses that nothing listens on: IPv6 multicast of the reserved scope 0 ("IP
-/// Version 6 Addressing Architecture").
+/// The first 16 bits of the placeholder addresses on which nothing listens: IPv6 multicast of the reserved
+/// scope 0 ("IP Version 6 Addressing Architecture").
 ///
-/// The address is numeric because TAO looks up the host of a listen point before each callback. It is
-/// multicast because every system refuses to connect there at once. A connection attempt to an unassigned
-/// unicast address may take minutes.
-const NOWHERE: u16 = 0xff10;
+/// The address is numeric because TAO looks up the announced host before each callback. It is a multicast
+/// address because every operating system rejects a connection to it at once. A connection attempt to an
+/// unassigned unicast address may take minutes.
+const PLACEHOLDER_PREFIX: u16 = 0xff10;
 
 impl Endpoint {
-    /// Returns the address of an ORB that does not listen, whose objects are called over its own connections.
-    pub(crate) fn nowhere(boot: [u8; 8]) -> Self {
-        let prefix = u128::from(NOWHERE) << 112;
-        let address = Ipv6Addr::from_bits(prefix | u128::from(u64::from_be_bytes(boot)));
+    /// Returns the placeholder address of an ORB that does not listen. Its objects are called over the
+    /// connections that it opened itself.
+    pub(crate) fn placeholder(boot_id: [u8; 8]) -> Self {
+        let prefix = u128::from(PLACEHOLDER_PREFIX) << 112;
+        let address = Ipv6Addr::from_bits(prefix | u128::from(u64::from_be_bytes(boot_id)));
         Self::Iiop { host: address.to_string(), port: 1 }
     }
 
-    /// Returns whether the address was made by [`nowhere`](Self::nowhere).
-    pub(crate) fn is_nowhere(&self) -> bool {
+    /// Returns whether this is a [`placeholder`](Self::placeholder).
+    pub(crate) fn is_placeholder(&self) -> bool {
         let Self::Iiop { host, .. } = self else { return false };
-        host.parse::<Ipv6Addr>().is_ok_and(|address| address.segments()[0] == NOWHERE)
+        host.parse::<Ipv6Addr>().is_ok_and(|address| address.segments()[0] == PLACEHOLDER_PREFIX)
     }
 }
 
-/// Returns the name of this machine according to its system, which omniORB uses for its Unix sockets.
+/// Returns the host name that the operating system reports. omniORB uses it in the addresses of Unix sockets.
 pub(crate) fn this_machine() -> &'static str {
     #[cfg(unix)]
     static NAME: LazyLock<String> =
@@ -84,25 +86,25 @@ pub(crate) fn this_machine() -> &'static str {
 }
 
 impl Endpoint {
-    /// Returns the path of a Unix socket.
-    pub(crate) fn path(&self) -> Option<&str> {
+    /// Returns the path if this is a Unix socket.
+    pub(crate) fn unix_path(&self) -> Option<&str> {
         match self {
-            Self::Iiop { .. } | Self::Ssl { .. } | Self::Itself => None,
+            Self::Iiop { .. } | Self::Ssl { .. } | Self::ThisOrb => None,
             Self::Unix { path } => Some(path),
         }
     }
 
-    /// Returns the host and port of an endpoint with TLS.
-    pub(crate) fn tls(&self) -> Option<(&str, u16)> {
+    /// Returns the host and port if this is an endpoint with TLS.
+    pub(crate) fn tls_address(&self) -> Option<(&str, u16)> {
         match self {
             Self::Ssl { host, port } => Some((host, *port)),
-            Self::Iiop { .. } | Self::Unix { .. } | Self::Itself => None,
+            Self::Iiop { .. } | Self::Unix { .. } | Self::ThisOrb => None,
         }
     }
 }
 
-/// Returns all profiles that can be called: those of IIOP, then TAO's of Unix sockets, as IIOP profiles
-/// without a host.
+/// Returns all profiles that calls can use: the IIOP profiles, then TAO's profiles of Unix sockets (UIOP) as
+/// IIOP profiles without a host.
 pub(crate) fn profiles(ior: &Ior) -> impl Iterator<Item = IiopProfile> + '_ {
     let unix = ior.uiop_profiles().map(|UiopProfile { version, path, object_key, mut components }| {
         // A UIOP profile does not name its machine.
@@ -119,11 +121,12 @@ pub(crate) fn unix_paths(profile: &IiopProfile) -> impl Iterator<Item = String> 
     here.map(|address| address.path)
 }
 
-/// A family of addresses. A host name may have addresses of either family. It is interleaved with IPv6
-/// addresses, like the IPv4 ones.
+/// The families by which [`interleaved`] sorts addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AddressFamily {
+    /// IPv6 addresses.
     V6,
+    /// IPv4 addresses, and host names, which may have addresses of both families.
     Other,
 }
 
@@ -140,8 +143,8 @@ impl AddressFamily {
     }
 }
 
-/// Returns the addresses with the families interleaved, beginning with the family of the first one. The order
-/// within each family is kept.
+/// Returns the addresses with the two families alternating, beginning with the family of the first address.
+/// The order within each family stays the same.
 pub(crate) fn interleaved<A>(
     addresses: impl IntoIterator<Item = A>,
     family: impl Fn(&A) -> AddressFamily,
@@ -166,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn families_take_turns_from_the_first_on() {
+    fn families_alternate_from_that_of_the_first_address() {
         let family = |host: &&str| AddressFamily::of_host(host);
         let hosts = ["::1", "::2", "::3", "10.0.0.1", "name"];
         assert_eq!(interleaved(hosts, family), ["::1", "10.0.0.1", "::2", "name", "::3"]);

@@ -1,12 +1,13 @@
-//! The strategies by which an ORB finds POAs, objects and operations: defaults, and others for comparison.
+//! The strategies by which an ORB finds POAs, objects and operations: the defaults, and alternatives for
+//! benchmarks (feature `experiments`).
 //!
-//! Feature `experiments`. The look-ups themselves are in `poa::experiments` (POAs and objects) and
-//! `servant::experiments` (operations). The latter also has the calls that name an operation by a number.
+//! The strategies are implemented in `poa::experiments` (POAs and objects) and in `servant::experiments`
+//! (operations, and requests that contain a number in place of the operation's name).
 
 use giop_codec::ior::{InterfaceNumbers, OperationNumbers};
 
-/// The strategy by which a server finds the operation of a request. For comparison: no other one is faster or
-/// safer than the default.
+/// The strategy by which a server finds the operation of a request. The alternatives exist for benchmarks
+/// only: none of them is faster or safer than the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum OperationDemux {
@@ -20,9 +21,9 @@ pub enum OperationDemux {
     Sorted,
     /// Hash table, built on first use.
     Hash,
-    /// Decimal number that the client sends in place of the name: one array access. Names are found as by
-    /// [`Perfect`](Self::Perfect). Servers announce this in their references (component 0x5A4F5202). Clients
-    /// send numbers if they know the interface with the same operations.
+    /// Array access by a decimal number that the client sends in place of the name. Names are looked up as in
+    /// [`Perfect`](Self::Perfect). Servers announce the numbers in their references (component 0x5A4F5202).
+    /// A client sends a number if its interface has the same operations as the announced one.
     Numeric,
 }
 
@@ -31,15 +32,15 @@ impl OperationDemux {
     pub const ALL: [Self; 5] = [Self::Perfect, Self::Linear, Self::Sorted, Self::Hash, Self::Numeric];
 }
 
-/// The strategy by which a POA finds the object of an id. For comparison: no other one is faster than the
-/// default.
+/// The strategy by which a POA finds the object of an id. The alternatives exist for benchmarks only: none of
+/// them is faster than the default.
 ///
-/// All strategies find the same objects. Generated ids and object keys differ in form.
+/// All strategies find the same objects. They differ in the form of generated ids and object keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum ObjectDemux {
-    /// Array access by an index with a generation in the object key. Applies to transient POAs that choose
-    /// the ids and serve only active objects. Other ids are looked up in a hash table.
+    /// Array access by an index and a generation that are part of the object key. Applies to transient POAs
+    /// that generate the ids and serve only active objects. Other POAs use a hash table.
     #[default]
     Active,
     /// Hash table of each POA, for all ids.
@@ -48,24 +49,23 @@ pub enum ObjectDemux {
     Linear,
 }
 
-/// The strategy by which an ORB finds the POA of a request. For comparison: no other one is faster than the
-/// default.
+/// The strategy by which an ORB finds the POA of a request. The alternatives exist for benchmarks only: none
+/// of them is faster than the default.
 ///
 /// All strategies find the same POAs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum PathDemux {
-    /// One look-up, independent of depth. The object key contains the index of the object or of its POA, or
-    /// the names of a persistent POA as one hash key.
+    /// One look-up, independent of the depth of the POA. The object key contains the index of the object or
+    /// of its POA, or for a persistent POA its path of names, which is looked up as one hash key.
     #[default]
     Flat,
-    /// From the root down: one look-up for each name in the object key, under a lock of each POA. The object
-    /// and the operation follow.
+    /// From the root POA down: one look-up for each name in the object key, under the lock of each POA. Then
+    /// the object and the operation are looked up.
     Layered,
     /// One look-up of object key and operation name together, in a hash table. The table has an element for
-    /// each operation of each active object. Other requests are found as by [`Flat`](Self::Flat): those for
-    /// default servants and servant managers, for operations that every object has, and for operations by
-    /// number.
+    /// each operation of each active object. [`Flat`](Self::Flat) is used for requests to default servants
+    /// and servant managers, for operations that every object has, and for operations by number.
     DeLayered,
 }
 
@@ -89,7 +89,7 @@ pub struct Demux {
 }
 
 impl Demux {
-    /// Returns the default strategies.
+    /// Creates the default strategies.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -114,17 +114,17 @@ impl Demux {
     }
 }
 
-/// Parses an operation number in the form in which clients send it. IDL names do not start with a digit.
-pub(crate) fn number(name: &[u8]) -> Option<usize> {
-    let written = match name {
+/// Parses an operation number, which clients send in place of a name. IDL names do not start with a digit.
+pub(crate) fn parse_operation_number(name: &[u8]) -> Option<usize> {
+    let is_number = match name {
         [b'0'] => true,
         [b'1'..=b'9', more @ ..] => more.len() < 5 && more.iter().all(u8::is_ascii_digit),
         _ => false,
     };
-    written.then(|| name.iter().fold(0, |number, digit| 10 * number + usize::from(digit & 15)))
+    is_number.then(|| name.iter().fold(0, |number, digit| 10 * number + usize::from(digit & 15)))
 }
 
-/// The identity of an interface, by its id and its own operations, in calls by number.
+/// The identity of an interface in calls by number: hashes of its repository id and of its own operations.
 #[derive(Debug)]
 pub(crate) struct NumberedInterface {
     id: u64,
@@ -139,8 +139,8 @@ impl NumberedInterface {
         }
     }
 
-    /// Returns the number that the operation has at a server with `numbers`. `None`: the server's interface
-    /// differs from the client's.
+    /// Returns the number of the operation with this index at a server that announced `numbers`. Returns
+    /// `None` if the server's interface differs from the client's.
     pub(crate) fn number(&self, numbers: &OperationNumbers, index: u32) -> Option<u32> {
         numbers.first_of(self.id, self.digest)?.checked_add(index)
     }
@@ -151,14 +151,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_has_one_form() {
+    fn only_digits_without_leading_zeros_are_a_number() {
         for (digits, is) in [("0", 0), ("7", 7), ("10", 10), ("65535", 65_535), ("99999", 99_999)] {
-            assert_eq!(number(digits.as_bytes()), Some(is));
+            assert_eq!(parse_operation_number(digits.as_bytes()), Some(is));
         }
         for none in
             ["", "00", "07", "+1", "-1", " 1", "1 ", "1a", "a1", "100000", "18446744073709551617", "_1"]
         {
-            assert_eq!(number(none.as_bytes()), None, "{none:?}");
+            assert_eq!(parse_operation_number(none.as_bytes()), None, "{none:?}");
         }
     }
 }

@@ -1,12 +1,17 @@
 //! References, invocation, connections, transports and dispatch of the zorb ORB, on tokio.
 //!
-//! The path of a request: a generated stub calls [`private::invoke`]. Module `client` binds the reference to
-//! a connection and encodes. `connection` queues, writes and reads. The state machine of `giop-proto` frames.
-//! `server` finds the object in `poa`, and polls the future of its generated skeleton in place. The reply
-//! takes the same path back.
+//! The path of a request:
 //!
-//! The modules have an order: each names only modules below it (`tests/runtime/architecture.rs`). State that
-//! modules share is in `runtime`.
+//! 1. A generated stub calls [`private::invoke`].
+//! 2. Module `client` binds the reference to a connection and encodes the request.
+//! 3. `connection` queues and writes it. The state machine of `giop-proto` adds the message framing.
+//! 4. At the server, `connection` reads it, `server` finds the object in `poa` and polls the future of the
+//!    generated skeleton in the task of the connection.
+//!
+//! The reply takes the same path back.
+//!
+//! The modules are layered: each uses only modules of lower layers (`tests/runtime/architecture.rs`). State
+//! that several modules share is in `runtime`.
 #![deny(unsafe_code)]
 
 #[cfg(feature = "admin")]
@@ -102,13 +107,13 @@ pub mod wire {
     pub use crate::quirks::{QUIRKS, Quirk, REPLIES_IN_NATIVE_SET, Recognition};
 }
 
-/// Converts any error to a system exception. In a servant:
+/// Converts any error to a system exception, in a servant for example with
 /// `.or_system_exception(SystemExceptionKind::PersistStore)?`.
 pub trait ResultExt<T> {
-    /// Converts the error to a system exception, COMPLETED_MAYBE, with the error as its source.
+    /// Returns the value, or a COMPLETED_MAYBE exception of that kind with the error as its source.
     ///
     /// # Errors
-    /// The system exception, if there was an error.
+    /// The system exception, if `self` is an error.
     fn or_system_exception(self, kind: SystemExceptionKind) -> Result<T, SystemException>;
 }
 

@@ -6,13 +6,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A bounded queue before an output. A thread of its own writes the queue to the output.
+/// A bounded queue of lines. A dedicated thread writes them to an output.
 ///
-/// A pipe or terminal that is not read blocks that thread only. Lines that do not fit into the queue are
-/// dropped and counted. When the output accepts data again, a line tells how many were dropped.
+/// A pipe or terminal that is not read blocks only that thread. Lines that do not fit into the queue are
+/// dropped and counted. When the output accepts data again, it gets a line with the number of dropped lines.
 ///
-/// Unlike `tracing-appender`, the queue is bounded in bytes, reports missing lines at their position, and can
-/// be awaited at the end of a process. Clones share the queue. The thread ends with the process.
+/// Unlike `tracing-appender`, the queue is bounded in bytes, reports missing lines at their position in the
+/// output, and can be flushed at the end of a process. Clones share the queue. The thread ends with the
+/// process.
 #[derive(Clone, Debug)]
 pub struct Lossy {
     shared: Arc<Shared>,
@@ -32,10 +33,10 @@ struct State {
     bytes: usize,
     /// Lines dropped since the last notice.
     dropped: u64,
-    /// The thread has removed something that is not written yet.
-    writing: bool,
-    /// The output has failed and will never be written again.
-    broken: bool,
+    /// Whether the thread has removed a line from the queue and has not written it yet.
+    is_writing: bool,
+    /// Whether the output has failed. It is not written again then.
+    has_failed: bool,
 }
 
 impl Lossy {
@@ -63,12 +64,12 @@ impl Lossy {
         Ok(Self { shared })
     }
 
-    /// Queues a line, which includes its line break. Returns `false` if it is dropped. Never blocks.
+    /// Queues a line, which includes its line break. Returns `false` if the line is dropped. Never blocks.
     pub fn push(&self, line: impl Into<Vec<u8>>) -> bool {
         let line = line.into();
         let mut state = self.shared.lock();
         let fits = state.bytes == 0 || state.bytes.saturating_add(line.len()) <= self.shared.max_bytes;
-        if state.broken || !fits {
+        if state.has_failed || !fits {
             state.dropped = state.dropped.saturating_add(1);
             return false;
         }
@@ -78,37 +79,37 @@ impl Lossy {
         true
     }
 
-    /// Waits until the queue is written, but at most for `within`. Returns whether it is written. Blocks the
-    /// thread.
-    pub fn flush(&self, within: Duration) -> bool {
+    /// Blocks the thread until the whole queue is written, but at most for `timeout`. Returns whether it is
+    /// written.
+    pub fn flush(&self, timeout: Duration) -> bool {
         let begun = Instant::now();
         let mut state = self.shared.lock();
         while !state.is_done() {
-            let Some(left) = within.checked_sub(begun.elapsed()) else { return false };
+            let Some(left) = timeout.checked_sub(begun.elapsed()) else { return false };
             let waited = self.shared.emptied.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         true
     }
 
-    /// Returns whether the output is closed, so that nothing more will be written.
+    /// Returns whether the output has failed, so that nothing more will be written.
     pub fn is_closed(&self) -> bool {
-        self.shared.lock().broken
+        self.shared.lock().has_failed
     }
 
-    /// Returns whether the queue is written.
+    /// Returns whether the whole queue is written, or the output has failed.
     pub fn is_done(&self) -> bool {
         self.shared.lock().is_done()
     }
 }
 
-/// Formats the notice of a log.
-pub fn missing(lines: u64) -> String {
+/// Formats the line about dropped lines in a log.
+pub fn missing_lines_notice(lines: u64) -> String {
     let (what, are) = if lines == 1 { ("line", "is") } else { ("lines", "are") };
     format!("zorb: {lines} {what} {are} missing here: the output was not read in time\n")
 }
 
-/// Each write is one line, which is written or dropped as a whole.
+/// Each call of `write` is one line, which is written or dropped as a whole.
 impl Write for Lossy {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.push(line);
@@ -122,7 +123,7 @@ impl Write for Lossy {
 
 impl State {
     fn is_done(&self) -> bool {
-        self.broken || self.queue.is_empty() && !self.writing && self.dropped == 0
+        self.has_failed || self.queue.is_empty() && !self.is_writing && self.dropped == 0
     }
 }
 
@@ -138,10 +139,10 @@ impl Shared {
                 state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             let line = state.queue.pop_front();
-            // Dropped lines are newer than all queued ones.
+            // The queue is written first, because the dropped lines are newer than all queued ones.
             let dropped = if line.is_none() { std::mem::take(&mut state.dropped) } else { 0 };
             state.bytes -= line.as_ref().map_or(0, Vec::len);
-            state.writing = true;
+            state.is_writing = true;
             drop(state);
             let written = match line {
                 Some(line) => out.write_all(&line),
@@ -149,9 +150,9 @@ impl Shared {
             };
             let written = written.and_then(|()| out.flush());
             state = self.lock();
-            state.writing = false;
+            state.is_writing = false;
             if written.is_err() {
-                (state.broken, state.bytes) = (true, 0);
+                (state.has_failed, state.bytes) = (true, 0);
                 state.queue.clear();
                 self.emptied.notify_all();
                 return;
@@ -190,7 +191,8 @@ mod tests {
     fn gate(max_bytes: usize) -> (Lossy, mpsc::Sender<()>, Arc<Mutex<Vec<u8>>>) {
         let (permit, permits) = mpsc::channel();
         let written = Arc::new(Mutex::new(Vec::new()));
-        let lossy = Lossy::new(Gate { permits, written: Arc::clone(&written) }, max_bytes, missing).unwrap();
+        let gate = Gate { permits, written: Arc::clone(&written) };
+        let lossy = Lossy::new(gate, max_bytes, missing_lines_notice).unwrap();
         (lossy, permit, written)
     }
 
@@ -199,17 +201,17 @@ mod tests {
     }
 
     #[test]
-    fn output_that_is_not_read_blocks_nothing_and_lines_without_room_are_counted() {
+    fn unread_output_does_not_block_and_lines_beyond_the_capacity_are_counted() {
         let (lossy, permit, written) = gate(10);
-        let taken = (0..1000).filter(|_| lossy.push("12345678\n")).count();
-        // One line is with the thread and one in the queue. Only one is accepted if the thread is slow.
-        assert!((1..=2).contains(&taken), "{taken}");
+        let accepted = (0..1000).filter(|_| lossy.push("12345678\n")).count();
+        // The thread holds one line and the queue another. Only one is accepted if the thread is slow.
+        assert!((1..=2).contains(&accepted), "{accepted}");
         assert!(!lossy.flush(Duration::ZERO));
         (0..10).for_each(|_| permit.send(()).unwrap());
         assert!(lossy.flush(Duration::MAX));
-        let dropped = 1000 - taken as u64;
-        let notice = missing(dropped);
-        assert_eq!(text(&written), "12345678\n".repeat(taken) + &notice);
+        let dropped = 1000 - accepted as u64;
+        let notice = missing_lines_notice(dropped);
+        assert_eq!(text(&written), "12345678\n".repeat(accepted) + &notice);
         assert!(lossy.push("again\n"));
         permit.send(()).unwrap();
         assert!(lossy.flush(Duration::MAX));
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_fits_is_written_in_order_before_a_flush_ends() {
+    fn flush_returns_after_all_queued_lines_are_written_in_order() {
         let (lossy, permit, written) = gate(1 << 20);
         let lines: Vec<String> = (0..100).map(|n| format!("{n}\n")).collect();
         for line in &lines {
@@ -230,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_output_ends_the_waiting() {
+    fn flush_of_a_failed_output_returns_at_once() {
         let (lossy, permit, _) = gate(10);
         drop(permit);
         lossy.push("x\n");

@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 /// An `Arc` of a type that is `Send` and `Sync`. The wrapper implements both traits itself.
 ///
-/// For an `Arc<T>` the compiler proves both through all types inside `T`, here all types of an ORB. It
-/// repeats this for each place in generated code that needs it, which takes a tenth of a second for each
-/// interface. Here it is proved once, where an `Opaque` is created.
+/// To prove that an `Arc<T>` is `Send`, the compiler visits all types inside `T`, here all types of an ORB.
+/// It repeats this for each function of generated code that needs the proof, which takes a tenth of a second
+/// for each interface. With this wrapper, the proof is made once, where an `Opaque` is created.
 pub(crate) struct Opaque<T: 'static>(Arc<T>);
 
-#[expect(unsafe_code, reason = "a proof that is made once, not for each stub")]
+#[expect(unsafe_code, reason = "the compiler would otherwise repeat the proof for each stub")]
 mod proved {
     use crate::opaque::Opaque;
 
-    // SAFETY: an `Opaque` can only be created from an `Arc` of a type that is `Send` and `Sync`, so its `Arc`
-    // is both.
+    // SAFETY: an `Opaque` can only be created from an `Arc` of a type that is `Send` and `Sync`, therefore
+    // the `Arc` is `Send` and `Sync`.
     unsafe impl<T> Send for Opaque<T> {}
     // SAFETY: as above, an `Opaque` holds only an `Arc` that is `Send` and `Sync`.
     unsafe impl<T> Sync for Opaque<T> {}
@@ -70,7 +70,7 @@ impl<T> Opaque<T> {
         Arc::strong_count(&self.0) == 1
     }
 
-    /// Returns whether both share one value.
+    /// Returns whether `self` and `other` share one value.
     #[inline]
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

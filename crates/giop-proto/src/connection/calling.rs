@@ -27,8 +27,9 @@ impl Connection {
         PendingCall { connection: self, id }
     }
 
-    /// Adds a call with the given deadline. Its request follows by [`send_request`](PendingCall::send_request) or
-    /// [`send_locate`](PendingCall::send_locate). Its outcome is announced by `Event::Reply`.
+    /// Adds a call with the given deadline. Its request follows by
+    /// [`send_request`](PendingCall::send_request) or [`send_locate`](PendingCall::send_locate). Its outcome
+    /// is announced by `Event::Reply`.
     ///
     /// # Errors
     /// The connection is closed, or it is closing and serves no request any more; the deadline has passed; or
@@ -190,8 +191,8 @@ impl PendingCall<'_> {
     /// Streams the results of a call. A large reply is handed out before all of its bytes have been received.
     ///
     /// [`Reply::coming`] is the number of bytes that follow. They are [opened](super::Input::open_stream),
-    /// then [taken](IncomingStream::take_chunk) or [given up](IncomingStream::abandon), by the id of the call. No other
-    /// call may be pending on the connection.
+    /// then [taken](IncomingStream::take_chunk) or [given up](IncomingStream::abandon), by the id of the
+    /// call. No other call may be pending on the connection.
     ///
     /// `nameless` includes results in GIOP 1.1 fragments, in which the alignment of values is not known.
     pub fn stream_reply(&mut self, nameless: bool) {

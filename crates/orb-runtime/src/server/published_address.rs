@@ -212,7 +212,7 @@ pub(crate) fn unroutable(
     let hosts = || {
         published.iter().filter_map(|endpoint| match endpoint {
             Endpoint::Iiop { host, .. } | Endpoint::Ssl { host, .. } => Some(host),
-            Endpoint::Unix { .. } | Endpoint::Itself => None,
+            Endpoint::Unix { .. } | Endpoint::ThisOrb => None,
         })
     };
     let is_public = hosts().any(|host| !is_loopback(host))

@@ -87,7 +87,7 @@ pub fn pair_of(client: OrbBuilder, server: OrbBuilder) -> Pair {
     let network = Arc::new(Network::default());
     let open = |builder: OrbBuilder, host: &str| {
         let mut parts = builder.parts;
-        parts.config.client.memory = Some(Arc::clone(&network) as Arc<dyn MemoryNetwork>);
+        parts.config.client.memory_network = Some(Arc::clone(&network) as Arc<dyn MemoryNetwork>);
         let core = parts.core(vec![Endpoint::Iiop { host: host.to_owned(), port: 1 }]);
         network.hosts().push((host.to_owned(), Arc::downgrade(&core)));
         core.open()

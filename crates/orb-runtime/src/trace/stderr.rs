@@ -7,7 +7,7 @@ use std::time::Duration;
 use giop_codec::OneLine;
 use tracing::Level;
 
-use crate::lossy::{Lossy, missing};
+use crate::lossy::{Lossy, missing_lines_notice};
 
 /// The queue of lines for stderr. [`to_stderr`] creates it.
 static QUEUE: OnceLock<Lossy> = OnceLock::new();
@@ -27,7 +27,7 @@ pub(crate) fn to_stderr(level: u32) {
         _ => Level::TRACE,
     };
     if QUEUE.get().is_none() {
-        let Ok(queue) = Lossy::new(io::stderr(), Lossy::MAX_BYTES, missing) else { return };
+        let Ok(queue) = Lossy::new(io::stderr(), Lossy::MAX_BYTES, missing_lines_notice) else { return };
         let _ = QUEUE.set(queue);
     }
     let Some(queue) = QUEUE.get() else { return };
