@@ -114,14 +114,17 @@ const REPLACEMENTS: [(&str, &str); 11] = [
     ("`Limits::max_decoded`", "`--max-message SIZE`"),
     ("OrbBuilder::connect_timeout", "--timeout TIME"),
     ("OrbBuilder::init_ref or -ORBInitRef", "--init-ref"),
-    ("OrbBuilder::login, or with_credentials of the reference", "--user NAME"),
     (
-        "OrbBuilder::login, or Reference::with_credentials",
-        "--user NAME, and --plaintext-password for a server without TLS",
+        "requires a login: use OrbBuilder::login or Reference::with_credentials",
+        "requires a login: use --user NAME",
     ),
-    ("take TLS, or Credentials::allow_plaintext_passwords", "--tls-ca FILE, or --plaintext-password"),
-    ("this ORB does not have: configure OrbBuilder::tls", "this program does not use: add --tls-ca FILE"),
-    ("see TlsBuilder::trust, server_names and pin", "see --tls-ca and --tls-any-name"),
+    (
+        "does not know the caller: use OrbBuilder::login or Reference::with_credentials",
+        "does not know the caller: use --user NAME, and --plaintext-password where it is not reached by TLS",
+    ),
+    ("use TLS or Credentials::allow_plaintext_passwords", "use --tls-ca FILE or --plaintext-password"),
+    ("this ORB has none: OrbBuilder::tls", "this program uses none: --tls-ca FILE"),
+    ("TlsBuilder::trust, ::server_names and ::pin decide", "--tls-ca and --tls-any-name decide"),
     (
         "the peer requires a certificate (TlsBuilder::identity)",
         "the peer requires a certificate: --tls-cert, --tls-key",

@@ -243,7 +243,7 @@ async fn a_long_source_is_not_sent_again_and_the_error_says_why() {
         let failed = call.await.unwrap().unwrap_err();
         assert_eq!((failed.kind, failed.completed), (SystemExceptionKind::Transient, CompletionStatus::No));
         let text = failed.to_string();
-        assert!(text.contains("not sent again") && text.contains("of the 4194304 octets"), "{text}");
+        assert!(text.contains("not sent again") && text.contains("of the 4194304 bytes"), "{text}");
         if !closes {
             // The next call goes to the new location.
             assert_eq!(store.put("a name", read(data.clone())).await.unwrap(), checksum(0, &data));

@@ -59,7 +59,7 @@ async fn a_deadline_in_the_middle_is_a_timeout() {
     let source = gated(600_000, pieces(octets(600_000), 100_000).collect(), gate, None);
     let failed = over.store.with_timeout(Duration::from_millis(300)).put("a name", source).await.unwrap_err();
     assert_eq!((failed.kind, failed.completed), (SystemExceptionKind::Timeout, CompletionStatus::Maybe));
-    assert!(failed.to_string().contains("100000 of the 600000 octets"), "{failed}");
+    assert!(failed.to_string().contains("100000 of the 600000 bytes"), "{failed}");
     over.until(|over| over.servant.broken() == 1).await;
     over.until(|over| over.server.open_connections() == 0).await;
     assert_good(&over).await;
@@ -267,7 +267,7 @@ async fn a_source_slower_than_the_server_allows_ends_the_call() {
     let begun = tokio::time::Instant::now();
     let failed = store.put("a name", paced(2_000)).await.unwrap_err();
     assert_eq!((failed.kind, failed.completed), (SystemExceptionKind::CommFailure, CompletionStatus::Maybe));
-    assert!(failed.to_string().contains("of the 200000 octets"), "{failed}");
+    assert!(failed.to_string().contains("of the 200000 bytes"), "{failed}");
     // The timeout, and the time of 200,000 bytes at the minimum rate.
     assert!((5..12).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
     assert_eq!(servant.broken(), 1);

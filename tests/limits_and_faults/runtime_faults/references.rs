@@ -94,7 +94,7 @@ async fn files_and_initial_references_that_are_missing_are_named() {
     let error = self::error(&orb, "corbaloc:rir:/Unheard").await;
     assert!(error.contains("Unheard") && error.contains("ORBInitRef"), "{error}");
     let error = self::error(&orb, "corbaloc:rir:/Loop").await;
-    assert!(error.contains("circle"), "{error}");
+    assert!(error.contains("cycle"), "{error}");
 }
 
 // clause: ior.object.is_a
