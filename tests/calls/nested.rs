@@ -127,7 +127,7 @@ async fn a_oneway_that_calls_back_over_its_own_connection_does_not_wait_for_itse
             // Two-way from the start.
             assert_eq!(last.visit(DEPTH).await.unwrap(), DEPTH);
             for (orb, _) in nodes {
-                assert_eq!(orb.shutdown().await.cut, 0);
+                assert_eq!(orb.shutdown().await.aborted_connections, 0);
             }
         }
     }

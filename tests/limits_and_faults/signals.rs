@@ -63,7 +63,7 @@ async fn server() {
     let end = zorb::signal::shutdown();
     say(&reference.to_string());
     let report = orb.run_until(end).await.unwrap();
-    say(&format!("cut {}", report.cut));
+    say(&format!("cut {}", report.aborted_connections));
     // Like a `main` that returns: the harness would wait for more.
     std::process::exit(0);
 }

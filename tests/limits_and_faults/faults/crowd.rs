@@ -66,7 +66,7 @@ async fn a_thousand_clients_that_connect_at_once_are_all_served() {
     for number in 0..CLIENTS as u64 {
         assert_eq!(servant.times(number), 1, "{number}");
     }
-    assert_eq!(server.shutdown().await.cut, 0);
+    assert_eq!(server.shutdown().await.aborted_connections, 0);
     assert_eq!(server.open_connections(), 0);
 }
 

@@ -88,7 +88,7 @@ async fn unaccepted_connections_get_close_connection_at_shutdown() {
         let came = came.unwrap();
         assert!(came.len() == 12 && came.starts_with(b"GIOP") && came[7] == 5, "{came:?}");
     }
-    assert_eq!(report.cut, 0);
+    assert_eq!(report.aborted_connections, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -179,7 +179,7 @@ async fn ended_while_kept(orbs: &Pair, target: TargetRef) -> SystemException {
     let call = tokio::spawn(async move { target.with_retry(zorb::Retry::Never).add(1, 2).await });
     tokio::time::sleep(Duration::from_millis(5)).await;
     assert!(!call.is_finished());
-    assert_eq!(orbs.server.shutdown().await.cut, 0);
+    assert_eq!(orbs.server.shutdown().await.aborted_connections, 0);
     call.await.unwrap().unwrap_err()
 }
 
@@ -211,6 +211,6 @@ async fn a_servant_whose_own_call_is_kept_does_not_keep_the_orb_from_closing() {
     nested.go.notify_one();
     tokio::time::sleep(Duration::from_millis(5)).await;
     assert!(!call.is_finished());
-    assert_eq!(orbs.server.shutdown().await.cut, 0);
+    assert_eq!(orbs.server.shutdown().await.aborted_connections, 0);
     assert_eq!(call.await.unwrap().unwrap_err().kind, SystemExceptionKind::BadInvOrder);
 }

@@ -105,7 +105,7 @@ async fn clients_killed_in_mid_message_leave_nothing_at_the_server() {
         assert_eq!(target.add(1, 2).await.unwrap(), 3);
     }
     client.shutdown().await;
-    assert_eq!(server.shutdown().await.cut, 0);
+    assert_eq!(server.shutdown().await.aborted_connections, 0);
     let pool = server.pool_stats();
     assert_eq!(pool.free, pool.held, "{pool:?}");
 }

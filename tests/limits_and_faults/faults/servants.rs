@@ -43,7 +43,7 @@ async fn hanging_servant_costs_only_its_caller_the_deadline() {
     drop((target, stuck, here));
     // It ignores the cancellation: the shutdown cuts it after the drain timeout.
     let report = orbs.server.shutdown().await;
-    assert_eq!((report.connections, report.cut), (1, 1));
+    assert_eq!((report.connections, report.aborted_connections), (1, 1));
     assert_eq!(
         servant.inside(),
         20,
@@ -154,5 +154,5 @@ async fn blocking_servant_does_not_block_other_servants() {
         opened.unwrap();
     }
     client.shutdown().await;
-    assert_eq!(server.shutdown().await.cut, 0);
+    assert_eq!(server.shutdown().await.aborted_connections, 0);
 }

@@ -48,7 +48,7 @@ async fn a_shutdown_under_load_answers_each_request_once_or_says_that_it_was_not
         let calls = callers(&target, 12);
         tokio::time::sleep(Duration::from_millis(3 + seed * 5 % 170)).await;
         let report = orbs.server.shutdown().await;
-        assert_eq!(report.cut, 0, "{faults}");
+        assert_eq!(report.aborted_connections, 0, "{faults}");
         let mut all = 0;
         for call in calls {
             let (answered, refused) = call.await.unwrap();
@@ -135,7 +135,7 @@ async fn a_server_that_restarts_under_load_loses_no_call_and_executes_none_twice
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         // Its socket stays open: connections that arrive in between wait.
-        assert_eq!(server.shutdown().await.cut, 0);
+        assert_eq!(server.shutdown().await.aborted_connections, 0);
         (server, _) = serve(listener.try_clone().unwrap(), &servant).await;
     }
     done.store(true, std::sync::atomic::Ordering::SeqCst);
@@ -181,7 +181,7 @@ async fn oneways_that_arrived_before_a_shutdown_are_executed() {
     }
     target.flush().await.unwrap();
     let report = server.shutdown().await;
-    assert_eq!((report.cut, report.discarded_oneways), (0, 0));
+    assert_eq!((report.aborted_connections, report.discarded_oneways), (0, 0));
     for call in calls {
         call.await.unwrap().unwrap();
     }
@@ -204,7 +204,7 @@ async fn oneways_that_are_kept_until_a_shutdown_are_counted() {
     target.flush().await.unwrap();
     tokio::time::sleep(Duration::from_millis(1)).await;
     let report = orbs.server.shutdown().await;
-    assert_eq!((report.cut, report.discarded_oneways, servant.executed()), (0, 5, 0));
+    assert_eq!((report.aborted_connections, report.discarded_oneways, servant.executed()), (0, 5, 0));
 }
 
 /// Returns a builder that waits longer for the end of its peers than for its own.
@@ -243,7 +243,7 @@ async fn an_orb_that_is_not_done_yet_lets_go_of_those_that_close() {
     while other_of_busy.add(1, 2).await.is_ok() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    assert_eq!(other.shutdown().await.cut, 0);
+    assert_eq!(other.shutdown().await.aborted_connections, 0);
     assert!(!ending.is_finished());
     more.send(Ok(octets(100_000))).await.unwrap();
     assert_eq!(put.await.unwrap().unwrap(), 200_000);
@@ -267,7 +267,7 @@ async fn a_call_that_is_not_polled_any_more_does_not_keep_the_connection() {
         }
     }
     target.once(2, 600, Bytes::new()).await.unwrap();
-    assert_eq!(server.shutdown().await.cut, 0);
+    assert_eq!(server.shutdown().await.aborted_connections, 0);
     assert_eq!(kept.await.unwrap().0, 1);
     client.shutdown().await;
 }
@@ -289,7 +289,7 @@ async fn peer_that_sends_after_shutdown_gets_an_error_despite_a_held_call() {
         read = peer.read_exact(&mut head) => drop(read.unwrap()),
     }
     // The call is no longer polled from here on.
-    assert_eq!(client.shutdown().await.cut, 1);
+    assert_eq!(client.shutdown().await.aborted_connections, 1);
     let sent = async {
         while peer.write_all(&[0; 4096]).await.is_ok() {
             tokio::task::yield_now().await;

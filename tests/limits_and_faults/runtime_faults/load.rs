@@ -44,7 +44,7 @@ on_both_flavours! {
                 .collect();
             tokio::time::sleep(Duration::from_millis(60)).await;
             let report = tcp.server.shutdown().await;
-            assert_eq!((report.connections, report.cut), (1, 0));
+            assert_eq!((report.connections, report.aborted_connections), (1, 0));
             for task in tasks {
                 task.await.unwrap();
             }
@@ -145,7 +145,7 @@ on_both_flavours! {
             orb.shutdown().await;
         }
         let report = server.shutdown().await;
-        assert_eq!(report.cut, 0);
+        assert_eq!(report.aborted_connections, 0);
         assert_eq!(server.open_connections(), 0);
     }
 

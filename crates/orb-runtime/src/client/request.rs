@@ -162,8 +162,8 @@ impl<'a> OutgoingRequest<'a> {
             finish_message(e, MessageHeader::SIZE_AT)?;
         }
         e.rewind(begun);
-        let coming = end.saturating_sub(e.position()) as u64;
-        Ok(flows.then_some(Flow { arguments, coming }))
+        let size = end.saturating_sub(e.position()) as u64;
+        Ok(flows.then_some(Flow { arguments, size }))
     }
 
     #[cold]

@@ -22,7 +22,7 @@ use crate::transport::Progress;
 pub(crate) struct Flow<'a> {
     pub(crate) arguments: &'a (dyn Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync + 'a),
     /// The size of the arguments in bytes.
-    pub(crate) coming: u64,
+    pub(crate) size: u64,
 }
 
 /// Closes the connection on drop if the message is incomplete.
@@ -50,7 +50,7 @@ impl SharedConnection {
         let (order, version, sets) = (encoder.order(), encoder.version(), encoder.code_sets());
         let offset = encoder.position();
         let mut state = self.lock();
-        let message = match state.machine.begin_flow(call, &mut encoder, flow.coming) {
+        let message = match state.machine.begin_flow(call, &mut encoder, flow.size) {
             Ok(Some(message)) => message,
             Ok(None) => {
                 // Another flow is active.
@@ -75,14 +75,14 @@ impl SharedConnection {
         encoded.map_err(OnewayError::Encode)
     }
 
-    /// Queues a reply and writes it while `results` encodes its last `coming` bytes. The encoder contains all
-    /// bytes before them. Returns `false` with an unchanged encoder if the reply must be encoded completely
-    /// first.
+    /// Queues a reply and writes it while `results` encodes its last `results_size` bytes. The encoder
+    /// contains all bytes before them. Returns `false` with an unchanged encoder if the reply must be encoded
+    /// completely first.
     pub(crate) fn send_reply_flow(
         self: &Arc<Self>,
         token: ServeToken,
         encoder: &mut Encoder,
-        coming: u64,
+        results_size: u64,
         results: &dyn Fn(&mut Encoder) -> Result<(), EncodeError>,
     ) -> bool {
         let (order, version, sets) = (encoder.order(), encoder.version(), encoder.code_sets());
@@ -92,7 +92,7 @@ impl SharedConnection {
             // Memory may be short, and only complete replies are checked for that.
             return false;
         }
-        let flow = state.machine.request(token).begin_flow(encoder, coming);
+        let flow = state.machine.request(token).begin_flow(encoder, results_size);
         drop(state);
         let message = match flow {
             ReplyFlow::Begun(message) => message,

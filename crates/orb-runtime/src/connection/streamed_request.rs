@@ -49,9 +49,13 @@ impl SharedConnection {
     }
 
     /// Queues the start of a oneway whose payload follows.
-    pub(crate) fn begin_payload(&self, mut encoder: Box<Encoder>, coming: u64) -> Result<(), CallError> {
+    pub(crate) fn begin_payload(
+        &self,
+        mut encoder: Box<Encoder>,
+        payload_size: u64,
+    ) -> Result<(), CallError> {
         let mut state = self.lock();
-        let begun = state.machine.begin_request(None, &mut encoder, coming);
+        let begun = state.machine.begin_request(None, &mut encoder, payload_size);
         state.keep_encoder(encoder);
         begun
     }
@@ -151,9 +155,13 @@ impl State {
 
 impl Pending<'_> {
     /// Queues the start of the request, whose payload follows.
-    pub(crate) fn begin_payload(&self, mut encoder: Box<Encoder>, coming: u64) -> Result<(), CallError> {
+    pub(crate) fn begin_payload(
+        &self,
+        mut encoder: Box<Encoder>,
+        payload_size: u64,
+    ) -> Result<(), CallError> {
         let mut state = self.link.lock();
-        let begun = state.machine.begin_request(Some(self.call), &mut encoder, coming);
+        let begun = state.machine.begin_request(Some(self.call), &mut encoder, payload_size);
         state.keep_encoder(encoder);
         self.arm(state);
         begun

@@ -22,7 +22,7 @@ pub struct ShutdownReport {
     /// The number of connections that were open when the shutdown began.
     pub connections: usize,
     /// The number of connections that were aborted because their requests did not end in time.
-    pub cut: usize,
+    pub aborted_connections: usize,
     /// The number of oneways that were received but not executed, because a POA manager or
     /// [`OrbBuilder::start_paused`](crate::OrbBuilder::start_paused) held them.
     pub discarded_oneways: usize,
@@ -102,12 +102,12 @@ impl Shared {
         for link in &left {
             link.abort(CloseReason::Local);
         }
-        let cut = left.len();
+        let aborted_connections = left.len();
         drop(left);
-        if cut > 0 {
+        if aborted_connections > 0 {
             tracing::warn!(
                 target: "zorb",
-                cut,
+                aborted_connections,
                 "requests did not finish in time (OrbBuilder::drain_timeout); their connections were aborted"
             );
             let ended = async { tokio::join!(self.tasks.serving.wait(), self.tasks.other.wait()) };
@@ -133,7 +133,7 @@ impl Shared {
         if discarded_oneways > 0 {
             tracing::warn!(target: "zorb", discarded_oneways, "oneways that were held have not been executed");
         }
-        ShutdownReport { connections, cut, discarded_oneways }
+        ShutdownReport { connections, aborted_connections, discarded_oneways }
     }
 }
 

@@ -28,7 +28,7 @@ async fn a_call_over_tcp_brings_its_result() {
         let octets = Bytes::from(vec![7; size]);
         assert_eq!(probe.echo(octets.clone()).await.unwrap(), octets, "{size}");
     }
-    assert_eq!(server.shutdown().await.cut, 0);
+    assert_eq!(server.shutdown().await.aborted_connections, 0);
 }
 
 // clause: ior.component.orb_type
@@ -284,7 +284,7 @@ async fn shutdown_lets_requests_finish_and_answers_no_more() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let report = server.shutdown().await;
-    assert_eq!(report.cut, 0);
+    assert_eq!(report.aborted_connections, 0);
     call.await.unwrap().unwrap();
     let error = probe.ping().await.unwrap_err();
     assert_eq!(error.completed, CompletionStatus::No, "{error}");

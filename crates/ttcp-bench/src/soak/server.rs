@@ -132,7 +132,7 @@ async fn serve(args: SoakServerArgs, mut orders: mpsc::UnboundedReceiver<Order>)
     }
     changing.abort();
     let report = orb.shutdown().await;
-    send_report("ENDED", &(report.connections, report.cut))
+    send_report("ENDED", &(report.connections, report.aborted_connections))
 }
 
 /// Returns the interface of the object that is served by operation name.
