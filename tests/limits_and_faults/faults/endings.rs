@@ -150,7 +150,7 @@ async fn servants_at_work_may_call_others_while_the_orb_closes() {
     }
     nested.go.notify_one();
     assert_eq!(call.await.unwrap().unwrap(), 42);
-    assert_eq!(ends.await.unwrap().cut, 0);
+    assert_eq!(ends.await.unwrap().aborted_connections, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,7 +171,7 @@ async fn servants_at_work_may_call_their_clients_back_while_the_orb_closes() {
     tokio::time::sleep(Duration::from_millis(5)).await;
     nested.go.notify_one();
     assert_eq!(call.await.unwrap().unwrap(), 42);
-    assert_eq!(ends.await.unwrap().cut, 0);
+    assert_eq!(ends.await.unwrap().aborted_connections, 0);
 }
 
 /// Shuts the server down while it holds the call. Returns how the call ended.

@@ -247,7 +247,7 @@ async fn an_orb_that_is_not_done_yet_lets_go_of_those_that_close() {
     assert!(!ending.is_finished());
     more.send(Ok(octets(100_000))).await.unwrap();
     assert_eq!(put.await.unwrap().unwrap(), 200_000);
-    assert_eq!(ending.await.unwrap().cut, 0);
+    assert_eq!(ending.await.unwrap().aborted_connections, 0);
     caller.shutdown().await;
 }
 
@@ -313,7 +313,7 @@ async fn what_comes_behind_the_last_word_is_thrown_away_in_large_pieces() {
     assert_eq!((said.len(), said.get(7)), (12, Some(&5)), "it is a CloseConnection: {said:?}");
     peer.write_all(&vec![7; OCTETS]).await.unwrap();
     drop(peer);
-    assert_eq!(ending.await.unwrap().cut, 0);
+    assert_eq!(ending.await.unwrap().aborted_connections, 0);
     let stats = server.stats();
     assert_eq!(stats.octets_in as usize, OCTETS);
     // A window holds at least 16 KiB; not each of them is full.

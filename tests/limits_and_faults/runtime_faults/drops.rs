@@ -177,7 +177,7 @@ async fn dropping_resolve_and_shutdown_leaves_nothing_behind() {
         drop_after(polls, probe.flush()).await;
         assert_eq!(probe.add(1, 2).await.unwrap(), 3);
         drop_after(polls, orbs.server.shutdown()).await;
-        assert_eq!(orbs.server.shutdown().await.cut, 0);
+        assert_eq!(orbs.server.shutdown().await.aborted_connections, 0);
         let error = probe.add(1, 2).await;
         assert!(error.is_ok() || error.is_err_and(|error| error.completed == CompletionStatus::No));
     }
@@ -194,7 +194,7 @@ on_both_flavours! {
         }
         assert_eq!(tcp.probe.echo(octets.clone()).await.unwrap(), octets);
         assert_eq!(tcp.client.open_connections(), 1);
-        assert_eq!(tcp.server.shutdown().await.cut, 0);
+        assert_eq!(tcp.server.shutdown().await.aborted_connections, 0);
     }
 
     async fn tasks_aborted_at_any_time_leave_the_connection_good() {

@@ -30,7 +30,7 @@ on_both_flavours! {
             }
         }
         assert_eq!(tcp.client.open_connections(), 1, "the connection is the same all the time");
-        assert_eq!(tcp.server.shutdown().await.cut, 0);
+        assert_eq!(tcp.server.shutdown().await.aborted_connections, 0);
     }
 
     async fn a_panic_of_a_oneway_is_counted() {

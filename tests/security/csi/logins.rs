@@ -429,7 +429,7 @@ async fn a_request_whose_login_is_checked_when_the_orb_closes_is_not_executed_an
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
     // A password check may take longer than the ORB's drain timeout.
-    assert_eq!(server.shutdown().await.cut, 0);
+    assert_eq!(server.shutdown().await.aborted_connections, 0);
     for call in calls {
         let error = call.await.unwrap().unwrap_err();
         assert_eq!(error.completed, zorb::CompletionStatus::No, "{error}");
