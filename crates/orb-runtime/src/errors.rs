@@ -33,12 +33,14 @@ pub(crate) fn unexecuted_because(
 pub fn because_of(exception: SystemException, error: impl Error + Send + Sync + 'static) -> SystemException {
     let text = error.to_string();
     let includes_source = error.source().is_some_and(|source| text.contains(&source.to_string()));
-    if includes_source { exception.because(text) } else { exception.with_source(error) }
+    if includes_source { exception.with_reason(text) } else { exception.with_source(error) }
 }
 
 /// Returns the exception of a call after the shutdown of the ORB.
 pub(crate) fn orb_shut_down() -> SystemException {
-    SystemException::bad_inv_order(minor::BAD_INV_ORDER_SHUTDOWN).because("the ORB has shut down")
+    SystemException::bad_inv_order()
+        .with_minor(minor::BAD_INV_ORDER_SHUTDOWN)
+        .with_reason("the ORB has shut down")
 }
 
 /// Returns the exception of a call outside of a tokio runtime.

@@ -184,8 +184,9 @@ impl Shared {
         }
         match ended {
             None => Ok(None),
-            Some(ListenPoint { host, port }) => Err(SystemException::transient(MinorCode::NONE)
-                .because(format!("the connection for callbacks to the client at {host}:{port} has ended"))),
+            Some(ListenPoint { host, port }) => Err(SystemException::transient().with_reason(format!(
+                "the connection for callbacks to the client at {host}:{port} has ended"
+            ))),
         }
     }
 }

@@ -77,8 +77,7 @@ impl ObjectRef {
         if etherealizing_in_caller(self.orb(), key).is_none() {
             return Ok(());
         }
-        let (kind, minor) = (SystemExceptionKind::BadInvOrder, minor::BAD_INV_ORDER_WOULD_DEADLOCK);
-        Err(unexecuted(kind, minor).because(
+        Err(SystemException::bad_inv_order().with_minor(minor::BAD_INV_ORDER_WOULD_DEADLOCK).with_reason(
             "the object is being deactivated, which waits for the request that makes this call; call the object through its typed reference, or after the request",
         ))
     }
@@ -395,7 +394,7 @@ struct IncompatibleForm(&'static str);
 /// Creates a COMPLETED_NO exception with [`IncompatibleForm`] as its source.
 #[cold]
 pub(crate) fn incompatible_form(kind: SystemExceptionKind, text: &'static str) -> SystemException {
-    unexecuted(kind, MinorCode::NONE).with_source(IncompatibleForm(text))
+    SystemException::from(kind).with_source(IncompatibleForm(text))
 }
 
 #[cold]

@@ -253,13 +253,15 @@ fn unit_result<T: 'static>() -> Option<T> {
 
 #[cold]
 fn not_started_at_deadline(operation: &str) -> SystemException {
-    unexecuted(SystemExceptionKind::Timeout, minor::TIMEOUT_REPLY_END).because(format!(
+    SystemException::timeout().with_minor(minor::TIMEOUT_REPLY_END).with_reason(format!(
         "`{operation}` had not started at the deadline: it was held by this ORB, by the object's POA manager or by its thread model"
     ))
 }
 
 #[cold]
 fn unfinished_at_deadline(operation: &Called<'_>) -> SystemException {
-    SystemException::new(SystemExceptionKind::Timeout, minor::TIMEOUT_REPLY_END, CompletionStatus::Maybe)
-        .because(format!("`{}` in this process was not finished at the deadline", operation.name))
+    SystemException::timeout()
+        .with_minor(minor::TIMEOUT_REPLY_END)
+        .completed(CompletionStatus::Maybe)
+        .with_reason(format!("`{}` in this process was not finished at the deadline", operation.name))
 }

@@ -34,8 +34,10 @@ pub(crate) async fn resolve_str(context: &ObjectRef, name: &str) -> Result<Objec
 /// Creates the exception for a user exception of the naming context.
 fn naming_exception(id: &str) -> SystemException {
     let name = id.rsplit('/').next().unwrap_or(id).split(':').next().unwrap_or(id);
-    SystemException::new(SystemExceptionKind::BadParam, minor::BAD_PARAM_URL_OTHER, CompletionStatus::Yes)
-        .because(format!("the naming context raised {}", Printable::new(name)))
+    SystemException::bad_param()
+        .with_minor(minor::BAD_PARAM_URL_OTHER)
+        .completed(CompletionStatus::Yes)
+        .with_reason(format!("the naming context raised {}", Printable::new(name)))
 }
 
 fn bad_param(text: &'static str) -> SystemException {

@@ -74,10 +74,9 @@ impl Dialer<'_> {
         let timeout = left.map_or(limit, |left| left.min(limit));
         match tokio::time::timeout(timeout, dialing).await {
             Ok(outcome) => Ok(outcome),
-            Err(_) if left.is_some_and(|left| left <= limit) => {
-                Err(unexecuted(SystemExceptionKind::Timeout, minor::TIMEOUT_REQUEST_END)
-                    .because(format!("no connection to {endpoint} before the call's deadline")))
-            }
+            Err(_) if left.is_some_and(|left| left <= limit) => Err(SystemException::timeout()
+                .with_minor(minor::TIMEOUT_REQUEST_END)
+                .with_reason(format!("no connection to {endpoint} before the call's deadline"))),
             Err(_) => {
                 self.orb.counters.hit(Limit::ConnectTime);
                 Err(unreachable(format!(
@@ -179,5 +178,5 @@ fn combine_errors(mut errors: Vec<(SocketAddr, io::Error)>) -> io::Error {
 
 /// Creates the exception for a server to which no connection can be opened.
 pub(crate) fn unreachable(text: String) -> SystemException {
-    SystemException::transient(minor::TRANSIENT_NO_USABLE_PROFILE).because(text)
+    SystemException::transient().with_minor(minor::TRANSIENT_NO_USABLE_PROFILE).with_reason(text)
 }

@@ -31,12 +31,14 @@ pub(crate) fn user_exception<E: From<SystemException>>(
 /// Creates the exception for a user exception that is not in the raises clause.
 #[cold]
 pub(crate) fn undeclared_user_exception(operation: &Called<'_>, id: &str) -> SystemException {
-    let (kind, minor) = (SystemExceptionKind::Unknown, minor::UNKNOWN_USER_EXCEPTION);
-    SystemException::new(kind, minor, CompletionStatus::Yes).because(format!(
-        "`{}` raised {}, which is not in its raises clause",
-        operation.name,
-        Printable::new(id)
-    ))
+    SystemException::unknown()
+        .with_minor(minor::UNKNOWN_USER_EXCEPTION)
+        .completed(CompletionStatus::Yes)
+        .with_reason(format!(
+            "`{}` raised {}, which is not in its raises clause",
+            operation.name,
+            Printable::new(id)
+        ))
 }
 
 /// Creates the exception for a reply that cannot be decoded. Counts the failure if a limit caused it.
@@ -45,7 +47,7 @@ pub(crate) fn bad_reply(orb: &Shared, error: DecodeError, operation: &CallOperat
     orb.counters.hit_decoding_limit(&error);
     let exception = error.system(CompletionStatus::Yes);
     SystemException::new(exception.kind, exception.minor, CompletionStatus::Yes)
-        .because(format!("the reply of `{}` cannot be decoded: {error}", operation.name))
+        .with_reason(format!("the reply of `{}` cannot be decoded: {error}", operation.name))
 }
 
 /// Creates the exception for a malformed reply that redirects the call. The call was not executed.
@@ -65,8 +67,8 @@ pub(crate) fn not_executed(mut exception: SystemException) -> SystemException {
 /// Creates the exception for an action that the reference's [`RebindMode`] forbids.
 #[cold]
 pub(crate) fn rebind_forbidden(text: &str) -> SystemException {
-    unexecuted(SystemExceptionKind::Rebind, MinorCode::NONE)
-        .because(format!("{text}; call `validate_connection` to bind the reference again"))
+    SystemException::rebind()
+        .with_reason(format!("{text}; call `validate_connection` to bind the reference again"))
 }
 
 /// Decodes the system exception in a reply.

@@ -109,10 +109,11 @@ async fn flush(target: &ObjectRef, link: &SharedConnection) -> Result<(), System
     match tokio::time::timeout_at(deadline.into(), link.flushed()).await {
         Ok(flushed) => flushed.map_err(failed),
         Err(_) => {
-            let kind = SystemExceptionKind::Timeout;
             let waited = deadline.saturating_duration_since(begun);
-            Err(SystemException::new(kind, minor::TIMEOUT_REQUEST_END, CompletionStatus::Maybe).because(
-                format!(
+            Err(SystemException::timeout()
+                .with_minor(minor::TIMEOUT_REQUEST_END)
+                .completed(CompletionStatus::Maybe)
+                .with_reason(format!(
                     "{} has not accepted all oneways within {waited:?}: {} bytes are queued",
                     link.peer(),
                     link.backlog()
@@ -123,6 +124,7 @@ async fn flush(target: &ObjectRef, link: &SharedConnection) -> Result<(), System
 
 #[cold]
 fn oneways_lost(reason: &str) -> SystemException {
-    SystemException::new(SystemExceptionKind::CommFailure, MinorCode::NONE, CompletionStatus::Maybe)
-        .because(format!("oneways may be lost: {reason}"))
+    SystemException::comm_failure()
+        .completed(CompletionStatus::Maybe)
+        .with_reason(format!("oneways may be lost: {reason}"))
 }

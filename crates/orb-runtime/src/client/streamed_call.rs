@@ -352,7 +352,7 @@ fn payload_size(payload: &Payload) -> Result<u32, SystemException> {
 fn too_long(payload: &Payload) -> SystemException {
     let text =
         format!("{} bytes and a header exceed the maximum size of a GIOP message, 4 GiB", payload.len());
-    SystemException::imp_limit().because(text)
+    SystemException::imp_limit().with_reason(text)
 }
 
 /// Encodes the request except for its payload.
@@ -418,8 +418,7 @@ async fn finish_payload(
 /// Creates the exception for an object that the server does not have, according to a LocateReply.
 #[cold]
 fn unknown_object(operation: &Called<'_>, link: &SharedConnection) -> SystemException {
-    let (minor, completed) = (minor::OBJECT_NOT_EXIST_NO_OBJECT, CompletionStatus::No);
-    SystemException::new(SystemExceptionKind::ObjectNotExist, minor, completed).because(format!(
+    SystemException::object_not_exist().with_minor(minor::OBJECT_NOT_EXIST_NO_OBJECT).with_reason(format!(
         "{} does not have the object; `{}` was not sent",
         link.peer(),
         operation.name
@@ -436,7 +435,7 @@ fn completion_status(sent: Sent) -> CompletionStatus {
 }
 
 fn transient_exception() -> SystemException {
-    SystemException::transient(MinorCode::NONE)
+    SystemException::transient()
 }
 
 /// Creates the exception for a call that failed. `error` is what happened. `judged` is the same error with
@@ -452,7 +451,7 @@ fn failed_during_payload(
     let Some(payload) = payload.filter(|payload| payload.given() < payload.len()) else {
         return call_failed(judged, operation, link);
     };
-    judged.into_system_exception().because(format!(
+    judged.into_system_exception().with_reason(format!(
         "`{}` at {} failed after {} of the {} bytes of its source were read: {error}",
         operation.name,
         link.peer(),
@@ -472,7 +471,7 @@ fn not_rewindable(
 ) -> SystemException {
     // There is always a payload here, because a call without one would have been sent again.
     let (given, len) = payload.as_ref().map_or((0, 0), |payload| (payload.given(), payload.len()));
-    exception.because(format!(
+    exception.with_reason(format!(
         "`{}` at {}: {why}; the request was not sent again, because {given} of the {len} bytes of its source were already read, and the source can be read only once",
         operation.name,
         link.peer(),
@@ -481,12 +480,14 @@ fn not_rewindable(
 
 #[cold]
 fn unsent_at_deadline(operation: &Called<'_>, link: &SharedConnection, payload: &Payload) -> SystemException {
-    let (minor, completed) = (minor::TIMEOUT_REQUEST_END, CompletionStatus::Maybe);
-    SystemException::new(SystemExceptionKind::Timeout, minor, completed).because(format!(
-        "`{}` at {}: the deadline passed after {} of the {} bytes of its source were read",
-        operation.name,
-        link.peer(),
-        payload.given(),
-        payload.len()
-    ))
+    SystemException::timeout()
+        .with_minor(minor::TIMEOUT_REQUEST_END)
+        .completed(CompletionStatus::Maybe)
+        .with_reason(format!(
+            "`{}` at {}: the deadline passed after {} of the {} bytes of its source were read",
+            operation.name,
+            link.peer(),
+            payload.given(),
+            payload.len()
+        ))
 }

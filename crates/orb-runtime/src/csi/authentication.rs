@@ -293,8 +293,8 @@ impl Guard {
     fn refuse_queue_full(&mut self) -> AuthOutcome {
         self.security.counters.throttled_logins.fetch_add(1, Ordering::Relaxed);
         self.log_refusal(QUEUE_FULL);
-        let (kind, minor) = (SystemExceptionKind::Transient, minor::TRANSIENT_OVERLOADED);
-        let exception = unexecuted(kind, minor).because(QUEUE_FULL);
+        let exception =
+            SystemException::transient().with_minor(minor::TRANSIENT_OVERLOADED).with_reason(QUEUE_FULL);
         AuthOutcome::Refused(Box::new(Refusal { exception, context: None }))
     }
 
@@ -396,5 +396,5 @@ fn check_login(
 
 #[cold]
 pub(super) fn no_permission(minor: MinorCode, text: String) -> SystemException {
-    unexecuted(SystemExceptionKind::NoPermission, minor).because(text)
+    SystemException::no_permission().with_minor(minor).with_reason(text)
 }

@@ -270,7 +270,7 @@ pub(crate) fn with_refusal_reason(exception: SystemException, reply: &Reply) -> 
         let is_unknown = exception.minor == minor::NO_PERMISSION_UNKNOWN_CALLER;
         let text =
             "the server does not know the caller: use OrbBuilder::login or Reference::with_credentials";
-        return if is_unknown { exception.because(text) } else { exception };
+        return if is_unknown { exception.with_reason(text) } else { exception };
     };
     let text = match (failure.major, LoginError::from_token(&error_token)) {
         (1, Ok(LoginError::BadTarget)) => "the login is for another realm than that of the server",
@@ -287,8 +287,9 @@ pub(crate) fn with_refusal_reason(exception: SystemException, reply: &Reply) -> 
         (4, _) => "the server no longer has the security context of this connection",
         (major, _) => {
             let minor = failure.minor;
-            return exception
-                .because(format!("the server refuses the security context, with reason {major}.{minor}"));
+            return exception.with_reason(format!(
+                "the server refuses the security context, with reason {major}.{minor}"
+            ));
         }
     };
     exception.with_reason(text)

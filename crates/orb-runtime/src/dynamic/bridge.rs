@@ -253,11 +253,12 @@ fn forwarded_contexts(mut contexts: Vec<ServiceContext>) -> Vec<ServiceContext> 
 
 #[cold]
 fn cancelled_by_caller() -> SystemException {
-    SystemException::new(SystemExceptionKind::Transient, MinorCode::NONE, CompletionStatus::Maybe)
-        .because("the caller cancelled the request")
+    SystemException::transient()
+        .completed(CompletionStatus::Maybe)
+        .with_reason("the caller cancelled the request")
 }
 
 #[cold]
 fn not_marshalled() -> SystemException {
-    SystemException::internal().because("the request is not marshalled")
+    SystemException::internal().with_reason("the request is not marshalled")
 }

@@ -269,7 +269,7 @@ mod tests {
         let none = r#"{"$exception":"IDL:omg.org/CORBA/NO_MEMORY:1.0","minor":0,"completed":"COMPLETED_NO"}"#;
         assert_eq!(json(SystemException::no_memory()), none);
         let text = "\"quoted\" \\ \n\u{1b}\u{202e} ".repeat(1_000);
-        let with_reason = json(SystemException::no_memory().because(text.clone()));
+        let with_reason = json(SystemException::no_memory().with_reason(text.clone()));
         let (before, reason) = with_reason.rsplit_once(",\"reason\":").unwrap();
         assert_eq!(format!("{before}}}"), none);
         let reason = Dynamic::from_json(&TypeCode::STRING, reason.strip_suffix('}').unwrap()).unwrap();

@@ -61,6 +61,7 @@ pub(super) async fn offload<T: Send + 'static>(
 
 #[cold]
 fn runtime_ended(completed: CompletionStatus) -> SystemException {
-    SystemException::new(SystemExceptionKind::Transient, MinorCode::NONE, completed)
-        .because("the runtime shut down before large values were decoded or encoded")
+    SystemException::transient()
+        .completed(completed)
+        .with_reason("the runtime shut down before large values were decoded or encoded")
 }

@@ -396,7 +396,9 @@ fn bad_reply(
 ) -> SystemException {
     let exception = client::bad_reply(orb, error, called);
     match located {
-        Some(error) => exception.because(format!("the reply of `{operation}` cannot be decoded: {error}")),
+        Some(error) => {
+            exception.with_reason(format!("the reply of `{operation}` cannot be decoded: {error}"))
+        }
         None => exception,
     }
 }
@@ -429,8 +431,9 @@ fn is_sent_to_servers(operation: &str) -> bool {
 
 #[cold]
 fn not_sent_to_servers(operation: &str) -> SystemException {
-    SystemException::bad_param(minor::BAD_PARAM_IMPLICIT_OPERATION)
-        .because(format!("`{operation}` is an operation of references, which is not sent to servers"))
+    SystemException::bad_param()
+        .with_minor(minor::BAD_PARAM_IMPLICIT_OPERATION)
+        .with_reason(format!("`{operation}` is an operation of references, which is not sent to servers"))
 }
 
 #[cold]
@@ -442,7 +445,7 @@ fn no_operation(interface: &Interface, operation: &str) -> SystemException {
 
 #[cold]
 fn not_oneway(operation: &str) -> SystemException {
-    SystemException::bad_param(minor::BAD_PARAM_ONEWAY_DEFINITION).because(format!(
+    SystemException::bad_param().with_minor(minor::BAD_PARAM_ONEWAY_DEFINITION).with_reason(format!(
         "`{operation}` has a result, an `out` argument or an exception, so it cannot be sent as a oneway"
     ))
 }

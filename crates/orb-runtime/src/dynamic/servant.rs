@@ -169,15 +169,13 @@ async fn run_or_offload<T: Send + 'static>(
 fn check_raised(exception: &Any, operation: &OperationInfo) -> Result<(), SystemException> {
     let code = exception.type_code().unaliased();
     if code.kind() != TcKind::Except {
-        return Err(SystemException::new(
-            SystemExceptionKind::BadParam,
-            minor::BAD_PARAM_ANY_NO_EXCEPTION,
-            CompletionStatus::Maybe,
-        )
-        .because(format!(
-            "`{}` raised a value of type `{code}`, which is not an exception",
-            operation.name
-        )));
+        return Err(SystemException::bad_param()
+            .with_minor(minor::BAD_PARAM_ANY_NO_EXCEPTION)
+            .completed(CompletionStatus::Maybe)
+            .with_reason(format!(
+                "`{}` raised a value of type `{code}`, which is not an exception",
+                operation.name
+            )));
     }
     if operation.raises.iter().any(|listed| listed.equivalent(&code)) {
         return Ok(());

@@ -56,8 +56,9 @@ impl ObjectId {
     pub fn to_text(&self) -> Result<&str, SystemException> {
         match std::str::from_utf8(self.as_slice()) {
             Ok(text) if !text.contains('\0') => Ok(text),
-            _ => Err(SystemException::bad_param(minor::BAD_PARAM_OBJECT_ID)
-                .because(format!("the object id {self} is not a text"))),
+            _ => Err(SystemException::bad_param()
+                .with_minor(minor::BAD_PARAM_OBJECT_ID)
+                .with_reason(format!("the object id {self} is not a text"))),
         }
     }
 }

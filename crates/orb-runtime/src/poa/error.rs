@@ -105,14 +105,14 @@ impl PoaError {
 
 impl From<NameError> for PoaError {
     fn from(error: NameError) -> Self {
-        let exception = SystemException::bad_param(MinorCode::NONE);
-        exception.because(error.to_string()).into()
+        let exception = SystemException::bad_param();
+        exception.with_reason(error.to_string()).into()
     }
 }
 
 impl From<KeyError> for PoaError {
     fn from(error: KeyError) -> Self {
-        let exception = SystemException::bad_param(minor::BAD_PARAM_OBJECT_ID);
-        exception.because(error.to_string()).into()
+        let exception = SystemException::bad_param().with_minor(minor::BAD_PARAM_OBJECT_ID);
+        exception.with_reason(error.to_string()).into()
     }
 }
