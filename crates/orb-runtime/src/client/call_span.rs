@@ -57,7 +57,7 @@ impl CallSpan {
     /// Begins a call. Returns `None` if no subscriber or admin endpoint records the call, and it belongs to
     /// no trace.
     #[inline]
-    pub(crate) fn begin(target: &ObjectRef, operation: &Called<'_>) -> Option<Box<Self>> {
+    pub(crate) fn begin(target: &ObjectRef, operation: &CallOperation<'_>) -> Option<Box<Self>> {
         let (has_subscriber, trace) = (is_wanted(), current_trace());
         #[cfg(feature = "admin")]
         let is_counted = target.orb().calls().is_some();
@@ -72,7 +72,7 @@ impl CallSpan {
     #[cold]
     fn begin_observed(
         target: &ObjectRef,
-        operation: &Called<'_>,
+        operation: &CallOperation<'_>,
         has_subscriber: bool,
         trace: Option<TraceContext>,
     ) -> Option<Box<Self>> {
@@ -165,7 +165,7 @@ impl Drop for CallSpan {
 }
 
 /// Begins a collocated call. Returns its span, with the trace that the servant's own calls continue.
-pub(crate) fn begin_collocated(target: &ObjectRef, operation: &Called<'_>) -> RequestSpan {
+pub(crate) fn begin_collocated(target: &ObjectRef, operation: &CallOperation<'_>) -> RequestSpan {
     let (has_subscriber, trace) = (is_wanted(), current_trace());
     if !has_subscriber && trace.is_none() {
         #[cfg(feature = "admin")]

@@ -259,7 +259,7 @@ fn not_started_at_deadline(operation: &str) -> SystemException {
 }
 
 #[cold]
-fn unfinished_at_deadline(operation: &Called<'_>) -> SystemException {
+fn unfinished_at_deadline(operation: &CallOperation<'_>) -> SystemException {
     SystemException::timeout()
         .with_minor(minor::TIMEOUT_REPLY_END)
         .completed(CompletionStatus::Maybe)

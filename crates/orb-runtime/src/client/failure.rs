@@ -30,7 +30,7 @@ pub(crate) fn user_exception<E: From<SystemException>>(
 
 /// Creates the exception for a user exception that is not in the raises clause.
 #[cold]
-pub(crate) fn undeclared_user_exception(operation: &Called<'_>, id: &str) -> SystemException {
+pub(crate) fn undeclared_user_exception(operation: &CallOperation<'_>, id: &str) -> SystemException {
     SystemException::unknown()
         .with_minor(minor::UNKNOWN_USER_EXCEPTION)
         .completed(CompletionStatus::Yes)
@@ -52,7 +52,11 @@ pub(crate) fn bad_reply(orb: &Shared, error: DecodeError, operation: &CallOperat
 
 /// Creates the exception for a malformed reply that redirects the call. The call was not executed.
 #[cold]
-pub(crate) fn bad_redirection(orb: &Shared, error: DecodeError, operation: &Called<'_>) -> SystemException {
+pub(crate) fn bad_redirection(
+    orb: &Shared,
+    error: DecodeError,
+    operation: &CallOperation<'_>,
+) -> SystemException {
     not_executed(bad_reply(orb, error, operation))
 }
 
@@ -88,7 +92,7 @@ pub(crate) fn system_exception(
 #[cold]
 pub(crate) fn call_failed(
     error: CallError,
-    operation: &Called<'_>,
+    operation: &CallOperation<'_>,
     link: &SharedConnection,
 ) -> SystemException {
     let exception = error.into_system_exception();

@@ -25,7 +25,7 @@ use crate::connection::exclusive::Lease;
 use crate::connection::{
     Binding, PayloadOutcome, Pending, SharedConnection, StartedRequest, now, poll_deadline,
 };
-use crate::reference::operation::Called;
+use crate::reference::operation::CallOperation;
 use crate::reference::{ObjectRef, SyncScope};
 use crate::servant::Results;
 use crate::stream::{MAX_KEPT_BYTES, Payload};
@@ -87,7 +87,7 @@ struct ReceivedReply {
 /// is unknown.
 async fn call(
     target: &ObjectRef,
-    operation: &Called<'_>,
+    operation: &CallOperation<'_>,
     (response, unaligned_fragments): (ResponseFlags, Option<bool>),
     encode: Arguments<'_>,
     payload: &mut Option<Payload>,
@@ -283,7 +283,7 @@ fn send(
     Ok(pending.send(started.encoder, flow)?)
 }
 
-fn trace_out(started: &StartedRequest, link: &SharedConnection, operation: &Called<'_>) {
+fn trace_out(started: &StartedRequest, link: &SharedConnection, operation: &CallOperation<'_>) {
     if trace::wire_enabled() {
         let encoder = &started.encoder;
         trace::wire(Direction::Out, link.peer(), operation.name, encoder.head(), encoder.len());
@@ -417,7 +417,7 @@ async fn finish_payload(
 
 /// Creates the exception for an object that the server does not have, according to a LocateReply.
 #[cold]
-fn unknown_object(operation: &Called<'_>, link: &SharedConnection) -> SystemException {
+fn unknown_object(operation: &CallOperation<'_>, link: &SharedConnection) -> SystemException {
     SystemException::object_not_exist().with_minor(minor::OBJECT_NOT_EXIST_NO_OBJECT).with_reason(format!(
         "{} does not have the object; `{}` was not sent",
         link.peer(),
@@ -479,7 +479,11 @@ fn not_rewindable(
 }
 
 #[cold]
-fn unsent_at_deadline(operation: &Called<'_>, link: &SharedConnection, payload: &Payload) -> SystemException {
+fn unsent_at_deadline(
+    operation: &CallOperation<'_>,
+    link: &SharedConnection,
+    payload: &Payload,
+) -> SystemException {
     SystemException::timeout()
         .with_minor(minor::TIMEOUT_REQUEST_END)
         .completed(CompletionStatus::Maybe)

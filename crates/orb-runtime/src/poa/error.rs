@@ -2,8 +2,7 @@
 
 use giop_codec::exception::{SystemException, minor};
 
-use crate::errors::unexecuted;
-use crate::object_key::{KeyError, NameError};
+use crate::object_key::{NoKey, NoName};
 use crate::poa::policies::InvalidPolicy;
 
 /// An error of a POA operation.
@@ -103,15 +102,15 @@ impl PoaError {
     }
 }
 
-impl From<NameError> for PoaError {
-    fn from(error: NameError) -> Self {
+impl From<NoName> for PoaError {
+    fn from(error: NoName) -> Self {
         let exception = SystemException::bad_param();
         exception.with_reason(error.to_string()).into()
     }
 }
 
-impl From<KeyError> for PoaError {
-    fn from(error: KeyError) -> Self {
+impl From<NoKey> for PoaError {
+    fn from(error: NoKey) -> Self {
         let exception = SystemException::bad_param().with_minor(minor::BAD_PARAM_OBJECT_ID);
         exception.with_reason(error.to_string()).into()
     }

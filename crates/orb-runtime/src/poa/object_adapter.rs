@@ -235,9 +235,9 @@ impl ObjectAdapter {
         skeleton: Arc<dyn Skeleton>,
         mode: RunMode,
     ) -> Arc<ActiveObject> {
-        self.note(&*skeleton);
-        poa.count_activation(&self.active);
-        let key = poa.key(&place.to_bytes());
+        self.record_skeleton(&*skeleton);
+        poa.count_activation(&self.active_count);
+        let key = poa.key(&place.octets());
         let entry = Arc::new(ActiveObject::new(
             &key,
             poa.node().keys.prefix.len(),

@@ -55,17 +55,17 @@ impl Shared {
         let (host, port) = first.or_else(|| tls.first().map(|(host, _)| (*host, 0))).unwrap_or(("", 0));
         let mut main = IiopProfile::new(host, port, key.clone());
         main.components.clone_from(&components);
-        let here = tls.iter().position(|(name, _)| *name == host).map(|at| tls.remove(at).1);
-        main.components.extend(here.and_then(|port| self.ssl_component(port, first.is_some())));
-        let unix = self.endpoints.iter().any(|endpoint| endpoint.unix_path().is_some());
+        let tls_port = tls.iter().position(|(name, _)| *name == host).map(|at| tls.remove(at).1);
+        main.components.extend(tls_port.and_then(|port| self.ssl_component(port, first.is_some())));
+        let unix = self.endpoints.iter().any(|endpoint| endpoint.path().is_some());
         // Without a TCP endpoint, calls without TLS use Unix sockets of this machine.
         let plain = if first.is_some() { Some(false) } else { unix.then_some(true) };
         main.components.extend(self.csi_component(host, tls_port, plain));
         for (host, port) in tcp {
             main.components.push(TaggedComponent::alternate_address(host, port)?);
         }
-        let mut others = Vec::new();
-        for path in self.endpoints.iter().filter_map(Endpoint::unix_path) {
+        let mut uiop_profiles = Vec::new();
+        for path in self.endpoints.iter().filter_map(Endpoint::path) {
             let address = OmniUnixAddress { host: this_machine().to_owned(), path: path.to_owned() };
             main.components.push(TaggedComponent::omni_unix(&address)?);
             let mut profile = UiopProfile::new(path, key.clone());
@@ -115,23 +115,22 @@ impl Shared {
     /// network could make the TLS connection fail, and thereby cause a plaintext connection.
     pub(crate) fn routes(&self, profiles: Vec<IiopProfile>) -> Vec<Route> {
         let tls = profiles.iter().any(|profile| profile.secure_address().is_some());
-        let routes = profiles
-            .into_iter()
-            .map(|profile| Route { endpoints: self.endpoints_of(&profile, tls), profile });
-        let mut routes: Vec<Route> = routes.filter(|route| !route.endpoints.is_empty()).collect();
-        if self.config.tls.as_ref().is_some_and(|own| own.takes_plaintext(tls)) {
-            // If plaintext is preferred, it is tried first, but never after a failed handshake.
-            routes
-                .sort_by_key(|route| route.endpoints.iter().any(|endpoint| endpoint.tls_address().is_some()));
+        let routes =
+            profiles.into_iter().map(|profile| Route { ways: self.endpoints_to_try(&profile, tls), profile });
+        let mut routes: Vec<Route> = routes.filter(|route| !route.ways.is_empty()).collect();
+        if self.config.tls.as_ref().is_some_and(|own| own.uses_plaintext(tls)) {
+            // If plaintext is allowed for this reference, try it first, so that it never follows a failed
+            // handshake.
+            routes.sort_by_key(|route| route.ways.iter().any(|way| way.tls().is_some()));
         }
         routes
     }
 
     /// Returns the addresses of a profile in the order in which they are tried. Unix sockets of this machine
-    /// come first, because they answer at once or never. Hosts follow, with the families interleaved, by TLS
-    /// or in plaintext as the server and the configuration require. `offers` means that the reference has TLS
-    /// in any profile.
-    fn endpoints_of(&self, profile: &IiopProfile, offers: bool) -> Vec<Endpoint> {
+    /// are first, because connecting to them succeeds or fails at once. Then follow the TLS address and the
+    /// plaintext addresses that the server and the configuration allow, with IPv4 and IPv6 interleaved.
+    /// `offers_tls` tells whether any profile of the reference offers TLS.
+    fn endpoints_to_try(&self, profile: &IiopProfile, offers_tls: bool) -> Vec<Endpoint> {
         let unix = self.config.client.unix_sockets.then(|| unix_paths(profile)).into_iter().flatten();
         let secure = profile.secure_address();
         let addresses = if profile.requires_tls() { Vec::new() } else { profile.addresses() };
@@ -190,12 +189,9 @@ mod tests {
         let server = core(&endpoints);
         let ior = server.ior("IDL:X:1.0", b"key").unwrap();
         let all: Vec<IiopProfile> = profiles(&ior).collect();
-        let endpoints = |profile| core(&[]).endpoints_of(profile, false);
-        assert_eq!(endpoints(&all[0]), [unix("/a"), unix("/b"), tcp("h", 1), tcp("::1", 2)]);
-        assert_eq!(
-            (endpoints(&all[1]), endpoints(&all[2]), all.len()),
-            (vec![unix("/a")], vec![unix("/b")], 3)
-        );
+        let ways = |profile| core(&[]).endpoints_to_try(profile, false);
+        assert_eq!(ways(&all[0]), [unix("/a"), unix("/b"), tcp("h", 1), tcp("::1", 2)]);
+        assert_eq!((ways(&all[1]), ways(&all[2]), all.len()), (vec![unix("/a")], vec![unix("/b")], 3));
         for profile in &all {
             assert!(server.is_own(profile) && !core(&[tcp("h", 2), unix("/c")]).is_own(profile));
             assert_eq!(profile.object_key.as_slice(), b"key");
@@ -208,7 +204,7 @@ mod tests {
         let ior = core(&[unix("/a")]).ior("", b"key").unwrap();
         let main = ior.iiop_profile().unwrap();
         assert_eq!((main.host.as_str(), main.port), ("", 0));
-        assert_eq!(core(&[]).endpoints_of(&main, false), [unix("/a")]);
+        assert_eq!(core(&[]).endpoints_to_try(&main, false), [unix("/a")]);
         assert!(core(&[]).ior("", b"key").is_none());
     }
 
@@ -218,7 +214,7 @@ mod tests {
         let address = OmniUnixAddress { host: "elsewhere".to_owned(), path: "/a".to_owned() };
         let profile = IiopProfile::new("h", 1, b"key".as_slice().into())
             .with_component(TaggedComponent::omni_unix(&address).unwrap());
-        assert_eq!(core(&[]).endpoints_of(&profile, false), [tcp("h", 1)]);
+        assert_eq!(core(&[]).endpoints_to_try(&profile, false), [tcp("h", 1)]);
         assert!(!core(&[unix("/a")]).is_own(&profile));
     }
 
@@ -239,7 +235,7 @@ mod tests {
     fn unix_sockets_of_references_are_ignored_if_disabled() {
         let ior = core(&[unix("/a"), tcp("h", 1)]).ior("", b"key").unwrap();
         let careful = Orb::builder().unix_sockets(false).parts.core(Vec::new());
-        assert_eq!(careful.endpoints_of(&ior.iiop_profile().unwrap(), false), [tcp("h", 1)]);
+        assert_eq!(careful.endpoints_to_try(&ior.iiop_profile().unwrap(), false), [tcp("h", 1)]);
         assert!(careful.routes(profiles(&ior).skip(1).collect()).is_empty());
     }
 }

@@ -263,9 +263,9 @@ impl Closing {
         self.has_ended_serving.load(Ordering::Acquire)
     }
 
-    /// Returns whether a connection like this one must be closed now.
-    pub(crate) fn closes(&self, link: &SharedConnection) -> bool {
-        self.has_begun() && (self.has_ended_serving() || link.serves_peer())
+    /// Returns whether this connection must be closed now because of the shutdown.
+    pub(crate) fn must_close(&self, link: &SharedConnection) -> bool {
+        self.has_begun() && (self.has_ended_serving() || link.serves_others())
     }
 }
 

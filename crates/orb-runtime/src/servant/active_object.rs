@@ -45,8 +45,8 @@ pub(crate) struct ActiveObject {
     requests: RequestCount,
     /// The index of the object's slot, or [`NO_SLOT`] if the object is found by id.
     pub(crate) slot: u32,
-    /// Position of the object id in the key.
-    id_offset: u16,
+    /// The position of the object id in the key.
+    id_start: u16,
     pub(crate) mode: RunMode,
     /// Whether the entry serves all objects of its POA. Then `key` is the common prefix of their keys.
     pub(crate) is_shared: bool,
@@ -59,24 +59,24 @@ pub(crate) const NO_SLOT: u32 = u32::MAX;
 pub(crate) struct InFlight<E: Deref<Target = ActiveObject> = Arc<ActiveObject>>(E);
 
 impl ActiveObject {
-    /// Creates an entry. `key` ends with the object id, which begins at `id_offset`.
+    /// Creates an entry. `key` ends with the object id, which begins at `id_start`.
     pub(crate) fn new(
         key: &[u8],
-        id_offset: usize,
+        id_start: usize,
         slot: u32,
         poa: Arc<PoaGate>,
         servant: (Arc<dyn Skeleton>, RunMode),
     ) -> Self {
         let (skeleton, mode) = servant;
-        let mode = RunMode { serial: poa.turn.is_some(), main: poa.is_main, ..mode };
-        let id_offset = u16::try_from(id_offset).unwrap_or(u16::MAX);
+        let mode = RunMode { serial: poa.turn.is_some(), on_main_thread: poa.uses_main_thread, ..mode };
+        let id_start = u16::try_from(id_start).unwrap_or(u16::MAX);
         Self {
             key: ObjectId::from(key),
             skeleton,
             poa,
             requests: RequestCount::new(),
             slot,
-            id_offset,
+            id_start,
             mode,
             is_shared: false,
         }
@@ -95,7 +95,7 @@ impl ActiveObject {
 
     /// Returns the object id in a key of this entry.
     pub(crate) fn id_in<'a>(&self, key: &'a [u8]) -> &'a [u8] {
-        key.get(usize::from(self.id_offset)..).unwrap_or_default()
+        key.get(usize::from(self.id_start)..).unwrap_or_default()
     }
 
     /// Returns the object id, which is empty for a shared entry.

@@ -53,10 +53,10 @@ impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
         let tables = || self.alternatives.get_or_init(|| AlternativeTables::new(&self.names));
         match strategy {
             OperationDemux::Perfect => self.find(name),
-            OperationDemux::Linear => linear(&self.names, name),
-            OperationDemux::Sorted => others().binary(&self.names, name),
-            OperationDemux::Hash => others().hashed(name),
-            OperationDemux::Numeric => match parse_operation_number(name) {
+            OperationDemux::Linear => linear_search(&self.names, name),
+            OperationDemux::Sorted => tables().binary_search(&self.names, name),
+            OperationDemux::Hash => tables().hash_search(name),
+            OperationDemux::Numeric => match number(name) {
                 Some(number) => (number < N).then_some(number),
                 None => self.find(name),
             },
@@ -94,8 +94,8 @@ impl Operations {
     /// Returns the name of an operation that a request calls by number. If `operation` is not the number of
     /// an operation, returns it unchanged.
     #[must_use]
-    pub fn name_of<'a>(&self, operation: &'a str) -> &'a str {
-        let name = parse_operation_number(operation.as_bytes()).and_then(|number| self.names.get(number));
+    pub fn operation_name<'a>(&self, operation: &'a str) -> &'a str {
+        let name = number(operation.as_bytes()).and_then(|number| self.names.get(number));
         name.copied().unwrap_or(operation)
     }
 
@@ -220,9 +220,9 @@ mod tests {
             let table = OpTable::<NAMES, 64>::new(names);
             for name in &queries {
                 let expected = names.iter().position(|known| known.as_bytes() == name);
-                for way in OperationDemux::ALL {
-                    if way != OperationDemux::Numeric || parse_operation_number(name).is_none() {
-                        prop_assert_eq!(table.find_by(way, name), expected, "{:?} {:?}", way, name.escape_ascii());
+                for strategy in OperationDemux::ALL {
+                    if strategy != OperationDemux::Numeric || number(name).is_none() {
+                        prop_assert_eq!(table.find_by(strategy, name), expected, "{:?} {:?}", strategy, name.escape_ascii());
                     }
                 }
             }

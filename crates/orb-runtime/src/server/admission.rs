@@ -352,7 +352,7 @@ impl Driver {
             if sends_close {
                 self.finished.push(incoming.token());
             } else {
-                let outcome = self.refuse(&incoming, crate::errors::orb_shut_down());
+                let outcome = self.reject(&incoming, crate::errors::closed());
                 self.outcomes.push(outcome);
             }
         }

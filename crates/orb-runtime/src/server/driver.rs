@@ -436,8 +436,8 @@ impl Driver {
     #[cold]
     fn release_unused(&mut self, state: &mut State) {
         if state.machine.is_quiet() {
-            self.active.release(LARGE_REPLY);
-            state.release_encoders(LARGE_REPLY);
+            self.active.release(MIN_LARGE_REPLY_SIZE);
+            state.release(MIN_LARGE_REPLY_SIZE);
             self.orb.trim_pool_later();
         }
     }

@@ -37,10 +37,10 @@ impl Shared {
             core.record_closed_connection(id, &driven);
             drop(slot);
         };
-        let tasks = if made.serves_peer() { &self.tasks.serving } else { &self.tasks.other };
-        match thread {
-            None => tasks.spawn(driving),
-            Some(thread) => tasks.spawn_on(thread.track(driving), thread.runtime()),
+        let tasks = if link.serves_others() { &self.tasks.serving } else { &self.tasks.other };
+        match link.thread() {
+            None => tasks.spawn(task),
+            Some(thread) => tasks.spawn_on(thread.track(task), thread.runtime()),
         };
         // The connection may have been registered after the closing ORB closed all connections.
         if self.closing.must_close(link) {
