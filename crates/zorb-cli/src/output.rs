@@ -66,9 +66,9 @@ impl Output {
     /// The system cannot create a thread.
     pub(crate) fn make_nonblocking(&self) -> anyhow::Result<()> {
         let as_json = |lines: u64| format!("{{\"missing_lines\":{lines}}}\n");
-        let notice: fn(u64) -> String = if self.json { as_json } else { lossy::missing_lines_notice };
-        let out = Lossy::new(io::stdout(), QUEUED, notice).context("cannot start")?;
-        let err = Lossy::new(io::stderr(), QUEUED, notice).context("cannot start")?;
+        let notice: fn(u64) -> String = if self.is_json { as_json } else { lossy::missing_lines_notice };
+        let out = Lossy::new(io::stdout(), QUEUE_BYTES, notice).context("cannot start")?;
+        let err = Lossy::new(io::stderr(), QUEUE_BYTES, notice).context("cannot start")?;
         let _ = QUEUES.set([out, err]);
         Ok(())
     }

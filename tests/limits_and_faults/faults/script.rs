@@ -166,7 +166,7 @@ fn each_connection_has_faults_of_its_own_and_the_later_ones_none_that_harm() {
     assert_eq!(of(1), of(1));
     assert_eq!(faults.to_string(), "faults of seed 17 (ZORB_FAULTS=17 replays it)");
     let cuts: Vec<_> = (0..50)
-        .map(|seed| Faults::seeded(seed).cut(9).of(0))
+        .map(|seed| Faults::seeded(seed).cut(9).of_connection(0))
         .map(|(a, b)| if a.cut_after.is_some() { a.cut } else { b.cut })
         .collect();
     for cut in [Cut::End, Cut::Reset, Cut::Silence] {

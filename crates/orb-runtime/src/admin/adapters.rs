@@ -18,8 +18,8 @@ pub(crate) fn adapters(core: &Shared) -> (Vec<Value>, bool) {
     let adapter = core.adapter();
     let (mut listed, mut remaining) = (Vec::new(), vec![(Vec::new(), Arc::clone(adapter.root()))]);
     // The objects of `Orb::activate_named` belong to an internal POA.
-    if adapter.plain.active_objects() > 0 {
-        remaining.push((Vec::new(), Arc::clone(&adapter.plain)));
+    if adapter.plain_poa.active_objects() > 0 {
+        remaining.push((Vec::new(), Arc::clone(&adapter.plain_poa)));
     }
     while let Some((mut path, poa)) = remaining.pop() {
         if listed.len() == MAX_ADAPTERS {
@@ -27,7 +27,7 @@ pub(crate) fn adapters(core: &Shared) -> (Vec<Value>, bool) {
         }
         path.push(poa.node().name.to_string());
         listed.push(description(&path, &poa));
-        let mut children: Vec<_> = poa.family().children.values().map(Arc::clone).collect();
+        let mut children: Vec<_> = poa.children().by_name.values().map(Arc::clone).collect();
         children.sort_by(|a, b| b.node().name.cmp(&a.node().name));
         remaining.extend(children.into_iter().map(|child| (path.clone(), child)));
     }

@@ -65,7 +65,7 @@ impl History {
     fn add(
         &mut self,
         taken_at: Duration,
-        calls: &Calls,
+        calls: &OperationStats,
         connections: usize,
         (received_bytes, sent_bytes): (u64, u64),
     ) {
@@ -138,10 +138,10 @@ mod tests {
 
     #[test]
     fn sample_has_the_changes_since_the_previous_sample() {
-        let (mut history, calls) = (History::default(), Arc::<Calls>::default());
-        call(&calls, Side::Served, Ending::Results);
-        call(&calls, Side::Served, Ending::UserException);
-        call(&calls, Side::Made, Ending::Failure);
+        let (mut history, calls) = (History::default(), Arc::<OperationStats>::default());
+        call(&calls, Side::Served, CallEnd::Results);
+        call(&calls, Side::Served, CallEnd::UserException);
+        call(&calls, Side::Made, CallEnd::Failure);
         history.add(Duration::from_millis(5001), &calls, 3, (100, 10));
         history.add(Duration::from_secs(10), &calls, 2, (100, 10));
         call(&calls, Side::Served, CallEnd::Failure);

@@ -20,7 +20,7 @@ pub(crate) struct AdminState {
     started_by_clock: SystemTime,
     address: OnceLock<SocketAddr>,
     /// `None` if the ORB has no admin endpoint. Then calls are not counted.
-    calls: Option<Arc<Calls>>,
+    calls: Option<Arc<OperationStats>>,
     history: Mutex<History>,
     /// The checks of `Orb::add_health_check`.
     checks: Mutex<Vec<HealthCheck>>,

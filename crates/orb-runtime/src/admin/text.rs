@@ -24,7 +24,7 @@ pub(crate) fn metrics(core: &Shared) -> String {
     }
     if let Some(calls) = core.calls() {
         let all = [(Side::Served, "served"), (Side::Made, "made")]
-            .map(|(side, name)| (name, calls.table(side).figures()));
+            .map(|(side, name)| (name, calls.table(side).snapshots()));
         page.calls("zorb_calls_total", "finished calls, by operation", &all, |row| row.calls);
         page.calls(
             "zorb_call_user_exceptions_total",

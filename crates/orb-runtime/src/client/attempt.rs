@@ -69,7 +69,9 @@ impl<'a> Attempt<'a> {
     /// If only a URL of the object is known, asks the server for the reference, at most once for each call.
     /// Returns whether the server was asked, so that the request is to be encoded again.
     pub(crate) async fn ask_for_reference(&mut self, binding: &Binding) -> bool {
-        let asks = binding.asks && self.target.asks() && !std::mem::replace(&mut self.has_asked, true);
+        let asks = binding.asks
+            && self.target.must_fetch_reference()
+            && !std::mem::replace(&mut self.has_asked, true);
         if asks {
             ask_reference(self.target).await;
         }
@@ -90,11 +92,11 @@ impl<'a> Attempt<'a> {
     /// Adopts the object's reference from the reply if the server was asked for it. Returns whether the
     /// reference changed, so that the request must be sent again.
     pub(crate) fn adopt_reference(&mut self, reply: &Reply, binding: &Binding) -> bool {
-        if !binding.asks || !self.target.asks() {
+        if !binding.asks || !self.target.must_fetch_reference() {
             return false;
         }
         if let Some(reference) = reference_in(reply)
-            && self.target.learn(&binding.profile, &reference)
+            && self.target.merge_fetched_reference(&binding.profile, &reference)
         {
             self.redirects += 1;
             return true;
@@ -133,7 +135,7 @@ impl<'a> Attempt<'a> {
     /// Discards an earlier forward if it is stale and may have caused the exception. Returns whether a
     /// forward was discarded.
     pub(crate) fn discard_stale_forward(&self, raised: &SystemException) -> bool {
-        self.budget.may_be_stale_forward(raised, self.redirects) && self.target.go_home()
+        self.budget.may_be_stale_forward(raised, self.redirects) && self.target.drop_forward()
     }
 
     /// Changes to the form of the address that the server requested.

@@ -119,7 +119,7 @@ impl ObjectRef {
         if self.orb().refuses_calls() {
             return Err(crate::errors::orb_shut_down());
         }
-        if let Some(key) = self.called_here() {
+        if let Some(key) = self.unforwarded_own_key() {
             return self.bind_to_this_orb(key, deadline, exclusive).await;
         }
         let profiles = self.profiles();
@@ -135,7 +135,7 @@ impl ObjectRef {
             }
         }
         // If a forward failed, try the reference's own addresses.
-        if last.is_some() && self.go_home() {
+        if last.is_some() && self.drop_forward() {
             return Box::pin(self.find_connection(deadline, exclusive)).await;
         }
         Err(last.unwrap_or_else(|| self.no_usable_address()))
@@ -164,7 +164,7 @@ impl ObjectRef {
         }
         // Do not ask for the reference over an exclusive connection: the server would answer with a forward,
         // and not every payload can be sent again.
-        let asks = !exclusive && self.asks() && offered.is_none();
+        let asks = !exclusive && self.must_fetch_reference() && offered.is_none();
         if asks {
             announce.push(ServiceContext { id: ContextId::ZORB_REFERENCE, data: Bytes::from_static(&[0]) });
         }
@@ -187,7 +187,7 @@ impl ObjectRef {
             // Insert the offer first, because TAO reads only the first service context that it knows.
             announce.insert(0, self.orb().bidirectional_context()?);
         }
-        let server_limit = crate::quirks::takes_at_most(profile);
+        let server_limit = crate::quirks::max_message_size(profile);
         if let Some(size) = server_limit.into_iter().chain(self.options().fragment_size).min() {
             found.link().set_fragment_size(size);
         }

@@ -58,7 +58,7 @@ impl CallSpan {
     /// no trace.
     #[inline]
     pub(crate) fn begin(target: &ObjectRef, operation: &CallOperation<'_>) -> Option<Box<Self>> {
-        let (has_subscriber, trace) = (is_wanted(), current_trace());
+        let (has_subscriber, trace) = (spans_enabled(), current_trace());
         #[cfg(feature = "admin")]
         let is_counted = target.orb().calls().is_some();
         #[cfg(not(feature = "admin"))]
@@ -84,7 +84,7 @@ impl CallSpan {
             // The context of the reference is sent unchanged.
             None
         } else if has_own_trace {
-            TraceContext::among(&ServiceContexts::from(&**own))
+            TraceContext::from_contexts(&ServiceContexts::from(&**own))
         } else {
             trace
         };
@@ -166,7 +166,7 @@ impl Drop for CallSpan {
 
 /// Begins a collocated call. Returns its span, with the trace that the servant's own calls continue.
 pub(crate) fn begin_collocated(target: &ObjectRef, operation: &CallOperation<'_>) -> RequestSpan {
-    let (has_subscriber, trace) = (is_wanted(), current_trace());
+    let (has_subscriber, trace) = (spans_enabled(), current_trace());
     if !has_subscriber && trace.is_none() {
         #[cfg(feature = "admin")]
         return RequestSpan::default().with_tally(target.orb(), target.repository_id(), operation.name);
@@ -185,7 +185,7 @@ pub(crate) fn begin_collocated(target: &ObjectRef, operation: &CallOperation<'_>
     let context = trace_context(&span, target.orb(), trace);
     let span = RequestSpan::new(span, context);
     #[cfg(feature = "admin")]
-    let span = span.counted(target.orb(), target.repository_id(), operation.name);
+    let span = span.with_tally(target.orb(), target.repository_id(), operation.name);
     span
 }
 

@@ -43,7 +43,7 @@ pub fn local<L: ?Sized + Send + Sync + 'static>(target: &ObjectRef) -> Option<Lo
     Arc::clone(&entry.skeleton).local(&mut found as &mut dyn Any);
     // A servant of the main thread model can be called directly only while the caller holds the thread
     // permit. Otherwise the call is sent as a message, which the task of `Orb::run_until` serves.
-    if entry.mode.main && !entry.poa.turn.as_ref().is_some_and(holds_thread_permit) {
+    if entry.mode.on_main_thread && !entry.poa.turn.as_ref().is_some_and(holds_turn) {
         return None;
     }
     let key = if entry.is_shared { target.own_key().map(ObjectKey::from) } else { None };
@@ -69,7 +69,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
             match self.run(target, operation, f).await?.0 {
                 // The caller of a oneway does not get the outcome, as in remote calls.
                 Err(error) if operation.oneway => {
-                    target.orb().counters.note_failed_oneway(&error);
+                    target.orb().counters.record_failed_oneway(&error);
                     unit_result().ok_or(error)
                 }
                 outcome => outcome,
@@ -130,7 +130,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         let mut timer = deadline.map(|at| Box::pin(tokio::time::sleep_until(at.into())));
         let _in_flight = start_by_deadline(admit(orb, &self.entry), operation.name, &mut timer).await?;
         let _permit = match &self.entry.poa.turn {
-            Some(permit) if !holds_thread_permit(permit) => {
+            Some(permit) if !holds_turn(permit) => {
                 let permit = Arc::clone(permit).acquire_owned();
                 start_by_deadline(async { Ok(permit.await.ok()) }, operation.name, &mut timer).await?
             }
@@ -191,7 +191,7 @@ async fn admit<'e>(
 ) -> Result<InFlight<&'e ActiveObject>, SystemException> {
     tokio::select! {
         biased;
-        () = orb.pauses.accepting(|| orb.links.number()) => {}
+        () = orb.pauses.wait_until_accepting(|| orb.links.next_number()) => {}
         () = orb.closing.wait() => return Err(crate::errors::orb_shut_down()),
     }
     loop {
@@ -199,11 +199,12 @@ async fn admit<'e>(
         let Some(in_flight) = entry.enter().or_else(nested) else {
             return Err(no_such_object(entry.key()));
         };
-        if entry.poa.is_open() || entry.poa.serves_its_activator(orb) {
+        if entry.poa.is_open() || entry.poa.serves_activator_task(orb) {
             return Ok(in_flight);
         }
         drop(in_flight);
-        let held = Held::new(&entry.poa, 0, &orb.config.limits).ok_or_else(|| Gate::Holding.refusal())?;
+        let held =
+            HeldRequest::new(&entry.poa, 0, &orb.config.limits).ok_or_else(|| Gate::Holding.refusal())?;
         let gate = poll_fn(|cx| match held.poll_gate(cx) {
             Gate::Holding => Poll::Pending,
             gate => Poll::Ready(gate),

@@ -17,7 +17,6 @@ use crate::client::tls_handshake;
 use crate::connection::exclusive::Target;
 use crate::connection::{SharedConnection, now};
 use crate::endpoint::{AddressFamily, Endpoint, interleaved};
-use crate::errors::unexecuted;
 use crate::runtime::Shared;
 use crate::transport::pipe::{PipeFaults, pipe};
 use crate::transport::threads::IoThread;

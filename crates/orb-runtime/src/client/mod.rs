@@ -128,11 +128,11 @@ where
 {
     async move {
         let response = ResponseFlags::Target;
-        let reply = match source.given() {
-            LastGiven::Octets(bytes, unit) => {
+        let reply = match source.into_content() {
+            ArgumentContent::Bytes(bytes, unit) => {
                 transact(target, operation, response, &with_sequence(&encode, bytes, unit)).await?
             }
-            LastGiven::Payload(payload) => {
+            ArgumentContent::Payload(payload) => {
                 Box::pin(traced_call::transact_from(target, operation, response, &encode, payload)).await?
             }
         };
@@ -163,13 +163,19 @@ where
 {
     async move {
         let transact = |encode, payload| {
-            Box::pin(traced_call::transact_into(target, operation, encode, payload, S::NAMELESS))
+            Box::pin(traced_call::transact_into(
+                target,
+                operation,
+                encode,
+                payload,
+                S::ACCEPTS_UNALIGNED_FRAGMENTS,
+            ))
         };
-        let results = match source.map(LastArgument::given) {
-            Some(LastGiven::Octets(bytes, unit)) => {
+        let results = match source.map(LastArgument::into_content) {
+            Some(ArgumentContent::Bytes(bytes, unit)) => {
                 transact(&with_sequence(&encode, bytes, unit), None).await?
             }
-            Some(LastGiven::Payload(payload)) => transact(&encode, Some(payload)).await?,
+            Some(ArgumentContent::Payload(payload)) => transact(&encode, Some(payload)).await?,
             None => transact(&encode, None).await?,
         };
         let orb = target.orb();
@@ -197,11 +203,11 @@ pub fn send_oneway_from(
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
 ) -> impl Future<Output = Result<(), SystemException>> + Send {
     async move {
-        match source.given() {
-            LastGiven::Octets(bytes, unit) => {
+        match source.into_content() {
+            ArgumentContent::Bytes(bytes, unit) => {
                 send_oneway(target, operation, with_sequence(&encode, bytes, unit)).await
             }
-            LastGiven::Payload(payload) => {
+            ArgumentContent::Payload(payload) => {
                 Box::pin(traced_call::send_oneway_from(target, operation, &encode, payload)).await
             }
         }
@@ -212,7 +218,7 @@ pub fn send_oneway_from(
 fn with_sequence(
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
     bytes: Bytes,
-    unit: Unit,
+    unit: ElementLayout,
 ) -> impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync {
     move |e| {
         encode(e)?;
@@ -263,7 +269,7 @@ pub(crate) async fn send_without_reply(
     operation: &CallOperation<'_>,
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
 ) -> Result<(), SystemException> {
-    match target.options().scope {
+    match target.options().sync_scope {
         SyncScope::Queued => traced_call::queue(target, operation, &encode).await,
         SyncScope::Transport => {
             traced_call::queue(target, operation, &encode).await?;
@@ -297,7 +303,7 @@ async fn queue(
             Ok(flow) => flow,
             Err(error) => {
                 link.discard(started.encoder);
-                if binding.asks && target.asks() && !std::mem::replace(&mut has_asked, true) {
+                if binding.asks && target.must_fetch_reference() && !std::mem::replace(&mut has_asked, true) {
                     ask_reference(target).await;
                     continue;
                 }
@@ -382,7 +388,7 @@ async fn call(
                 if !link.is_usable() {
                     target.unbind(&binding);
                 }
-                attempt.retry_or_fail(operation.judge(error), &link)?;
+                attempt.retry_or_fail(operation.adapt_error(error), &link)?;
                 continue;
             }
         };

@@ -7,7 +7,6 @@ use giop_proto::CallError;
 
 use crate::client;
 use crate::connection::{SharedConnection, now};
-use crate::errors::unexecuted;
 use crate::reference::object::ObjectRef;
 use crate::reference::operation::Operation;
 use crate::servant::request::OBJECT_REPOSITORY_ID;
@@ -22,8 +21,8 @@ impl ObjectRef {
         if repository_id == OBJECT_REPOSITORY_ID || repository_id == self.ior().type_id {
             return Ok(true);
         }
-        if let Some(entry) = self.home()
-            && entry.skeleton.repository_ids() != [OBJECT_ID]
+        if let Some(entry) = self.active_entry()
+            && entry.skeleton.repository_ids() != [OBJECT_REPOSITORY_ID]
             && client::exists_here(self, &entry, "_is_a").await?
             && let Some(is) = entry.skeleton.is_a(repository_id)
         {

@@ -29,7 +29,7 @@ pub(crate) struct OutgoingRequest<'a> {
     response: ResponseFlags,
     addressing: Option<AddressingDisposition>,
     /// The length in bytes, and the element type, of a last argument that is sent separately.
-    payload: Option<(u32, Unit)>,
+    payload: Option<(u32, ElementLayout)>,
     observer: CallObserver<'a>,
 }
 
@@ -43,7 +43,7 @@ impl<'a> OutgoingRequest<'a> {
         response: ResponseFlags,
         addressing: Option<AddressingDisposition>,
     ) -> Self {
-        let is_announced = link.has_reply() && !(binding.asks && target.asks());
+        let is_announced = link.has_reply() && !(binding.asks && target.must_fetch_reference());
         let announce = if is_announced { &[] } else { binding.announce.as_slice() };
         Self {
             target,
@@ -59,7 +59,7 @@ impl<'a> OutgoingRequest<'a> {
     }
 
     /// Adds a sequence of this size in bytes as the last argument. Only its length is encoded.
-    pub(crate) fn with_payload(self, size: u32, unit: Unit) -> Self {
+    pub(crate) fn with_payload(self, size: u32, unit: ElementLayout) -> Self {
         Self { payload: Some((size, unit)), ..self }
     }
 
@@ -96,7 +96,9 @@ impl<'a> OutgoingRequest<'a> {
         match self.encode_in(order, started, arguments) {
             // The arguments contain a custom value that was received in the other byte order, and the byte
             // order of its state cannot be converted.
-            Err(EncodeError { kind: EncodeErrorKind::CustomState }) if self.operation.body.is_none() => {
+            Err(EncodeError { kind: EncodeErrorKind::CustomState })
+                if self.operation.raw_arguments.is_none() =>
+            {
                 started.has_header = false;
                 self.encode_in(order.swapped(), started, arguments)
             }

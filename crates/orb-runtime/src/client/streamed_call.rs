@@ -128,7 +128,7 @@ async fn call(
         let reply = match outcome {
             Ok(reply) => reply,
             Err(error) => {
-                let judged = operation.judge(error);
+                let judged = operation.adapt_error(error);
                 if attempt.should_retry(&judged) {
                     if rewind(payload) {
                         continue;
@@ -217,7 +217,7 @@ async fn locate_first(
         },
         Err(error) => {
             // Only a LocateRequest may have been sent, and nothing of the request itself.
-            let error = CallError { sent: Sent::Nothing, ..error };
+            let error = CallError { sent: SentPart::Nothing, ..error };
             if attempt.should_retry(&error) {
                 return Ok(false);
             }
@@ -244,7 +244,7 @@ async fn exchange(
         return Ok(pending.reply().await);
     };
     let call = pending.call();
-    let request = request.with_payload(size, payload.unit());
+    let request = request.with_payload(size, payload.layout());
     encode_start(&request, &mut started, link, encode, operation, payload)?;
     // If this fails, the call ended before any of its bytes were queued, because its deadline passed or the
     // connection failed.
@@ -314,7 +314,7 @@ pub(crate) async fn send_oneway(
         let ExclusiveBinding { binding, lease } = target.bind_exclusive(deadline).await?;
         let link = lease.link();
         let request = OutgoingRequest::new(target, &binding, link, operation, response, None)
-            .with_payload(size, payload.unit())
+            .with_payload(size, payload.layout())
             .with_observer(observer);
         observer.record_peer(link.peer());
         let mut started = link.begin_oneway(binding.version, None);
@@ -330,10 +330,12 @@ pub(crate) async fn send_oneway(
                     match flush(link, deadline).await {
                         None => return Err(unsent_at_deadline(operation, link, &payload)),
                         Some(Ok(())) => return Ok(()),
-                        Some(Err(error)) => CallError { sent: Sent::Whole, ..error },
+                        Some(Err(error)) => CallError { sent: SentPart::Whole, ..error },
                     }
                 }
-                Some(PayloadOutcome::ConnectionLost) => CallError { sent: Sent::Whole, ..link.loss_error() },
+                Some(PayloadOutcome::ConnectionLost) => {
+                    CallError { sent: SentPart::Whole, ..link.loss_error() }
+                }
             },
         };
         if budget.take_retry(&failure) && payload.rewind() {
@@ -427,7 +429,7 @@ fn unknown_object(operation: &CallOperation<'_>, link: &SharedConnection) -> Sys
 
 /// Returns the completion status of a failed call. A servant may start before the request is completely sent,
 /// because it can read a stream while it is received.
-fn completion_status(sent: Sent) -> CompletionStatus {
+fn completion_status(sent: SentPart) -> CompletionStatus {
     match sent {
         SentPart::Nothing => CompletionStatus::No,
         SentPart::Partly | SentPart::Whole => CompletionStatus::Maybe,
@@ -448,7 +450,7 @@ fn failed_during_payload(
     link: &SharedConnection,
     payload: Option<&Payload>,
 ) -> SystemException {
-    let Some(payload) = payload.filter(|payload| payload.given() < payload.len()) else {
+    let Some(payload) = payload.filter(|payload| payload.returned() < payload.len()) else {
         return call_failed(judged, operation, link);
     };
     judged.into_system_exception().with_reason(format!(
@@ -470,9 +472,9 @@ fn not_rewindable(
     why: String,
 ) -> SystemException {
     // There is always a payload here, because a call without one would have been sent again.
-    let (given, len) = payload.as_ref().map_or((0, 0), |payload| (payload.given(), payload.len()));
+    let (returned, len) = payload.as_ref().map_or((0, 0), |payload| (payload.returned(), payload.len()));
     exception.with_reason(format!(
-        "`{}` at {}: {why}; the request was not sent again, because {given} of the {len} bytes of its source were already read, and the source can be read only once",
+        "`{}` at {}: {why}; the request was not sent again, because {returned} of the {len} bytes of its source were already read, and the source can be read only once",
         operation.name,
         link.peer(),
     ))
@@ -491,7 +493,7 @@ fn unsent_at_deadline(
             "`{}` at {}: the deadline passed after {} of the {} bytes of its source were read",
             operation.name,
             link.peer(),
-            payload.given(),
+            payload.returned(),
             payload.len()
         ))
 }

@@ -59,7 +59,7 @@ impl Drop for HandshakeCounter<'_> {
         let count = if self.succeeded { &counts.sessions } else { &counts.failed };
         count.fetch_add(1, Ordering::Relaxed);
         if !self.succeeded {
-            self.core.has_counted();
+            self.core.start_metrics_export();
         }
     }
 }

@@ -92,9 +92,9 @@ impl SharedConnection {
             state.let_driver_read();
         }
         match state.machine.input_mut().take_loan() {
-            Returned::Loan(loan) => Poll::Ready(LoanResult::Returned(loan)),
-            Returned::Nothing => Poll::Ready(LoanResult::Lost),
-            Returned::Pending => {
+            LoanReturn::Loan(loan) => Poll::Ready(LoanResult::Returned(loan)),
+            LoanReturn::Nothing => Poll::Ready(LoanResult::Lost),
+            LoanReturn::Pending => {
                 state.stream_reader = Some(cx.waker().clone());
                 Poll::Pending
             }

@@ -93,7 +93,7 @@ impl SharedConnection {
         ring: &UringSocket,
         mut state: MutexGuard<'a, State>,
     ) -> (MutexGuard<'a, State>, bool) {
-        if state.ring.inline_replies >= MAX_INLINE_REPLIES || !ring.is_here() {
+        if state.ring.inline_replies >= MAX_INLINE_REPLIES || !ring.is_on_ring_thread() {
             return (state, false);
         }
         let begun = now();
@@ -171,8 +171,8 @@ impl SharedConnection {
                 let slow = state.ring.slow && rest >= SLOW_READ_BYTES;
                 #[cfg(feature = "experiments")]
                 let slow = slow && self.adapts_low_water;
-                let at_a_time = if before_first_message(&state) {
-                    AtATime::Any
+                let completion = if before_first_message(&state) {
+                    ReadCompletion::AnyBytes
                 } else if slow {
                     ReadCompletion::LowWater
                 } else {
@@ -180,7 +180,7 @@ impl SharedConnection {
                 };
                 self.apply_low_water(
                     &mut state,
-                    if at_a_time == AtATime::LowWater { rest.min(MAX_LOW_WATER_BYTES) } else { 1 },
+                    if completion == ReadCompletion::LowWater { rest.min(MAX_LOW_WATER_BYTES) } else { 1 },
                 );
                 state.ring.receive_started = now;
                 ring.start_read(state.machine.take_read_buf(), completion);
@@ -189,7 +189,7 @@ impl SharedConnection {
                 self.apply_low_water(&mut state, 1);
                 ring.start_header();
             }
-            RingRead::Early(bytes, n) => {
+            RingRead::Header(bytes, n) => {
                 state.ring.parked = false;
                 if !state.machine.handle_early(bytes.get(..n).unwrap_or_default(), now) {
                     // Cannot happen: the machine always has capacity for one header.

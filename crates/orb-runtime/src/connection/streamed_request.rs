@@ -14,10 +14,10 @@ use crate::connection::{SharedConnection, State};
 use crate::stream::{MAX_CHUNK, Payload, SourceError};
 
 /// The number of queued bytes at which the source is not polled.
-const MAX_QUEUED_BYTES: usize = CHUNK;
+const MAX_QUEUED_BYTES: usize = MAX_CHUNK;
 
 /// The number of bytes that are sent before the task yields.
-const MAX_BURST_BYTES: usize = 8 * CHUNK;
+const MAX_BURST_BYTES: usize = 8 * MAX_CHUNK;
 
 /// The number of chunks that are sent before the task yields.
 const MAX_BURST_CHUNKS: usize = 256;
@@ -31,7 +31,7 @@ pub(crate) enum PayloadOutcome {
     CallEnded,
     /// The source failed after this part of the request was sent. A request that was sent in part cannot be
     /// completed.
-    Failed(SourceError, Sent),
+    Failed(SourceError, SentPart),
     /// The connection has ended, and there is no call that could report the reason.
     ConnectionLost,
 }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use giop_codec::csi::gssup::{self, LoginError};
 use giop_codec::csi::{ContextFailure, EstablishContext, IdentityToken, SasContext};
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, minor};
 use giop_codec::giop::{ContextId, ServiceContext};
 use giop_codec::{OneLine, Printable};
 use giop_proto::IncomingRequest;
@@ -18,7 +18,6 @@ use crate::csi::authorizer::{Access, Decision};
 use crate::csi::guard::{Caller, Guard, TokenDigest};
 use crate::csi::logins::{Login, LoginRefused, Logins, Required};
 use crate::csi::principal::{Principal, PrincipalKind};
-use crate::errors::unexecuted;
 use crate::runtime::Shared;
 
 /// The result of authenticating a request.
@@ -137,7 +136,7 @@ impl Guard {
                 (0, Err(ContextRejection::new(ContextFailure::INVALID_MECHANISM, text)))
             }
             Err(error) => {
-                orb.counters.hit_by(&error);
+                orb.counters.hit_decoding_limit(&error);
                 self.log_refusal("the security context cannot be decoded");
                 return AuthOutcome::Refused(Box::new(Refusal {
                     exception: error.system(CompletionStatus::No),
@@ -246,7 +245,7 @@ impl Guard {
         self.pending_login = Some(PendingLogin { token: digest, verdict: Arc::clone(&verdict), epoch });
         let (logins, peer, counters) =
             (Arc::clone(logins), self.peer.clone(), Arc::clone(&self.security.counters));
-        let runtime = orb.tasks.home.clone().unwrap_or_else(tokio::runtime::Handle::current);
+        let runtime = orb.tasks.runtime.clone().unwrap_or_else(tokio::runtime::Handle::current);
         let threads = runtime.clone();
         let check = async move {
             let permit = tokio::select! {

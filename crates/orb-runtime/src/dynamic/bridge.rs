@@ -109,7 +109,7 @@ impl Bridge {
         if let Some(cached) = targets.iter().find(matches) {
             return cached.target.clone();
         }
-        let target = self.target.for_bodies(version, code_sets);
+        let target = self.target.clone_with_required_form(version, code_sets);
         if targets.len() >= MAX_TARGETS {
             targets.remove(0);
         }
@@ -121,7 +121,7 @@ impl Bridge {
         let Some(body) = incoming.raw_body() else { return incoming.system_exception(not_marshalled()) };
         let current = incoming.current.clone();
         let outcome = {
-            let call = pin!(self.call(&current, &body, incoming.to.wanted));
+            let call = pin!(self.call(&current, &body, incoming.to.wants_reply));
             let cancelled = pin!(current.cancelled());
             match select(call, cancelled).await {
                 Either::Left((outcome, _)) => outcome,
@@ -135,7 +135,7 @@ impl Bridge {
                     current.span().user_exception(reply.body().read_str_ascii().unwrap_or("?"));
                 }
                 let contexts = forwarded_contexts(reply.contexts().to_vec());
-                incoming.pass_on(reply.status(), contexts, &reply.raw_body())
+                incoming.reply_raw(reply.status(), contexts, &reply.raw_body())
             }
             (Ok(None), _) => incoming.reply(|_| Ok(())),
             (Err(exception), Some(interface)) if is_incompatible_form(&exception) => {
@@ -160,7 +160,8 @@ impl Bridge {
             ));
         }
         let target = with_contexts(&self.target_for(body), &current.contexts());
-        let called = Called::passing(current.operation(), !waits).with_body(body.order(), body.phase());
+        let called = CallOperation::temporary(current.operation(), !waits)
+            .with_raw_arguments(body.order(), body.phase());
         let encode = |e: &mut Encoder| -> Result<(), EncodeError> {
             body.put(e);
             Ok(())

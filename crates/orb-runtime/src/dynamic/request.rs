@@ -264,7 +264,7 @@ impl Request {
             return Ok(DynamicReply::default());
         }
         self.check()?;
-        let called = CallOperation::passing(&self.operation, false);
+        let called = CallOperation::temporary(&self.operation, false);
         let located = LocatedError::new();
         let encode = |e: &mut Encoder| located.on_encode(self.encode(e));
         let reply = client::transact(&self.target, &called, ResponseFlags::Target, &encode).await;
@@ -294,7 +294,7 @@ impl Request {
         if needs_reply {
             return Err(not_oneway(&self.operation));
         }
-        let called = CallOperation::passing(&self.operation, true);
+        let called = CallOperation::temporary(&self.operation, true);
         let located = LocatedError::new();
         let encode = |e: &mut Encoder| located.on_encode(self.encode(e));
         let sent = client::send_without_reply(&self.target, &called, encode).await;

@@ -102,8 +102,8 @@ impl Orb {
     /// If the future is dropped, the object stays deactivated.
     pub async fn deactivate_and_wait<R: Reference>(&self, reference: &R) -> bool {
         let was_active = self.deactivate(reference);
-        if let Some(entry) = reference.as_object().last_home() {
-            entry.idle().await;
+        if let Some(entry) = reference.as_object().last_active_entry() {
+            entry.wait_until_idle().await;
         }
         was_active
     }

@@ -491,7 +491,7 @@ impl OrbBuilder {
         let listeners = self.listen.bind(&self.parts.config)?;
         #[cfg(feature = "csi")]
         {
-            let only_plain_tcp = !listeners.is_empty() && listeners.iter().all(Bound::is_plain);
+            let only_plain_tcp = !listeners.is_empty() && listeners.iter().all(BoundSocket::is_plaintext);
             if let Some(reason) = self.parts.security.login_obstacle(only_plain_tcp) {
                 return Err(BuildError::Logins(reason));
             }
@@ -551,7 +551,7 @@ impl Parts {
             ..Extensions::default()
         };
         let Self { starts_paused: hold, max_receive_memory: pool, config, .. } = self;
-        let core = Shared::new(Init { config, extensions, endpoints, pool, hold });
+        let core = Shared::new(SharedParams { config, extensions, endpoints, pool, hold });
         #[cfg(feature = "admin")]
         core.start_counting();
         core

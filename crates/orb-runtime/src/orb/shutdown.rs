@@ -156,7 +156,7 @@ impl Drop for Guard {
             }
             if let Some(threads) = core.sockets.started_threads() {
                 // Running servants may finish, as in a runtime of the program.
-                threads.leave(core.config.drain_timeout);
+                threads.stop(core.config.drain_timeout);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use giop_codec::exception::{SystemException, minor};
 
-use crate::object_key::{NoKey, NoName};
+use crate::object_key::{KeyError, NameError};
 use crate::poa::policies::InvalidPolicy;
 
 /// An error of a POA operation.
@@ -102,15 +102,15 @@ impl PoaError {
     }
 }
 
-impl From<NoName> for PoaError {
-    fn from(error: NoName) -> Self {
+impl From<NameError> for PoaError {
+    fn from(error: NameError) -> Self {
         let exception = SystemException::bad_param();
         exception.with_reason(error.to_string()).into()
     }
 }
 
-impl From<NoKey> for PoaError {
-    fn from(error: NoKey) -> Self {
+impl From<KeyError> for PoaError {
+    fn from(error: KeyError) -> Self {
         let exception = SystemException::bad_param().with_minor(minor::BAD_PARAM_OBJECT_ID);
         exception.with_reason(error.to_string()).into()
     }

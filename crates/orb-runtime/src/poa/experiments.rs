@@ -93,7 +93,7 @@ impl ObjectAdapter {
                 };
                 let poa = self.find_poa(path).ok().filter(has_key);
                 if let Some(poa) = poa.as_ref().filter(|poa| poa.is_indexed()) {
-                    let place = id.try_into().map(Place::from_octets);
+                    let place = id.try_into().map(Place::from_bytes);
                     let found = place.ok().and_then(|place| self.object_at(place, key));
                     return Some(found.map_or(Located::MissingObject(Arc::clone(poa), id), Located::Object));
                 }

@@ -237,7 +237,7 @@ impl ObjectAdapter {
     ) -> Arc<ActiveObject> {
         self.record_skeleton(&*skeleton);
         poa.count_activation(&self.active_count);
-        let key = poa.key(&place.octets());
+        let key = poa.key(&place.to_bytes());
         let entry = Arc::new(ActiveObject::new(
             &key,
             poa.node().keys.prefix.len(),

@@ -57,7 +57,7 @@ impl Shared {
         main.components.clone_from(&components);
         let tls_port = tls.iter().position(|(name, _)| *name == host).map(|at| tls.remove(at).1);
         main.components.extend(tls_port.and_then(|port| self.ssl_component(port, first.is_some())));
-        let unix = self.endpoints.iter().any(|endpoint| endpoint.path().is_some());
+        let unix = self.endpoints.iter().any(|endpoint| endpoint.unix_path().is_some());
         // Without a TCP endpoint, calls without TLS use Unix sockets of this machine.
         let plain = if first.is_some() { Some(false) } else { unix.then_some(true) };
         main.components.extend(self.csi_component(host, tls_port, plain));
@@ -65,10 +65,10 @@ impl Shared {
             main.components.push(TaggedComponent::alternate_address(host, port)?);
         }
         let mut uiop_profiles = Vec::new();
-        for path in self.endpoints.iter().filter_map(Endpoint::path) {
-            let address = OmniUnixAddress { host: this_machine().to_owned(), path: path.to_owned() };
+        for unix_path in self.endpoints.iter().filter_map(Endpoint::unix_path) {
+            let address = OmniUnixAddress { host: this_machine().to_owned(), path: unix_path.to_owned() };
             main.components.push(TaggedComponent::omni_unix(&address)?);
-            let mut profile = UiopProfile::new(path, key.clone());
+            let mut profile = UiopProfile::new(unix_path, key.clone());
             profile.components.clone_from(&components);
             profile.components.extend(self.csi_component("", None, Some(true)));
             uiop_profiles.push(profile.to_tagged()?);
@@ -115,13 +115,14 @@ impl Shared {
     /// network could make the TLS connection fail, and thereby cause a plaintext connection.
     pub(crate) fn routes(&self, profiles: Vec<IiopProfile>) -> Vec<Route> {
         let tls = profiles.iter().any(|profile| profile.secure_address().is_some());
-        let routes =
-            profiles.into_iter().map(|profile| Route { ways: self.endpoints_to_try(&profile, tls), profile });
-        let mut routes: Vec<Route> = routes.filter(|route| !route.ways.is_empty()).collect();
+        let routes = profiles
+            .into_iter()
+            .map(|profile| Route { endpoints: self.endpoints_to_try(&profile, tls), profile });
+        let mut routes: Vec<Route> = routes.filter(|route| !route.endpoints.is_empty()).collect();
         if self.config.tls.as_ref().is_some_and(|own| own.uses_plaintext(tls)) {
             // If plaintext is allowed for this reference, try it first, so that it never follows a failed
             // handshake.
-            routes.sort_by_key(|route| route.ways.iter().any(|way| way.tls().is_some()));
+            routes.sort_by_key(|route| route.endpoints.iter().any(|way| way.tls_address().is_some()));
         }
         routes
     }

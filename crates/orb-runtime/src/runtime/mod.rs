@@ -265,7 +265,7 @@ impl Closing {
 
     /// Returns whether this connection must be closed now because of the shutdown.
     pub(crate) fn must_close(&self, link: &SharedConnection) -> bool {
-        self.has_begun() && (self.has_ended_serving() || link.serves_others())
+        self.has_begun() && (self.has_ended_serving() || link.serves_peer())
     }
 }
 

@@ -12,7 +12,7 @@ use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKi
 use giop_proto::pool::BufferPool;
 use giop_proto::{AlignedBuffer, DepositTarget, Loan};
 
-use crate::connection::incoming_stream::Lent;
+use crate::connection::incoming_stream::LoanResult;
 use crate::servant::stream::ByteStream;
 
 /// The interval at which a stream retries to take memory from the pool.
@@ -139,9 +139,9 @@ impl ByteStream {
                 Err((target, error)) => return Err(DepositError::target_failed(target, at, error)),
             };
             let (loan, only_chunks) = match self.lend(loan).await {
-                Lent::Back(loan) => (Some(loan), false),
-                Lent::Useless(loan) => (Some(loan), true),
-                Lent::Lost => (None, true),
+                LoanResult::Returned(loan) => (Some(loan), false),
+                LoanResult::Unused(loan) => (Some(loan), true),
+                LoanResult::Lost => (None, true),
             };
             let Some((returned, n, error)) = loan.and_then(|loan| loan.end::<T>()) else {
                 let exception =
@@ -198,14 +198,14 @@ impl ByteStream {
     }
 
     /// Lends the target to the connection, which reads bytes into it, and waits until it is returned.
-    async fn lend(&mut self, loan: Box<Loan>) -> Lent {
+    async fn lend(&mut self, loan: Box<Loan>) -> LoanResult {
         let mut loan = Some(loan);
         poll_fn(|cx| {
             // If sending the argument fails, the connection ends, and therefore the loan.
             let _ = self.poll_argument(cx);
             match &self.rest {
-                Some(rest) => rest.link.poll_lent(rest.stream_id, &mut loan, cx),
-                None => Poll::Ready(loan.take().map_or(Lent::Lost, Lent::Useless)),
+                Some(rest) => rest.link.poll_loan(rest.stream_id, &mut loan, cx),
+                None => Poll::Ready(loan.take().map_or(LoanResult::Lost, LoanResult::Unused)),
             }
         })
         .await

@@ -56,7 +56,7 @@ impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
             OperationDemux::Linear => linear_search(&self.names, name),
             OperationDemux::Sorted => tables().binary_search(&self.names, name),
             OperationDemux::Hash => tables().hash_search(name),
-            OperationDemux::Numeric => match number(name) {
+            OperationDemux::Numeric => match parse_operation_number(name) {
                 Some(number) => (number < N).then_some(number),
                 None => self.find(name),
             },
@@ -95,7 +95,7 @@ impl Operations {
     /// an operation, returns it unchanged.
     #[must_use]
     pub fn operation_name<'a>(&self, operation: &'a str) -> &'a str {
-        let name = number(operation.as_bytes()).and_then(|number| self.names.get(number));
+        let name = parse_operation_number(operation.as_bytes()).and_then(|number| self.names.get(number));
         name.copied().unwrap_or(operation)
     }
 
@@ -221,7 +221,7 @@ mod tests {
             for name in &queries {
                 let expected = names.iter().position(|known| known.as_bytes() == name);
                 for strategy in OperationDemux::ALL {
-                    if strategy != OperationDemux::Numeric || number(name).is_none() {
+                    if strategy != OperationDemux::Numeric || parse_operation_number(name).is_none() {
                         prop_assert_eq!(table.find_by(strategy, name), expected, "{:?} {:?}", strategy, name.escape_ascii());
                     }
                 }

@@ -181,7 +181,7 @@ impl ByteStream {
         let argument = argument.get_mut().unwrap_or_else(PoisonError::into_inner);
         let fed = ready!(link.poll_payload(cx, None, argument));
         results.argument = None;
-        if let Fed::Failed(error, _) = fed {
+        if let PayloadOutcome::Failed(error, _) = fed {
             self.failure = Some(Box::new(error.into_exception(CompletionStatus::Maybe)));
         }
         Poll::Ready(())

@@ -352,7 +352,7 @@ impl Driver {
             if sends_close {
                 self.finished.push(incoming.token());
             } else {
-                let outcome = self.reject(&incoming, crate::errors::closed());
+                let outcome = self.reject(&incoming, crate::errors::orb_shut_down());
                 self.outcomes.push(outcome);
             }
         }

@@ -98,11 +98,11 @@ impl Driver {
             session,
             peer: self.link.peer(),
         };
-        let exception = guard.permit(&access).err()?;
-        Some(self.reject_caller(incoming, Refused { exception, context: None }))
+        let exception = guard.authorize(&access).err()?;
+        Some(self.reject_caller(incoming, Refusal { exception, context: None }))
     }
 
-    fn reject_caller(&mut self, incoming: &IncomingRequest, refused: Refused) -> Outcome {
+    fn reject_caller(&mut self, incoming: &IncomingRequest, refused: Refusal) -> Outcome {
         let mut to = ReplyTo::new(incoming);
         // A client with SYNC_WITH_SERVER gets a reply because the server has not accepted the request.
         to.wants_reply |= incoming.response() == giop_codec::giop::ResponseFlags::Server;

@@ -437,7 +437,7 @@ impl Driver {
     fn release_unused(&mut self, state: &mut State) {
         if state.machine.is_quiet() {
             self.active.release(MIN_LARGE_REPLY_SIZE);
-            state.release(MIN_LARGE_REPLY_SIZE);
+            state.release_encoders(MIN_LARGE_REPLY_SIZE);
             self.orb.trim_pool_later();
         }
     }

@@ -37,7 +37,7 @@ impl Shared {
             core.record_closed_connection(id, &driven);
             drop(slot);
         };
-        let tasks = if link.serves_others() { &self.tasks.serving } else { &self.tasks.other };
+        let tasks = if link.serves_peer() { &self.tasks.serving } else { &self.tasks.other };
         match link.thread() {
             None => tasks.spawn(task),
             Some(thread) => tasks.spawn_on(thread.track(task), thread.runtime()),

@@ -131,7 +131,7 @@ impl Types {
     }
 
     /// Stores the interface of the object with this key, if it is known and more derived than the stored one.
-    pub(super) fn learn(&mut self, key: &[u8], type_id: &str) {
+    pub(super) fn store_interface(&mut self, key: &[u8], type_id: &str) {
         let Some(interface) = self.by_id.get(type_id).filter(|_| key.len() < MAX_KEY_SIZE) else { return };
         if let Some(before) = self.objects.get(key)
             && before.is_a(type_id)
