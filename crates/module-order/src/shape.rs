@@ -20,8 +20,8 @@ const MAX_METHODS: usize = 100;
 /// The maximum number of files that use each other, directly or through others.
 const MAX_CIRCLE: usize = 8;
 
-/// Panics with a list of all types, functions and circles of files of the crate in this directory that exceed the
-/// limits. `tables` are names of functions that may be longer, because they are tables or templates.
+/// Panics with a list of all types, functions and circles of files of the crate in this directory that exceed
+/// the limits. `tables` are names of functions that may be longer, because they are tables or templates.
 pub fn check(manifest_dir: &str, tables: &[&str]) {
     let found = violations(&Path::new(manifest_dir).join("src"), tables);
     assert!(found.is_empty(), "too large:\n  {}", found.join("\n  "));

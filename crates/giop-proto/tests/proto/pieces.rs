@@ -238,7 +238,8 @@ fn fragments_past_the_limit_are_skipped_and_the_request_is_refused() {
             let mut pair = Pair::with_limits(cut, Limits::default(), limits.clone());
             let call = pair.client.conn.start_call(None, pair.now).unwrap();
             let id = pair.client.conn.call(call).request_id().0;
-            pair.client.conn.call(call).send_request(&mut Ask::default().encoder()); // stands for the fragments
+            // It stands for the fragments.
+            pair.client.conn.call(call).send_request(&mut Ask::default().encoder());
             pair.client.awake = false;
             let whole = Ask { id, body: body(200_000), ..Ask::default() }.octets();
             pair.server.inject(&fragmented(&whole, first, step).concat());

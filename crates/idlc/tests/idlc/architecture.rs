@@ -1,4 +1,4 @@
-//! The modules of the crate, from the ground up: each uses only those before it. Types and functions stay small.
+//! The order of the modules of the crate, each of which uses only those before it, and limits of size.
 
 #[test]
 fn modules_use_each_other_in_one_direction() {

@@ -77,7 +77,7 @@ const UNUSED_CONNECTION_TIMEOUT: Duration = Duration::from_secs(2);
 /// A function that encodes the arguments. It is called again if the request has to be sent again.
 type Arguments<'a> = &'a (dyn Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync + 'a);
 
-/// Calls an operation and waits for its results. CallOperation by generated stubs.
+/// Calls an operation and waits for its results. Called by generated stubs.
 ///
 /// `raised` decodes the exceptions of the raises clause, which it recognises by their repository ids.
 ///
@@ -106,7 +106,7 @@ where
     }
 }
 
-/// Calls an operation whose last argument is a `@stream`. `encode` encodes the other arguments. CallOperation by
+/// Calls an operation whose last argument is a `@stream`. `encode` encodes the other arguments. Called by
 /// generated stubs.
 ///
 /// # Errors
@@ -140,7 +140,7 @@ where
     }
 }
 
-/// Calls an operation with a `@stream` result, over an exclusive connection. CallOperation by generated stubs.
+/// Calls an operation with a `@stream` result, over an exclusive connection. Called by generated stubs.
 ///
 /// `source` is the last argument if it is a `@stream` as well.
 ///
@@ -189,7 +189,7 @@ where
     }
 }
 
-/// Sends a oneway whose last argument is a `@stream`: see [`invoke_from`]. CallOperation by generated stubs.
+/// Sends a oneway whose last argument is a `@stream`: see [`invoke_from`]. Called by generated stubs.
 ///
 /// # Errors
 /// Those of [`send_oneway`]; BAD_PARAM if the source fails.
@@ -246,7 +246,7 @@ fn results<R, E: From<SystemException>>(
     Err(user_exception(orb, &mut reply.body().with_context(orb), operation, raised))
 }
 
-/// Sends a oneway at the reference's sync scope. CallOperation by generated stubs.
+/// Sends a oneway at the reference's sync scope. Called by generated stubs.
 ///
 /// # Errors
 /// * TRANSIENT or COMM_FAILURE, if the oneway could not be sent.

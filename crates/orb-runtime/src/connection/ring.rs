@@ -28,7 +28,7 @@ const SLOW_READ_TIME: Duration = Duration::from_micros(200);
 const MAX_INLINE_REPLIES: usize = 64;
 
 impl SharedConnection {
-    /// Takes back a completed write, and registers the driver's waker with the ring. CallOperation at each poll of
+    /// Takes back a completed write, and registers the driver's waker with the ring. Called at each poll of
     /// the driver.
     #[inline]
     pub(crate) fn complete_ring_io<'a>(
