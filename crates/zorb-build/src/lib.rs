@@ -163,8 +163,8 @@ impl Config {
         self
     }
 
-    /// Sets whether unambiguous names that the standard forbids are errors, for example names that differ from
-    /// a keyword only in case. By default they cause warnings.
+    /// Sets whether unambiguous names that the standard forbids are errors, for example names that differ
+    /// from a keyword only in case. By default they cause warnings.
     pub fn strict_names(mut self, strict: bool) -> Self {
         self.compiler = self.compiler.strict_names(strict);
         self
