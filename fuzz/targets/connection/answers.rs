@@ -27,7 +27,7 @@ impl World {
             1 => end.begin_growing(which, len),
             2 => end.begin_flowing(which, len),
             3 => end.go_on(which, len),
-            4 => end.request(which).acknowledge(len),
+            4 => end.acknowledge(which, len),
             5 => {
                 // The request remains without an answer.
                 let (asks, tag) = (end.served[which].response.expects_reply(), end.served[which].tag);

@@ -148,7 +148,7 @@ impl End {
     }
 
     /// Returns whether nothing may be sent because a request is only partially queued.
-    pub fn is_blocked(&self) -> bool {
+    pub fn is_blocked(&mut self) -> bool {
         self.conn.unfinished_request().wants_part()
     }
 
@@ -255,8 +255,8 @@ impl End {
     }
 
     /// Checks the invariants, after all events have been taken.
-    pub fn check(&self) {
-        let conn = &self.conn;
+    pub fn check(&mut self) {
+        let conn = &mut self.conn;
         let stats = conn.stats();
         assert_eq!(conn.serving(), self.served.len(), "what is served");
         assert!(self.served.len() <= conn.limits().max_requests.max(1), "more than may be in flight");

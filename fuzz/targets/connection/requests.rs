@@ -170,7 +170,7 @@ impl World {
             }
             return;
         }
-        end.unfinished_request().send_part(len);
+        end.send_part(len);
     }
 
     /// Queues the next bytes of a request that is sent while it is encoded, or ends it.

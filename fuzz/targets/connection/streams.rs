@@ -40,7 +40,7 @@ impl World {
                 assert_eq!(end.conn.stream(token).take_ready_chunk(), Chunk::Lost);
                 end.payloads.swap_remove(which);
             }
-            2 | 3 => end.stream(which).lend(tape.length().max(1), now),
+            2 | 3 => end.lend(which, tape.length().max(1), now),
             4 => end.take(which, false, now),
             _ => end.take(which, true, now),
         }

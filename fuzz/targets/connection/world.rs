@@ -175,7 +175,7 @@ impl World {
             5 => self.locate(side, tape),
             6 => self.cancel(side, tape),
             7 => self.part(side, tape),
-            8 => self.flow(side).send(tape),
+            8 => self.flow(side, tape),
             9 | 10 => self.answer(side, 0, tape),
             11 => self.answer(side, 1, tape),
             12 => self.answer(side, 2, tape),
@@ -458,7 +458,7 @@ impl World {
         let now = self.now;
         let end = &mut self.ends[side];
         let mut moved = end.part.is_some() || end.flow.is_some();
-        end.unfinished_request().send_part(usize::MAX);
+        end.send_part(usize::MAX);
         end.send_flow(usize::MAX);
         end.kept.clear();
         for which in (0..end.served.len()).rev() {
