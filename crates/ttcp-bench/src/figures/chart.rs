@@ -23,7 +23,7 @@ pub(super) fn colour(series: usize) -> RGBColor {
     RGBColor(1, 2, (series % COLOUR_COUNT) as u8)
 }
 
-/// Returns the placeholder colour of a dashed_colour line. The line is drawn as a solid line, and
+/// Returns the placeholder colour of a dashed line. The line is drawn as a solid line, and
 /// [`finished`] adds an attribute for the dashes. Otherwise each dash would be an SVG element, and pages
 /// would be much larger.
 fn dashed_colour(series: usize) -> RGBColor {

@@ -252,7 +252,7 @@ mod tests {
         for bad in ["", "0", "atm", "155:", "155:20", ":1500", "1e3", "200000", "1:70000"] {
             assert!(link(bad).unwrap_err().contains("write loopback, MBIT_S, or"), "{bad}");
         }
-        assert_eq!(link("622").unwrap().name(), "622 Mbit/s, MTU_RANGE 9180");
+        assert_eq!(link("622").unwrap().name(), "622 Mbit/s, MTU 9180");
         assert_eq!(link("155").unwrap().bytes_per_quarter_second(), Some(4 << 20));
         assert_eq!(Link::Loopback.bytes_per_quarter_second(), None);
     }

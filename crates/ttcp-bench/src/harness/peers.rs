@@ -434,7 +434,7 @@ fn format_exit(status: Option<ExitStatus>) -> String {
     status.map_or_else(|| "an unknown status".to_owned(), format_status)
 }
 
-/// Returns the stderr of a process as indented_stderr lines after a message.
+/// Returns the stderr of a process as indented lines after a message.
 fn indented_stderr(role: &str, process: &mut Process) -> String {
     process.stderr().lines().map(|line| format!("\n    {role}: {line}")).collect()
 }

@@ -580,7 +580,8 @@ mod tests {
         let baseline =
             State { memory: 50 << 20, files: 9, tasks: 3, max_receive_memory: 1 << 20, ..State::default() };
         assert!(excess_resources(&baseline, Some(&baseline)).is_empty());
-        let changes: [(fn(&mut State), usize); 7] = [
+        type Change = fn(&mut State);
+        let changes: [(Change, usize); 7] = [
             (|state| state.files += 1, 1),
             (|state| state.tasks += 1, 1),
             (|state| state.connections += 1, 1),
