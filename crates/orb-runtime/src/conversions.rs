@@ -260,7 +260,7 @@ mod tests {
         );
         // The error has no source of its own, so it becomes the source of the exception.
         let raised = SystemException::from(PoaError::wrong_policy("x", "RETAIN"));
-        assert_eq!(raised.to_string(), "OBJ_ADAPTER, COMPLETED_NO: `x` needs a POA with RETAIN");
+        assert_eq!(raised.to_string(), "OBJ_ADAPTER, COMPLETED_NO: `x` requires a POA with RETAIN");
         assert!(raised.source().is_some_and(|cause| cause.is::<PoaError>()));
     }
 

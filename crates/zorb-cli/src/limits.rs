@@ -123,7 +123,7 @@ const REPLACEMENTS: [(&str, &str); 11] = [
         "does not know the caller: use --user NAME, and --plaintext-password where it is not reached by TLS",
     ),
     ("use TLS or Credentials::allow_plaintext_passwords", "use --tls-ca FILE or --plaintext-password"),
-    ("this ORB has none: OrbBuilder::tls", "this program uses none: --tls-ca FILE"),
+    ("this ORB does not have: configure OrbBuilder::tls", "this program does not use: add --tls-ca FILE"),
     ("TlsBuilder::trust, ::server_names and ::pin decide", "--tls-ca and --tls-any-name decide"),
     (
         "the peer requires a certificate (TlsBuilder::identity)",

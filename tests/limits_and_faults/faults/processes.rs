@@ -148,7 +148,7 @@ async fn calls_to_a_stopped_server_end_at_their_deadlines_and_go_on_when_it_does
         assert!(times == "0" || times == "1", "{number}: {times}");
     }
     client.shutdown().await;
-    assert!(server.told("shutdown").await.contains("cut: 0"));
+    assert!(server.told("shutdown").await.contains("aborted_connections: 0"));
 }
 
 #[tokio::test]
@@ -208,5 +208,5 @@ async fn a_server_with_little_memory_outlives_a_flood_of_large_messages() {
     }
     assert_eq!(server.told("199").await, "1");
     client.shutdown().await;
-    assert!(server.told("shutdown").await.contains("cut: 0"));
+    assert!(server.told("shutdown").await.contains("aborted_connections: 0"));
 }
