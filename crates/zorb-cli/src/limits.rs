@@ -124,7 +124,7 @@ const REPLACEMENTS: [(&str, &str); 11] = [
     ),
     ("use TLS or Credentials::allow_plaintext_passwords", "use --tls-ca FILE or --plaintext-password"),
     ("this ORB does not have: configure OrbBuilder::tls", "this program does not use: add --tls-ca FILE"),
-    ("TlsBuilder::trust, ::server_names and ::pin decide", "--tls-ca and --tls-any-name decide"),
+    ("see TlsBuilder::trust, server_names and pin", "see --tls-ca and --tls-any-name"),
     (
         "the peer requires a certificate (TlsBuilder::identity)",
         "the peer requires a certificate: --tls-cert, --tls-key",

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The ids of the policies that apply to a POA (`CORBA::PolicyType`).
 ///
-/// Source clause: "The Object Adapter / PortableServer / Policies"; for [`BIDIRECTIONAL`], "Bi-Directional
+/// Source clause: "The Object Adapter / PortableServer / Policies"; for `BIDIRECTIONAL`, "Bi-Directional
 /// GIOP".
 pub mod policy_id {
     /// [`ThreadModel`](super::ThreadModel).
