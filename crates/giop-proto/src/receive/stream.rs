@@ -32,7 +32,7 @@ const TINY: usize = 4 * 1024;
 /// The alignment of elements in chunks.
 const ELEMENT_ALIGN: usize = 8;
 
-/// The result of [`Connection::take_chunk`](crate::Connection::take_chunk).
+/// The result of [`IncomingStream::take_chunk`](crate::IncomingStream::take_chunk).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chunk {
     /// The next bytes.
