@@ -191,8 +191,8 @@ impl PendingCall<'_> {
     /// Streams the results of a call. A large reply is handed out before all of its bytes have been received.
     ///
     /// [`Reply::coming`] is the number of bytes that follow. They are [opened](super::Input::open_stream),
-    /// then [taken](super::IncomingStream::take_chunk) or [given up](super::IncomingStream::abandon), by the id of the
-    /// call. No other call may be pending on the connection.
+    /// then [taken](super::IncomingStream::take_chunk) or [given up](super::IncomingStream::abandon), by the
+    /// id of the call. No other call may be pending on the connection.
     ///
     /// `nameless` includes results in GIOP 1.1 fragments, in which the alignment of values is not known.
     pub fn stream_reply(&mut self, nameless: bool) {

@@ -81,8 +81,8 @@ pub struct Config {
     /// The maximum size in bytes of a GIOP 1.2 Request or Reply in one piece, including its message header.
     /// Larger messages are sent in fragments, between which other messages may be sent. The value is rounded
     /// down to a multiple of 8, and at least 24. The header of the first piece is always whole. Default
-    /// `None`: all messages are sent whole, except replies that are [started](ServedRequest::begin_reply) before
-    /// they are complete.
+    /// `None`: all messages are sent whole, except replies that are [started](ServedRequest::begin_reply)
+    /// before they are complete.
     ///
     /// Requests whose payload is announced and queued in parts, by [`Connection::begin_request`], are sent
     /// whole, unless the peer [accepts no more](Connection::cut_at).
