@@ -11,6 +11,7 @@
 //! `super::` to reach the root of the crate. A name that the root re-exports counts as a use of the module
 //! that defines it. Code under `#[cfg(test)]` is ignored.
 
+mod paths;
 pub mod shape;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,9 +19,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
-use syn::{Attribute, Item, ItemMod, ItemUse, UseTree};
+use syn::{Attribute, Item, ItemMod, ItemUse};
+
+use paths::{macro_paths, use_paths};
 
 /// Panics with a list of all violations of the order in the crate in this directory.
 ///
@@ -158,11 +160,10 @@ impl Reader {
 
     /// Handles `use module::{Name, Other}` in the root.
     fn add_reexports(&mut self, item: &ItemUse) {
-        for path in use_paths(&item.tree) {
-            let path: Vec<String> =
-                path.into_iter().skip_while(|part| part == "crate" || part == "self").collect();
-            if let [module, .., name] = path.as_slice() {
-                self.reexports.insert(name.clone(), module.clone());
+        for (path, name) in use_paths(&item.tree) {
+            let mut path = path.into_iter().skip_while(|part| part == "crate" || part == "self");
+            if let (Some(module), Some(_)) = (path.next(), path.next()) {
+                self.reexports.insert(name, module);
             }
         }
     }
@@ -206,7 +207,7 @@ impl<'ast> Visit<'ast> for UseVisitor<'_, '_> {
 
     fn visit_item_use(&mut self, item: &'ast ItemUse) {
         let line = item.use_token.span.start().line;
-        for path in use_paths(&item.tree) {
+        for (path, _) in use_paths(&item.tree) {
             self.reader.add_use(&path, line, self.path, self.module);
         }
     }
@@ -221,50 +222,10 @@ impl<'ast> Visit<'ast> for UseVisitor<'_, '_> {
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 
     fn visit_macro(&mut self, item: &'ast syn::Macro) {
-        self.visit_tokens(item.tokens.clone());
+        macro_paths(item.tokens.clone(), &mut |path, line| {
+            self.reader.add_use(&path, line, self.path, self.module);
+        });
         visit::visit_macro(self, item);
-    }
-}
-
-impl UseVisitor<'_, '_> {
-    /// Finds the paths in the tokens of a macro.
-    fn visit_tokens(&mut self, tokens: TokenStream) {
-        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-        let mut index = 0;
-        while let Some(token) = tokens.get(index) {
-            match token {
-                TokenTree::Group(group) => self.visit_tokens(group.stream()),
-                TokenTree::Ident(ident) if *ident == "crate" || *ident == "super" => {
-                    let (line, mut path) = (ident.span().start().line, vec![ident.to_string()]);
-                    while let [TokenTree::Punct(a), TokenTree::Punct(b), TokenTree::Ident(next), ..] =
-                        tokens.get(index + 1..).unwrap_or_default()
-                        && a.as_char() == ':'
-                        && b.as_char() == ':'
-                    {
-                        path.push(next.to_string());
-                        index += 3;
-                    }
-                    self.reader.add_use(&path, line, self.path, self.module);
-                }
-                _ => {}
-            }
-            index += 1;
-        }
-    }
-}
-
-/// Returns all paths in a `use` tree. The path of a renamed name ends with the old and the new name, and that
-/// of a glob with `*`.
-fn use_paths(tree: &UseTree) -> Vec<Vec<String>> {
-    match tree {
-        UseTree::Path(path) => use_paths(&path.tree)
-            .into_iter()
-            .map(|rest| [vec![path.ident.to_string()], rest].concat())
-            .collect(),
-        UseTree::Name(name) => vec![vec![name.ident.to_string()]],
-        UseTree::Rename(rename) => vec![vec![rename.ident.to_string(), rename.rename.to_string()]],
-        UseTree::Glob(_) => vec![vec!["*".to_owned()]],
-        UseTree::Group(group) => group.items.iter().flat_map(use_paths).collect(),
     }
 }
 

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use proc_macro2::{LineColumn, TokenStream, TokenTree};
+use proc_macro2::LineColumn;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{Item, UseTree, Visibility};
+use syn::{Item, Visibility};
 
+use crate::paths::{macro_paths, use_paths};
 use crate::{attributes, is_test};
 
 /// The maximum number of fields of a struct.
@@ -148,7 +149,7 @@ impl<'ast> Visit<'ast> for File {
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         let is_private = matches!(item.vis, Visibility::Inherited);
-        for (path, name) in leaves(&item.tree) {
+        for (path, name) in use_paths(&item.tree) {
             // A re-export alone is not a use: every module re-exports what its files declare.
             if is_private {
                 self.uses.push(path);
@@ -166,58 +167,17 @@ impl<'ast> Visit<'ast> for File {
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_macro(&mut self, item: &'ast syn::Macro) {
-        self.tokens(item.tokens.clone());
+        macro_paths(item.tokens.clone(), &mut |path, _| self.add(path));
         visit::visit_macro(self, item);
     }
 }
 
 impl File {
-    /// Paths among the tokens of a macro.
-    fn tokens(&mut self, tokens: TokenStream) {
-        let mut path = Vec::new();
-        let mut colons = 0;
-        for token in tokens {
-            match token {
-                TokenTree::Ident(ident) => {
-                    if colons != 2 {
-                        self.add(std::mem::take(&mut path));
-                    }
-                    path.push(ident.to_string());
-                    colons = 0;
-                }
-                TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
-                TokenTree::Group(group) => {
-                    self.tokens(group.stream());
-                    colons = 0;
-                }
-                _ => colons = 0,
-            }
-        }
-        self.add(path);
-    }
-
     /// Adds a path in code. A single name may be that of a variable.
     fn add(&mut self, path: Vec<String>) {
         if path.len() > 1 {
             self.uses.push(path);
         }
-    }
-}
-
-/// The paths of a `use` tree, each with the name that it introduces.
-fn leaves(tree: &UseTree) -> Vec<(Vec<String>, String)> {
-    match tree {
-        UseTree::Path(path) => leaves(&path.tree)
-            .into_iter()
-            .map(|(rest, name)| {
-                let rest = if rest == ["self"] { Vec::new() } else { rest };
-                ([vec![path.ident.to_string()], rest].concat(), name)
-            })
-            .collect(),
-        UseTree::Name(name) => vec![(vec![name.ident.to_string()], name.ident.to_string())],
-        UseTree::Rename(name) => vec![(vec![name.ident.to_string()], name.rename.to_string())],
-        UseTree::Glob(_) => vec![(vec!["*".to_owned()], "*".to_owned())],
-        UseTree::Group(group) => group.items.iter().flat_map(leaves).collect(),
     }
 }
 
