@@ -7,8 +7,8 @@ use crate::serving::ServeToken;
 /// An event that a connection reports to its driver.
 #[derive(Debug)]
 pub enum Event {
-    /// The peer requests an operation. The token must be ended by `Connection::send_reply` or
-    /// `Connection::finish_request`.
+    /// The peer requests an operation. The token must be ended by `ServedRequest::send_reply` or
+    /// `ServedRequest::finish`.
     Request(IncomingRequest),
     /// The peer asks for the location of an object. The answer is sent by `Connection::send_locate_reply`.
     Locate(IncomingLocate),

@@ -47,7 +47,7 @@ pub(crate) fn tag_phase(d: &Decoder<'_>) -> usize {
     d.phase().next_multiple_of(4) % 8
 }
 
-/// Reads the state of a custom value, which was [entered], up to its end tag. Returns
+/// Reads the state of a custom value, which was entered, up to its end tag. Returns
 /// all bytes of the state.
 pub(crate) fn pass_custom<'a>(
     d: &mut Decoder<'a>,

@@ -68,7 +68,8 @@ pub(crate) fn not_executed(mut exception: SystemException) -> SystemException {
     exception
 }
 
-/// Creates the exception for an action that the reference's [`RebindMode`] forbids.
+/// Creates the exception for an action that the reference's
+/// [`RebindMode`](giop_codec::ior::RebindMode) forbids.
 #[cold]
 pub(crate) fn rebind_forbidden(text: &str) -> SystemException {
     SystemException::rebind()

@@ -129,8 +129,8 @@ where
     async move {
         let response = ResponseFlags::Target;
         let reply = match source.into_content() {
-            ArgumentContent::Bytes(bytes, unit) => {
-                transact(target, operation, response, &with_sequence(&encode, bytes, unit)).await?
+            ArgumentContent::Bytes(bytes, layout) => {
+                transact(target, operation, response, &with_sequence(&encode, bytes, layout)).await?
             }
             ArgumentContent::Payload(payload) => {
                 Box::pin(traced_call::transact_from(target, operation, response, &encode, payload)).await?
@@ -172,8 +172,8 @@ where
             ))
         };
         let results = match source.map(LastArgument::into_content) {
-            Some(ArgumentContent::Bytes(bytes, unit)) => {
-                transact(&with_sequence(&encode, bytes, unit), None).await?
+            Some(ArgumentContent::Bytes(bytes, layout)) => {
+                transact(&with_sequence(&encode, bytes, layout), None).await?
             }
             Some(ArgumentContent::Payload(payload)) => transact(&encode, Some(payload)).await?,
             None => transact(&encode, None).await?,
@@ -204,8 +204,8 @@ pub fn send_oneway_from(
 ) -> impl Future<Output = Result<(), SystemException>> + Send {
     async move {
         match source.into_content() {
-            ArgumentContent::Bytes(bytes, unit) => {
-                send_oneway(target, operation, with_sequence(&encode, bytes, unit)).await
+            ArgumentContent::Bytes(bytes, layout) => {
+                send_oneway(target, operation, with_sequence(&encode, bytes, layout)).await
             }
             ArgumentContent::Payload(payload) => {
                 Box::pin(traced_call::send_oneway_from(target, operation, &encode, payload)).await
@@ -218,11 +218,11 @@ pub fn send_oneway_from(
 fn with_sequence(
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
     bytes: Bytes,
-    unit: ElementLayout,
+    layout: ElementLayout,
 ) -> impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync {
     move |e| {
         encode(e)?;
-        unit.encode_start(bytes.len(), e)?;
+        layout.encode_start(bytes.len(), e)?;
         e.put_shared_ref(&bytes);
         Ok(())
     }

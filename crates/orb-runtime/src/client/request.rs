@@ -59,8 +59,8 @@ impl<'a> OutgoingRequest<'a> {
     }
 
     /// Adds a sequence of this size in bytes as the last argument. Only its length is encoded.
-    pub(crate) fn with_payload(self, size: u32, unit: ElementLayout) -> Self {
-        Self { payload: Some((size, unit)), ..self }
+    pub(crate) fn with_payload(self, size: u32, layout: ElementLayout) -> Self {
+        Self { payload: Some((size, layout)), ..self }
     }
 
     /// Adds the trace context of an observer.
@@ -132,8 +132,8 @@ impl<'a> OutgoingRequest<'a> {
             }
             arguments(e)?;
         }
-        if let Some((size, unit)) = self.payload {
-            unit.encode_start(size as usize, e)?;
+        if let Some((size, layout)) = self.payload {
+            layout.encode_start(size as usize, e)?;
             announce_message(e, MessageHeader::SIZE_AT, size.into())?;
             return Ok(None);
         }

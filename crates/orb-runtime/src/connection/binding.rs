@@ -34,8 +34,8 @@ pub(crate) struct Binding {
     pub(crate) ends_bases: bool,
     /// The form of the object's address that the server requested.
     pub(crate) addressing: AddressingMode,
-    /// Whether requests ask the server for the object's reference. They do so while `ObjectRef::asks` returns
-    /// `true`.
+    /// Whether requests ask the server for the object's reference. They do so while
+    /// `ObjectRef::must_fetch_reference` returns `true`.
     pub(crate) asks: bool,
 }
 

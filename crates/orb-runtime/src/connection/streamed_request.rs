@@ -173,7 +173,7 @@ impl Pending<'_> {
     }
 
     /// Lets the call get its results before all of them are received: see
-    /// [`Connection::stream_reply`](giop_proto::Connection::stream_reply).
+    /// [`PendingCall::stream_reply`](giop_proto::PendingCall::stream_reply).
     pub(crate) fn stream_reply(&self, unaligned_fragments: bool) {
         self.link.lock().machine.call(self.call).stream_reply(unaligned_fragments);
     }

@@ -36,18 +36,18 @@ pub(crate) fn wire_enabled() -> bool {
     tracing::enabled!(target: "zorb::wire", Level::TRACE)
 }
 
-/// Writes a message of `len` bytes to the wire log: its kind, peer, operation and first bytes. `octets`
+/// Writes a message of `len` bytes to the wire log: its kind, peer, operation and first bytes. `bytes`
 /// contains at least the logged bytes.
 #[cold]
-pub(crate) fn wire(direction: Direction, peer: &Peer, operation: &str, octets: &[u8], len: usize) {
-    let header = octets.first_chunk().map(MessageHeader::decode);
+pub(crate) fn wire(direction: Direction, peer: &Peer, operation: &str, bytes: &[u8], len: usize) {
+    let header = bytes.first_chunk().map(MessageHeader::decode);
     let (kind, version) = match header {
         Some(Ok(header)) => (format!("{:?}", header.kind), header.version.to_string()),
         _ => ("?".to_owned(), "?".to_owned()),
     };
-    let shown = octets.get(..MAX_LOGGED_BYTES).unwrap_or(octets);
+    let shown = bytes.get(..MAX_LOGGED_BYTES).unwrap_or(bytes);
     // Omit a login token, because its password would be readable.
-    let login = shown.windows(LOGIN_TOKEN_START.len()).position(|octets| octets == LOGIN_TOKEN_START);
+    let login = shown.windows(LOGIN_TOKEN_START.len()).position(|window| window == LOGIN_TOKEN_START);
     let shown = login.and_then(|at| shown.get(..at)).unwrap_or(shown);
     let mut hex = String::with_capacity(2 * MAX_LOGGED_BYTES + 3);
     for byte in shown {
