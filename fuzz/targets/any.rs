@@ -121,7 +121,7 @@ fn several(octets: &Bytes, order: ByteOrder, factories: &Factories) {
         assert_eq!(several.anys, same.anys);
     }
     // Received anys are validated when they are extracted.
-    let received = (order, Version::V1_2, CodeSets::default());
+    let received = (order, Version::V1_2, whole.code_sets());
     several.anys.iter().filter(|any| any.validate().is_ok()).for_each(|any| value(any, received, factories));
 }
 
