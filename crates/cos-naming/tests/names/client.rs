@@ -96,3 +96,30 @@ async fn urls_lead_through_the_service() {
     let without = Orb::builder().build().await.unwrap().naming().await.unwrap_err();
     assert!(without.to_string().contains("-ORBInitRef NameService=URL"), "{without}");
 }
+
+#[test]
+fn the_missing_context_is_named() {
+    let error = |name: &str, rest: &str| NamingError::NotFound {
+        name: name.to_owned(),
+        why: NotFoundReason::MissingNode,
+        rest: rest.to_owned(),
+    };
+    for (name, rest, context) in [
+        ("ü/é", "ü/é", Some("ü")),
+        ("a/b.k/c", "b.k/c", Some("a/b.k")),
+        (r"a\/b/c/d", "c/d", Some(r"a\/b/c")),
+        ("a/b", "b", None),
+        ("a", "a", None),
+        // Invalid answers of a service.
+        ("a", "x/y/z", None),
+        ("a/b", "", None),
+    ] {
+        let error = error(name, rest);
+        assert_eq!(error.missing_context().as_deref(), context, "{name} {rest}");
+        let told = match context {
+            Some(context) => format!("`{name}`: there is no context `{context}`: make it first"),
+            None => format!("nothing is bound to `{name}`"),
+        };
+        assert_eq!(error.to_string(), told);
+    }
+}
