@@ -1,15 +1,13 @@
-//! Code set negotiation: the offer of a server, the choice of a client, and its announcement to the server.
+//! Code set negotiation: the offer of a server, the choice of a client, and the announcement of that choice
+//! to the server.
 //!
-//! By default, both sides of zorb have UTF-8 as their native set, because Rust strings are UTF-8, with
-//! conversion to ISO 8859-1. The default for wide text is UTF-16. Other sets can be configured: those that
-//! [`CharSet::from_id`] and [`WCharSet::from_id`] support.
-
-use std::error::Error;
-use std::fmt;
+//! By default, zorb's clients and servers have UTF-8 as native set, like Rust, and convert to ISO 8859-1. The
+//! default for wide text is UTF-16. All sets that [`CharSet::from_id`] and [`WCharSet::from_id`] support can
+//! be configured.
 
 pub use crate::cdr::CodeSetId;
 use crate::cdr::{CdrDecode, CdrEncode, CharSet, CodeSets, Decoder, Encoder, WCharSet};
-use crate::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use crate::exception::{SystemException, minor};
 use crate::{DecodeError, EncodeError, Version};
 
 /// The code sets of one side for one kind of text: its native set and its conversion sets.
@@ -50,16 +48,11 @@ impl CdrEncode for CodeSetComponent {
 }
 
 impl CdrDecode for CodeSetComponent {
-    /// The size of the native set and the count.
     const MIN_SIZE: usize = 8;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let native = CodeSetId(d.read_u32()?);
-        let count = d.read_len(4)?;
-        let mut conversion = d.new_vec(count)?;
-        for _ in 0..count {
-            conversion.push(CodeSetId(d.read_u32()?));
-        }
+        let conversion = Vec::decode(d)?.into_iter().map(CodeSetId).collect();
         Ok(Self { native, conversion })
     }
 }
@@ -79,8 +72,7 @@ pub struct CodeSetComponentInfo {
 impl CodeSetComponentInfo {
     /// Returns the default of zorb for clients and servers: UTF-8 with conversion to ISO 8859-1, and UTF-16.
     ///
-    /// UTF-8 is native because omniORB's clients use a server's native set if they support it, even if
-    /// conversion would be better for both sides.
+    /// UTF-8 is native because omniORB's clients use a server's native set if they support it.
     pub fn zorb() -> Self {
         Self {
             for_char: CodeSetComponent::new(CodeSetId::UTF_8, &[CodeSetId::ISO_8859_1]),
@@ -91,9 +83,10 @@ impl CodeSetComponentInfo {
     /// Returns the first of its sets that this build does not support. It must not be offered, because the
     /// peer could choose it.
     pub fn unsupported(&self) -> Option<CodeSetId> {
+        let has_wide = self.for_wchar.native != CodeSetId::NONE || !self.for_wchar.conversion.is_empty();
+        let mut wide = self.for_wchar.all().filter(|_| has_wide);
         let narrow = self.for_char.all().find(|id| CharSet::from_id(*id).is_none());
-        let none = |id: &CodeSetId| *id == CodeSetId::NONE && self.for_wchar.conversion.is_empty();
-        narrow.or_else(|| self.for_wchar.all().find(|id| WCharSet::from_id(*id).is_none() && !none(id)))
+        narrow.or_else(|| wide.find(|id| WCharSet::from_id(*id).is_none()))
     }
 }
 
@@ -121,23 +114,22 @@ pub struct NegotiatedCodeSets {
     pub context: CodeSetContext,
 }
 
-/// Selects the transmission code sets of a client for a connection to a server. Called once for each
-/// connection.
+/// Selects the transmission code sets of a client for a connection to a server.
 ///
-/// For each kind of text, it selects the first of these that exists:
-/// * the client's native set, if the server offers it;
-/// * the server's native set, if the client converts to it;
-/// * a set that both convert to, in the server's order;
-/// * UTF-8 or UTF-16 as fallback, if both native sets contain only characters of Unicode.
+/// For each kind of text, it selects the first of these sets that exists:
+/// 1. the client's native set, if the server offers it;
+/// 2. the server's native set, if the client converts to it;
+/// 3. a set that both convert to, in the server's order;
+/// 4. UTF-8 or UTF-16 as fallback, if both native sets contain only characters of Unicode.
 ///
-/// The specification tries the second before the first. A client whose strings are UTF-8 would then lose
-/// characters if the server is native in ISO 8859-1 but also accepts UTF-8.
+/// The specification prefers the server's native set to the client's. A client whose strings are UTF-8 would
+/// then lose characters if the server is native in ISO 8859-1 but also accepts UTF-8.
 ///
-/// If one kind of text has no common set ([`CharSet::NOTHING`]), or if the server has no set for it, that is
-/// an error only when such text is sent or read. The client then announces the server's own native set for
-/// `char`, which the server cannot reject.
+/// If there is no set for one kind of text ([`CharSet::NOTHING`]), an error occurs only when such text is
+/// sent or read. For `char`, the client then announces the server's native set, which the server cannot
+/// reject.
 ///
-/// A server that publishes nothing, and every server in GIOP 1.0, accepts ISO 8859-1 and no wide text.
+/// A server that publishes no sets, and every server in GIOP 1.0, accepts ISO 8859-1 and no wide text.
 ///
 /// The client must send the context in the first requests on the connection.
 /// Source clause: "Code Set Negotiation / Code Set Determination".
@@ -146,38 +138,33 @@ pub fn negotiate(
     server: Option<&CodeSetComponentInfo>,
     version: Version,
 ) -> NegotiatedCodeSets {
-    let server = match server {
-        Some(server) if version > Version::V1_0 => server,
-        _ => {
-            let sets = CodeSets { char: CharSet::Latin1, wchar: None };
-            return NegotiatedCodeSets { sets, context: sets.into() };
-        }
+    let Some(server) = server.filter(|_| version > Version::V1_0) else {
+        let sets = CodeSets { char: CharSet::Latin1, wchar: None };
+        return NegotiatedCodeSets { sets, context: sets.into() };
     };
-    let (mine, theirs) = (&client.for_char, &server.for_char);
-    let narrow = determine(mine, theirs, CharSet::from_id, CodeSetId::UTF_8);
-    let (char_data, char) = narrow.unwrap_or((theirs.native, CharSet::NOTHING));
+    let narrow = determine(&client.for_char, &server.for_char, CharSet::from_id, CodeSetId::UTF_8);
+    let (char_data, char) = narrow.unwrap_or((server.for_char.native, CharSet::NOTHING));
     let wide = determine(&client.for_wchar, &server.for_wchar, WCharSet::from_id, CodeSetId::UTF_16);
     let wchar_data = wide.map_or(CodeSetId::NONE, |(id, _)| id);
     let sets = CodeSets { char, wchar: wide.map(|(_, set)| set) };
     NegotiatedCodeSets { sets, context: CodeSetContext { char_data, wchar_data } }
 }
 
-/// Returns the set for one kind of text, and the number by which the server identifies it.
-///
-/// Numbers are compared by their sets, if this build supports them, because some sets have several numbers.
+/// Returns the set for one kind of text, and the number by which the server identifies it. Sets are compared,
+/// not their numbers, because some sets have several numbers.
 fn determine<T: PartialEq>(
     client: &CodeSetComponent,
     server: &CodeSetComponent,
-    known: impl Fn(CodeSetId) -> Option<T>,
+    from_id: impl Fn(CodeSetId) -> Option<T>,
     fallback: CodeSetId,
 ) -> Option<(CodeSetId, T)> {
-    let of_client = |set: &T| client.all().any(|id| known(id).as_ref() == Some(set));
-    let pick = |id: CodeSetId| known(id).filter(of_client).map(|set| (id, set));
-    let native = known(client.native);
-    let by_native = server.all().find_map(|id| pick(id).filter(|(_, set)| Some(set) == native.as_ref()));
-    by_native.or_else(|| server.all().find_map(pick)).or_else(|| {
+    let client_has = |set: &T| client.all().any(|id| from_id(id).as_ref() == Some(set));
+    let common = |id: CodeSetId| from_id(id).filter(client_has).map(|set| (id, set));
+    let native = from_id(client.native);
+    let by_native = server.all().find_map(|id| common(id).filter(|(_, set)| Some(set) == native.as_ref()));
+    by_native.or_else(|| server.all().find_map(common)).or_else(|| {
         let compatible = client.native.is_within_unicode() && server.native.is_within_unicode();
-        known(fallback).filter(|_| compatible).map(|set| (fallback, set))
+        from_id(fallback).filter(|_| compatible).map(|set| (fallback, set))
     })
 }
 
@@ -194,9 +181,8 @@ pub struct CodeSetContext {
 
 impl CodeSetContext {
     /// Returns the code sets for the connection on which the server received this context. Every set that
-    /// this build supports is accepted, whether the server offered it or not.
-    ///
-    /// `previous` is the result for an earlier context on the connection.
+    /// this build supports is accepted, even if the server did not offer it. `previous` is the result for an
+    /// earlier context on the connection.
     ///
     /// # Errors
     /// [`CodeSetError::Unsupported`]: `CODESET_INCOMPATIBLE` minor 2; [`CodeSetError::Changed`]: `MARSHAL` minor 9.
@@ -242,40 +228,28 @@ impl CdrDecode for CodeSetContext {
 }
 
 /// The reason why two sides cannot exchange text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodeSetError {
     /// The client announced this set, which the server does not support.
+    #[error(
+        "client uses code set {0}, which this build does not support; the feature encoding_rs adds further sets"
+    )]
     Unsupported(CodeSetId),
     /// The client announced other sets earlier on the same connection.
+    #[error("client announced other code sets earlier on this connection")]
     Changed,
 }
-
-impl fmt::Display for CodeSetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unsupported(id) => {
-                write!(
-                    f,
-                    "client uses code set {id}, which is not here; further sets come with the feature encoding_rs"
-                )
-            }
-            Self::Changed => f.write_str("client announced other code sets earlier on this connection"),
-        }
-    }
-}
-
-impl Error for CodeSetError {}
 
 /// Converts to an exception with `COMPLETED_NO`, because negotiation precedes the operation.
 impl From<CodeSetError> for SystemException {
     #[cold]
     fn from(error: CodeSetError) -> Self {
-        let (kind, minor) = match error {
+        match error {
             CodeSetError::Unsupported(_) => {
-                (SystemExceptionKind::CodesetIncompatible, minor::CODESET_INCOMPATIBLE_DELIVERED)
+                Self::codeset_incompatible().with_minor(minor::CODESET_INCOMPATIBLE_DELIVERED)
             }
-            CodeSetError::Changed => (SystemExceptionKind::Marshal, minor::MARSHAL_CODE_SETS_CHANGED),
-        };
-        Self::new(kind, minor, CompletionStatus::No).with_source(error)
+            CodeSetError::Changed => Self::marshal().with_minor(minor::MARSHAL_CODE_SETS_CHANGED),
+        }
+        .with_source(error)
     }
 }

@@ -1,8 +1,6 @@
 //! Errors of encoding and decoding. [`EncodeError`] reports a fault of the caller's value, [`DecodeError`] a
 //! fault of the peer's bytes. Both are small and `Copy`, so that the hot paths carry no drop glue.
 
-use core::fmt;
-
 /// The reason why a value cannot be encoded in the given context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -15,7 +13,7 @@ pub enum EncodeErrorKind {
     TooLong,
     /// A bounded string or sequence is longer than its bound (`BAD_PARAM`).
     BoundExceeded,
-    /// A union's discriminator selects another member, or none is to be selected (`BAD_PARAM` minor OMG 20).
+    /// A union's discriminator does not select the member that is set (`BAD_PARAM` minor OMG 20).
     IllegalDiscriminator,
     /// Wide text over GIOP 1.0, which has none (`MARSHAL` minor OMG 5 in a request, 6 in a reply).
     WideInGiop10,
@@ -26,16 +24,16 @@ pub enum EncodeErrorKind {
     NoCodeSet,
     /// A local object, interface or value cannot leave its process (`MARSHAL` minor OMG 4).
     LocalObject,
-    /// An object of an ORB that does not listen, so that no peer could call it (`BAD_PARAM`).
+    /// No peer could call the object, because its ORB does not listen (`BAD_PARAM`).
     NoEndpoint,
-    /// Values nested in members of values more than 64 deep, which no receiver accepts (`MARSHAL`).
+    /// Values are nested more than 64 deep, which no receiver accepts (`MARSHAL`).
     DepthLimit,
     /// A type code contains a placeholder for a type that was never completed (`BAD_TYPECODE` minor OMG 1).
     IncompleteTypeCode,
-    /// A value of a custom type that was received in another byte order, version, code set or alignment. Only
-    /// the implementation of its type could marshal it again (`MARSHAL`).
+    /// A value of a custom type was received in another byte order, version, code set or alignment. Only the
+    /// implementation of its type could marshal it again (`MARSHAL`).
     CustomState,
-    /// A value that has no representation on the wire for another reason (`MARSHAL`).
+    /// The value has no representation on the wire for another reason (`MARSHAL`).
     Unrepresentable,
 }
 
@@ -43,34 +41,33 @@ impl EncodeErrorKind {
     /// Returns a one-line description of the error.
     pub const fn message(self) -> &'static str {
         match self {
-            EncodeErrorKind::CharNotInCodeSet => "character is not in the negotiated transmission code set",
-            EncodeErrorKind::EmbeddedNul => "string contains a NUL character",
-            EncodeErrorKind::TooLong => "length exceeds 4294967295",
-            EncodeErrorKind::BoundExceeded => "value is longer than the bound of its IDL type",
-            EncodeErrorKind::IllegalDiscriminator => "union discriminator belongs to another member",
-            EncodeErrorKind::WideInGiop10 => "wchar and wstring cannot be sent over GIOP 1.0",
-            EncodeErrorKind::NoWideCodeSet => {
-                "no code set for wchar and wstring was negotiated with the peer"
+            Self::CharNotInCodeSet => "character is not in the negotiated transmission code set",
+            Self::EmbeddedNul => "string contains a NUL character",
+            Self::TooLong => "length exceeds 4294967295",
+            Self::BoundExceeded => "value is longer than the bound of its IDL type",
+            Self::IllegalDiscriminator => "union discriminator belongs to another member",
+            Self::WideInGiop10 => "wchar and wstring cannot be sent over GIOP 1.0",
+            Self::NoWideCodeSet => "no code set for wchar and wstring was negotiated with the peer",
+            Self::NoCodeSet => NO_CODE_SET,
+            Self::LocalObject => "local object cannot be marshalled",
+            Self::NoEndpoint => {
+                "object of an ORB that does not listen cannot be called by peers: add .listen(..) to the ORB's builder"
             }
-            EncodeErrorKind::NoCodeSet => NO_CODE_SET,
-            EncodeErrorKind::LocalObject => "local object cannot be marshalled",
-            EncodeErrorKind::NoEndpoint => {
-                "object of an ORB that does not listen, so nobody could call it: add .listen(..) to the ORB's builder"
+            Self::DepthLimit => "values are nested more than 64 deep, which no receiver accepts",
+            Self::IncompleteTypeCode => "type code contains a placeholder that was never completed",
+            Self::CustomState => {
+                "value of a custom type can only be sent in the byte order, version, code sets and alignment in which it was received"
             }
-            EncodeErrorKind::DepthLimit => "values are nested deeper than a receiver takes",
-            EncodeErrorKind::IncompleteTypeCode => "type code has a type in it that was not made",
-            EncodeErrorKind::CustomState => {
-                "value of a custom type can only be sent in the byte order, version and code sets that it came in: those of this message are others"
-            }
-            EncodeErrorKind::Unrepresentable => "value has no CDR representation",
+            Self::Unrepresentable => "value has no CDR representation",
         }
     }
 }
 
 /// Error of encoding a value. The encoder's contents are then incomplete: rewind or reset it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{}", .kind.message())]
 pub struct EncodeError {
-    /// The fault of the value.
+    /// The reason.
     pub kind: EncodeErrorKind,
 }
 
@@ -87,14 +84,6 @@ impl From<EncodeErrorKind> for EncodeError {
         EncodeError { kind }
     }
 }
-
-impl fmt::Display for EncodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kind.message())
-    }
-}
-
-impl std::error::Error for EncodeError {}
 
 /// The reason why bytes are not the encoding of a value of the expected type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -163,44 +152,47 @@ impl DecodeErrorKind {
     /// Returns a one-line description of the error.
     pub const fn message(self) -> &'static str {
         match self {
-            DecodeErrorKind::EndOfData => "data ends inside a value",
-            DecodeErrorKind::LengthBeyondData => "length is greater than the data left",
-            DecodeErrorKind::AllocLimit => {
-                "decoded values exceed the memory they may allocate: raise it by `Limits::max_decoded`"
+            Self::EndOfData => "data ends inside a value",
+            Self::LengthBeyondData => "length is greater than the data left",
+            Self::AllocLimit => "decoded values exceed their memory limit: raise it by `Limits::max_decoded`",
+            Self::DepthLimit => "values are nested too deep: raise the limit by `Limits::max_depth`",
+            Self::StringNotTerminated => "string does not end with NUL",
+            Self::EmbeddedNul => "string contains a NUL character",
+            Self::InvalidText => "text is not valid in its code set",
+            Self::InvalidIdentifier => "identifier is not valid UTF-8",
+            Self::InvalidWideText => "wide text is not valid UTF-16",
+            Self::CharNotInCodeSet => "character cannot be represented by the receiving type",
+            Self::InvalidEnum => "enum ordinal is out of range",
+            Self::InvalidDiscriminator => "union discriminator matches no member",
+            Self::BoundExceeded => "value is longer than the bound of its IDL type",
+            Self::InvalidFixed => "bytes are not a fixed-point number of the expected IDL type",
+            Self::DuplicateKey => "map contains a key twice",
+            Self::OutOfRange => "number is out of the range of its IDL type",
+            Self::WideInGiop10 => "wchar and wstring do not exist in GIOP 1.0",
+            Self::NoWideCodeSet => "wide text was received, but no code set for it was negotiated",
+            Self::NoCodeSet => NO_CODE_SET,
+            Self::NilReference => "object reference is nil where nil is not allowed",
+            Self::LimitExceeded => {
+                "more profiles, components, contexts or bytes of a name than an endpoint accepts"
             }
-            DecodeErrorKind::DepthLimit => "values are nested too deep: raise it by `Limits::max_depth`",
-            DecodeErrorKind::StringNotTerminated => "string does not end with NUL",
-            DecodeErrorKind::EmbeddedNul => "string contains a NUL character",
-            DecodeErrorKind::InvalidText => "text is not valid in its code set",
-            DecodeErrorKind::InvalidIdentifier => "identifier is not valid UTF-8",
-            DecodeErrorKind::InvalidWideText => "wide text is not valid UTF-16",
-            DecodeErrorKind::CharNotInCodeSet => "character cannot be held by its type",
-            DecodeErrorKind::InvalidEnum => "enum ordinal is out of range",
-            DecodeErrorKind::InvalidDiscriminator => "union discriminator matches no member",
-            DecodeErrorKind::BoundExceeded => "value is longer than the bound of its IDL type",
-            DecodeErrorKind::InvalidFixed => "octets are not a fixed-point number of its IDL type",
-            DecodeErrorKind::DuplicateKey => "a map has a key twice",
-            DecodeErrorKind::OutOfRange => "number is out of the range of its IDL type",
-            DecodeErrorKind::WideInGiop10 => "wchar and wstring do not exist in GIOP 1.0",
-            DecodeErrorKind::NoWideCodeSet => "wide text arrived but no code set for it was negotiated",
-            DecodeErrorKind::NoCodeSet => NO_CODE_SET,
-            DecodeErrorKind::NilReference => "object reference is nil where nil is not allowed",
-            DecodeErrorKind::LimitExceeded => "there is more of this than an endpoint takes",
-            DecodeErrorKind::NoOrb => "an object reference can only be decoded by an ORB",
-            DecodeErrorKind::InvalidTypeCode => "type code is of no type that there can be",
-            DecodeErrorKind::NotInAny => "no any can hold a value of this type",
-            DecodeErrorKind::NoValueFactory => "value of a type that is not registered, nor one of its bases",
-            DecodeErrorKind::LocalObject => "a local object cannot come in a message",
-            DecodeErrorKind::Malformed => "malformed data",
+            Self::NoOrb => "an object reference can only be decoded by an ORB",
+            Self::InvalidTypeCode => {
+                "type code has an unknown kind, a wrong indirection or an impossible type"
+            }
+            Self::NotInAny => "an any cannot hold a value of this type",
+            Self::NoValueFactory => "neither the type of the value nor a base of it has a registered factory",
+            Self::LocalObject => "a message cannot contain a local object",
+            Self::Malformed => "malformed data",
         }
     }
 }
 
 /// Error of decoding bytes as the expected type. The peer that sent the bytes is at fault, never the local
 /// user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{} (at octet {offset})", .kind.message())]
 pub struct DecodeError {
-    /// The fault of the bytes.
+    /// The reason.
     pub kind: DecodeErrorKind,
     /// Offset of the offending item in bytes, from the alignment origin of the message or encapsulation.
     pub offset: usize,
@@ -214,13 +206,5 @@ impl DecodeError {
     }
 }
 
-const NO_CODE_SET: &str = "no code set for char and string is common to client and server: its reference says what the server has, \
-                           `OrbBuilder::char_code_sets` what the client has";
-
-impl fmt::Display for DecodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (at octet {})", self.kind.message(), self.offset)
-    }
-}
-
-impl std::error::Error for DecodeError {}
+const NO_CODE_SET: &str = "client and server have no code set for char and string in common: the object reference lists \
+                           those of the server, `OrbBuilder::char_code_sets` configures those of the client";

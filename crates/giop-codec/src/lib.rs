@@ -1,5 +1,5 @@
-//! CDR, GIOP messages, IORs and code sets for the zorb ORB: conversion between bytes and values, without
-//! sockets, clocks or locks.
+//! CDR, GIOP messages, IORs (object references) and code sets for the zorb ORB: conversion between bytes and
+//! values, without sockets, clocks or locks.
 #![forbid(unsafe_code)]
 
 pub mod any;

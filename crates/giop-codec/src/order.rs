@@ -5,10 +5,10 @@ use core::fmt;
 /// Byte order of a GIOP message or an encapsulation ("GIOP Message Header", flags bit 0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
-    /// Most significant byte first; flag 0.
-    Big,
-    /// Least significant byte first; flag 1.
-    Little,
+    /// Most significant byte first.
+    Big = 0,
+    /// Least significant byte first.
+    Little = 1,
 }
 
 impl ByteOrder {
@@ -25,10 +25,7 @@ impl ByteOrder {
     /// Returns the flag byte of this order: 0 or 1.
     #[inline]
     pub const fn flag(self) -> u8 {
-        match self {
-            ByteOrder::Big => 0,
-            ByteOrder::Little => 1,
-        }
+        self as u8
     }
 
     /// Returns the opposite order.
@@ -51,26 +48,21 @@ impl ByteOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// GIOP 1.0: no fragments, no wide characters.
-    V1_0,
+    V1_0 = 0,
     /// GIOP 1.1: fragments, wide characters of fixed width.
-    V1_1,
+    V1_1 = 1,
     /// GIOP 1.2, the version that zorb prefers.
-    V1_2,
+    V1_2 = 2,
 }
 
 impl Version {
     /// Returns the minor number, 0 to 2.
     #[inline]
     pub const fn minor(self) -> u8 {
-        match self {
-            Version::V1_0 => 0,
-            Version::V1_1 => 1,
-            Version::V1_2 => 2,
-        }
+        self as u8
     }
 
-    /// Returns version 1.`minor`, or `None` for a minor number above 2. (The profile decoder treats a profile
-    /// of version 1.3 or later as 1.2.)
+    /// Returns version 1.`minor`, or `None` for a minor number above 2.
     #[inline]
     pub const fn from_minor(minor: u8) -> Option<Version> {
         match minor {

@@ -2,11 +2,11 @@
 
 use core::fmt::{self, Debug, Display, Formatter, Write};
 
-/// Limits for the amount of text shown: the methods that both kinds of text have.
-macro_rules! shown {
-    ($what:literal, $text:ty, $most:literal) => {
-        #[doc = concat!("Bytes of a ", $what, " that are shown by default.")]
-        pub const MAX_BYTES: usize = $most;
+/// Defines the constructor of [`Printable`] and [`OneLine`] and the methods that limit their length.
+macro_rules! limited_text {
+    ($what:literal, $text:ty, $max:literal) => {
+        #[doc = concat!("Maximum number of bytes of a ", $what, " that are shown by default.")]
+        pub const MAX_BYTES: usize = $max;
 
         #[doc = concat!("The ", $what, ", of which at most [`MAX_BYTES`](Self::MAX_BYTES) bytes are shown.")]
         pub const fn new(text: &'a $text) -> Self {
@@ -19,7 +19,7 @@ macro_rules! shown {
             Self { max, ..self }
         }
 
-        #[doc = concat!("The same ", $what, ", all of which is shown: for the answer that a command was asked for.")]
+        #[doc = concat!("The same ", $what, ", shown without a limit.")]
         #[must_use]
         pub const fn whole(self) -> Self {
             self.max_bytes(usize::MAX)
@@ -27,7 +27,7 @@ macro_rules! shown {
     };
 }
 
-/// Text of a peer for display: a repository id, a host, an operation, a name, the text of an exception.
+/// Text from a peer for display, such as a repository id, a host or the text of an exception.
 ///
 /// `Display` writes it on one line and escapes everything that a terminal would interpret or hide:
 ///
@@ -36,8 +36,8 @@ macro_rules! shown {
 ///   `\x1b`.
 /// * Other control characters, bidirectional overrides and isolates, zero-width and other invisible
 ///   characters become `\u{202e}`.
-/// * A backslash is doubled. Therefore no two texts look alike: `\x1b` is a character, `\\x1b` is a backslash
-///   and three letters.
+/// * A backslash is doubled, so that different texts look different: `\x1b` is one character, `\\x1b` is a
+///   backslash and three more.
 /// * Of a long text the first [`MAX_BYTES`](Self::MAX_BYTES) bytes are shown and the rest is counted: `… and
 ///   199,744 more bytes`.
 ///
@@ -60,7 +60,7 @@ pub struct Printable<'a> {
 }
 
 impl<'a> Printable<'a> {
-    shown!("text", str, 256);
+    limited_text!("text", str, 256);
 }
 
 impl Display for Printable<'_> {
@@ -79,8 +79,7 @@ impl Debug for Printable<'_> {
 impl Printable<'_> {
     #[cold]
     fn write(&self, f: &mut Formatter<'_>, quoted: bool) -> fmt::Result {
-        let mut out = Escaper::new(f, self.max);
-        (out.doubled, out.quoted) = (true, quoted);
+        let mut out = Escaper { escapes_quotes: quoted, ..Escaper::new(f, self.max, true) };
         out.write_str(self.text)?;
         if quoted {
             out.out.write_char('"')?;
@@ -92,9 +91,9 @@ impl Printable<'_> {
 /// A message that may contain text of peers, shown on one line: escapes what [`Printable`] escapes, except
 /// backslashes.
 ///
-/// This is the last guard before a terminal or log. It leaves escaped text unchanged, so it may be applied
-/// more than once. Of a long message the first [`MAX_BYTES`](Self::MAX_BYTES) bytes are shown and the rest is
-/// counted.
+/// Programs apply it to every message that they write to a terminal or log. It leaves escaped text unchanged,
+/// and may therefore be applied more than once. Of a long message the first [`MAX_BYTES`](Self::MAX_BYTES)
+/// bytes are shown and the rest is counted.
 ///
 /// ```
 /// use giop_codec::{OneLine, Printable};
@@ -110,13 +109,13 @@ pub struct OneLine<'a, T: ?Sized = str> {
 }
 
 impl<'a, T: Display + ?Sized> OneLine<'a, T> {
-    shown!("message", T, 4096);
+    limited_text!("message", T, 4096);
 }
 
 impl<T: Display + ?Sized> Display for OneLine<'_, T> {
     #[cold]
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut out = Escaper::new(f, self.max);
+        let mut out = Escaper::new(f, self.max, false);
         write!(out, "{}", self.text)?;
         out.finish()
     }
@@ -128,29 +127,29 @@ impl<T: Display + ?Sized> Debug for OneLine<'_, T> {
     }
 }
 
-/// A writer that escapes the text written to it and counts the bytes beyond its limit.
+/// A writer that escapes text up to a limit and counts the bytes beyond it.
 struct Escaper<'a, 'f> {
     out: &'a mut Formatter<'f>,
-    /// Whether backslashes are doubled.
-    doubled: bool,
-    /// Whether double quotes are escaped.
-    quoted: bool,
-    first: bool,
-    left: usize,
-    hidden: usize,
+    doubles_backslashes: bool,
+    escapes_quotes: bool,
+    is_at_start: bool,
+    bytes_left: usize,
+    hidden_bytes: usize,
 }
 
 impl<'a, 'f> Escaper<'a, 'f> {
-    fn new(out: &'a mut Formatter<'f>, max: usize) -> Self {
-        Self { out, doubled: false, quoted: false, first: true, left: max, hidden: 0 }
+    fn new(out: &'a mut Formatter<'f>, max: usize, doubles_backslashes: bool) -> Self {
+        let (escapes_quotes, is_at_start) = (false, true);
+        Self { out, doubles_backslashes, escapes_quotes, is_at_start, bytes_left: max, hidden_bytes: 0 }
     }
 
     fn finish(self) -> fmt::Result {
-        if self.hidden == 0 {
-            return Ok(());
-        }
-        let plural = if self.hidden == 1 { "" } else { "s" };
-        write!(self.out, "… and {} more byte{plural}", GroupedNumber(self.hidden))
+        let plural = match self.hidden_bytes {
+            0 => return Ok(()),
+            1 => "",
+            _ => "s",
+        };
+        write!(self.out, "… and {} more byte{plural}", GroupedNumber(self.hidden_bytes))
     }
 
     fn escape(&mut self, c: char) -> fmt::Result {
@@ -164,12 +163,12 @@ impl<'a, 'f> Escaper<'a, 'f> {
         }
     }
 
-    fn stays(&self, c: char) -> bool {
+    fn is_written_unchanged(&self, c: char) -> bool {
         match c {
-            '\\' => !self.doubled,
-            '"' => !self.quoted,
+            '\\' => !self.doubles_backslashes,
+            '"' => !self.escapes_quotes,
             // At the start, a combining character would combine with the program's own text before it.
-            c if self.first && !c.is_ascii() => is_printable(c) && c.escape_debug().len() == 1,
+            c if self.is_at_start && !c.is_ascii() => is_printable(c) && c.escape_debug().len() == 1,
             c => is_printable(c),
         }
     }
@@ -179,17 +178,17 @@ impl Write for Escaper<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let mut rest = text;
         while let Some(c) = rest.chars().next() {
-            let Some(left) = self.left.checked_sub(c.len_utf8()) else {
-                (self.left, self.hidden) = (0, self.hidden.saturating_add(rest.len()));
+            let Some(left) = self.bytes_left.checked_sub(c.len_utf8()) else {
+                (self.bytes_left, self.hidden_bytes) = (0, self.hidden_bytes.saturating_add(rest.len()));
                 return Ok(());
             };
-            self.left = left;
-            if self.stays(c) {
+            self.bytes_left = left;
+            if self.is_written_unchanged(c) {
                 self.out.write_char(c)?
             } else {
                 self.escape(c)?
             }
-            self.first = false;
+            self.is_at_start = false;
             rest = rest.get(c.len_utf8()..).unwrap_or_default();
         }
         Ok(())
@@ -248,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_a_terminal_obeys_or_hides_is_left() {
+    fn everything_that_a_terminal_interprets_or_hides_is_escaped() {
         let hostile = "\u{1b}]0;t\u{7}\u{1b}[2J\r\n\t\0\u{7f}\u{85}\u{9b}2J\u{a0}\u{ad}\u{61c}\u{200b}\u{200d}\u{200e}\u{202e}\u{2028}\
                        \u{2066}\u{2069}\u{feff}\u{fe0f}\u{3164}\u{e0041}\u{e000}";
         let shown = Printable::new(hostile).to_string();
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_differ_look_different() {
+    fn different_texts_look_different() {
         assert_eq!(Printable::new("\\x1b").to_string(), r"\\x1b");
         assert_eq!(Printable::new("\u{1b}").to_string(), r"\x1b");
         assert_eq!(format!("{:?}", Printable::new("a\"\\\n")), r#""a\"\\\n""#);

@@ -1,12 +1,10 @@
 //! Conversions of errors into system exceptions, so that `?` works in servants.
 
-use std::error::Error;
-
 use super::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
 use crate::cdr::{BitsError, BoundError, CharConversionError, FixedError, FixedLengthError, RangeError};
 
-/// Creates an exception without a minor code and cause, COMPLETED_NO, like the constructors without arguments
-/// of the C++ and Java mappings.
+/// COMPLETED_NO, without minor code and cause, like the constructors without arguments of the C++ and Java
+/// mappings.
 impl From<SystemExceptionKind> for SystemException {
     fn from(kind: SystemExceptionKind) -> Self {
         Self::new(kind, MinorCode::NONE, CompletionStatus::No)
@@ -21,7 +19,7 @@ macro_rules! from_error {
             impl From<$error> for SystemException {
                 #[cold]
                 fn from(error: $error) -> Self {
-                    caused(SystemExceptionKind::$kind, $minor, error)
+                    Self::new(SystemExceptionKind::$kind, $minor, CompletionStatus::No).with_source(error)
                 }
             }
         )+
@@ -36,14 +34,6 @@ from_error! {
     FixedError => DataConversion, MinorCode::NONE, "`DATA_CONVERSION`, COMPLETED_NO, as in the C++ mapping.";
     CharConversionError => DataConversion, minor::DATA_CONVERSION_CHARACTER,
         "`DATA_CONVERSION` minor OMG 1, COMPLETED_NO.";
-}
-
-fn caused(
-    kind: SystemExceptionKind,
-    minor: MinorCode,
-    error: impl Error + Send + Sync + 'static,
-) -> SystemException {
-    SystemException::new(kind, minor, CompletionStatus::No).with_source(error)
 }
 
 #[cfg(test)]

@@ -4,11 +4,7 @@ use std::fmt;
 
 use super::{MinorCode, SystemException};
 
-/// Text before the exception's name in a standard repository id.
-const ID_PREFIX: &str = "IDL:omg.org/CORBA/";
-
-/// Defines the enum, its tables and the constructors of [`SystemException`] from one list, so that name,
-/// repository id, variant and constructor cannot drift apart.
+/// Defines the enum, its tables and the constructors of [`SystemException`] from one list.
 macro_rules! kinds {
     ($($variant:ident $constructor:ident $name:literal $doc:literal;)+) => {
         /// The kind of a standard system exception: one of the forty of the CORBA core specification.
@@ -42,12 +38,7 @@ macro_rules! kinds {
             }
         }
 
-        /// A constructor for each kind: COMPLETED_NO, without a minor code and cause.
-        ///
-        /// [`with_minor`](SystemException::with_minor) sets the minor code,
-        /// [`with_reason`](SystemException::with_reason) the cause, and
-        /// [`completed`](SystemException::completed) the completion status, for a servant that has already
-        /// had an effect.
+        /// A constructor for each kind: COMPLETED_NO, without minor code and cause.
         ///
         /// ```
         /// use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, minor};
@@ -123,12 +114,9 @@ kinds! {
 impl SystemExceptionKind {
     /// Returns the kind with that repository id, or `None`.
     ///
-    /// Ids of old ORBs (`IDL:CORBA/TRANSIENT:1.0`) and any version are accepted: the last path component
-    /// determines the kind, provided that the path before it ends in `CORBA`.
+    /// Every version and every scope that ends in `CORBA` are accepted, because old ORBs send
+    /// `IDL:CORBA/TRANSIENT:1.0`.
     pub fn from_repository_id(id: &str) -> Option<Self> {
-        if let Some(name) = id.strip_prefix(ID_PREFIX).and_then(|rest| rest.strip_suffix(":1.0")) {
-            return Self::from_name(name);
-        }
         let path = id.strip_prefix("IDL:")?.rsplit_once(':')?.0;
         let (scope, name) = path.rsplit_once('/')?;
         if scope == "CORBA" || scope.ends_with("/CORBA") { Self::from_name(name) } else { None }
@@ -156,7 +144,7 @@ pub enum CompletionStatus {
 }
 
 impl CompletionStatus {
-    /// Returns the status of its number on the wire (0, 1 or 2), or `None`.
+    /// Returns the status with that number on the wire (0, 1 or 2).
     pub const fn from_wire(value: u32) -> Option<Self> {
         match value {
             0 => Some(Self::Yes),

@@ -56,9 +56,7 @@ impl MinorCode {
         }
     }
 
-    /// Returns a short description of the code for an exception of that kind; `None` if it is unknown.
-    ///
-    /// The tables of the OMG and zorb are known, and omniORB's codes, which do not depend on the kind.
+    /// Returns a short description of a code of the OMG, zorb or omniORB for an exception of that kind.
     #[cold]
     pub fn describe(self, kind: SystemExceptionKind) -> Option<&'static str> {
         let code = self.code();
@@ -79,13 +77,8 @@ impl fmt::Display for MinorCode {
             // TAO packs the location in the ORB (bits 7 to 11) and the class of the OS error (bits 0 to 6)
             // into its codes.
             (Some("TAO"), _) => {
-                write!(
-                    f,
-                    "TAO minor {} (location {}, errno class {})",
-                    self.code(),
-                    self.code() >> 7,
-                    self.code() & 0x7f
-                )
+                let code = self.code();
+                write!(f, "TAO minor {code} (location {}, errno class {})", code >> 7, code & 0x7f)
             }
             (Some(vendor), _) => write!(f, "{vendor} minor {}", self.code()),
             (None, 0) => write!(f, "minor {}", self.0),
@@ -94,7 +87,7 @@ impl fmt::Display for MinorCode {
     }
 }
 
-/// Defines a constant for each row and the table that [`MinorCode::describe`] searches.
+/// Defines a constant for each row, and the table that [`MinorCode::describe`] searches.
 macro_rules! omg_minors {
     ($($kind:ident { $($n:literal $name:ident $text:literal;)+ })+) => {
         /// The OMG's minor codes by name: the name of the exception, then its subject.
@@ -119,7 +112,6 @@ macro_rules! omg_minors {
             pub const NO_PERMISSION_DENIED: MinorCode = MinorCode(MinorCode::ZORB | 3);
         }
 
-        /// Kind, code, meaning.
         const OMG_TABLE: &[(SystemExceptionKind, u32, &str)] =
             &[$($((SystemExceptionKind::$kind, $n, $text),)+)+];
     };
@@ -173,7 +165,7 @@ omg_minors! {
         39 BAD_PARAM_RMI_STREAM_FORMAT "unsupported RMI custom stream format";
         40 BAD_PARAM_NO_VALUE_OUTPUT "value output stream is missing";
         41 BAD_PARAM_NO_VALUE_INPUT "value input stream is missing";
-        42 BAD_PARAM_LATIN1_ONLY "this reference takes ISO 8859-1 characters only";
+        42 BAD_PARAM_LATIN1_ONLY "reference accepts only ISO 8859-1 characters";
         43 BAD_PARAM_POLLABLE_IN_SET "pollable is already in a set";
         44 BAD_PARAM_COMPRESSION_LEVEL "illegal compression level";
     }
@@ -228,7 +220,7 @@ omg_minors! {
         12 BAD_INV_ORDER_RESULT_TAKEN "result was taken already";
         13 BAD_INV_ORDER_SYNCHRONOUS "request is synchronous";
         14 BAD_INV_ORDER_INTERCEPTOR "call not allowed at this interception point";
-        15 BAD_INV_ORDER_CONTEXT_PRESENT "service context is already there";
+        15 BAD_INV_ORDER_CONTEXT_PRESENT "service context is already present";
         16 BAD_INV_ORDER_POLICY_FACTORY "policy factory is already registered";
         17 BAD_INV_ORDER_POA_DESTROYED "a POA being destroyed cannot create POAs";
         18 BAD_INV_ORDER_PRIORITY "priority cannot be assigned again";
@@ -308,15 +300,14 @@ omg_minors! {
     ActivityRequired { 1 ACTIVITY_REQUIRED_1 "activity service, code 1"; }
 }
 
-/// zorb's own codes.
 const ZORB_TABLE: &[(SystemExceptionKind, u32, &str)] = &[
     (SystemExceptionKind::Transient, 1, "server is overloaded and has shed the request"),
-    (SystemExceptionKind::NoPermission, 1, "server wants to know who calls"),
-    (SystemExceptionKind::NoPermission, 2, "server does not believe who calls"),
-    (SystemExceptionKind::NoPermission, 3, "caller may not call this"),
+    (SystemExceptionKind::NoPermission, 1, "server requires authentication"),
+    (SystemExceptionKind::NoPermission, 2, "credentials are invalid"),
+    (SystemExceptionKind::NoPermission, 3, "caller is not authorized for this call"),
 ];
 
-/// omniORB's own codes that users are likely to see, for any exception.
+/// omniORB's own codes that users are likely to see. They do not depend on the exception.
 const OMNIORB_TABLE: &[(u32, &str)] = &[
     (2, "connect failed"),
     (3, "connection lost while sending arguments"),
@@ -328,7 +319,7 @@ const OMNIORB_TABLE: &[(u32, &str)] = &[
     (10, "passed the end of the message"),
     (11, "message size limit exceeded while sending"),
     (12, "message size limit exceeded while receiving"),
-    (14, "bidirectional connection is gone"),
+    (14, "bidirectional connection was lost"),
     (17, "connection closed"),
     (18, "sequence is too long"),
     (19, "string is too long"),
@@ -340,7 +331,7 @@ const OMNIORB_TABLE: &[(u32, &str)] = &[
     (42, "bad fixed point value"),
     (47, "bad size of a wide character"),
     (52, "bad object reference text"),
-    (62, "object deactivated while its adapter was holding"),
+    (62, "object deactivated while its adapter was holding requests"),
     (90, "invalid indirection"),
     (91, "bad TypeCode kind"),
     (111, "bad chunked encoding of a value"),

@@ -1,6 +1,5 @@
 //! System exceptions: kind, minor code, completion status and cause.
 
-mod argument;
 mod coding;
 mod from;
 mod kind;
@@ -11,7 +10,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-pub use argument::check_argument;
+pub use coding::check_argument;
 pub use kind::{CompletionStatus, SystemExceptionKind};
 pub use minor_code::{MinorCode, minor};
 
@@ -21,9 +20,8 @@ use crate::printable::{OneLine, Printable};
 
 /// A standard exception of the ORB: its kind, a minor code, the completion status, and the cause if known.
 ///
-/// 24 bytes, cheap to clone because the cause is shared. Equality compares kind, minor code and completion
-/// status, not the cause. `Display` writes one line, which includes the chain of causes; it is also available
-/// through [`Error::source`].
+/// It takes 24 bytes, and clones share the cause. Equality compares kind, minor code and completion status,
+/// not the cause. `Display` writes one line with all causes, which [`Error::source`] returns, too.
 ///
 /// On the wire (`CdrEncode`, `CdrDecode`): string repository id, ulong minor code, ulong completion status.
 /// Source clause: "Standard Exceptions" and "GIOP Message Formats / Reply Body".
@@ -43,7 +41,7 @@ use crate::printable::{OneLine, Printable};
 pub struct SystemException {
     /// The kind of the exception.
     pub kind: SystemExceptionKind,
-    /// Whether the operation had finished.
+    /// Whether the operation was carried out.
     pub completed: CompletionStatus,
     /// The minor code: vendor and code.
     pub minor: MinorCode,
@@ -56,7 +54,7 @@ impl SystemException {
         Self { kind, completed, minor, source: None }
     }
 
-    /// Sets an error as the cause, with one allocation.
+    /// Sets an error as the cause.
     #[must_use]
     #[cold]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync + 'static>>) -> Self {
@@ -64,7 +62,7 @@ impl SystemException {
         self
     }
 
-    /// Sets a text as the cause: addresses, limits, names of options.
+    /// Sets a text as the cause.
     #[must_use]
     #[cold]
     pub fn with_reason(mut self, text: impl Into<Cow<'static, str>>) -> Self {
@@ -86,7 +84,7 @@ impl SystemException {
         self
     }
 
-    /// Returns the repository id of its kind.
+    /// Returns the repository id of the kind.
     pub const fn repository_id(&self) -> &'static str {
         self.kind.repository_id()
     }
@@ -106,8 +104,8 @@ impl fmt::Debug for SystemException {
     }
 }
 
-/// Formats as `KIND (minor code: meaning), COMPLETED_X: cause: cause of the cause`, always on one line. Of
-/// each cause at most 4096 bytes are shown, escaped for terminals by [`OneLine`].
+/// Formats as `KIND (minor code: meaning), COMPLETED_X: cause: cause of the cause`, on one line. [`OneLine`]
+/// escapes the causes.
 impl fmt::Display for SystemException {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.name())?;
@@ -144,8 +142,8 @@ impl CdrEncode for SystemException {
 }
 
 /// An unknown repository id becomes `UNKNOWN` with OMG minor 2 and the id as cause. An invalid completion
-/// status becomes `COMPLETED_MAYBE`, with its number as cause. An error in the encoding of an exception must
-/// not hide the exception.
+/// status becomes `COMPLETED_MAYBE`, with its number as cause. Neither is a decode error, because that would
+/// hide the exception.
 impl CdrDecode for SystemException {
     /// An empty id of length 1, padding, and two ulongs. Some peers send an empty id with length 0.
     const MIN_SIZE: usize = 12;
@@ -154,8 +152,8 @@ impl CdrDecode for SystemException {
         let id = d.read_str_ascii()?;
         let minor = MinorCode(d.read_u32()?);
         let status = d.read_u32()?;
-        let known = CompletionStatus::from_wire(status);
-        let completed = known.unwrap_or(CompletionStatus::Maybe);
+        let known_status = CompletionStatus::from_wire(status);
+        let completed = known_status.unwrap_or(CompletionStatus::Maybe);
         let Some(kind) = SystemExceptionKind::from_repository_id(id) else {
             return Ok(Self::unknown()
                 .with_minor(minor::UNKNOWN_SYSTEM_EXCEPTION)
@@ -163,25 +161,17 @@ impl CdrDecode for SystemException {
                 .with_reason(format!("the peer raised {:?}, {minor}", Printable::new(id))));
         };
         let exception = Self::new(kind, minor, completed);
-        Ok(if known.is_none() {
-            exception.with_reason(format!("completion status {status} on the wire"))
-        } else {
-            exception
+        Ok(match known_status {
+            Some(_) => exception,
+            None => exception.with_reason(format!("completion status {status} on the wire")),
         })
     }
 }
 
 /// A cause that consists of a text.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 struct Reason(Cow<'static, str>);
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Error for Reason {}
 
 #[cfg(test)]
 mod tests {
@@ -272,8 +262,8 @@ mod tests {
             e.put_ascii(id).unwrap();
             e.put_u32(MinorCode::omg(1).0);
             e.put_u32(completed);
-            let octets = e.into_bytes();
-            SystemException::decode(&mut Decoder::new(&octets, crate::ByteOrder::Big, crate::Version::V1_2))
+            let bytes = e.into_bytes();
+            SystemException::decode(&mut Decoder::new(&bytes, crate::ByteOrder::Big, crate::Version::V1_2))
                 .unwrap()
         };
         assert_eq!(
@@ -311,8 +301,8 @@ mod tests {
                     let sent = SystemException::new(kind, minor, completed);
                     let mut e = Encoder::new(order, crate::Version::V1_2);
                     sent.encode(&mut e).unwrap();
-                    let octets = e.into_bytes();
-                    let mut d = Decoder::new(&octets, order, crate::Version::V1_2);
+                    let bytes = e.into_bytes();
+                    let mut d = Decoder::new(&bytes, order, crate::Version::V1_2);
                     assert_eq!(SystemException::decode(&mut d), Ok(sent));
                 }
             }
