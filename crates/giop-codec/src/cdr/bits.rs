@@ -1,7 +1,5 @@
 //! Access to fields of bitsets, for generated code.
 
-use core::fmt;
-
 /// Returns the field of `width` bits that begins at bit `shift`. The least significant bit is 0.
 #[doc(hidden)]
 pub const fn bit_field(bits: u64, shift: u32, width: u32) -> u64 {
@@ -36,22 +34,15 @@ pub const fn with_signed_bit_field(bits: u64, shift: u32, width: u32, value: i64
     if signed_bit_field(replaced, shift, width) == value { Ok(replaced) } else { Err(BitsError { width }) }
 }
 
-/// Returns a mask of `width` low bits, 1 to 64.
+/// `width` is 1 to 64.
 const fn low_bits(width: u32) -> u64 {
     u64::MAX >> (u64::BITS - width)
 }
 
 /// The error of a value that does not fit its field of a bitset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("value does not fit a field of {width} bits")]
 pub struct BitsError {
     /// Width of the field in bits.
     pub width: u32,
 }
-
-impl fmt::Display for BitsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "value does not fit a field of {} bits", self.width)
-    }
-}
-
-impl std::error::Error for BitsError {}

@@ -22,62 +22,28 @@ pub trait BoundedContent {
     fn bounded_len(&self) -> usize;
 }
 
-impl BoundedContent for str {
-    const UNIT: &'static str = "characters";
+macro_rules! bounded_content {
+    ($($content:ty $(, $t:ident: $bound:path)?, $unit:literal, |$value:ident| $length:expr;)*) => {$(
+        impl $(<$t: $bound>)? BoundedContent for $content {
+            const UNIT: &'static str = $unit;
 
-    fn bounded_len(&self) -> usize {
-        self.chars().count()
-    }
+            fn bounded_len(&self) -> usize {
+                let $value = self;
+                $length
+            }
+        }
+    )*};
 }
 
-impl BoundedContent for String {
-    const UNIT: &'static str = str::UNIT;
-
-    fn bounded_len(&self) -> usize {
-        self.as_str().bounded_len()
-    }
-}
-
-impl BoundedContent for WStr<'_> {
-    const UNIT: &'static str = "UTF-16 units";
-
-    fn bounded_len(&self) -> usize {
-        self.units().count()
-    }
-}
-
-impl BoundedContent for WString {
-    const UNIT: &'static str = WStr::UNIT;
-
-    fn bounded_len(&self) -> usize {
-        self.as_wstr().bounded_len()
-    }
-}
-
-impl<T> BoundedContent for [T] {
-    fn bounded_len(&self) -> usize {
-        self.len()
-    }
-}
-
-impl<T> BoundedContent for Vec<T> {
-    fn bounded_len(&self) -> usize {
-        self.len()
-    }
-}
-
-impl<T: Element> BoundedContent for Seq<T> {
-    fn bounded_len(&self) -> usize {
-        self.len()
-    }
-}
-
-impl BoundedContent for Bytes {
-    const UNIT: &'static str = "bytes";
-
-    fn bounded_len(&self) -> usize {
-        self.len()
-    }
+bounded_content! {
+    str, "characters", |text| text.chars().count();
+    String, "characters", |text| text.chars().count();
+    WStr<'_>, "UTF-16 units", |text| text.units().count();
+    WString, "UTF-16 units", |text| text.units().count();
+    Bytes, "bytes", |bytes| bytes.len();
+    [T], T: Sized, "elements", |items| items.len();
+    Vec<T>, T: Sized, "elements", |items| items.len();
+    Seq<T>, T: Element, "elements", |items| items.len();
 }
 
 /// Checks the length of a value before it is sent as a bounded one.
@@ -103,7 +69,7 @@ impl<S: BoundedContent, const N: usize> Bounded<S, N> {
     /// The maximum length.
     pub const BOUND: usize = N;
 
-    /// Creates a bounded value after checking the length of `content`.
+    /// Checks the length of `content`.
     ///
     /// # Errors
     /// [`BoundError`] if its length exceeds `N`.
@@ -121,47 +87,26 @@ impl<S, const N: usize> Bounded<S, N> {
 }
 
 macro_rules! try_from {
-    ($($content:ty $(, $t:ident: $bound:path)?;)*) => {$(
-        impl<$($t: $bound,)? const N: usize> TryFrom<$content> for Bounded<$content, N> {
+    ($($source:ty => $content:ty $(, $t:ident: $bound:path)?;)*) => {$(
+        impl<$($t: $bound,)? const N: usize> TryFrom<$source> for Bounded<$content, N> {
             type Error = BoundError;
 
-            fn try_from(content: $content) -> Result<Self, BoundError> {
-                Bounded::new(content)
+            fn try_from(content: $source) -> Result<Self, BoundError> {
+                Bounded::new(content.into())
             }
         }
     )*};
 }
 
 try_from! {
-    String;
-    WString;
-    Bytes;
-    Vec<T>, T: Sized;
-    Seq<T>, T: Element;
-}
-
-impl<const N: usize> TryFrom<&str> for Bounded<String, N> {
-    type Error = BoundError;
-
-    fn try_from(text: &str) -> Result<Self, BoundError> {
-        Bounded::new(text.to_owned())
-    }
-}
-
-impl<const N: usize> TryFrom<&str> for Bounded<WString, N> {
-    type Error = BoundError;
-
-    fn try_from(text: &str) -> Result<Self, BoundError> {
-        Bounded::new(WString::from(text))
-    }
-}
-
-impl<const N: usize> TryFrom<WStr<'_>> for Bounded<WString, N> {
-    type Error = BoundError;
-
-    fn try_from(text: WStr<'_>) -> Result<Self, BoundError> {
-        Bounded::new(text.to_wstring())
-    }
+    String => String;
+    &str => String;
+    WString => WString;
+    &str => WString;
+    WStr<'_> => WString;
+    Bytes => Bytes;
+    Vec<T> => Vec<T>, T: Sized;
+    Seq<T> => Seq<T>, T: Element;
 }
 
 impl<'a, const N: usize> From<&'a Bounded<WString, N>> for WStr<'a> {
@@ -185,7 +130,7 @@ impl<S: fmt::Display, const N: usize> fmt::Display for Bounded<S, N> {
 }
 
 impl<S: CdrEncode, const N: usize> CdrEncode for Bounded<S, N> {
-    /// Encodes the value like the unbounded type: the bound is not on the wire.
+    /// Encodes the value like the unbounded type.
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         self.0.encode(e)
     }
@@ -203,21 +148,14 @@ impl<S: CdrDecode + BoundedContent, const N: usize> CdrDecode for Bounded<S, N> 
 }
 
 /// The error of a value that is longer than its bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("length {length} exceeds the bound of {bound}")]
 pub struct BoundError {
     /// Length of the value.
     pub length: usize,
     /// Maximum length of its type.
     pub bound: usize,
 }
-
-impl fmt::Display for BoundError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "length {} exceeds the bound of {}", self.length, self.bound)
-    }
-}
-
-impl std::error::Error for BoundError {}
 
 impl From<BoundError> for EncodeError {
     fn from(_: BoundError) -> EncodeError {

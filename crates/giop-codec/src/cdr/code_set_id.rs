@@ -7,7 +7,7 @@ use core::fmt;
 pub struct CodeSetId(pub u32);
 
 impl CodeSetId {
-    /// No code set. Offered by a server without wide text, and announced by a client that sends none.
+    /// No code set. A server without wide text offers it, and a client that sends none announces it.
     pub const NONE: Self = Self(0);
     /// ISO 8859-1, Latin alphabet No. 1.
     pub const ISO_8859_1: Self = Self(0x0001_0001);
@@ -38,7 +38,7 @@ impl CodeSetId {
     /// EUC-KR, Korean.
     pub const EUC_KR: Self = Self(0x0004_000a);
 
-    /// Returns its name if it is known, even if this build cannot convert it.
+    /// Returns the name, also of known sets that this build cannot convert.
     pub const fn name(self) -> Option<&'static str> {
         Some(match self.0 {
             0 => "none",
@@ -86,8 +86,8 @@ impl CodeSetId {
         })
     }
 
-    /// Returns whether all its characters are in Unicode, as far as this table knows. Only then a fallback to
-    /// UTF-8 or UTF-16 is compatible with it.
+    /// Returns whether all characters of the set are known to be in Unicode. Text in such a set can be sent
+    /// as UTF-8 or UTF-16 if client and server have no set in common.
     pub(crate) const fn is_within_unicode(self) -> bool {
         self.0 != 0 && self.name().is_some()
     }

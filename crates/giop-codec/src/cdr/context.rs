@@ -1,26 +1,26 @@
-//! The context of a decoder: application data that types use while they are decoded, and that values decoded
-//! later keep.
+//! The context of a decoder or encoder: application data that types use while they are decoded, and that an
+//! any keeps so that it can decode its value later.
 
 use core::any::Any;
 use core::fmt;
 use std::sync::Arc;
 
+use super::decoder::Decoder;
+use super::encoder::Encoder;
 use super::text::InvalidText;
 
-/// A context that can be kept for later.
 pub(crate) trait Context: Any + Send + Sync {
     /// Returns a shared copy of the context.
     fn keep(&self) -> Arc<dyn Context>;
 
-    /// Returns the treatment of text that is not valid in its code set.
     fn on_invalid_text(&self) -> InvalidText;
 
-    /// Returns the value types that a peer may send where one of their bases is expected. The module of value
-    /// types knows the type of the result.
+    /// Returns the value types that a peer may send where one of their bases is expected. Only the module
+    /// `value` knows the type of the result.
     fn known_factories(&self) -> Option<&dyn Any>;
 
-    /// Returns the functions that find other things in a context of this Rust type. The modules above define
-    /// their type.
+    /// Returns functions that find other data in a context of this Rust type. The modules that use them
+    /// define the type of the result.
     fn lookup(&self) -> &'static (dyn Any + Send + Sync);
 }
 
@@ -30,12 +30,76 @@ impl fmt::Debug for dyn Context {
     }
 }
 
-/// The handling of contexts by an encoder. Contexts matter only for values that are stored and decoded again
-/// later.
+/// The context that an encoder stores with the values that it encodes.
 #[derive(Debug, Default)]
 pub(super) enum ContextRetention {
+    /// Values are sent, not stored.
     #[default]
     Nothing,
+    /// The first context that is noted is stored.
     Wanted,
     Kept(Arc<dyn Context>),
+}
+
+impl<'a> Decoder<'a> {
+    /// Returns the context, if it is a `C`.
+    #[inline]
+    pub fn context<C: Any>(&self) -> Option<&'a C> {
+        self.context.and_then(|context| (context as &dyn Any).downcast_ref())
+    }
+
+    pub(crate) fn any_context(&self) -> Option<&'a dyn Context> {
+        self.context
+    }
+
+    pub(crate) fn with_any_context(mut self, context: Option<&'a dyn Context>) -> Decoder<'a> {
+        self.context = context;
+        self
+    }
+
+    pub(crate) fn with_kept_context(self, context: Option<&'a Arc<dyn Context>>) -> Decoder<'a> {
+        self.with_any_context(context.map(|context| &**context))
+    }
+
+    pub(crate) fn invalid_text(&self) -> InvalidText {
+        self.context.map_or(InvalidText::Refuse, |context| context.on_invalid_text())
+    }
+
+    pub(crate) fn keep_context(&self) -> Option<Arc<dyn Context>> {
+        self.context.map(Context::keep)
+    }
+}
+
+impl Encoder {
+    /// Stores a context for decoding this value again later, if the encoder writes an any.
+    #[inline]
+    pub(crate) fn note_any_context(&mut self, context: &dyn Context) {
+        if let ContextRetention::Wanted = self.context_retention {
+            self.context_retention = ContextRetention::Kept(context.keep());
+        }
+    }
+
+    /// Stores a shared context like [`note_any_context`](Self::note_any_context).
+    pub(crate) fn note_kept_context(&mut self, context: &Arc<dyn Context>) {
+        if let ContextRetention::Wanted = self.context_retention {
+            self.context_retention = ContextRetention::Kept(Arc::clone(context));
+        }
+    }
+
+    /// Returns whether the encoded values are stored to be decoded again later.
+    pub(crate) fn is_keeping(&self) -> bool {
+        !matches!(self.context_retention, ContextRetention::Nothing)
+    }
+
+    pub(crate) fn want_context(&mut self) {
+        self.context_retention = ContextRetention::Wanted;
+    }
+
+    /// Returns the context that was noted, and stops storing contexts.
+    pub(crate) fn take_context(&mut self) -> Option<Arc<dyn Context>> {
+        match core::mem::take(&mut self.context_retention) {
+            ContextRetention::Kept(context) => Some(context),
+            ContextRetention::Nothing | ContextRetention::Wanted => None,
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Text in code sets that need conversion, in both directions.
+//! Text in code sets other than ISO 8859-1, UTF-8 and UTF-16.
 
 use super::converted::{ConversionMethod, ConvertedSet};
 use super::decoder::Decoder;
@@ -9,14 +9,13 @@ use super::wide::{WStr, WString};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
 impl Encoder {
-    /// Writes a `string` in a set that needs conversion.
     #[cold]
     pub(super) fn put_converted(&mut self, set: ConvertedSet, text: &str) -> Result<(), EncodeError> {
         if text.as_bytes().contains(&0) {
             return Err(EncodeErrorKind::EmbeddedNul.into());
         }
-        match set.way() {
-            ConversionMethod::Octets { encode, .. } => {
+        match set.method() {
+            ConversionMethod::SingleByte { encode, .. } => {
                 self.put_len(text.chars().count() + 1)?;
                 for c in text.chars() {
                     self.put_u8(encode(c).ok_or(EncodeErrorKind::CharNotInCodeSet)?);
@@ -58,8 +57,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Writes a `wstring` without NUL in another set than UTF-16. Returns `None` if it is written like
-    /// UTF-16.
+    /// Writes a `wstring` without NUL, unless its encoding in `set` is that in UTF-16: `None`.
     #[cold]
     pub(super) fn put_converted_wide(
         &mut self,
@@ -83,71 +81,66 @@ impl Encoder {
             return Ok(());
         }
         self.put_len(count.saturating_mul(4))?;
-        for c in text.code_points() {
-            self.put_ucs_4_octets(c);
-        }
+        text.code_points().for_each(|c| self.put_code_point(c));
         Ok(())
     }
 
-    /// Writes a `wchar` in UCS-4.
     #[cold]
     pub(super) fn put_ucs_4_char(&mut self, unit: WChar) {
         if self.version() == Version::V1_1 {
             self.put_u32(u32::from(unit.0));
         } else {
             self.put_u8(4);
-            self.put_ucs_4_octets(u32::from(unit.0));
+            self.put_code_point(u32::from(unit.0));
         }
     }
 
     /// Writes a code point unaligned, in the byte order of the stream, like omniORB.
-    fn put_ucs_4_octets(&mut self, c: u32) {
-        let octets = match self.order() {
+    fn put_code_point(&mut self, c: u32) {
+        self.put_raw(&match self.order() {
             ByteOrder::Big => c.to_be_bytes(),
             ByteOrder::Little => c.to_le_bytes(),
-        };
-        self.put_raw(&octets);
+        });
     }
 }
 
-/// Converts the bytes of a `string`, which was read including its NUL.
+/// Converts the bytes of a `string`, which ends, with its NUL, at the decoder's position.
 #[cold]
-pub(super) fn converted(
+pub(super) fn decode_converted(
     d: &mut Decoder<'_>,
     set: ConvertedSet,
-    octets: &[u8],
+    bytes: &[u8],
 ) -> Result<String, DecodeError> {
-    let start = d.position().saturating_sub(octets.len() + 1);
+    let start = d.position().saturating_sub(bytes.len() + 1);
     let fail = |at: usize| DecodeError::new(DecodeErrorKind::CharNotInCodeSet, start + at);
-    match set.way() {
-        ConversionMethod::Octets { decode, .. } => {
+    match set.method() {
+        ConversionMethod::SingleByte { decode, .. } => {
             let mut len = 0_usize;
-            for (at, octet) in octets.iter().enumerate() {
-                len += decode(*octet).ok_or_else(|| fail(at))?.len_utf8();
+            for (at, byte) in bytes.iter().enumerate() {
+                len += decode(*byte).ok_or_else(|| fail(at))?.len_utf8();
             }
             d.charge(len)?;
-            Ok(octets.iter().filter_map(|octet| decode(*octet)).collect())
+            Ok(bytes.iter().filter_map(|byte| decode(*byte)).collect())
         }
         #[cfg(feature = "encoding_rs")]
         ConversionMethod::Library(encoding) => {
             // No character takes more than three times as many bytes in UTF-8 as in these sets.
-            d.charge(octets.len().saturating_mul(3))?;
-            let text = encoding.decode_without_bom_handling_and_without_replacement(octets);
+            d.charge(bytes.len().saturating_mul(3))?;
+            let text = encoding.decode_without_bom_handling_and_without_replacement(bytes);
             Ok(text.ok_or_else(|| fail(0))?.into_owned())
         }
         ConversionMethod::Never => Err(DecodeError::new(DecodeErrorKind::NoCodeSet, start)),
     }
 }
 
-/// Reads a `wstring` in UCS-4.
 #[cold]
 pub(super) fn read_ucs_4(d: &mut Decoder<'_>) -> Result<WString, DecodeError> {
-    let (start, octets) = if d.version() == Version::V1_1 {
+    let (start, bytes) = if d.version() == Version::V1_1 {
         let count = d.read_len(4)?;
         let start = d.position();
-        let octets = d.take(count * 4)?;
-        match octets.split_last_chunk::<4>() {
-            None => (start, octets),
+        let bytes = d.take(count * 4)?;
+        match bytes.split_last_chunk::<4>() {
+            None => (start, bytes),
             Some((text, [0, 0, 0, 0])) => (start, text),
             Some(_) => return Err(DecodeError::new(DecodeErrorKind::StringNotTerminated, start)),
         }
@@ -156,23 +149,19 @@ pub(super) fn read_ucs_4(d: &mut Decoder<'_>) -> Result<WString, DecodeError> {
         (d.position(), d.take(len)?)
     };
     let wrong = DecodeError::new(DecodeErrorKind::InvalidWideText, start);
-    let (chars, odd) = octets.as_chunks::<4>();
+    let (chars, odd) = bytes.as_chunks::<4>();
     if !odd.is_empty() {
         return Err(wrong);
     }
-    let c = match d.order() {
-        ByteOrder::Big => u32::from_be_bytes,
-        ByteOrder::Little => u32::from_le_bytes,
-    };
     // A character becomes at most four bytes of UTF-8 or UTF-16.
-    d.charge(octets.len())?;
+    d.charge(bytes.len())?;
     let (mut text, mut units) = (String::with_capacity(chars.len()), None);
-    for octets in chars {
-        let number = c(*octets);
+    for bytes in chars {
+        let number = ucs_4_number(d.order(), *bytes);
         let c = match (char::from_u32(number), u16::try_from(number)) {
             (Some('\0'), _) => return Err(DecodeError::new(DecodeErrorKind::EmbeddedNul, start)),
             (Some(c), _) => c,
-            // A lone half of a surrogate pair.
+            // The text has a lone half of a surrogate pair, and continues as units.
             (None, Ok(half)) => {
                 units.get_or_insert_with(|| text.encode_utf16().collect::<Vec<_>>()).push(half);
                 continue;
@@ -187,7 +176,13 @@ pub(super) fn read_ucs_4(d: &mut Decoder<'_>) -> Result<WString, DecodeError> {
     Ok(units.map_or_else(|| WString::from(text), WString::from_units))
 }
 
-/// Reads a `wchar` in UCS-4.
+const fn ucs_4_number(order: ByteOrder, bytes: [u8; 4]) -> u32 {
+    match order {
+        ByteOrder::Big => u32::from_be_bytes(bytes),
+        ByteOrder::Little => u32::from_le_bytes(bytes),
+    }
+}
+
 #[cold]
 pub(super) fn read_ucs_4_char(d: &mut Decoder<'_>) -> Result<WChar, DecodeError> {
     let start = d.position();
@@ -195,13 +190,10 @@ pub(super) fn read_ucs_4_char(d: &mut Decoder<'_>) -> Result<WChar, DecodeError>
         d.read_u32()?
     } else {
         let len = usize::from(d.read_u8()?);
-        let Ok(octets) = <[u8; 4]>::try_from(d.take(len)?) else {
+        let Ok(bytes) = <[u8; 4]>::try_from(d.take(len)?) else {
             return Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start));
         };
-        match d.order() {
-            ByteOrder::Big => u32::from_be_bytes(octets),
-            ByteOrder::Little => u32::from_le_bytes(octets),
-        }
+        ucs_4_number(d.order(), bytes)
     };
     match (char::from_u32(number), u16::try_from(number)) {
         (_, Ok(unit)) => Ok(WChar(unit)),

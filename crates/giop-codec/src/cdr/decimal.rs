@@ -5,7 +5,6 @@ mod magnitude;
 mod operators;
 
 use core::cmp::Ordering;
-use core::fmt;
 
 use super::decoder::Decoder;
 use super::encoder::Encoder;
@@ -16,13 +15,12 @@ use crate::{DecodeError, DecodeErrorKind, EncodeError};
 /// point.
 ///
 /// `DIGITS` is 1 to 31 and `SCALE` 0 to `DIGITS`. Other types fail to compile when a value is created. The
-/// value is exact: an integer, its *unscaled* value, times 10 to the power of -`SCALE`. Values of one type
-/// compare, order and hash by value.
+/// value is an integer, called *unscaled*, times 10 to the power of -`SCALE`.
 ///
 /// Sums are exact. The operators `*` and `/` return the type of their left operand and truncate, as IDL does
 /// for constants. [`mul_to`](Fixed::mul_to), [`div_to`](Fixed::div_to) and [`rescale`](Fixed::rescale) return
-/// any type with any [`Rounding`]. Operators panic if the result has too many digits before the point, as
-/// those of integers do in debug builds. The `checked` methods do not panic.
+/// any type with any [`Rounding`]. Operators panic if the result has too many digits before the point; the
+/// `checked` methods do not panic.
 ///
 /// ```
 /// use giop_codec::cdr::{Fixed, Rounding};
@@ -38,11 +36,10 @@ use crate::{DecodeError, DecodeErrorKind, EncodeError};
 #[doc(alias = "CORBA::Fixed")]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fixed<const DIGITS: u32, const SCALE: u32>(
-    /// Less than 10 to the power of `DIGITS` in magnitude.
+    /// The unscaled value. Its magnitude is less than 10 to the power of `DIGITS`.
     i128,
 );
 
-/// Maximum number of digits of a fixed-point number.
 const MAX_DIGITS: u32 = 31;
 
 impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
@@ -50,12 +47,11 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
     /// compile.
     const LIMIT: u128 = {
         assert!(DIGITS >= 1 && DIGITS <= MAX_DIGITS, "a fixed has 1 to 31 digits");
-        assert!(SCALE <= DIGITS, "a fixed has no more digits behind the point than it has digits");
+        assert!(SCALE <= DIGITS, "a fixed has no more digits after the point than it has digits");
         10_u128.pow(DIGITS)
     };
 
-    /// Bytes of an encoding.
-    const OCTETS: usize = DIGITS as usize / 2 + 1;
+    const ENCODED_BYTES: usize = DIGITS as usize / 2 + 1;
 
     /// Zero.
     pub const ZERO: Self = Self::checked_constant(0);
@@ -66,7 +62,7 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
     /// The minimum value, `-MAX`.
     pub const MIN: Self = Self::checked_constant(1 - Self::LIMIT.cast_signed());
 
-    /// Returns the value of these digits, the last `SCALE` of them after the point, or `None` if there are
+    /// Returns the number with these digits, the last `SCALE` of them after the point, or `None` if there are
     /// more than `DIGITS`.
     ///
     /// ```
@@ -79,7 +75,7 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
         if unscaled.unsigned_abs() < Self::LIMIT { Some(Fixed(unscaled)) } else { None }
     }
 
-    /// Creates a constant of generated code. Too many digits fail to compile there.
+    /// Creates a constant of generated code, which does not compile with too many digits.
     #[doc(hidden)]
     pub const fn checked_constant(unscaled: i128) -> Self {
         assert!(unscaled.unsigned_abs() < Self::LIMIT, "a constant has more digits than its type");
@@ -118,14 +114,13 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
 
     /// Compares with a value that has another number of digits.
     pub fn cmp_value<const D: u32, const S: u32>(self, other: Fixed<D, S>) -> Ordering {
-        // The power fits, because scales differ by at most 31. At most one product saturates, and it is
-        // the greater in magnitude.
-        let (a, b) = (self.0, other.0);
-        let scaled = |value: i128, by: u32| value.saturating_mul(10_i128.pow(by));
-        scaled(a, S.saturating_sub(SCALE)).cmp(&scaled(b, SCALE.saturating_sub(S)))
+        // The power does not overflow, because scales differ by at most 31. At most one product saturates,
+        // and it is the greater in magnitude.
+        let scaled = |value: i128, digits: u32| value.saturating_mul(10_i128.pow(digits));
+        scaled(self.0, S.saturating_sub(SCALE)).cmp(&scaled(other.0, SCALE.saturating_sub(S)))
     }
 
-    /// Returns the number with this magnitude and sign. A magnitude of `None` is out of range.
+    /// A magnitude of `None` is out of range.
     fn from_magnitude(negative: bool, magnitude: Option<u128>) -> Result<Self, FixedError> {
         match magnitude {
             Some(magnitude) if magnitude < Self::LIMIT => {
@@ -138,7 +133,6 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
 }
 
 impl<const DIGITS: u32, const SCALE: u32> Default for Fixed<DIGITS, SCALE> {
-    /// Returns zero.
     fn default() -> Self {
         Self::ZERO
     }
@@ -159,56 +153,47 @@ pub enum Rounding {
     Floor,
     /// Rounding towards positive infinity.
     Ceiling,
-    /// No rounding: the digits must be zeros, otherwise it is [`FixedError::Inexact`].
+    /// No rounding: digits that do not fit must be zeros, otherwise the error is [`FixedError::Inexact`].
     Exact,
 }
 
 /// The reason why a number cannot be a [`Fixed`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum FixedError {
     /// The number has more digits before the point than the type.
+    #[error("number has too many digits before the point for its type")]
     OutOfRange,
     /// The number has more digits after the point than the type.
+    #[error("number has too many digits after the point for its type")]
     Inexact,
     /// Division by zero.
+    #[error("division by zero")]
     DivisionByZero,
     /// The text is not a decimal number, or the float is not a number.
+    #[error("not a decimal number")]
     NotANumber,
 }
 
-impl fmt::Display for FixedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            FixedError::OutOfRange => "number has too many digits before the point for its type",
-            FixedError::Inexact => "number has too many digits behind the point for its type",
-            FixedError::DivisionByZero => "division by zero",
-            FixedError::NotANumber => "not a decimal number",
-        })
-    }
-}
-
-impl std::error::Error for FixedError {}
-
-/// Last half bytes, for the sign.
+/// The last half byte of an encoding is the sign.
 const PLUS: u8 = 0xC;
 const MINUS: u8 = 0xD;
-/// A plus sign in packed decimals of other origin.
+/// A plus sign in packed decimals that were not encoded as CDR requires.
 const UNSIGNED: u8 = 0xF;
 
 impl<const DIGITS: u32, const SCALE: u32> CdrEncode for Fixed<DIGITS, SCALE> {
-    /// Writes half a byte a digit, the first one first, then the sign. A zero precedes an even number of
-    /// digits. The encoding is unaligned, and the same in both byte orders ("Fixed-Point Decimal Type").
+    /// Writes half a byte for each digit, the first one first, then the sign. A zero precedes an even number
+    /// of digits. The encoding is unaligned, and the same in both byte orders ("Fixed-Point Decimal Type").
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
-        let mut octets = [0; MAX_DIGITS as usize / 2 + 1];
+        let mut bytes = [0; MAX_DIGITS as usize / 2 + 1];
         let mut left = self.0.unsigned_abs();
         let mut low = if self.0 < 0 { MINUS } else { PLUS };
-        for octet in octets.iter_mut().rev().take(Self::OCTETS) {
-            *octet = low | ((left % 10) as u8) << 4;
+        for byte in bytes.iter_mut().rev().take(Self::ENCODED_BYTES) {
+            *byte = low | ((left % 10) as u8) << 4;
             low = (left / 10 % 10) as u8;
             left /= 100;
         }
-        e.put_raw(octets.get(octets.len() - Self::OCTETS..).unwrap_or_default());
+        e.put_raw(bytes.get(bytes.len() - Self::ENCODED_BYTES..).unwrap_or_default());
         Ok(())
     }
 }
@@ -220,18 +205,18 @@ impl<const DIGITS: u32, const SCALE: u32> CdrDecode for Fixed<DIGITS, SCALE> {
     /// Reads up to the sign.
     ///
     /// # Errors
-    /// [`InvalidFixed`](DecodeErrorKind::InvalidFixed) (`MARSHAL`): a half byte is not a digit, or no sign
-    /// follows `DIGITS` digits.
+    /// [`InvalidFixed`](DecodeErrorKind::InvalidFixed) (`MARSHAL`): a half byte is not a digit, or there is
+    /// no sign after `DIGITS` digits.
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let start = d.position();
         let mut magnitude = 0_u128;
-        for _ in 0..Self::OCTETS {
-            let octet = d.read_u8()?;
-            let (high, low) = (octet >> 4, octet & 0xF);
+        for _ in 0..Self::ENCODED_BYTES {
+            let byte = d.read_u8()?;
+            let (high, low) = (byte >> 4, byte & 0xF);
             if high > 9 {
                 break;
             }
-            // At most 32 digits, which fit.
+            // Does not overflow: there are at most 32 digits.
             magnitude = magnitude * 10 + u128::from(high);
             match low {
                 0..=9 => magnitude = magnitude * 10 + u128::from(low),

@@ -12,7 +12,7 @@ use super::text::CodeSets;
 use super::value_state::ReadState;
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, Version};
 
-/// The limits of a decoder for data from the network.
+/// The limits of a decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeLimits {
     /// Maximum nesting of constructed types and encapsulations. Default [`MAX_DEPTH`], 64.
@@ -25,21 +25,20 @@ pub struct DecodeLimits {
 impl DecodeLimits {
     /// Returns the default limits for `len` bytes of data.
     pub const fn for_data(len: usize) -> DecodeLimits {
+        const MIN_ALLOC: usize = 16 << 20;
         let alloc = len.saturating_mul(8);
         DecodeLimits { depth: MAX_DEPTH, alloc: if alloc > MIN_ALLOC { alloc } else { MIN_ALLOC } }
     }
 }
 
-const MIN_ALLOC: usize = 16 << 20;
-
-/// The default limit for the nesting of values, types, encapsulations and anys. Everything that reads,
-/// writes, checks, compares or prints them uses this limit, so that its stack usage is bounded.
+/// The default limit for the nesting of values, types, encapsulations and anys. It bounds the stack usage of
+/// all code that reads, writes, checks, compares or prints them.
 pub const MAX_DEPTH: u16 = 64;
 
 /// Decodes values from CDR ("CDR Transfer Syntax").
 ///
-/// Borrows the data. If it was created by [`from_bytes`](Decoder::from_bytes), large values are views of that
-/// buffer instead of copies. A clone continues independently, with the same remaining limits.
+/// A decoder borrows the data. If it was created by [`from_bytes`](Decoder::from_bytes), large values are
+/// views of that buffer instead of copies. A clone continues independently, with the same remaining limits.
 ///
 /// ```
 /// use giop_codec::cdr::{CdrDecode, Decoder};
@@ -53,26 +52,27 @@ pub const MAX_DEPTH: u16 = 64;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Decoder<'a> {
-    /// The data, or the current segment of it: see `segments`. Its first byte is at offset `base` from the
-    /// alignment origin.
+    /// The data, its current segment or, in a chunked value, all up to the end of the current chunk.
     pub(super) data: &'a [u8],
     /// Index of the next byte in `data`.
     pub(super) position: usize,
+    /// Offset of the first byte of `data` from the alignment origin.
     pub(super) base: usize,
     /// Offset of the alignment origin in the outermost stream: 0 outside of encapsulations.
     origin: usize,
-    pub(super) split: RemainingSegments<'a>,
-    /// End of the bytes from which values are read: the next boundary of a fragmented message, else the end
-    /// of `data`.
-    pub(super) seen: usize,
-    pub(super) pieces: RemainingFragments<'a>,
-    pub(super) swap: bool,
+    pub(super) remaining_segments: RemainingSegments<'a>,
+    /// Index of the next fragment boundary in `data`; without fragments, the end of `data`. Values are read
+    /// from the bytes before it.
+    pub(super) visible_end: usize,
+    pub(super) fragments: RemainingFragments<'a>,
+    /// Whether numbers are swapped.
+    pub(super) is_foreign: bool,
     order: ByteOrder,
     version: Version,
     code_sets: CodeSets,
     depth: u16,
     alloc: usize,
-    /// The buffer that contains `data`, and the index at which `data` begins in it.
+    /// The shared buffer that contains `data`, and the index at which `data` begins in it.
     pub(super) owner: Option<(&'a Bytes, usize)>,
     pub(super) context: Option<&'a dyn Context>,
     /// The rewrites that may be made in `data`; `None` in an encapsulation, whose offsets differ.
@@ -81,12 +81,11 @@ pub struct Decoder<'a> {
     pub(crate) values: Option<Box<ReadState<'a>>>,
 }
 
-/// The GIOP 1.1 fragments after the bytes that a decoder sees.
+/// The GIOP 1.1 fragments after the current position.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RemainingFragments<'a> {
-    /// Offsets of the fragments that are not reached yet.
     pub(super) starts: &'a [u32],
-    /// The number to add to an offset so that its alignment is that of its fragment.
+    /// The number to add to an index into `data` to get the phase of the byte there.
     pub(super) shift: usize,
 }
 
@@ -98,16 +97,15 @@ macro_rules! read_methods {
         /// [`EndOfData`](DecodeErrorKind::EndOfData).
         #[inline]
         pub fn $read(&mut self) -> Result<$ty, DecodeError> {
-            let octets = self.octets::<$size>()?;
-            let value = <$ty>::from_ne_bytes(octets);
-            Ok(if self.swap { value.swap_bytes() } else { value })
+            let value = <$ty>::from_ne_bytes(self.read_aligned::<$size>()?);
+            Ok(if self.is_foreign { value.swap_bytes() } else { value })
         }
     )*};
 }
 
 impl<'a> Decoder<'a> {
-    /// Creates a decoder whose offset 0 is `data[0]`. Its code sets are those of a connection without
-    /// negotiation, see [`CodeSets::default_for`]. Its limits are [`DecodeLimits::for_data`].
+    /// Creates a decoder whose offset 0 is `data[0]`, with [`CodeSets::default_for`] the version and
+    /// [`DecodeLimits::for_data`].
     pub fn new(data: &'a [u8], order: ByteOrder, version: Version) -> Decoder<'a> {
         let limits = DecodeLimits::for_data(data.len());
         Decoder {
@@ -115,10 +113,10 @@ impl<'a> Decoder<'a> {
             position: 0,
             base: 0,
             origin: 0,
-            split: RemainingSegments::default(),
-            seen: data.len(),
-            pieces: RemainingFragments::default(),
-            swap: order.is_foreign(),
+            remaining_segments: RemainingSegments::default(),
+            visible_end: data.len(),
+            fragments: RemainingFragments::default(),
+            is_foreign: order.is_foreign(),
             order,
             version,
             code_sets: CodeSets::default_for(version),
@@ -136,8 +134,8 @@ impl<'a> Decoder<'a> {
         Decoder { owner: Some((owner, 0)), ..Decoder::new(owner, order, version) }
     }
 
-    /// Returns this decoder, moved to offset `position` from the alignment origin. A position beyond the data
-    /// moves to its end.
+    /// Returns this decoder, moved to offset `position` from the alignment origin, at most to the end of the
+    /// data.
     pub fn at(mut self, position: usize) -> Decoder<'a> {
         if self.is_segmented() {
             self.seek_from_start(position);
@@ -187,9 +185,9 @@ impl<'a> Decoder<'a> {
         self.position + self.base
     }
 
-    /// Returns the offset of the next byte in the outermost stream, through all enclosing encapsulations.
-    /// Indirections count in these offsets. Differences of [`Encoder::len`](super::Encoder::len), the
-    /// counterpart of this method, are such distances too.
+    /// Returns the offset of the next byte from the alignment origin of the outermost stream, also inside
+    /// encapsulations. Indirections are differences of these offsets. [`Encoder::len`](super::Encoder::len)
+    /// is the counterpart.
     #[inline]
     pub fn stream_position(&self) -> usize {
         self.origin + self.position()
@@ -198,7 +196,7 @@ impl<'a> Decoder<'a> {
     /// Returns the number of bytes left.
     #[inline]
     pub fn remaining(&self) -> usize {
-        self.data.len() - self.position + self.split.left
+        self.data.len() - self.position + self.remaining_segments.bytes
     }
 
     /// Returns the bytes left. For segmented data, only those left in the current segment.
@@ -213,54 +211,53 @@ impl<'a> Decoder<'a> {
         DecodeError::new(kind, self.position())
     }
 
-    /// Skips padding up to the next multiple of `n`: 1, 2, 4 or 8. The content of the padding is ignored.
+    /// Skips padding, of any content, up to the next multiple of `n`: 1, 2, 4 or 8.
     ///
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData) if the data ends before that.
     #[inline]
     pub fn align(&mut self, n: usize) -> Result<(), DecodeError> {
-        let pad = padding(self.position + self.pieces.shift, n);
+        let pad = padding(self.position + self.fragments.shift, n);
         if pad > self.data.len() - self.position {
-            return self.skip_behind(pad, n);
+            return self.align_across_boundary(pad, n);
         }
         self.position += pad;
         Ok(())
     }
 
+    /// Reads `N` bytes, aligned to `N`.
     #[inline(always)]
-    fn octets<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
-        let start = self.position + padding(self.position + self.pieces.shift, N);
-        match self.data.get(start..self.seen).and_then(|rest| rest.first_chunk::<N>()) {
-            Some(octets) => {
+    fn read_aligned<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        let start = self.position + padding(self.position + self.fragments.shift, N);
+        match self.data.get(start..self.visible_end).and_then(|rest| rest.first_chunk::<N>()) {
+            Some(bytes) => {
                 self.position = start + N;
-                Ok(*octets)
+                Ok(*bytes)
             }
-            None => self.octets_behind::<N>(),
+            None => self.read_after_boundary::<N>(),
         }
     }
 
-    /// Reads a primitive that does not fit before the boundary or the end.
     #[cold]
-    fn octets_behind<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+    fn read_after_boundary<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         if self.is_segmented() {
-            return self.octets_over_joint::<N>();
+            return self.read_across_segments::<N>();
         }
-        if self.next_piece() || chunked::next_chunk(self, N)? {
-            self.octets::<N>()
+        if self.next_fragment() || chunked::next_chunk(self, N)? {
+            self.read_aligned::<N>()
         } else {
             Err(self.error(DecodeErrorKind::EndOfData))
         }
     }
 
-    /// Returns whether numbers are swapped.
     pub(crate) fn is_foreign(&self) -> bool {
-        self.swap
+        self.is_foreign
     }
 
     /// Returns the offset of the next byte modulo 8, for alignment.
     #[inline(always)]
     pub(crate) fn phase(&self) -> usize {
-        (self.position + self.pieces.shift) % 8
+        (self.position + self.fragments.shift) % 8
     }
 
     read_methods! {
@@ -292,7 +289,7 @@ impl<'a> Decoder<'a> {
     /// [`EndOfData`](DecodeErrorKind::EndOfData).
     #[inline]
     pub fn read_bool(&mut self) -> Result<bool, DecodeError> {
-        self.read_u8().map(|octet| octet != 0)
+        self.read_u8().map(|byte| byte != 0)
     }
 
     /// Reads the ordinal of an enum with `count` enumerators.
@@ -312,14 +309,14 @@ impl<'a> Decoder<'a> {
     /// Reads a count of elements that take at least `min_element_size` bytes each (0 counts as 1).
     ///
     /// # Errors
-    /// [`EndOfData`](DecodeErrorKind::EndOfData), or [`LengthBeyondData`](DecodeErrorKind::LengthBeyondData)
-    /// if so many elements cannot follow.
+    /// [`EndOfData`](DecodeErrorKind::EndOfData), [`LengthBeyondData`](DecodeErrorKind::LengthBeyondData) if
+    /// the rest of the data is too short for the elements.
     #[inline]
     pub fn read_len(&mut self, min_element_size: usize) -> Result<usize, DecodeError> {
         let count = self.read_u32()? as usize;
         match count.checked_mul(min_element_size.max(1)) {
-            Some(octets) if octets <= self.remaining() => Ok(count),
-            octets => self.len_over_joints(count, octets),
+            Some(bytes) if bytes <= self.remaining() => Ok(count),
+            bytes => self.len_across_fragments(count, bytes),
         }
     }
 
@@ -330,14 +327,14 @@ impl<'a> Decoder<'a> {
     #[inline]
     pub fn take(&mut self, n: usize) -> Result<&'a [u8], DecodeError> {
         match self.rest().get(..n) {
-            Some(octets) => {
+            Some(bytes) => {
                 self.position += n;
                 if self.is_piecewise() {
-                    self.cross_joints();
+                    self.pass_boundaries();
                 }
-                Ok(octets)
+                Ok(bytes)
             }
-            None => self.take_over_joint(n),
+            None => self.take_across_segments(n),
         }
     }
 
@@ -346,41 +343,39 @@ impl<'a> Decoder<'a> {
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData), [`AllocLimit`](DecodeErrorKind::AllocLimit).
     pub fn take_shared(&mut self, n: usize) -> Result<Bytes, DecodeError> {
-        let octets = self.take(n)?;
-        self.share(self.position - octets.len(), octets)
+        let bytes = self.take(n)?;
+        self.share(self.position - bytes.len(), bytes)
     }
 
-    /// Returns `octets`, which begin at index `start` of `data`, as a view of the shared buffer, or as a copy
+    /// Returns `bytes`, which begin at index `start` of `data`, as a view of the shared buffer, or as a copy
     /// if there is none.
-    pub(crate) fn share(&mut self, start: usize, octets: &[u8]) -> Result<Bytes, DecodeError> {
+    pub(crate) fn share(&mut self, start: usize, bytes: &[u8]) -> Result<Bytes, DecodeError> {
         match self.owner {
             // An empty view would keep the buffer alive needlessly.
-            _ if octets.is_empty() => Ok(Bytes::new()),
-            Some((owner, origin)) => Ok(owner.slice(origin + start..origin + start + octets.len())),
+            _ if bytes.is_empty() => Ok(Bytes::new()),
+            Some((owner, origin)) => Ok(owner.slice(origin + start..origin + start + bytes.len())),
             None => {
-                self.charge(octets.len())?;
-                Ok(Bytes::copy_from_slice(octets))
+                self.charge(bytes.len())?;
+                Ok(Bytes::copy_from_slice(bytes))
             }
         }
     }
 
-    /// Charges `octets` bytes of memory, which a decoded value is about to allocate, to the memory limit.
+    /// Charges memory that a decoded value is about to allocate to the memory limit.
     ///
     /// # Errors
     /// [`AllocLimit`](DecodeErrorKind::AllocLimit).
     #[inline]
-    pub fn charge(&mut self, octets: usize) -> Result<(), DecodeError> {
-        match self.alloc.checked_sub(octets) {
-            Some(left) => {
-                self.alloc = left;
-                Ok(())
-            }
-            None => Err(self.error(DecodeErrorKind::AllocLimit)),
-        }
+    pub fn charge(&mut self, bytes: usize) -> Result<(), DecodeError> {
+        let Some(left) = self.alloc.checked_sub(bytes) else {
+            return Err(self.error(DecodeErrorKind::AllocLimit));
+        };
+        self.alloc = left;
+        Ok(())
     }
 
     /// Creates an empty vector with capacity for `n` elements, charged to the memory limit. Zero-size
-    /// elements count one byte each: they cost time, and nested sequences of them would cost quadratic time.
+    /// elements count one byte each, because nested sequences of them would cost quadratic time.
     ///
     /// # Errors
     /// [`AllocLimit`](DecodeErrorKind::AllocLimit), also if the allocator fails.
@@ -395,9 +390,6 @@ impl<'a> Decoder<'a> {
 
     /// Returns the memory of `n` elements in the message. Returns `None`, and reads nothing, if they must be
     /// decoded.
-    ///
-    /// # Errors
-    /// [`EndOfData`](DecodeErrorKind::EndOfData).
     #[inline]
     pub(super) fn view<T: AnyBitPattern>(&mut self, n: usize) -> Result<Option<Bytes>, DecodeError> {
         if n == 0 {
@@ -407,27 +399,27 @@ impl<'a> Decoder<'a> {
             return self.view_in_segment::<T>(n);
         }
         // Single bytes are the same in both orders.
-        if (!self.swap || size_of::<T>() == 1)
+        if (!self.is_foreign || size_of::<T>() == 1)
             && let Some((owner, origin)) = self.owner
             && let Some(pad) = <T as FixedLayout>::LAYOUT.lead(self.phase())
             && self.in_piece(n.saturating_mul(size_of::<T>()).saturating_add(pad))
         {
-            let (start, seen, pieces) = (self.position, self.seen, self.pieces);
-            let octets = self.take(n.saturating_mul(size_of::<T>()).saturating_add(pad))?;
-            let octets = octets.get(pad..).unwrap_or_default();
-            if <[T] as zerocopy::FromBytes>::ref_from_bytes(octets).is_ok() {
+            let (start, visible_end, fragments) = (self.position, self.visible_end, self.fragments);
+            let bytes = self.take(n.saturating_mul(size_of::<T>()).saturating_add(pad))?;
+            let bytes = bytes.get(pad..).unwrap_or_default();
+            if <[T] as zerocopy::FromBytes>::ref_from_bytes(bytes).is_ok() {
                 let first = origin + start + pad;
-                return Ok(Some(owner.slice(first..first + octets.len())));
+                return Ok(Some(owner.slice(first..first + bytes.len())));
             }
-            (self.position, self.seen, self.pieces) = (start, seen, pieces);
+            (self.position, self.visible_end, self.fragments) = (start, visible_end, fragments);
         }
         Ok(None)
     }
 
     /// Reads a `sequence<octet>` that holds an encapsulation ("Encapsulation") and returns the decoder of its
-    /// contents. Its alignment origin is the byte order flag, and its position is after that. Inside, the
-    /// version is 1.2 and wide text is UTF-16, independent of this decoder. Its values are charged to this
-    /// decoder's limits.
+    /// contents, positioned after the byte order flag, which is the alignment origin. Inside, the version is
+    /// 1.2 and wide text is UTF-16, independent of this decoder. The limits are part of those of this
+    /// decoder.
     ///
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData), [`LengthBeyondData`](DecodeErrorKind::LengthBeyondData),
@@ -443,33 +435,22 @@ impl<'a> Decoder<'a> {
         };
         let start = self.position - len;
         let origin = self.stream_position() - len;
-        // All encapsulations of a message together get at most the memory of the message itself.
+        // All encapsulations of a message together get at most the memory limit of the message.
         let alloc = self.alloc.min(len.saturating_mul(8));
         self.alloc -= alloc;
-        let order = ByteOrder::from_flag(flag);
         Ok(Decoder {
-            data,
             position: 1,
-            base: 0,
             origin,
-            split: RemainingSegments::default(),
-            seen: data.len(),
-            pieces: RemainingFragments::default(),
-            swap: order.is_foreign(),
-            order,
-            version: Version::V1_2,
             code_sets: self.code_sets.in_encapsulation(),
             depth,
             alloc,
             owner: self.owner.map(|(owner, origin)| (owner, origin + start)),
             context: self.context,
-            rewrites: None,
-            values: None,
+            ..Decoder::new(data, ByteOrder::from_flag(flag), Version::V1_2)
         })
     }
 
-    /// Returns to this decoder the memory that an [`encapsulation`](Self::encapsulation), read to its end,
-    /// did not use.
+    /// Returns to this decoder's limit the memory that an [`encapsulation`](Self::encapsulation) did not use.
     pub(crate) fn take_back(&mut self, encapsulation: &Decoder<'_>) {
         self.alloc += encapsulation.alloc;
     }
@@ -489,23 +470,17 @@ impl<'a> Decoder<'a> {
         result
     }
 
-    /// Increases the nesting depth by one until [`ascend`](Self::ascend), like [`nested`](Self::nested), but
-    /// with fewer stack frames.
-    ///
-    /// # Errors
-    /// [`DepthLimit`](DecodeErrorKind::DepthLimit).
+    /// Increases the nesting depth by one until [`ascend`](Self::ascend). Takes fewer stack frames than
+    /// [`nested`](Self::nested).
     #[inline]
     pub(crate) fn descend(&mut self) -> Result<(), DecodeError> {
-        match self.depth.checked_sub(1) {
-            Some(depth) => {
-                self.depth = depth;
-                Ok(())
-            }
-            None => Err(self.error(DecodeErrorKind::DepthLimit)),
-        }
+        let Some(depth) = self.depth.checked_sub(1) else {
+            return Err(self.error(DecodeErrorKind::DepthLimit));
+        };
+        self.depth = depth;
+        Ok(())
     }
 
-    /// Ends the nesting level begun by [`descend`](Self::descend).
     #[inline]
     pub(crate) fn ascend(&mut self) {
         self.depth += 1;

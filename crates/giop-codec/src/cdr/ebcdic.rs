@@ -4,56 +4,53 @@
 /// character, and back.
 pub(super) struct Ebcdic {
     to_latin1: [u8; 256],
-    of_latin1: [u8; 256],
+    from_latin1: [u8; 256],
 }
 
 impl Ebcdic {
-    const fn new(to_latin1: [u8; 256]) -> Self {
-        let (mut of_latin1, mut known) = ([0; 256], [false; 256]);
-        let mut octet = 0;
-        while octet < 256 {
-            let latin1 = to_latin1[octet] as usize;
-            // Checked at compile time: every character must have exactly one code.
-            assert!(!known[latin1], "a character has two places");
-            (known[latin1], of_latin1[latin1]) = (true, octet as u8);
-            octet += 1;
+    /// Creates the set that differs from [`US`] in these pairs of EBCDIC byte and ISO 8859-1 byte.
+    const fn new(mut differences: &[(u8, u8)]) -> Self {
+        let (mut to_latin1, mut from_latin1, mut is_known) = (US, [0; 256], [false; 256]);
+        while let [(byte, latin1), rest @ ..] = differences {
+            to_latin1[*byte as usize] = *latin1;
+            differences = rest;
         }
-        Self { to_latin1, of_latin1 }
-    }
-
-    /// Returns the set derived from `of`, with other characters at these codes.
-    const fn but(of: [u8; 256], places: &[(u8, u8)]) -> Self {
-        let (mut to_latin1, mut rest) = (of, places);
-        while let [(octet, latin1), behind @ ..] = rest {
-            to_latin1[*octet as usize] = *latin1;
-            rest = behind;
+        let mut byte = 0;
+        while byte < 256 {
+            let latin1 = to_latin1[byte] as usize;
+            assert!(!is_known[latin1], "a character has two code points");
+            (is_known[latin1], from_latin1[latin1]) = (true, byte as u8);
+            byte += 1;
         }
-        Self::new(to_latin1)
+        Self { to_latin1, from_latin1 }
     }
 
-    /// Returns the character of a byte.
-    pub(super) fn decode(&self, octet: u8) -> Option<char> {
-        self.to_latin1.get(usize::from(octet)).map(|latin1| char::from(*latin1))
+    pub(super) fn decode(&self, byte: u8) -> Option<char> {
+        self.to_latin1.get(usize::from(byte)).map(|latin1| char::from(*latin1))
     }
 
-    /// Returns the byte of a character.
     pub(super) fn encode(&self, c: char) -> Option<u8> {
-        self.of_latin1.get(usize::from(u8::try_from(c).ok()?)).copied()
+        self.from_latin1.get(usize::from(u8::try_from(c).ok()?)).copied()
     }
 }
 
 /// IBM-037: United States, Canada, Brazil, Portugal and others.
-pub(super) static IBM_037: Ebcdic = Ebcdic::new(US);
+pub(super) static IBM_037: Ebcdic = Ebcdic::new(&[]);
 
 /// IBM-500: international.
-pub(super) static IBM_500: Ebcdic = Ebcdic::but(
-    US,
-    &[(0x4a, b'['), (0x4f, b'!'), (0x5a, b']'), (0x5f, b'^'), (0xb0, 0xa2), (0xba, 0xac), (0xbb, b'|')],
-);
+pub(super) static IBM_500: Ebcdic = Ebcdic::new(&[
+    (0x4a, b'['),
+    (0x4f, b'!'),
+    (0x5a, b']'),
+    (0x5f, b'^'),
+    (0xb0, 0xa2),
+    (0xba, 0xac),
+    (0xbb, b'|'),
+]);
 
-/// IBM-1047: Latin 1 of open systems, as used by z/OS UNIX.
+/// IBM-1047: z/OS UNIX.
 pub(super) static IBM_1047: Ebcdic =
-    Ebcdic::but(US, &[(0x5f, b'^'), (0xad, b'['), (0xb0, 0xac), (0xba, 0xdd), (0xbb, 0xa8), (0xbd, b']')]);
+    Ebcdic::new(&[(0x5f, b'^'), (0xad, b'['), (0xb0, 0xac), (0xba, 0xdd), (0xbb, 0xa8), (0xbd, b']')]);
 
 /// The ISO 8859-1 byte of each IBM-037 byte, from Unicode's and IBM's tables.
 const US: [u8; 256] = [

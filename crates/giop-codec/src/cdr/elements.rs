@@ -14,17 +14,17 @@ use crate::DecodeError;
 /// A received `sequence<T>` that a servant borrows as a slice. It is a view of the message if byte order,
 /// alignment and the memory layout of `T` allow, else a vector.
 #[derive(Debug)]
-pub struct Elements<T>(Form<T>);
+pub struct Elements<T>(Storage<T>);
 
 #[derive(Debug)]
-enum Form<T> {
+enum Storage<T> {
     /// Aligned for `T` and a multiple of its size, unless empty.
     View(Bytes),
-    Own(Vec<T>),
+    Owned(Vec<T>),
 }
 
 impl<T: AnyBitPattern> Elements<T> {
-    /// Whether the memory layout is that of CDR, as far as sizes can tell. `T::VIEWED` covers the members.
+    /// Whether memory has the layout of CDR: for the members by `T::VIEWED`, here for the sizes.
     const VIEWED: bool = {
         let layout = <T as FixedLayout>::LAYOUT;
         T::VIEWED && size_of::<T>() == layout.size(0) && layout.end(0) == 0 && size_of::<T>() != 0
@@ -38,9 +38,9 @@ impl<T: AnyBitPattern> Deref for Elements<T> {
     fn deref(&self) -> &[T] {
         match &self.0 {
             // Cannot fail: alignment and size are invariants of the value.
-            Form::View(octets) if !octets.is_empty() => <[T]>::ref_from_bytes(octets).unwrap_or_default(),
-            Form::View(_) => &[],
-            Form::Own(items) => items,
+            Storage::View(bytes) if !bytes.is_empty() => <[T]>::ref_from_bytes(bytes).unwrap_or_default(),
+            Storage::View(_) => &[],
+            Storage::Owned(items) => items,
         }
     }
 }
@@ -51,18 +51,18 @@ impl<T: AnyBitPattern + CdrDecode> CdrDecode for Elements<T> {
     /// Returns a view where possible, also of a rewritten message: see [`Rewrites`](super::Rewrites).
     fn decode(d: &mut Decoder<'_>) -> Result<Elements<T>, DecodeError> {
         if !Self::VIEWED {
-            return Vec::decode(d).map(|items| Elements(Form::Own(items)));
+            return Vec::decode(d).map(|items| Elements(Storage::Owned(items)));
         }
-        if let Some(octets) = rewrite::rewritten::<T>(d) {
-            return Ok(Elements(Form::View(octets)));
+        if let Some(bytes) = rewrite::rewritten::<T>(d) {
+            return Ok(Elements(Storage::View(bytes)));
         }
         let n = d.read_len(T::MIN_SIZE)?;
-        if rewrite::note_rewrite::<T>(d, n)? {
-            return Ok(Elements(Form::View(Bytes::new())));
+        if rewrite::record_rewrite::<T>(d, n)? {
+            return Ok(Elements(Storage::View(Bytes::new())));
         }
         Ok(Elements(match d.view::<T>(n)? {
-            Some(octets) => Form::View(octets),
-            None => Form::Own(d.read_fixed_vec(n)?),
+            Some(bytes) => Storage::View(bytes),
+            None => Storage::Owned(d.read_fixed_vec(n)?),
         }))
     }
 }

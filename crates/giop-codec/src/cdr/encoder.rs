@@ -13,22 +13,21 @@ use super::text::CodeSets;
 use super::value_state::WriteState;
 use crate::{ByteOrder, EncodeError, EncodeErrorKind, Version};
 
-/// Minimum length of buffers that [`Encoder::put_shared`] shares. Shorter ones are copied, because gathering
-/// many small buffers costs more system time than their copies cost processor time.
+/// In bytes. Sending many small buffers by one system call takes longer than copying them.
 const DEFAULT_CHUNK_THRESHOLD: usize = 4096;
 
-/// Minimum length of a run of structs that is written to a separate block. The memory of a block is reused as
-/// it is, without being zeroed first.
-const LARGE_RUN: usize = 32 * 1024;
+/// Minimum size of a run of structs that is written to a block of its own. The memory of a block is reused
+/// without being zeroed.
+const LARGE_RUN_BYTES: usize = 32 * 1024;
 
 /// Encodes values as CDR ("CDR Transfer Syntax").
 ///
-/// The bytes are in one buffer, the *head*, and in shared chunks between its parts, which are never copied.
-/// Alignment counts from offset 0. That is the first byte put, unless the encoder was created by
-/// [`Encoder::new_at`] or a message was begun by [`Encoder::begin_message`].
+/// The bytes are in one buffer, the *head*, and in *chunks* between its parts: shared buffers, which are
+/// never copied. Offsets count from the first byte put, unless the encoder was created by [`Encoder::new_at`]
+/// or a message was begun by [`Encoder::begin_message`].
 ///
-/// After [`Encoder::drain_into`] and [`Encoder::reset`] the memory of the head is reused as soon as no
-/// drained buffer is held any more. In steady state nothing is allocated.
+/// After [`Encoder::drain_into`] and [`Encoder::reset`] the memory of the head is reused as soon as all
+/// drained buffers are dropped.
 ///
 /// ```
 /// use giop_codec::cdr::{CdrEncode, Encoder};
@@ -44,48 +43,45 @@ const LARGE_RUN: usize = 32 * 1024;
 pub struct Encoder {
     pub(super) head: BytesMut,
     pub(super) chunks: Vec<Chunk>,
-    /// CDR offset minus `head.len()`, wrapping: the bytes in chunks minus the origin.
+    /// Offset of the next byte minus `head.len()`, wrapping.
     pub(super) base: usize,
-    pub(super) swap: bool,
+    pub(super) is_foreign: bool,
     order: ByteOrder,
     version: Version,
     code_sets: CodeSets,
-    /// Whether an encapsulation is being written.
-    pub(super) enclosed: bool,
+    pub(super) is_in_encapsulation: bool,
     chunk_threshold: usize,
     /// Maximum capacity that the head ever had, which `reset` tries to reclaim.
     full_capacity: usize,
-    pub(super) chunk_octets: usize,
-    /// Bytes of the message that were drained already.
-    pub(super) given: usize,
+    pub(super) chunk_bytes: usize,
+    pub(super) drained_bytes: usize,
     /// Bytes passed to `put_shared` that were copied.
-    copied: usize,
-    /// Handles of the memory of large runs. A block is free if its handle is the only one.
+    copied_bytes: usize,
+    /// The memory of large runs. A block is free if this is its only handle.
     pub(super) blocks: Vec<Bytes>,
     /// The state of value types; `None` before the first value.
     pub(crate) values: Option<Box<WriteState>>,
     /// Whether a tag ends the state of each base of a chunked value, as TAO expects.
     pub(crate) ends_bases: bool,
-    pub(super) keeping: ContextRetention,
-    pub(super) flow: LongRuns,
+    pub(super) context_retention: ContextRetention,
+    pub(super) long_runs: LongRuns,
 }
 
-/// Bytes that are shared, not copied.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    /// The length of the head when the chunk was put.
-    at: usize,
-    octets: Bytes,
+    /// The length of the head before the chunk.
+    head_len: usize,
+    bytes: Bytes,
     /// Whether the bytes are all elements of a sequence or array, outside of any encapsulation.
-    whole: bool,
+    is_whole_run: bool,
 }
 
 /// A position in an [`Encoder`], for [`Encoder::rewind`].
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
-    head: usize,
-    chunks: usize,
-    chunk_octets: usize,
+    head_len: usize,
+    chunk_count: usize,
+    chunk_bytes: usize,
     base: usize,
 }
 
@@ -94,12 +90,12 @@ macro_rules! put_methods {
         #[doc = concat!("Writes a `", stringify!($ty), "`, aligned to ", stringify!($size), ".")]
         #[inline]
         pub fn $put(&mut self, value: $ty) {
-            let value = if self.swap { value.swap_bytes() } else { value };
+            let value = if self.is_foreign { value.swap_bytes() } else { value };
             let pad = padding(self.position(), $size);
             if pad == 0 {
                 self.head.extend_from_slice(&value.to_ne_bytes());
             } else {
-                // Append padding and value in one append of constant length, then cut off the tail.
+                // Append padding and value in one append of constant length, then truncate.
                 let end = self.head.len() + pad + $size;
                 let padded = <$double>::from(value.to_le()) << (8 * pad);
                 self.head.extend_from_slice(&padded.to_le_bytes());
@@ -109,9 +105,18 @@ macro_rules! put_methods {
     )*};
 }
 
+macro_rules! put_methods_as_unsigned {
+    ($($put:ident $ty:ty, $size:literal, $put_unsigned:ident, |$value:ident| $unsigned:expr;)*) => {$(
+        #[doc = concat!("Writes a `", stringify!($ty), "`, aligned to ", stringify!($size), ".")]
+        #[inline]
+        pub fn $put(&mut self, $value: $ty) {
+            self.$put_unsigned($unsigned);
+        }
+    )*};
+}
+
 impl Encoder {
-    /// Creates an empty encoder. Its code sets are those of a connection without negotiation, see
-    /// [`CodeSets::default_for`]. Allocates nothing yet.
+    /// Creates an empty encoder with [`CodeSets::default_for`] the version. Allocates nothing yet.
     pub fn new(order: ByteOrder, version: Version) -> Encoder {
         Encoder::new_at(order, version, 0)
     }
@@ -122,52 +127,48 @@ impl Encoder {
             head: BytesMut::new(),
             chunks: Vec::new(),
             base: offset,
-            swap: order.is_foreign(),
+            is_foreign: order.is_foreign(),
             order,
             version,
             code_sets: CodeSets::default_for(version),
-            enclosed: false,
+            is_in_encapsulation: false,
             chunk_threshold: DEFAULT_CHUNK_THRESHOLD,
             full_capacity: 0,
-            chunk_octets: 0,
-            given: 0,
-            copied: 0,
+            chunk_bytes: 0,
+            drained_bytes: 0,
+            copied_bytes: 0,
             blocks: Vec::new(),
-            keeping: ContextRetention::Nothing,
-            flow: LongRuns::None,
+            context_retention: ContextRetention::Nothing,
+            long_runs: LongRuns::None,
             values: None,
             ends_bases: false,
         }
     }
 
-    /// Empties the encoder and sets its order, version and default code sets. Keeps the buffers: those
-    /// drained before are reclaimed if they are not held any more.
+    /// Empties the encoder and sets its order, version and default code sets. Keeps the buffers, and reclaims
+    /// the memory of drained ones that are dropped.
     pub fn reset(&mut self, order: ByteOrder, version: Version) {
         self.head.clear();
         self.chunks.clear();
-        (self.chunk_octets, self.given) = (0, 0);
-        self.copied = 0;
-        self.base = 0;
-        self.swap = order.is_foreign();
-        self.order = order;
-        self.version = version;
-        self.code_sets = CodeSets::default_for(version);
-        self.values = None;
-        self.ends_bases = false;
-        self.flow = LongRuns::None;
+        (self.chunk_bytes, self.drained_bytes, self.copied_bytes) = (0, 0, 0);
+        self.long_runs = LongRuns::None;
+        self.begin_at(0, order, version);
         self.reclaim();
     }
 
     /// Starts a message after the bytes encoded so far: offset 0 is the next byte. Used to gather several
     /// messages in one buffer.
     pub fn begin_message(&mut self, order: ByteOrder, version: Version) {
-        self.base = self.head.len().wrapping_neg();
-        self.swap = order.is_foreign();
-        self.order = order;
-        self.version = version;
+        self.begin_at(self.head.len().wrapping_neg(), order, version);
+    }
+
+    #[inline(always)]
+    fn begin_at(&mut self, base: usize, order: ByteOrder, version: Version) {
+        self.base = base;
+        self.is_foreign = order.is_foreign();
+        (self.order, self.version) = (order, version);
         self.code_sets = CodeSets::default_for(version);
-        self.values = None;
-        self.ends_bases = false;
+        (self.values, self.ends_bases) = (None, false);
     }
 
     /// Sets the transmission code sets for strings and wide strings.
@@ -175,11 +176,11 @@ impl Encoder {
         self.code_sets = code_sets;
     }
 
-    /// Writes chunked values in the form that TAO reads, until the next message. TAO cannot read a value
-    /// whose base has state in the standard's form.
+    /// Sets whether chunked values are written as TAO expects, until the next message. TAO cannot read a
+    /// value whose base has state in the standard's form.
     ///
-    /// In this form, an end tag follows the state of each base and that of the type itself. Its level is one
-    /// more than that of the value. A value in a chunk is part of that chunk, and its levels restart.
+    /// TAO expects an end tag after the state of each base and of the type itself, whose level is one more
+    /// than that of the value. A value in a chunk is part of that chunk, and its levels restart.
     pub fn set_ends_bases(&mut self, ends: bool) {
         self.ends_bases = ends;
     }
@@ -192,16 +193,15 @@ impl Encoder {
 
     /// Sets the length in bytes from which [`put_shared`](Encoder::put_shared) shares instead of copying.
     /// Default 4096.
-    pub fn set_chunk_threshold(&mut self, octets: usize) {
-        self.chunk_threshold = octets;
+    pub fn set_chunk_threshold(&mut self, bytes: usize) {
+        self.chunk_threshold = bytes;
     }
 
-    /// Returns the number of copied bytes since the last [`reset`](Encoder::reset) that could have been
-    /// shared. They were shorter than the chunk threshold, or were moved because something was put before
-    /// them.
+    /// Returns the number of copied bytes since the last [`reset`](Encoder::reset): those of buffers below
+    /// the chunk threshold, and those moved by an insertion before them.
     #[inline]
     pub fn copied(&self) -> usize {
-        self.copied
+        self.copied_bytes
     }
 
     /// Returns the byte order of the output.
@@ -216,10 +216,9 @@ impl Encoder {
         self.version
     }
 
-    /// Returns whether `order` is not the order of this machine.
     #[inline]
     pub(crate) fn is_foreign(&self) -> bool {
-        self.swap
+        self.is_foreign
     }
 
     /// Returns the offset of the next byte from the alignment origin, bytes in chunks included.
@@ -258,10 +257,13 @@ impl Encoder {
         self.head.extend_from_slice(&[value]);
     }
 
-    /// Writes an `int8`.
-    #[inline]
-    pub fn put_i8(&mut self, value: i8) {
-        self.put_u8(value.cast_unsigned());
+    put_methods_as_unsigned! {
+        put_i8 i8, 1, put_u8, |value| value.cast_unsigned();
+        put_i16 i16, 2, put_u16, |value| value.cast_unsigned();
+        put_i32 i32, 4, put_u32, |value| value.cast_unsigned();
+        put_i64 i64, 8, put_u64, |value| value.cast_unsigned();
+        put_f32 f32, 4, put_u32, |value| value.to_bits();
+        put_f64 f64, 8, put_u64, |value| value.to_bits();
     }
 
     /// Writes a boolean as 0 or 1.
@@ -270,60 +272,28 @@ impl Encoder {
         self.put_u8(u8::from(value));
     }
 
-    /// Writes an `i16`, aligned to 2.
-    #[inline]
-    pub fn put_i16(&mut self, value: i16) {
-        self.put_u16(value.cast_unsigned());
-    }
-
-    /// Writes an `i32`, aligned to 4.
-    #[inline]
-    pub fn put_i32(&mut self, value: i32) {
-        self.put_u32(value.cast_unsigned());
-    }
-
-    /// Writes an `i64`, aligned to 8.
-    #[inline]
-    pub fn put_i64(&mut self, value: i64) {
-        self.put_u64(value.cast_unsigned());
-    }
-
-    /// Writes an `f32`, aligned to 4.
-    #[inline]
-    pub fn put_f32(&mut self, value: f32) {
-        self.put_u32(value.to_bits());
-    }
-
-    /// Writes an `f64`, aligned to 8.
-    #[inline]
-    pub fn put_f64(&mut self, value: f64) {
-        self.put_u64(value.to_bits());
-    }
-
     /// Writes a count of elements or bytes as an `unsigned long`.
     ///
     /// # Errors
     /// [`TooLong`](EncodeErrorKind::TooLong) if `n` is 2^32 or more.
     #[inline]
     pub fn put_len(&mut self, n: usize) -> Result<(), EncodeError> {
-        match u32::try_from(n) {
-            Ok(n) => {
-                self.put_u32(n);
-                Ok(())
-            }
-            Err(_) => Err(EncodeError::new(EncodeErrorKind::TooLong)),
-        }
+        let Ok(n) = u32::try_from(n) else {
+            return Err(EncodeError::new(EncodeErrorKind::TooLong));
+        };
+        self.put_u32(n);
+        Ok(())
     }
 
-    /// Copies `octets` as they are, unaligned.
+    /// Copies `bytes` as they are, unaligned.
     #[inline]
-    pub fn put_raw(&mut self, octets: &[u8]) {
-        self.head.extend_from_slice(octets);
+    pub fn put_raw(&mut self, bytes: &[u8]) {
+        self.head.extend_from_slice(bytes);
     }
 
-    /// Returns whether a run gets a separate block.
+    /// Returns whether a run of `len` bytes gets a separate block.
     pub(super) fn is_large(&self, len: usize) -> bool {
-        len >= LARGE_RUN.max(self.chunk_threshold)
+        len >= LARGE_RUN_BYTES.max(self.chunk_threshold)
     }
 
     /// Appends `len` zeros and returns them, to be overwritten.
@@ -334,51 +304,52 @@ impl Encoder {
         self.head.get_mut(start..).unwrap_or_default()
     }
 
-    /// Puts `octets` as they are, unaligned. They are shared from the chunk threshold on, else copied.
+    /// Puts all elements of a sequence, encoded, without padding. They become a chunk from the chunk
+    /// threshold on, and are copied below it.
     #[inline]
-    pub fn put_shared(&mut self, octets: Bytes) {
-        if octets.len() < self.chunk_threshold {
-            self.copied += octets.len();
-            self.head.extend_from_slice(&octets);
+    pub fn put_shared(&mut self, bytes: Bytes) {
+        if bytes.len() < self.chunk_threshold {
+            self.copied_bytes += bytes.len();
+            self.head.extend_from_slice(&bytes);
         } else {
-            self.push_chunk(octets, true);
+            self.push_chunk(bytes, true);
         }
     }
 
-    /// Puts bytes like [`put_shared`](Encoder::put_shared), but not as the whole of a sequence.
-    pub fn put_shared_part(&mut self, octets: Bytes) {
-        if octets.len() < self.chunk_threshold {
-            self.put_shared(octets);
+    /// Puts bytes like [`put_shared`](Encoder::put_shared) that are not all elements of a sequence.
+    pub fn put_shared_part(&mut self, bytes: Bytes) {
+        if bytes.len() < self.chunk_threshold {
+            self.put_shared(bytes);
         } else {
-            self.push_chunk(octets, false);
+            self.push_chunk(bytes, false);
         }
     }
 
-    /// Puts bytes like [`put_shared`](Encoder::put_shared), but increments the reference count only if it
-    /// shares them.
+    /// Puts bytes like [`put_shared`](Encoder::put_shared), and increments the reference count only if they
+    /// become a chunk.
     #[inline]
-    pub fn put_shared_ref(&mut self, octets: &Bytes) {
-        if octets.len() < self.chunk_threshold {
-            self.copied += octets.len();
-            self.head.extend_from_slice(octets);
+    pub fn put_shared_ref(&mut self, bytes: &Bytes) {
+        if bytes.len() < self.chunk_threshold {
+            self.copied_bytes += bytes.len();
+            self.head.extend_from_slice(bytes);
         } else {
-            self.push_chunk(octets.clone(), true);
+            self.push_chunk(bytes.clone(), true);
         }
     }
 
-    pub(super) fn push_chunk(&mut self, octets: Bytes, whole: bool) {
-        if octets.is_empty() {
+    pub(super) fn push_chunk(&mut self, bytes: Bytes, is_whole_run: bool) {
+        if bytes.is_empty() {
             return;
         }
-        let whole = whole && !self.enclosed;
-        self.base = self.base.wrapping_add(octets.len());
-        self.chunk_octets += octets.len();
-        self.chunks.push(Chunk { at: self.head.len(), octets, whole });
+        let is_whole_run = is_whole_run && !self.is_in_encapsulation;
+        self.base = self.base.wrapping_add(bytes.len());
+        self.chunk_bytes += bytes.len();
+        self.chunks.push(Chunk { head_len: self.head.len(), bytes, is_whole_run });
     }
 
     /// Writes a `sequence<octet>` that holds an encapsulation ("Encapsulation"): its length, the byte order
-    /// flag, and the output of `f`, aligned from that flag on. Inside, the version is 1.2 and wide text is
-    /// UTF-16, independent of the outer settings.
+    /// flag, which is the alignment origin, and the output of `f`. Inside, the version is 1.2 and wide text
+    /// is UTF-16, independent of the outer settings.
     ///
     /// # Errors
     /// The error of `f`, or [`TooLong`](EncodeErrorKind::TooLong).
@@ -388,21 +359,16 @@ impl Encoder {
     ) -> Result<(), EncodeError> {
         self.put_u32(0);
         let length_at = self.head.len() - 4;
-        let outer_base = self.base;
-        let chunks_before = self.chunk_octets;
-        let (version, code_sets, enclosed) = (self.version, self.code_sets, self.enclosed);
-        let values = self.values.take();
-        self.enclosed = true;
+        let (outer_base, outer_chunk_bytes, values) = (self.base, self.chunk_bytes, self.values.take());
+        let outer = (self.version, self.code_sets, self.is_in_encapsulation);
         self.base = self.head.len().wrapping_neg();
-        self.version = Version::V1_2;
+        (self.version, self.is_in_encapsulation) = (Version::V1_2, true);
         self.code_sets = self.code_sets.in_encapsulation();
         self.put_u8(self.order.flag());
         let result = f(self);
         let length = self.position();
-        self.base = outer_base.wrapping_add(self.chunk_octets - chunks_before);
-        self.version = version;
-        self.code_sets = code_sets;
-        self.enclosed = enclosed;
+        self.base = outer_base.wrapping_add(self.chunk_bytes - outer_chunk_bytes);
+        (self.version, self.code_sets, self.is_in_encapsulation) = outer;
         self.values = values;
         result?;
         let length = u32::try_from(length).map_err(|_| EncodeErrorKind::TooLong)?;
@@ -414,66 +380,64 @@ impl Encoder {
     /// nothing if they are not in the head.
     #[inline]
     pub fn patch_u32(&mut self, at: usize, value: u32) {
-        let value = if self.swap { value.swap_bytes() } else { value };
+        let value = if self.is_foreign { value.swap_bytes() } else { value };
         if let Some(place) = self.head.get_mut(at..).and_then(|tail| tail.first_chunk_mut()) {
             *place = value.to_ne_bytes();
         }
     }
 
-    /// Returns the bytes encoded outside of chunks: the whole message if
-    /// [`chunk_count`](Encoder::chunk_count) is 0.
+    /// Returns the bytes outside of chunks: the whole message if [`chunk_count`](Encoder::chunk_count) is 0.
     #[inline]
     pub fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// Returns the number of chunks that were shared instead of copied.
+    /// Returns the number of buffers that were shared instead of copied.
     #[inline]
     pub fn chunk_count(&self) -> usize {
         self.chunks.len()
     }
 
-    /// Returns the chunks in order: offset in the message, number of bytes, and whether it is all elements of
-    /// a sequence or array, outside of any encapsulation.
+    /// Returns the chunks in order: offset in the message, number of bytes, and whether they are all elements
+    /// of a sequence or array, outside of any encapsulation.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = (usize, usize, bool)> {
-        let mut offset = self.base.wrapping_sub(self.chunk_octets);
-        self.chunks.iter().map(move |Chunk { at, octets, whole }| {
-            let start = offset.wrapping_add(*at);
-            offset = offset.wrapping_add(octets.len());
-            (start, octets.len(), *whole)
+        let mut offset = self.base.wrapping_sub(self.chunk_bytes);
+        self.chunks.iter().map(move |Chunk { head_len, bytes, is_whole_run }| {
+            let start = offset.wrapping_add(*head_len);
+            offset = offset.wrapping_add(bytes.len());
+            (start, bytes.len(), *is_whole_run)
         })
     }
 
-    /// Replaces a part of the head by the same number of bytes or more. Moves the rest of the head, but no
-    /// chunk. Does nothing if there is no such part, or if a chunk precedes its end.
-    pub(crate) fn replace(&mut self, part: Range<usize>, octets: &[u8]) {
-        let (end, grow) = (self.head.len(), octets.len().saturating_sub(part.len()));
-        let movable = part.start <= part.end && part.end <= end && part.len() + grow == octets.len();
-        if !movable || self.chunks.first().is_some_and(|first| first.at < part.end) {
+    /// Replaces a part of the head by the same number of bytes or more, and moves the rest of the head. Does
+    /// nothing if the part is not in the head, or if a chunk precedes its end.
+    pub(crate) fn replace(&mut self, part: Range<usize>, bytes: &[u8]) {
+        let (end, growth) = (self.head.len(), bytes.len().saturating_sub(part.len()));
+        let is_valid = part.start <= part.end && part.end <= end && part.len() + growth == bytes.len();
+        if !is_valid || self.chunks.first().is_some_and(|first| first.head_len < part.end) {
             return;
         }
-        self.head.resize(end + grow, 0);
-        self.head.copy_within(part.end..end, part.end + grow);
-        if let Some(place) = self.head.get_mut(part.start..part.end + grow) {
-            place.copy_from_slice(octets);
+        self.head.resize(end + growth, 0);
+        self.head.copy_within(part.end..end, part.end + growth);
+        if let Some(place) = self.head.get_mut(part.start..part.end + growth) {
+            place.copy_from_slice(bytes);
         }
-        self.chunks.iter_mut().for_each(|chunk| chunk.at += grow);
-        self.copied += end - part.end;
+        self.chunks.iter_mut().for_each(|chunk| chunk.head_len += growth);
+        self.copied_bytes += end - part.end;
     }
 
-    /// Returns the number of bytes encoded since the last drain or reset, chunks included, independent of the
-    /// origin. Bytes that left through an [`Outlet`](super::Outlet) count. The difference of two such numbers
-    /// is the distance of two places in a message, also if only one of them is in an encapsulation.
+    /// Returns the number of bytes encoded since the last drain or reset, including chunks and bytes that an
+    /// [`Outlet`](super::Outlet) has taken. Unlike [`position`](Encoder::position), it also counts the bytes
+    /// before an encapsulation, so that differences are distances in the message.
     #[inline]
     pub fn len(&self) -> usize {
-        self.given + self.head.len() + self.chunk_octets
+        self.drained_bytes + self.head.len() + self.chunk_bytes
     }
 
-    /// Returns the bytes of memory that the encoder holds or reclaims on [`reset`](Encoder::reset). A pool
-    /// can drop encoders that have grown too large.
+    /// Returns the bytes of memory that the encoder holds or reclaims on [`reset`](Encoder::reset).
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.head.capacity().max(self.full_capacity) + self.block_octets()
+        self.head.capacity().max(self.full_capacity) + self.block_bytes()
     }
 
     /// Returns whether nothing is encoded.
@@ -484,27 +448,22 @@ impl Encoder {
 
     /// Returns the current position, for [`rewind`](Encoder::rewind).
     pub fn mark(&self) -> Mark {
-        Mark {
-            head: self.head.len(),
-            chunks: self.chunks.len(),
-            chunk_octets: self.chunk_octets,
-            base: self.base,
-        }
+        let (head_len, chunk_count) = (self.head.len(), self.chunks.len());
+        Mark { head_len, chunk_count, chunk_bytes: self.chunk_bytes, base: self.base }
     }
 
     /// Removes everything put since `mark`, which must stem from this encoder and the same message.
     pub fn rewind(&mut self, mark: Mark) {
-        self.head.truncate(mark.head);
-        self.chunks.truncate(mark.chunks);
-        self.chunk_octets = mark.chunk_octets;
-        self.base = mark.base;
+        self.head.truncate(mark.head_len);
+        self.chunks.truncate(mark.chunk_count);
+        (self.chunk_bytes, self.base) = (mark.chunk_bytes, mark.base);
         let position = self.position();
         if let Some(values) = &mut self.values {
             values.forget_from(position);
         }
     }
 
-    /// Truncates the head to an earlier length, after which no chunk was put.
+    /// Truncates the head to an earlier length. No chunk may have been put since then.
     pub(crate) fn truncate_head(&mut self, len: usize) {
         self.head.truncate(len);
     }
@@ -514,28 +473,27 @@ impl Encoder {
     pub fn drain_into(&mut self, out: &mut VecDeque<Bytes>) {
         self.full_capacity = self.full_capacity.max(self.head.capacity());
         let mut start = 0;
-        for Chunk { at, octets, .. } in self.chunks.drain(..) {
-            if at > start {
-                out.push_back(self.head.split_to(at - start).freeze());
+        for Chunk { head_len, bytes, .. } in self.chunks.drain(..) {
+            if head_len > start {
+                out.push_back(self.head.split_to(head_len - start).freeze());
             }
-            out.push_back(octets);
-            start = at;
+            out.push_back(bytes);
+            start = head_len;
         }
         if !self.head.is_empty() {
             out.push_back(self.head.split().freeze());
         }
-        (self.chunk_octets, self.given) = (0, 0);
-        self.base = 0;
+        (self.chunk_bytes, self.drained_bytes, self.base) = (0, 0, 0);
     }
 
-    /// Moves the bytes out like [`drain_into`](Encoder::drain_into), in the middle of a message. The encoder
-    /// continues the message, empty. It reuses the memory of the head as soon as no drained buffer is held
-    /// any more. Places in the head, and [marks](Encoder::mark), are invalid afterwards.
+    /// Moves the bytes out like [`drain_into`](Encoder::drain_into), in the middle of a message, which then
+    /// continues in the empty encoder. Indexes into the head and [marks](Encoder::mark) are invalid
+    /// afterwards.
     pub fn drain_part(&mut self, out: &mut VecDeque<Bytes>) {
-        let (position, given) = (self.position(), self.len());
+        let (position, len) = (self.position(), self.len());
         self.drain_into(out);
         self.reclaim();
-        (self.base, self.given, self.copied) = (position, given, 0);
+        (self.base, self.drained_bytes, self.copied_bytes) = (position, len, 0);
     }
 
     /// Returns all bytes in one buffer. Copies everything if there are chunks.
@@ -543,17 +501,17 @@ impl Encoder {
         if self.chunks.is_empty() {
             return self.head.freeze();
         }
-        let mut pieces = VecDeque::new();
-        let mut whole = BytesMut::with_capacity(self.len());
-        self.drain_into(&mut pieces);
-        pieces.iter().for_each(|piece| whole.extend_from_slice(piece));
-        whole.freeze()
+        let mut parts = VecDeque::new();
+        let mut joined = BytesMut::with_capacity(self.len());
+        self.drain_into(&mut parts);
+        parts.iter().for_each(|part| joined.extend_from_slice(part));
+        joined.freeze()
     }
 
-    /// Reclaims the whole memory of the head if no part of it is held any more.
+    /// Reclaims the whole memory of the head if all drained parts of it are dropped.
     fn reclaim(&mut self) {
         if self.head.capacity() < self.full_capacity {
-            // Failure is harmless: the rest of the buffer, then a new one, is used instead.
+            // If it fails, the rest of the buffer is used, and then a new one.
             let _ = self.head.try_reclaim(self.full_capacity);
         }
     }

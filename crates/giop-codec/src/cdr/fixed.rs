@@ -5,16 +5,18 @@ use super::layout::{FixedLayout, padding};
 
 /// Writes fixed-layout members into a region whose length is exactly that of their layout, padding included.
 ///
-/// Members are combined in words of up to eight bytes, so that neighbours take one store. Stores limit the
-/// speed of writing structs. After inlining, all offsets are constants.
+/// Adjacent members are combined in words of up to eight bytes, because stores limit the speed of writing
+/// structs. After inlining, all offsets are constants.
 pub struct FixedWriter<'a> {
-    buf: &'a mut [u8],
-    at: usize,
+    region: &'a mut [u8],
+    /// Index of the next byte.
+    position: usize,
+    /// Phase of the first byte of the region.
     phase: usize,
-    swap: bool,
-    /// Bytes put from `from` on that are not stored yet, the first byte lowest.
+    is_foreign: bool,
+    /// The bytes from `word_start` on, which are not stored yet, the first byte lowest.
     word: u64,
-    from: usize,
+    word_start: usize,
 }
 
 macro_rules! put_methods {
@@ -22,20 +24,19 @@ macro_rules! put_methods {
         #[doc = concat!("Writes a `", stringify!($ty), "`, aligned to ", stringify!($size), ".")]
         #[inline(always)]
         pub fn $put(&mut self, value: $ty) {
-            let octets = if self.swap { value.swap_bytes() } else { value }.to_ne_bytes();
-            self.put_word($size, u64::from(<$unsigned>::from_le_bytes(octets)));
+            let bytes = if self.is_foreign { value.swap_bytes() } else { value }.to_ne_bytes();
+            self.put_word($size, u64::from(<$unsigned>::from_le_bytes(bytes)));
         }
     )*};
 }
 
 impl<'a> FixedWriter<'a> {
-    /// Writes one value into `buf`, whose first byte has phase `phase`. `swap` is set if the byte order is
-    /// foreign.
+    /// Writes one value into `region`, which begins at phase `phase`.
     #[inline(always)]
-    pub(crate) fn write<T: FixedLayout>(buf: &'a mut [u8], phase: usize, swap: bool, value: &T) {
-        let mut w = FixedWriter { buf, at: 0, phase, swap, word: 0, from: 0 };
+    pub(crate) fn write<T: FixedLayout>(region: &'a mut [u8], phase: usize, is_foreign: bool, value: &T) {
+        let mut w = FixedWriter { region, position: 0, phase, is_foreign, word: 0, word_start: 0 };
         value.put(&mut w);
-        w.store(w.at);
+        w.store(w.position);
     }
 
     put_methods! {
@@ -58,13 +59,13 @@ impl<'a> FixedWriter<'a> {
     /// Writes a 16-byte number, aligned to 8 like `long double`.
     #[inline(always)]
     pub(crate) fn put_u128(&mut self, value: u128) {
-        let octets = if self.swap { value.swap_bytes() } else { value }.to_ne_bytes();
-        let start = self.at + padding(self.phase + self.at, 8);
+        let bytes = if self.is_foreign { value.swap_bytes() } else { value }.to_ne_bytes();
+        let start = self.position + padding(self.phase + self.position, 8);
         self.store(start);
-        if let Some(place) = self.buf.get_mut(start..start + 16) {
-            place.copy_from_slice(&octets);
+        if let Some(place) = self.region.get_mut(start..start + 16) {
+            place.copy_from_slice(&bytes);
         }
-        (self.at, self.from) = (start + 16, start + 16);
+        (self.position, self.word_start) = (start + 16, start + 16);
     }
 
     /// Writes a boolean as 0 or 1.
@@ -84,92 +85,92 @@ impl<'a> FixedWriter<'a> {
     #[inline(always)]
     pub fn put_run<T: FixedLayout>(&mut self, items: &[T]) {
         let Some((first, rest)) = items.split_first() else { return };
-        let items = match T::LAYOUT.lead(self.phase + self.at) {
+        let items = match T::LAYOUT.lead(self.phase + self.position) {
             Some(pad) => {
-                self.at += pad;
-                self.store(self.at);
+                self.position += pad;
                 items
             }
             None => {
                 first.put(self);
-                self.store(self.at);
                 rest
             }
         };
-        let region = self.buf.get_mut(self.at..).unwrap_or_default();
-        write_strided(region, items, self.swap);
-        self.at += const { T::LAYOUT.stride() } * items.len();
-        self.from = self.at;
+        self.store(self.position);
+        let region = self.region.get_mut(self.position..).unwrap_or_default();
+        write_strided(region, items, self.is_foreign);
+        self.position += const { T::LAYOUT.stride() } * items.len();
+        self.word_start = self.position;
     }
 
     /// Writes a number of `size` bytes, given with its first byte lowest, aligned to `size`.
     #[inline(always)]
     fn put_word(&mut self, size: usize, word: u64) {
-        let start = self.at + padding(self.phase + self.at, size);
-        if start + size > self.from + 8 {
+        let start = self.position + padding(self.phase + self.position, size);
+        if start + size > self.word_start + 8 {
             self.store(start);
         }
-        self.word |= word << (8 * (start - self.from));
-        self.at = start + size;
+        self.word |= word << (8 * (start - self.word_start));
+        self.position = start + size;
     }
 
     /// Stores the combined word and the padding after it, up to `next`.
     #[inline(always)]
     fn store(&mut self, next: usize) {
-        let octets = self.word.to_le_bytes();
-        let len = (next - self.from).min(8);
-        if let Some(place) = self.buf.get_mut(self.from..self.from + len)
-            && let Some(octets) = octets.get(..len)
+        let word = self.word.to_le_bytes();
+        let len = (next - self.word_start).min(8);
+        if let Some(place) = self.region.get_mut(self.word_start..self.word_start + len)
+            && let Some(bytes) = word.get(..len)
         {
-            place.copy_from_slice(octets);
+            place.copy_from_slice(bytes);
         }
-        if let Some(padding) = self.buf.get_mut(self.from + len..next) {
+        if let Some(padding) = self.region.get_mut(self.word_start + len..next) {
             padding.fill(0);
         }
-        (self.word, self.from) = (0, next);
+        (self.word, self.word_start) = (0, next);
     }
 }
 
 /// Writes `items` into `region`, one stride apart. All start at the phase at which elements end.
 #[inline(always)]
-pub(crate) fn write_strided<T: FixedLayout>(region: &mut [u8], items: &[T], swap: bool) {
-    let stride = const { T::LAYOUT.stride() };
-    if stride == 0 {
+pub(crate) fn write_strided<T: FixedLayout>(region: &mut [u8], items: &[T], is_foreign: bool) {
+    if const { T::LAYOUT.stride() == 0 } {
         return;
     }
-    if !swap
+    if !is_foreign
         && const { T::LAYOUT.end(0) == 0 }
-        && let Some(octets) = T::as_octets(items)
-        && let Some(place) = region.get_mut(..octets.len())
+        && let Some(bytes) = T::as_octets(items)
+        && let Some(place) = region.get_mut(..bytes.len())
     {
-        place.copy_from_slice(octets);
+        place.copy_from_slice(bytes);
         return;
     }
     // The flag is tested outside of the loops, so that they have no branches.
-    if swap {
-        if T::put_swapped(items, region) {
-            return;
-        }
-        for (place, item) in region.chunks_exact_mut(stride).zip(items) {
-            FixedWriter::write(place, const { T::LAYOUT.end(0) }, true, item);
-        }
-    } else {
-        for (place, item) in region.chunks_exact_mut(stride).zip(items) {
-            FixedWriter::write(place, const { T::LAYOUT.end(0) }, false, item);
-        }
+    if !is_foreign {
+        write_each(region, items, false);
+    } else if !T::put_swapped(items, region) {
+        write_each(region, items, true);
+    }
+}
+
+#[inline(always)]
+fn write_each<T: FixedLayout>(region: &mut [u8], items: &[T], is_foreign: bool) {
+    for (place, item) in region.chunks_exact_mut(const { T::LAYOUT.stride() }).zip(items) {
+        FixedWriter::write(place, const { T::LAYOUT.end(0) }, is_foreign, item);
     }
 }
 
 /// Reads fixed-layout members from a region whose length is exactly that of their layout.
 pub struct FixedReader<'a> {
-    buf: &'a [u8],
-    at: usize,
+    region: &'a [u8],
+    /// Index of the next byte.
+    position: usize,
+    /// Phase of the first byte of the region.
     phase: usize,
-    swap: bool,
-    bad: bool,
-    /// The data after a boundary, and its phase: see `pieces` and `chunked`.
-    behind: Option<(&'a [u8], usize)>,
-    crossed: bool,
+    is_foreign: bool,
+    is_invalid: bool,
+    /// The data after a fragment or chunk boundary, and its phase.
+    next_region: Option<(&'a [u8], usize)>,
+    is_in_next_region: bool,
 }
 
 macro_rules! read_methods {
@@ -177,45 +178,52 @@ macro_rules! read_methods {
         #[doc = concat!("Reads a `", stringify!($ty), "`, aligned to ", stringify!($size), ".")]
         #[inline(always)]
         pub fn $read(&mut self) -> $ty {
-            let value = <$ty>::from_ne_bytes(self.octets($size));
-            if self.swap { value.swap_bytes() } else { value }
+            let value = <$ty>::from_ne_bytes(self.read_aligned($size));
+            if self.is_foreign { value.swap_bytes() } else { value }
         }
     )*};
 }
 
 impl<'a> FixedReader<'a> {
-    /// Creates a reader over `buf`, whose first byte has phase `phase`. `swap` is set if the byte order is
-    /// foreign.
+    /// Creates a reader over `region`, which begins at phase `phase`.
     #[inline(always)]
-    pub(crate) fn new(buf: &'a [u8], phase: usize, swap: bool) -> FixedReader<'a> {
-        FixedReader { buf, at: 0, phase, swap, bad: false, behind: None, crossed: false }
+    pub(crate) fn new(region: &'a [u8], phase: usize, is_foreign: bool) -> FixedReader<'a> {
+        let (next_region, is_in_next_region) = (None, false);
+        FixedReader {
+            region,
+            position: 0,
+            phase,
+            is_foreign,
+            is_invalid: false,
+            next_region,
+            is_in_next_region,
+        }
     }
 
     /// Lets the reader continue in another region, which begins at `phase`, as soon as a member does not fit
     /// in this one.
-    pub(crate) fn continue_in(&mut self, behind: &'a [u8], phase: usize) {
-        self.behind = Some((behind, phase));
+    pub(crate) fn continue_in(&mut self, next_region: &'a [u8], phase: usize) {
+        self.next_region = Some((next_region, phase));
     }
 
     /// Returns whether the reader has entered the other region, and how many bytes of the current region were
     /// read.
     pub(crate) fn reached(&self) -> (bool, usize) {
-        (self.crossed, self.at)
+        (self.is_in_next_region, self.position)
     }
 
-    /// Reads bytes that do not fit: from the region after the boundary, if there is one.
     #[cold]
     #[inline(never)]
-    fn octets_behind<const N: usize>(&mut self, align: usize) -> [u8; N] {
-        if let Some((behind, phase)) = self.behind.take() {
-            (self.buf, self.phase, self.crossed) = (behind, phase, true);
+    fn read_from_next_region<const N: usize>(&mut self, align: usize) -> [u8; N] {
+        if let Some((region, phase)) = self.next_region.take() {
+            (self.region, self.phase, self.is_in_next_region) = (region, phase, true);
             let start = padding(phase, align);
-            self.at = start + N;
-            if let Some(octets) = behind.get(start..).and_then(|octets| octets.first_chunk::<N>()) {
-                return *octets;
+            self.position = start + N;
+            if let Some(bytes) = region.get(start..).and_then(|rest| rest.first_chunk::<N>()) {
+                return *bytes;
             }
         }
-        self.bad = true;
+        self.is_invalid = true;
         [0; N]
     }
 
@@ -239,8 +247,8 @@ impl<'a> FixedReader<'a> {
     /// Reads a 16-byte number, aligned to 8 like `long double`.
     #[inline(always)]
     pub(crate) fn read_u128(&mut self) -> u128 {
-        let value = u128::from_ne_bytes(self.octets(8));
-        if self.swap { value.swap_bytes() } else { value }
+        let value = u128::from_ne_bytes(self.read_aligned(8));
+        if self.is_foreign { value.swap_bytes() } else { value }
     }
 
     /// Reads a boolean. Every byte except 0 is true, as in other ORBs.
@@ -261,38 +269,38 @@ impl<'a> FixedReader<'a> {
         let stride = const { T::LAYOUT.stride() };
         let mut first = None;
         if N > 0 {
-            match T::LAYOUT.lead(self.phase + self.at) {
-                Some(pad) => self.at += pad,
+            match T::LAYOUT.lead(self.phase + self.position) {
+                Some(pad) => self.position += pad,
                 None => first = Some(T::get(self)),
             }
         }
         let count = N - usize::from(first.is_some());
-        let start = self.at;
-        self.at += stride * count;
-        let Some(region) = self.buf.get(start..self.at) else {
-            self.bad |= self.behind.is_none();
-            self.at = start;
+        let start = self.position;
+        self.position += stride * count;
+        let Some(region) = self.region.get(start..self.position) else {
+            self.is_invalid |= self.next_region.is_none();
+            self.position = start;
             return std::array::from_fn(|_| first.take().unwrap_or_else(|| T::get(self)));
         };
-        if !self.swap
+        if !self.is_foreign
             && first.is_none()
             && let Some(items) = T::array_from_octets(region)
         {
             return items;
         }
-        let (mut at, mut bad, swap) = (0, false, self.swap);
+        let (mut at, mut is_invalid, is_foreign) = (0, false, self.is_foreign);
         let items = std::array::from_fn(|_| {
             if let Some(item) = first.take() {
                 return item;
             }
             let place = region.get(at..at + stride).unwrap_or_default();
             at += stride;
-            let mut r = FixedReader::new(place, const { T::LAYOUT.end(0) }, swap);
+            let mut r = FixedReader::new(place, const { T::LAYOUT.end(0) }, is_foreign);
             let item = T::get(&mut r);
-            bad |= r.bad;
+            is_invalid |= r.is_invalid;
             item
         });
-        self.bad |= bad;
+        self.is_invalid |= is_invalid;
         items
     }
 
@@ -301,23 +309,23 @@ impl<'a> FixedReader<'a> {
     /// continues with any value.
     #[inline(always)]
     pub fn fail(&mut self) {
-        self.bad = true;
+        self.is_invalid = true;
     }
 
     /// Returns whether an item read so far is not a value of its type.
     #[inline(always)]
-    pub(crate) fn failed(&self) -> bool {
-        self.bad
+    pub(crate) fn is_invalid(&self) -> bool {
+        self.is_invalid
     }
 
     /// Reads `N` bytes in wire order, aligned to `align`.
     #[inline(always)]
-    pub(crate) fn octets<const N: usize>(&mut self, align: usize) -> [u8; N] {
-        let start = self.at + padding(self.phase + self.at, align);
-        self.at = start + N;
-        match self.buf.get(start..start + N).and_then(|octets| octets.first_chunk::<N>()) {
-            Some(octets) => *octets,
-            None => self.octets_behind(align),
+    fn read_aligned<const N: usize>(&mut self, align: usize) -> [u8; N] {
+        let start = self.position + padding(self.phase + self.position, align);
+        self.position = start + N;
+        match self.region.get(start..start + N).and_then(|bytes| bytes.first_chunk::<N>()) {
+            Some(bytes) => *bytes,
+            None => self.read_from_next_region(align),
         }
     }
 }
@@ -325,29 +333,22 @@ impl<'a> FixedReader<'a> {
 /// Appends elements to `out`. They are one stride apart, and all start at the phase at which elements end.
 /// Returns `false` if one is not a value of its type.
 #[inline(always)]
-pub(crate) fn read_strided<T: FixedLayout>(region: &[u8], out: &mut Vec<T>, swap: bool) -> bool {
-    let stride = const { T::LAYOUT.stride() };
-    if !swap && const { T::LAYOUT.end(0) == 0 } && T::extend_from_octets(out, region) {
-        return true;
+pub(crate) fn read_strided<T: FixedLayout>(region: &[u8], out: &mut Vec<T>, is_foreign: bool) -> bool {
+    if is_foreign {
+        return T::extend_swapped(out, region) || read_each(region, out, true);
     }
-    let mut bad = false;
-    if swap {
-        if T::extend_swapped(out, region) {
-            return true;
-        }
-        out.extend(region.chunks_exact(stride).map(|place| {
-            let mut r = FixedReader::new(place, const { T::LAYOUT.end(0) }, true);
-            let item = T::get(&mut r);
-            bad |= r.bad;
-            item
-        }));
-    } else {
-        out.extend(region.chunks_exact(stride).map(|place| {
-            let mut r = FixedReader::new(place, const { T::LAYOUT.end(0) }, false);
-            let item = T::get(&mut r);
-            bad |= r.bad;
-            item
-        }));
-    }
-    !bad
+    let is_memory = const { T::LAYOUT.end(0) == 0 };
+    is_memory && T::extend_from_octets(out, region) || read_each(region, out, false)
+}
+
+#[inline(always)]
+fn read_each<T: FixedLayout>(region: &[u8], out: &mut Vec<T>, is_foreign: bool) -> bool {
+    let mut is_valid = true;
+    out.extend(region.chunks_exact(const { T::LAYOUT.stride() }).map(|place| {
+        let mut r = FixedReader::new(place, const { T::LAYOUT.end(0) }, is_foreign);
+        let item = T::get(&mut r);
+        is_valid &= !r.is_invalid;
+        item
+    }));
+    is_valid
 }

@@ -5,13 +5,12 @@ use super::decoder::Decoder;
 use super::encoder::Encoder;
 use super::fixed::{FixedReader, FixedWriter, read_strided, write_strided};
 use super::layout::FixedLayout;
-use super::mapped::LARGE;
+use super::mapped::MIN_MAPPED_BYTES;
 use crate::{DecodeError, DecodeErrorKind};
 
 /// Number of bytes that are zeroed before fixed-layout elements are written into them. They are still in the
-/// first-level cache at the second write. Assembling blocks on the stack and appending them was no faster,
-/// and slower for few elements.
-const BLOCK: usize = 8192;
+/// first-level cache at the second write. Appending elements from the stack was slower for few elements.
+const BLOCK_BYTES: usize = 8192;
 
 impl Encoder {
     /// Writes one value of fixed layout.
@@ -27,21 +26,21 @@ impl Encoder {
     #[inline(always)]
     fn put_fixed_at<T: FixedLayout>(&mut self, value: &T, phase: usize, size: usize) {
         let mut scratch = [0; 64];
+        let is_foreign = self.is_foreign;
         if let Some(region) = scratch.get_mut(..size) {
-            FixedWriter::write(region, phase, self.swap, value);
+            FixedWriter::write(region, phase, is_foreign, value);
             self.head.extend_from_slice(region);
         } else {
-            let swap = self.swap;
-            FixedWriter::write(self.grow(size), phase, swap, value);
+            FixedWriter::write(self.grow(size), phase, is_foreign, value);
         }
     }
 
-    /// Writes the elements of a sequence or array of fixed layout, without a count, in one reservation and
-    /// one pass. Native-order primitives are copied whole. Long runs of structs become a chunk.
+    /// Writes the elements of a sequence or array of fixed layout, without a count. Primitives in native
+    /// order take one copy. Long runs of structs become a chunk.
     pub fn put_fixed_slice<T: FixedLayout>(&mut self, items: &[T]) {
         let Some((first, rest)) = items.split_first() else { return };
         let phase = self.position() % 8;
-        let (items, whole) = match T::LAYOUT.lead(phase) {
+        let (items, is_whole_run) = match T::LAYOUT.lead(phase) {
             Some(_) => {
                 self.align(T::LAYOUT.align());
                 (items, true)
@@ -55,14 +54,14 @@ impl Encoder {
         if stride == 0 {
             return;
         }
-        if !self.swap
+        if !self.is_foreign
             && const { T::LAYOUT.end(0) == 0 }
-            && let Some(octets) = T::as_octets(items)
+            && let Some(bytes) = T::as_octets(items)
         {
-            if octets.len() >= LARGE {
-                self.reserve(octets.len());
+            if bytes.len() >= MIN_MAPPED_BYTES {
+                self.reserve(bytes.len());
             }
-            self.head.extend_from_slice(octets);
+            self.head.extend_from_slice(bytes);
             return;
         }
         let len = stride.saturating_mul(items.len());
@@ -71,19 +70,19 @@ impl Encoder {
                 return;
             }
             if let Some(block) = self.free_block(len) {
-                return self.put_block(items, block, len, whole);
+                return self.put_block(items, block, len, is_whole_run);
             }
         }
         self.reserve(len);
-        for block in items.chunks(BLOCK.div_ceil(stride)) {
-            let swap = self.swap;
-            write_strided(self.grow(stride * block.len()), block, swap);
+        for block in items.chunks(BLOCK_BYTES.div_ceil(stride)) {
+            let is_foreign = self.is_foreign;
+            write_strided(self.grow(stride * block.len()), block, is_foreign);
         }
     }
 }
 
 impl Decoder<'_> {
-    /// Reads one value of fixed layout, with one bounds check.
+    /// Reads one value of fixed layout.
     ///
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData), [`InvalidEnum`](DecodeErrorKind::InvalidEnum).
@@ -100,15 +99,14 @@ impl Decoder<'_> {
     fn read_fixed_at<T: FixedLayout>(&mut self, phase: usize, size: usize) -> Result<T, DecodeError> {
         let start = self.position();
         if !self.in_piece(size) {
-            return self.read_fixed_across();
+            return self.read_fixed_across_boundary();
         }
-        let mut r = FixedReader::new(self.take(size)?, phase, self.swap);
+        let mut r = FixedReader::new(self.take(size)?, phase, self.is_foreign);
         let value = T::get(&mut r);
-        if r.failed() { Err(DecodeError::new(DecodeErrorKind::InvalidEnum, start)) } else { Ok(value) }
+        if r.is_invalid() { Err(DecodeError::new(DecodeErrorKind::InvalidEnum, start)) } else { Ok(value) }
     }
 
-    /// Reads `n` elements of fixed layout, without a count, with one bounds check, one allocation and one
-    /// pass.
+    /// Reads `n` elements of fixed layout, without a count.
     ///
     /// # Errors
     /// [`EndOfData`](DecodeErrorKind::EndOfData), [`InvalidEnum`](DecodeErrorKind::InvalidEnum),
@@ -119,11 +117,8 @@ impl Decoder<'_> {
         Ok(out)
     }
 
-    /// Reads elements like [`read_fixed_vec`](Decoder::read_fixed_vec), but appends them to a vector, whose
-    /// spare capacity is used.
-    ///
-    /// # Errors
-    /// Those of [`read_fixed_vec`](Decoder::read_fixed_vec).
+    /// Appends elements to a vector. Otherwise like [`read_fixed_vec`](Decoder::read_fixed_vec), with the
+    /// same errors.
     pub fn read_fixed_into<T: FixedLayout>(&mut self, n: usize, out: &mut Vec<T>) -> Result<(), DecodeError> {
         if n == 0 {
             return Ok(());
@@ -134,36 +129,35 @@ impl Decoder<'_> {
         if !self.in_piece(T::LAYOUT.run(phase, n)) {
             return self.read_fixed_each(n, out);
         }
-        let octets = self.take(T::LAYOUT.run(phase, n))?;
+        let bytes = self.take(T::LAYOUT.run(phase, n))?;
         self.charge(n.saturating_mul(size_of::<T>()))?;
         if out.try_reserve_exact(n).is_err() {
             return Err(self.error(DecodeErrorKind::AllocLimit));
         }
-        let mut good = true;
-        let at = match T::LAYOUT.lead(phase) {
+        let mut is_valid = true;
+        let run_start = match T::LAYOUT.lead(phase) {
             Some(pad) => pad,
             None => {
-                let mut r = FixedReader::new(octets, phase, self.swap);
+                let mut r = FixedReader::new(bytes, phase, self.is_foreign);
                 out.push(T::get(&mut r));
-                good = !r.failed();
+                is_valid = !r.is_invalid();
                 T::LAYOUT.size(phase)
             }
         };
         if const { T::LAYOUT.stride() == 0 } {
-            let mut r = FixedReader::new(&[], 0, self.swap);
+            let mut r = FixedReader::new(&[], 0, self.is_foreign);
             out.extend((0..n).map(|_| T::get(&mut r)));
         } else {
-            good &= read_strided(octets.get(at..).unwrap_or_default(), out, self.swap);
+            is_valid &= read_strided(bytes.get(run_start..).unwrap_or_default(), out, self.is_foreign);
         }
-        if !good {
+        if !is_valid {
             out.truncate(before);
             return Err(DecodeError::new(DecodeErrorKind::InvalidEnum, start));
         }
         Ok(())
     }
 
-    /// Reads elements like [`read_fixed_into`](Self::read_fixed_into), but one by one, because the run
-    /// crosses a boundary.
+    /// Reads a run that crosses a boundary.
     #[cold]
     pub(super) fn read_fixed_each<T: FixedLayout>(
         &mut self,
@@ -171,7 +165,7 @@ impl Decoder<'_> {
         out: &mut Vec<T>,
     ) -> Result<(), DecodeError> {
         if self.is_segmented() {
-            return self.read_fixed_over_joint(n, out);
+            return self.read_run_across_segments(n, out);
         }
         self.charge(n.saturating_mul(size_of::<T>()))?;
         if out.try_reserve_exact(n).is_err() {
@@ -179,24 +173,15 @@ impl Decoder<'_> {
         }
         let before = out.len();
         if T::NUMBERS && !chunked::in_chunks(self) {
-            // Numbers are one run of bytes, which is not realigned after a boundary. The run may begin after
-            // the boundary.
+            // A run of numbers is not realigned after a boundary.
             if self.begin_run(T::LAYOUT.align()) > 0 {
                 return Err(self.error(DecodeErrorKind::EndOfData));
             }
-            let octets = self.take(T::LAYOUT.stride().saturating_mul(n))?;
-            read_strided(octets, out, self.swap);
+            let bytes = self.take(T::LAYOUT.stride().saturating_mul(n))?;
+            read_strided(bytes, out, self.is_foreign);
             return Ok(());
         }
-        for _ in 0..n {
-            match self.read_fixed() {
-                Ok(value) => out.push(value),
-                Err(error) => {
-                    out.truncate(before);
-                    return Err(error);
-                }
-            }
-        }
-        Ok(())
+        let result = (0..n).try_for_each(|_| self.read_fixed().map(|value| out.push(value)));
+        result.inspect_err(|_| out.truncate(before))
     }
 }

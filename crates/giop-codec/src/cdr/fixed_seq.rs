@@ -14,7 +14,7 @@ use crate::{DecodeError, EncodeError};
 /// An immutable array of `N` fixed-layout elements, too large for the stack; derefs to `[T]`.
 ///
 /// Cloning increments a reference count. When decoded in native byte order, it is a view of the receive
-/// buffer. An array of arrays is a `FixedSeq` of arrays.
+/// buffer, like a [`Seq`].
 ///
 /// ```
 /// use giop_codec::cdr::FixedSeq;
@@ -29,14 +29,15 @@ impl<T: Element, const N: usize> FixedSeq<T, N> {
         self.0.as_slice()
     }
 
-    /// Converts the array to a sequence. Copies nothing.
+    /// Converts the array to a sequence, without a copy.
     pub fn into_seq(self) -> Seq<T> {
         self.0
     }
 }
 
-/// The error of a number of elements other than the array's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The error of a conversion from the wrong number of elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{length} elements for an array of {expected}")]
 pub struct FixedLengthError {
     /// Number of elements given.
     pub length: usize,
@@ -44,37 +45,26 @@ pub struct FixedLengthError {
     pub expected: usize,
 }
 
-impl fmt::Display for FixedLengthError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} elements for an array of {}", self.length, self.expected)
-    }
-}
-
-impl std::error::Error for FixedLengthError {}
-
 impl<T: Element, const N: usize> TryFrom<Seq<T>> for FixedSeq<T, N> {
     type Error = FixedLengthError;
 
     fn try_from(items: Seq<T>) -> Result<FixedSeq<T, N>, FixedLengthError> {
-        if items.len() == N {
-            Ok(FixedSeq(items))
-        } else {
-            Err(FixedLengthError { length: items.len(), expected: N })
-        }
+        let length = items.len();
+        if length == N { Ok(FixedSeq(items)) } else { Err(FixedLengthError { length, expected: N }) }
     }
 }
 
 impl<T: Element, const N: usize> TryFrom<Vec<T>> for FixedSeq<T, N> {
     type Error = FixedLengthError;
 
-    /// Takes the vector over. Copies no element.
+    /// Copies no element.
     fn try_from(items: Vec<T>) -> Result<FixedSeq<T, N>, FixedLengthError> {
         FixedSeq::try_from(Seq::from(items))
     }
 }
 
 impl<T: Element, const N: usize> From<Box<[T; N]>> for FixedSeq<T, N> {
-    /// Takes the box over. Copies no element.
+    /// Copies no element.
     fn from(items: Box<[T; N]>) -> FixedSeq<T, N> {
         let items: Box<[T]> = items;
         FixedSeq(Seq::from(items.into_vec()))
@@ -129,8 +119,7 @@ impl<T: Element + Hash, const N: usize> Hash for FixedSeq<T, N> {
 }
 
 impl<T: Element, const N: usize> CdrEncode for FixedSeq<T, N> {
-    /// Writes the elements without a count ("Array"). They are not copied where [`Encoder::put_seq`] can
-    /// share them.
+    /// Writes the elements without a count ("Array"), by [`Encoder::put_seq`].
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         e.put_seq(&self.0);
         Ok(())

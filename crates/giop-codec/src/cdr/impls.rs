@@ -51,12 +51,11 @@ impl<T: CdrDecode, const N: usize> CdrDecode for [T; N] {
     fn decode_vec(d: &mut Decoder<'_>, n: usize) -> Result<Vec<[T; N]>, DecodeError> {
         let mut out = d.new_vec(n)?;
         if d.is_piecewise() {
-            // All elements of the arrays are one run: see `pieces`.
+            // Senders of GIOP 1.1 fragments write all elements of the arrays as one run.
             let start = d.position();
             let mut items = T::decode_vec(d, n.saturating_mul(N))?.into_iter();
             for _ in 0..n {
-                let array: Vec<T> = items.by_ref().take(N).collect();
-                let array = array.try_into();
+                let array = items.by_ref().take(N).collect::<Vec<T>>().try_into();
                 out.push(array.map_err(|_| DecodeError::new(DecodeErrorKind::Malformed, start))?);
             }
             return Ok(out);
@@ -99,7 +98,7 @@ impl<T: CdrEncode + ?Sized> CdrEncode for &T {
 }
 
 impl CdrEncode for Bytes {
-    /// Writes a `sequence<octet>`. The bytes are not copied from the chunk threshold on.
+    /// Writes a `sequence<octet>`. The bytes are shared from the chunk threshold on, else copied.
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         e.put_len(self.len())?;
         e.put_shared_ref(self);

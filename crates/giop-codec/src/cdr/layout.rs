@@ -2,7 +2,7 @@
 //!
 //! Everything here is `const` or inlined into a loop whose phase is a constant. The compiler therefore
 //! resolves each member's offset, removes every bounds check except the one around the run, and vectorises
-//! where it can. Sequences of structs are written at memory speed without unsafe code.
+//! where it can.
 
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
@@ -10,13 +10,14 @@ use super::fixed::{FixedReader, FixedWriter};
 
 /// Size and alignment of a fixed-layout type at each of the eight phases.
 ///
-/// Let `A` be the greatest alignment among the primitives of a type. The offset of a value's end, modulo `A`,
-/// does not depend on that of its start, because its `A`-aligned member resets the phase. That constant is
-/// [`Layout::end`]. In a sequence, the first element may therefore have any phase, and all others have the
-/// same.
+/// Let `A` be the greatest alignment among the primitives of a type. The end of a value, modulo `A`, does not
+/// depend on its start, because the padding before the `A`-aligned primitive does. That constant is
+/// [`Layout::end`]. In a sequence, the first element may therefore start at any phase, and all others start
+/// at the same phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     align: usize,
+    /// The alignment of the first primitive; 0 if there is none.
     first_align: usize,
     size_at: [usize; 8],
 }
@@ -50,7 +51,7 @@ impl Layout {
         Layout { align, first_align, size_at }
     }
 
-    /// Returns the layout of an array of `count` elements of this layout.
+    /// Returns the layout of an array of `count` elements.
     pub const fn repeat(self, count: usize) -> Layout {
         if count == 0 {
             return Layout::EMPTY;
@@ -64,13 +65,13 @@ impl Layout {
         Layout { align: self.align, first_align: self.first_align, size_at }
     }
 
-    /// Returns the greatest alignment of any primitive inside: 1, 2, 4 or 8 bytes.
+    /// Returns the greatest alignment of the primitives: 1, 2, 4 or 8 bytes.
     #[inline]
     pub const fn align(&self) -> usize {
         self.align
     }
 
-    /// Returns the bytes of a value that starts at `phase` (taken mod 8), its leading padding included.
+    /// Returns the bytes of a value that starts at `phase` (taken mod 8), including its leading padding.
     #[inline(always)]
     pub const fn size(&self, phase: usize) -> usize {
         self.size_at[phase % 8]
@@ -78,19 +79,19 @@ impl Layout {
 
     /// Returns the minimum of [`size`](Layout::size) over all phases.
     pub const fn min_size(&self) -> usize {
-        let mut least = self.size_at[0];
+        let mut min_size = self.size_at[0];
         let mut phase = 1;
         while phase < 8 {
-            if self.size_at[phase] < least {
-                least = self.size_at[phase];
+            if self.size_at[phase] < min_size {
+                min_size = self.size_at[phase];
             }
             phase += 1;
         }
-        least
+        min_size
     }
 
-    /// Returns the offset modulo [`align`](Layout::align) at which a value that starts at `phase` ends. It is
-    /// the same for every `phase`.
+    /// Returns the offset modulo [`align`](Layout::align) at which a value ends. It is the same for every
+    /// `phase` at which the value starts.
     #[inline(always)]
     pub const fn end(&self, phase: usize) -> usize {
         (phase + self.size_at[phase % 8]) % self.align
@@ -115,8 +116,8 @@ impl Layout {
     /// that starts at phase 0. All elements are then one [`stride`](Layout::stride) apart. `None` if there is
     /// no such padding.
     ///
-    /// Types that end where they are aligned and whose first primitive has the greatest alignment have one at
-    /// every phase. Every primitive is such a type. Other types have one only at certain phases.
+    /// Primitives have such a padding at every phase, as well as all types that end at a multiple of their
+    /// alignment and begin with a primitive of the greatest alignment.
     #[inline(always)]
     pub const fn lead(&self, phase: usize) -> Option<usize> {
         if self.end(0) != 0 {
@@ -140,11 +141,9 @@ pub(crate) const fn padding(offset: usize, align: usize) -> usize {
 /// A type whose encoding has a [`Layout`] and cannot fail.
 ///
 /// Implementations write and read exactly the members from which `LAYOUT` was composed, in the same order.
-/// They mark `put` and `get` `#[inline(always)]`, so that sequences of the type compile to straight-line
+/// If `put` writes more than `LAYOUT`, the surplus is dropped. If `get` reads more, it gets zeros, and the
+/// decode fails. Both should be `#[inline(always)]`, so that sequences of the type compile to straight-line
 /// code.
-///
-/// If a writer writes more than its `LAYOUT`, the surplus is dropped. A reader that reads more gets zeros,
-/// and the decode fails.
 pub trait FixedLayout: Sized + 'static {
     /// Size at each phase, composed by [`Layout::then`] in the order of the members.
     const LAYOUT: Layout;
@@ -153,9 +152,8 @@ pub trait FixedLayout: Sized + 'static {
     /// bytes, aligned once at its start and not realigned after a fragment boundary.
     const NUMBERS: bool = false;
 
-    /// Whether values can be read in the receive buffer, because memory has the layout of CDR except for the
-    /// content of padding. Only [`Elements`](super::Elements) uses it, whose elements are zerocopy's
-    /// `FromBytes`.
+    /// Whether memory has the layout of CDR except for the content of padding, so that
+    /// [`Elements`](super::Elements) can be views of the receive buffer.
     const VIEWED: bool = false;
 
     /// Writes the members in order.
@@ -164,49 +162,44 @@ pub trait FixedLayout: Sized + 'static {
     /// Reads the members in order.
     fn get(r: &mut FixedReader<'_>) -> Self;
 
-    /// Returns the bytes of `items` if their memory is their native-order encoding from phase 0 on. One copy
-    /// then replaces element-wise writing. [`element_octets!`](crate::element_octets) overrides this method,
+    /// Returns the memory of `items` if that is their native-order encoding from phase 0 on.
+    /// [`element_octets!`](crate::element_octets) overrides this method,
     /// [`extend_from_octets`](FixedLayout::extend_from_octets) and
     /// [`array_from_octets`](FixedLayout::array_from_octets).
     #[inline(always)]
-    fn as_octets(items: &[Self]) -> Option<&[u8]> {
-        let _ = items;
+    fn as_octets(_items: &[Self]) -> Option<&[u8]> {
         None
     }
 
-    /// Appends the values whose memory is `octets` and returns `true`, or does nothing and returns `false`.
-    /// The inverse of [`as_octets`](FixedLayout::as_octets).
+    /// Appends the values with this memory and returns `true`, or does nothing and returns `false`. The
+    /// inverse of [`as_octets`](FixedLayout::as_octets).
     #[inline(always)]
-    fn extend_from_octets(out: &mut Vec<Self>, octets: &[u8]) -> bool {
-        let _ = (out, octets);
+    fn extend_from_octets(_out: &mut Vec<Self>, _bytes: &[u8]) -> bool {
         false
     }
 
     /// Writes `items` into `region` in the foreign byte order and returns `true`, or does nothing and returns
     /// `false`. Numbers have a separate loop, which the compiler can unroll or vectorise.
     #[inline(always)]
-    fn put_swapped(items: &[Self], region: &mut [u8]) -> bool {
-        let _ = (items, region);
+    fn put_swapped(_items: &[Self], _region: &mut [u8]) -> bool {
         false
     }
 
     /// Appends the values of `region`, which are in the foreign byte order, and returns `true`, or does
     /// nothing and returns `false`. The inverse of [`put_swapped`](FixedLayout::put_swapped).
     #[inline(always)]
-    fn extend_swapped(out: &mut Vec<Self>, region: &[u8]) -> bool {
-        let _ = (out, region);
+    fn extend_swapped(_out: &mut Vec<Self>, _region: &[u8]) -> bool {
         false
     }
 
-    /// Returns the array whose memory is `octets`, if the type allows that.
+    /// Returns the array with this memory, if the type allows that.
     #[inline(always)]
-    fn array_from_octets<const N: usize>(octets: &[u8]) -> Option<[Self; N]> {
-        let _ = octets;
+    fn array_from_octets<const N: usize>(_bytes: &[u8]) -> Option<[Self; N]> {
         None
     }
 }
 
-/// Lets sequences of `T` be copied whole in native byte order. For use inside an `impl FixedLayout for T`.
+/// Makes sequences of a type take one copy in native byte order. For use inside an `impl FixedLayout`.
 ///
 /// Valid only for types whose memory is their encoding at phase 0, padding included (zerocopy's `FromBytes`,
 /// `IntoBytes` and `Immutable`, size equal to the layout's stride).
@@ -219,19 +212,15 @@ macro_rules! element_octets {
         }
 
         #[inline(always)]
-        fn extend_from_octets(out: &mut ::std::vec::Vec<Self>, octets: &[u8]) -> bool {
-            match <[Self] as $crate::__zerocopy::FromBytes>::ref_from_bytes(octets) {
-                ::core::result::Result::Ok(items) => {
-                    out.extend_from_slice(items);
-                    true
-                }
-                ::core::result::Result::Err(_) => false,
-            }
+        fn extend_from_octets(out: &mut ::std::vec::Vec<Self>, bytes: &[u8]) -> bool {
+            <[Self] as $crate::__zerocopy::FromBytes>::ref_from_bytes(bytes)
+                .map(|items| out.extend_from_slice(items))
+                .is_ok()
         }
 
         #[inline(always)]
-        fn array_from_octets<const N: usize>(octets: &[u8]) -> ::core::option::Option<[Self; N]> {
-            <[Self; N] as $crate::__zerocopy::FromBytes>::read_from_bytes(octets).ok()
+        fn array_from_octets<const N: usize>(bytes: &[u8]) -> ::core::option::Option<[Self; N]> {
+            <[Self; N] as $crate::__zerocopy::FromBytes>::read_from_bytes(bytes).ok()
         }
     };
 }

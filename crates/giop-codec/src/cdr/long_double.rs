@@ -6,11 +6,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// An IDL `long double`: the 128 bits of an IEEE 754 binary128 number (sign 1, exponent 15, fraction 112).
 ///
-/// It has no arithmetic. Convert it from and to `f64`.
+/// It has no arithmetic, only conversions from and to `f64`.
 #[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(transparent)]
 pub struct LongDouble(
-    /// Native byte order, as an array because CDR aligns it to 8 where Rust aligns a `u128` to 16.
+    /// In native byte order. An array, because CDR aligns it to 8, and Rust aligns a `u128` to 16.
     [u8; 16],
 );
 
@@ -19,8 +19,8 @@ const FRACTION_MASK: u128 = (1 << FRACTION_BITS) - 1;
 const EXPONENT_MAX: u32 = 0x7FFF;
 const BIAS: i32 = 16383;
 const F64_BIAS: i32 = 1023;
-/// Fraction bits that `f64` does not have.
-const EXTRA_BITS: u32 = FRACTION_BITS - 52;
+const F64_FRACTION_BITS: u32 = 52;
+const EXTRA_BITS: u32 = FRACTION_BITS - F64_FRACTION_BITS;
 
 impl LongDouble {
     /// Creates the number with these bits. The sign is the most significant bit.
@@ -36,8 +36,8 @@ impl LongDouble {
     }
 
     /// Creates the number with these bytes, the most significant first.
-    pub const fn from_be_bytes(octets: [u8; 16]) -> LongDouble {
-        LongDouble::from_bits(u128::from_be_bytes(octets))
+    pub const fn from_be_bytes(bytes: [u8; 16]) -> LongDouble {
+        LongDouble::from_bits(u128::from_be_bytes(bytes))
     }
 
     /// Returns the bytes, the most significant first.
@@ -61,7 +61,7 @@ impl LongDouble {
             let quiet = if fraction == 0 { 0 } else { 1 << 51 };
             return f64::from_bits(sign | 0x7FF << 52 | quiet | (fraction >> EXTRA_BITS) as u64);
         }
-        // Below, numbers of exponent 0 correctly underflow to zero: they are less than 2^-16382.
+        // Numbers of exponent 0 are less than 2^-16382 and correctly underflow to zero below.
         let exponent = exponent.cast_signed() - BIAS + F64_BIAS;
         let significand = fraction | 1 << FRACTION_BITS;
         if exponent >= 0x7FF {
@@ -76,12 +76,12 @@ impl LongDouble {
         if shift > 127 {
             return f64::from_bits(sign);
         }
-        let kept = (significand >> shift) as u64;
-        let lost = significand & ((1 << shift) - 1);
+        let whole = (significand >> shift) as u64;
+        let rest = significand & ((1 << shift) - 1);
         let half = 1 << (shift - 1);
-        let round_up = u64::from(lost > half || lost == half && kept & 1 == 1);
-        // The leading bit of `kept` carries into the exponent, and so does a fraction that rounds up to 2.
-        f64::from_bits(sign | (base + kept + round_up))
+        let carry = u64::from(rest > half || rest == half && whole & 1 == 1);
+        // The leading bit of `whole` carries into the exponent, and so does a fraction that rounds up to 2.
+        f64::from_bits(sign | (base + whole + carry))
     }
 }
 
@@ -96,7 +96,7 @@ impl From<f64> for LongDouble {
             (0x7FF, _) => (EXPONENT_MAX, fraction << EXTRA_BITS),
             (0, 0) => (0, 0),
             (0, _) => {
-                // Subnormal as `f64`, normal here: move the leading bit out of the fraction.
+                // Subnormal as `f64`, normal as `LongDouble`: move the leading bit out of the fraction.
                 let shift = fraction.leading_zeros() - (127 - FRACTION_BITS);
                 let exponent = BIAS - F64_BIAS + 1 - (shift.cast_signed() - EXTRA_BITS.cast_signed());
                 (exponent.cast_unsigned(), fraction << shift & FRACTION_MASK)

@@ -9,8 +9,8 @@ use super::encoder::Encoder;
 use super::traits::{CdrDecode, CdrEncode};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// Approximate bytes of memory of an entry beside its key and value.
-const OVERHEAD: usize = 16;
+/// Approximate memory of an entry in addition to its key and value.
+const ENTRY_OVERHEAD_BYTES: usize = 16;
 
 impl<K: CdrEncode, V: CdrEncode> CdrEncode for BTreeMap<K, V> {
     /// Writes a `sequence<struct { K key; V value; }>`, in the order of the keys.
@@ -32,7 +32,7 @@ impl<K: CdrDecode + Ord, V: CdrDecode> CdrDecode for BTreeMap<K, V> {
     /// [`DuplicateKey`](DecodeErrorKind::DuplicateKey) (`MARSHAL`): a key is repeated.
     fn decode(d: &mut Decoder<'_>) -> Result<BTreeMap<K, V>, DecodeError> {
         let n = d.read_len(K::MIN_SIZE.saturating_add(V::MIN_SIZE))?;
-        d.charge(n.saturating_mul(size_of::<(K, V)>().saturating_add(OVERHEAD)))?;
+        d.charge(n.saturating_mul(size_of::<(K, V)>().saturating_add(ENTRY_OVERHEAD_BYTES)))?;
         d.nested(|d| {
             let mut map = BTreeMap::new();
             for _ in 0..n {

@@ -1,46 +1,43 @@
-//! Allocation sizes of large buffers. The memory of a large buffer returns to the system as soon as it is
+//! Allocation sizes of large buffers, chosen so that their memory returns to the system as soon as they are
 //! dropped.
 
-/// Buffers of at least this size get a mapping of their own. The allocator keeps and reuses the memory of
-/// smaller ones.
-pub(super) const LARGE: usize = 4 << 20;
+/// Minimum size of a buffer that gets a mapping of its own. The allocator reuses the memory of smaller ones.
+pub(super) const MIN_MAPPED_BYTES: usize = 4 << 20;
 
 /// The upper limit of glibc's dynamic mmap threshold. glibc raises the threshold up to this limit when a
 /// mapped allocation is freed. Later message buffers are then in its arenas, which rarely shrink: with 15 MB
 /// messages, they retained gigabytes.
-const MOST_IN_ARENAS: usize = 32 << 20;
-
-/// One page, for the allocator's own data beside the buffer.
-const PAGE: usize = 4096;
+const MAX_MMAP_THRESHOLD_BYTES: usize = 32 << 20;
 
 /// Returns the number of bytes to allocate for a buffer of that many bytes. A large buffer gets enough for
-/// the allocator to map it separately; every other one gets just its size. The excess is never touched: it
-/// uses address space, but no memory. Where address space is limited too, nothing is allocated in excess.
+/// the allocator to map it separately. The excess is never touched: it uses address space, but no memory.
+/// Where address space is limited, there is no excess.
 #[must_use]
 pub fn mapped_size(bytes: usize) -> usize {
-    let mapped = MOST_IN_ARENAS + PAGE;
-    if bytes >= LARGE && bytes < mapped && addresses_are_free() { mapped } else { bytes }
+    // One page is for the allocator's own data.
+    let mapped = MAX_MMAP_THRESHOLD_BYTES + 4096;
+    if bytes >= MIN_MAPPED_BYTES && bytes < mapped && is_address_space_unlimited() { mapped } else { bytes }
 }
 
-/// Returns whether address space is free: the process has no limit on it (`ulimit -v`, `ulimit -d`), and the
-/// system allows overcommit (`vm.overcommit_memory`). Checked once per process.
+/// Returns whether the process has no limit on address space (`ulimit -v`, `ulimit -d`), and the system
+/// allows overcommit (`vm.overcommit_memory`). Checked once per process.
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 #[cold]
-fn addresses_are_free() -> bool {
-    static FREE: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    *FREE.get_or_init(|| {
+fn is_address_space_unlimited() -> bool {
+    static UNLIMITED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *UNLIMITED.get_or_init(|| {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         is_unlimited(&read("/proc/self/limits")) && read("/proc/sys/vm/overcommit_memory").trim() != "2"
     })
 }
 
-/// Returns `false`: other allocators return memory to the system, or do so in other ways.
+/// Other allocators need no excess.
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
-fn addresses_are_free() -> bool {
+fn is_address_space_unlimited() -> bool {
     false
 }
 
-/// Returns whether the limits of a process (proc_pid_limits(5)) leave address space and data unlimited.
+/// `limits` is the content of `/proc/self/limits`: see proc_pid_limits(5).
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 fn is_unlimited(limits: &str) -> bool {
     ["Max address space", "Max data size"].iter().all(|name| {
@@ -55,10 +52,10 @@ mod tests {
 
     #[test]
     fn only_large_buffers_are_mapped_by_themselves() {
-        assert_eq!(mapped_size(LARGE - 1), LARGE - 1);
-        assert!(mapped_size(LARGE) >= LARGE);
+        assert_eq!(mapped_size(MIN_MAPPED_BYTES - 1), MIN_MAPPED_BYTES - 1);
+        assert!(mapped_size(MIN_MAPPED_BYTES) >= MIN_MAPPED_BYTES);
         assert_eq!(mapped_size(100 << 20), 100 << 20);
-        assert!(!addresses_are_free() || mapped_size(LARGE) > MOST_IN_ARENAS);
+        assert!(!is_address_space_unlimited() || mapped_size(MIN_MAPPED_BYTES) > MAX_MMAP_THRESHOLD_BYTES);
     }
 
     #[test]

@@ -1,16 +1,16 @@
 //! Common Data Representation ("CDR Transfer Syntax"): conversion of typed values to bytes and back.
 //!
 //! [`Encoder`] and [`Decoder`] place every primitive at the next offset that is a multiple of its size, in
-//! the byte order of the message. Offsets count from an *alignment origin*. [`CdrEncode`] and [`CdrDecode`]
-//! define how a type is written and read.
+//! the byte order of the message. Offsets count from an *alignment origin*. The *phase* of a byte is its
+//! offset modulo 8. [`CdrEncode`] and [`CdrDecode`] define how a type is written and read.
 //!
-//! Types whose encoded size depends only on their start offset (integers, floats, structs and arrays of them)
-//! also implement [`FixedLayout`]. They are written and read in one pass, with one bounds check a run.
+//! Types whose encoded size depends only on their start phase (integers, floats, structs and arrays of them)
+//! also implement [`FixedLayout`]. They are written and read in one pass, with one bounds check for each run
+//! of consecutive values.
 
 mod bits;
 mod bookmark;
 mod bounded;
-mod carried;
 pub(crate) mod chunked;
 mod code_set_id;
 mod context;

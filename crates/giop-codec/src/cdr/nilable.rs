@@ -7,7 +7,7 @@ use crate::{DecodeError, EncodeError};
 /// A type whose wire form has a nil value, such as an object reference, so that an `Option` of it can be sent
 /// and received.
 ///
-/// Generated code implements this trait for its own types, because it cannot implement CDR for a foreign
+/// Generated code implements this trait for its types, because it cannot implement [`CdrEncode`] for
 /// `Option`.
 pub trait Nilable: Sized {
     /// Minimum number of bytes on the wire, also of nil.

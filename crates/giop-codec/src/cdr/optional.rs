@@ -9,8 +9,8 @@ use crate::{DecodeError, DecodeErrorKind, EncodeError};
 #[doc(hidden)]
 pub const OPTIONAL_MIN_SIZE: usize = 4;
 
-/// Writes an `@optional` member as a `sequence<T, 1>`, which other ORBs declare. GIOP has no encoding for a
-/// missing value.
+/// Writes an `@optional` member as a `sequence<T, 1>`, because GIOP has no encoding for a missing value. IDL
+/// for other ORBs declares such a sequence.
 #[doc(hidden)]
 pub fn encode_optional<T: CdrEncode>(value: &Option<T>, e: &mut Encoder) -> Result<(), EncodeError> {
     e.put_len(usize::from(value.is_some()))?;
@@ -39,11 +39,11 @@ mod tests {
             for value in [None, Some("x".to_owned())] {
                 let mut e = Encoder::new(order, Version::V1_2);
                 encode_optional(&value, &mut e).unwrap();
-                let octets = e.into_bytes();
+                let bytes = e.into_bytes();
                 let sequence: Vec<String> = value.iter().cloned().collect();
-                let mut d = Decoder::new(&octets, order, Version::V1_2);
+                let mut d = Decoder::new(&bytes, order, Version::V1_2);
                 assert_eq!(Vec::<String>::decode(&mut d).unwrap(), sequence);
-                let mut d = Decoder::new(&octets, order, Version::V1_2);
+                let mut d = Decoder::new(&bytes, order, Version::V1_2);
                 assert_eq!(decode_optional::<String>(&mut d).unwrap(), value);
                 assert_eq!(d.remaining(), 0);
             }

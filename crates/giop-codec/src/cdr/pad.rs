@@ -10,9 +10,8 @@ use super::layout::{FixedLayout, Layout};
 
 /// `N` bytes of padding before a member of a `@zero_copy` struct.
 ///
-/// It has a single value. All are equal and hash alike, whatever the received bytes are. Every one that is
-/// created here, clones of received ones included, is zero. In CDR it is not a member: the alignment of the
-/// following member creates the padding.
+/// All values are equal and hash alike, whatever the received bytes are. Clones are zero. In CDR the padding
+/// is not a member: the alignment of the following member creates it.
 ///
 /// ```
 /// use giop_codec::cdr::Pad;
@@ -28,7 +27,7 @@ impl<const N: usize> Pad<N> {
 }
 
 impl<const N: usize> Clone for Pad<N> {
-    /// Returns zeros, so that bytes of a peer are not copied further.
+    /// Returns zeros, so that no bytes of a peer are passed on.
     #[inline(always)]
     fn clone(&self) -> Pad<N> {
         Pad::ZERO

@@ -12,9 +12,8 @@ use crate::{DecodeError, DecodeErrorKind, EncodeError};
 /// A number under `@range`, `@min` or `@max`. It is checked when it is created and when it is received. It
 /// derefs to the number.
 ///
-/// The bounds are part of the type. Bounds of integers are given as they are, those of [`Fixed`] as their
-/// digits without the point, those of `float` and `double` as their IEEE bits. Users rarely write them,
-/// because `try_into` infers them.
+/// The bounds are part of the type: those of [`Fixed`] as digits without the point, those of `float` and
+/// `double` as IEEE bits. `try_into` infers them.
 ///
 /// ```
 /// use giop_codec::cdr::Ranged;
@@ -29,15 +28,15 @@ use crate::{DecodeError, DecodeErrorKind, EncodeError};
 pub struct Ranged<T, const MIN: i128, const MAX: i128>(T);
 
 impl<T: RangedNumber, const MIN: i128, const MAX: i128> Ranged<T, MIN, MAX> {
-    /// Creates a ranged number after checking its range.
+    /// Checks the range of a number.
     ///
     /// # Errors
-    /// [`RangeError`] if it is out of the range, or not a number.
+    /// [`RangeError`] if it is out of the range, or NaN.
     pub fn new(value: T) -> Result<Self, RangeError> {
         if value >= T::from_bound(MIN) && value <= T::from_bound(MAX) {
             Ok(Ranged(value))
         } else {
-            Err(RangeError { min: MIN, max: MAX, form: T::FORM })
+            Err(RangeError { min: MIN, max: MAX, representation: T::REPRESENTATION })
         }
     }
 
@@ -69,16 +68,17 @@ impl<T: RangedNumber + Default, const MIN: i128, const MAX: i128> Default for Ra
     /// Returns the number in the range that is nearest to zero.
     fn default() -> Self {
         let (min, max, zero) = (T::from_bound(MIN), T::from_bound(MAX), T::default());
-        Ranged(match () {
-            () if min > zero => min,
-            () if max < zero => max,
-            () => zero,
+        Ranged(if min > zero {
+            min
+        } else if max < zero {
+            max
+        } else {
+            zero
         })
     }
 }
 
 impl<T: fmt::Debug, const MIN: i128, const MAX: i128> fmt::Debug for Ranged<T, MIN, MAX> {
-    /// Formats the number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -99,7 +99,6 @@ impl<T, const MIN: i128, const MAX: i128> Deref for Ranged<T, MIN, MAX> {
 }
 
 impl<T: CdrEncode, const MIN: i128, const MAX: i128> CdrEncode for Ranged<T, MIN, MAX> {
-    /// Encodes the number. The range is not on the wire.
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         self.0.encode(e)
     }
@@ -118,38 +117,33 @@ impl<T: CdrDecode + RangedNumber, const MIN: i128, const MAX: i128> CdrDecode fo
 
 /// A number type that can have bounds: integers, `f32`, `f64`, [`Fixed`].
 pub trait RangedNumber: Copy + PartialOrd + sealed::Sealed {
-    /// Converts a bound of a type to a number.
     #[doc(hidden)]
     fn from_bound(bound: i128) -> Self;
 
     #[doc(hidden)]
-    const FORM: Form;
+    const REPRESENTATION: BoundRepresentation;
 }
 
 mod sealed {
     pub trait Sealed {}
 }
 
-/// The representation of the bounds of a type.
+/// The representation of a bound as an `i128`.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Form {
-    /// Numbers.
+pub enum BoundRepresentation {
     Integer,
-    /// The bits of a `float`.
-    Float,
-    /// The bits of a `double`.
-    Double,
-    /// Digits, with this number of them after the point.
-    Fixed(u32),
+    FloatBits,
+    DoubleBits,
+    Digits { scale: u32 },
 }
 
 macro_rules! numbers {
-    ($([$($generic:tt)*] $number:ty, $form:expr, |$bound:ident| $value:expr;)*) => {$(
+    ($([$($generic:tt)*] $number:ty, $representation:expr, |$bound:ident| $value:expr;)*) => {$(
         impl<$($generic)*> sealed::Sealed for $number {}
 
         impl<$($generic)*> RangedNumber for $number {
-            const FORM: Form = $form;
+            const REPRESENTATION: BoundRepresentation = $representation;
 
             fn from_bound($bound: i128) -> Self {
                 $value
@@ -174,49 +168,40 @@ macro_rules! numbers {
 
 // The casts lose nothing, because bounds are numbers of the type.
 numbers! {
-    [] i8, Form::Integer, |bound| bound as i8;
-    [] u8, Form::Integer, |bound| bound as u8;
-    [] i16, Form::Integer, |bound| bound as i16;
-    [] u16, Form::Integer, |bound| bound as u16;
-    [] i32, Form::Integer, |bound| bound as i32;
-    [] u32, Form::Integer, |bound| bound as u32;
-    [] i64, Form::Integer, |bound| bound as i64;
-    [] u64, Form::Integer, |bound| bound as u64;
-    [] f32, Form::Float, |bound| f32::from_bits(bound as u32);
-    [] f64, Form::Double, |bound| f64::from_bits(bound as u64);
-    [const DIGITS: u32, const SCALE: u32,] Fixed<DIGITS, SCALE>, Form::Fixed(SCALE), |bound| Fixed::checked_constant(bound);
+    [] i8, BoundRepresentation::Integer, |bound| bound as i8;
+    [] u8, BoundRepresentation::Integer, |bound| bound as u8;
+    [] i16, BoundRepresentation::Integer, |bound| bound as i16;
+    [] u16, BoundRepresentation::Integer, |bound| bound as u16;
+    [] i32, BoundRepresentation::Integer, |bound| bound as i32;
+    [] u32, BoundRepresentation::Integer, |bound| bound as u32;
+    [] i64, BoundRepresentation::Integer, |bound| bound as i64;
+    [] u64, BoundRepresentation::Integer, |bound| bound as u64;
+    [] f32, BoundRepresentation::FloatBits, |bound| f32::from_bits(bound as u32);
+    [] f64, BoundRepresentation::DoubleBits, |bound| f64::from_bits(bound as u64);
+    [const DIGITS: u32, const SCALE: u32,] Fixed<DIGITS, SCALE>, BoundRepresentation::Digits { scale: SCALE },
+        |bound| Fixed::checked_constant(bound);
 }
 
 /// The error of a number out of its range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("number is out of its range, {} to {}", .representation.format(*.min), .representation.format(*.max))]
 pub struct RangeError {
     min: i128,
     max: i128,
-    form: Form,
+    representation: BoundRepresentation,
 }
 
-impl fmt::Display for RangeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("number is out of its range, ")?;
-        self.form.write(self.min, f)?;
-        f.write_str(" to ")?;
-        self.form.write(self.max, f)
-    }
-}
-
-impl std::error::Error for RangeError {}
-
-impl Form {
-    fn write(self, bound: i128, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl BoundRepresentation {
+    fn format(self, bound: i128) -> String {
         match self {
-            Form::Integer | Form::Fixed(0) => write!(f, "{bound}"),
-            Form::Float => write!(f, "{}", f32::from_bound(bound)),
-            Form::Double => write!(f, "{}", f64::from_bound(bound)),
-            Form::Fixed(scale) => {
+            Self::Integer | Self::Digits { scale: 0 } => bound.to_string(),
+            Self::FloatBits => f32::from_bound(bound).to_string(),
+            Self::DoubleBits => f64::from_bound(bound).to_string(),
+            Self::Digits { scale } => {
                 let sign = if bound < 0 { "-" } else { "" };
                 // At most 31 digits.
                 let (unit, digits) = (10_u128.saturating_pow(scale), bound.unsigned_abs());
-                write!(f, "{sign}{}.{:0width$}", digits / unit, digits % unit, width = scale as usize)
+                format!("{sign}{}.{:0width$}", digits / unit, digits % unit, width = scale as usize)
             }
         }
     }
@@ -230,8 +215,8 @@ mod tests {
     const TENTH: i128 = 0.1_f64.to_bits() as i128;
     const LESS: i128 = (-2.5_f64).to_bits() as i128;
 
-    fn decode<T: CdrDecode>(octets: &[u8]) -> Result<T, DecodeErrorKind> {
-        T::decode(&mut Decoder::new(octets, ByteOrder::Big, Version::V1_2)).map_err(|error| error.kind)
+    fn decode<T: CdrDecode>(bytes: &[u8]) -> Result<T, DecodeErrorKind> {
+        T::decode(&mut Decoder::new(bytes, ByteOrder::Big, Version::V1_2)).map_err(|error| error.kind)
     }
 
     #[test]

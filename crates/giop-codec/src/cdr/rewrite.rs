@@ -1,16 +1,14 @@
 //! [`Rewrites`]: sequences of structs that become views of the message although their first element starts at
 //! phase 4.
 //!
-//! The body of a sequence follows its count, and therefore often starts at phase 4. A struct whose first
-//! member is aligned to less than 8 starts there without padding. Its layout then differs from that of the
-//! other elements, which start at phase 0, as in memory.
+//! The body of a sequence follows its count, and therefore often starts at phase 4. If the first member of a
+//! struct is aligned to less than 8, the first element starts at phase 4 without padding. Its layout then
+//! differs from that of the other elements, which start at phase 0, as in memory.
 //!
-//! The first element and the count before it together take at least as many bytes as the element takes in
-//! memory. The element can therefore be rewritten in place, in its memory layout, directly before the second
-//! one. That needs exclusive access to the message, which a decoder never has.
-//!
-//! Such a message is therefore decoded twice. The first pass notes the places, then the owner of the message
-//! rewrites them, and the second pass decodes views. Only the first elements are copied.
+//! The count and the first element together take at least as many bytes as an element takes in memory. The
+//! first element can therefore be rewritten in its memory layout, directly before the second one. That needs
+//! exclusive access to the message, which a decoder does not have. Such a message is decoded twice: the first
+//! pass records the sequences, the owner of the message rewrites them, and the second pass decodes views.
 
 use std::any::TypeId;
 use std::sync::{Mutex, PoisonError};
@@ -22,9 +20,8 @@ use super::fixed::{FixedReader, FixedWriter};
 use super::layout::{AnyBitPattern, FixedLayout};
 use crate::{ByteOrder, DecodeError};
 
-/// Minimum size in bytes of a sequence that is rewritten. A shorter one is copied, because that takes less
-/// time than to decode twice.
-const LEAST: usize = 16 * 1024;
+/// Minimum size of a sequence that is rewritten. Copying a shorter one takes less time than decoding twice.
+const MIN_REWRITE_BYTES: usize = 16 * 1024;
 
 /// The sequences of one message whose first elements are to be rewritten, or have been.
 ///
@@ -34,12 +31,12 @@ const LEAST: usize = 16 * 1024;
 ///
 /// let mut message = bytes::BytesMut::from(&[0; 8][..]);
 /// let mut rewrites = Rewrites::default();
-/// let octets = message.freeze();
-/// let mut d = Decoder::from_bytes(&octets, ByteOrder::NATIVE, Version::V1_2).with_rewrites(&rewrites);
+/// let bytes = message.freeze();
+/// let mut d = Decoder::from_bytes(&bytes, ByteOrder::NATIVE, Version::V1_2).with_rewrites(&rewrites);
 /// let doubles = Seq::<f64>::decode(&mut d)?;
 /// if !rewrites.is_empty() {
 ///     drop(doubles); // no other view may exist
-///     message = octets.try_into_mut().unwrap();
+///     message = bytes.try_into_mut().unwrap();
 ///     rewrites.apply(&mut message);
 ///     // ... and decode again
 /// }
@@ -48,28 +45,26 @@ const LEAST: usize = 16 * 1024;
 #[derive(Debug, Default)]
 pub struct Rewrites {
     list: Mutex<RewriteList>,
-    done: bool,
+    is_applied: bool,
 }
 
 #[derive(Debug, Default)]
 struct RewriteList {
-    /// Most messages have one at most, so that noting it allocates nothing.
+    /// Not in a vector, so that a message with a single sequence causes no allocation.
     first: Option<Rewrite>,
     more: Vec<Rewrite>,
 }
 
-/// A sequence that becomes a view. Offsets count from the start of the buffer that is rewritten. For a
-/// contiguous message, that is the alignment origin. For a segmented message, the offsets are equal to those
-/// from the origin modulo 8.
+/// A sequence that becomes a view. Offsets count from the start of the buffer that is rewritten; modulo 8
+/// they are equal to offsets from the alignment origin.
 #[derive(Clone, Copy, Debug)]
 struct Rewrite {
-    /// Offset of its count.
     count_at: usize,
-    /// Offset of its first element on the wire.
-    wire: usize,
-    /// Offset of its first element after the rewrite.
+    /// Offset of the first element on the wire.
+    wire_start: usize,
+    /// Offset of the first element after the rewrite.
     start: usize,
-    /// Offset after its last element.
+    /// Offset after the last element.
     end: usize,
     element: TypeId,
     rewrite: fn(&mut [u8], &Rewrite),
@@ -82,26 +77,26 @@ impl Rewrites {
     }
 
     /// Rewrites the first elements in `message`: the bytes that were decoded, from the alignment origin on.
-    /// The message cannot be decoded without these rewrites afterwards.
+    /// Afterwards, the message can only be decoded with these rewrites.
     pub fn apply(&mut self, message: &mut [u8]) {
-        self.done = true;
+        self.is_applied = true;
         let list = self.list.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for place in list.first.iter().chain(&list.more) {
-            (place.rewrite)(message, place);
+        for rewrite in list.first.iter().chain(&list.more) {
+            (rewrite.rewrite)(message, rewrite);
         }
     }
 
-    fn note(&self, place: Rewrite) -> bool {
+    /// Returns `false`, and does nothing, if `rewrite` overlaps another one.
+    fn record(&self, rewrite: Rewrite) -> bool {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         let last = list.more.last().or(list.first.as_ref());
-        // Overlapping rewrites would overwrite each other.
-        if last.is_some_and(|last| place.count_at < last.end) {
+        if last.is_some_and(|last| rewrite.count_at < last.end) {
             return false;
         }
         if list.first.is_none() {
-            list.first = Some(place);
+            list.first = Some(rewrite);
         } else {
-            list.more.push(place);
+            list.more.push(rewrite);
         }
         true
     }
@@ -111,23 +106,24 @@ impl Rewrites {
         if let Some(first) = list.first.filter(|first| first.count_at == count_at) {
             return Some(first);
         }
-        let at = list.more.binary_search_by_key(&count_at, |place| place.count_at).ok()?;
-        list.more.get(at).copied()
+        let index = list.more.binary_search_by_key(&count_at, |rewrite| rewrite.count_at).ok()?;
+        list.more.get(index).copied()
     }
 }
 
 /// Decodes the first element at its wire position and writes it in its memory layout.
-fn rewrite<T: AnyBitPattern>(message: &mut [u8], place: &Rewrite) {
-    let Some(wire) = message.get(place.wire..place.start + size_of::<T>()) else { return };
-    let first = T::get(&mut FixedReader::new(wire, place.wire % 8, false));
-    if let Some(target) = message.get_mut(place.start..place.start + size_of::<T>()) {
+fn rewrite_first<T: AnyBitPattern>(message: &mut [u8], rewrite: &Rewrite) {
+    let range = rewrite.start..rewrite.start + size_of::<T>();
+    let Some(wire) = message.get(rewrite.wire_start..range.end) else { return };
+    let first = T::get(&mut FixedReader::new(wire, rewrite.wire_start % 8, false));
+    if let Some(target) = message.get_mut(range) {
         FixedWriter::write(target, 0, false, &first);
     }
 }
 
 impl<'a> Decoder<'a> {
-    /// Returns this decoder for a message that can be rewritten. Before the rewrite, sequences that can
-    /// become views are noted and decoded as empty ones. After it, they are decoded as views.
+    /// Returns this decoder for a message that can be rewritten. Before [`Rewrites::apply`], sequences that
+    /// can become views are recorded and decoded as empty ones. Afterwards, they are decoded as views.
     #[must_use]
     pub fn with_rewrites(mut self, rewrites: &'a Rewrites) -> Decoder<'a> {
         self.rewrites = Some(rewrites);
@@ -135,45 +131,42 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Returns the buffer that may be rewritten, and the index in it at which `data` begins. `None` for a
-/// block of a segmented message, and where the alignment of indices in the buffer differs from that of
-/// offsets.
+/// Returns the buffer that may be rewritten, and the index in it at which `data` begins. `None` for a block
+/// of a segmented message, and if indexes into the buffer differ from offsets modulo 8.
 fn rewritable<'a>(d: &Decoder<'a>) -> Option<(&'a Bytes, usize)> {
-    let (owner, origin) = d.owner.filter(|(owner, _)| d.split.is_control(owner))?;
+    let (owner, origin) = d.owner.filter(|(owner, _)| d.remaining_segments.is_control(owner))?;
     (origin % 8 == d.base % 8).then_some((owner, origin))
 }
 
 /// Returns the elements of the sequence whose count comes next, if it was rewritten.
 pub(super) fn rewritten<T: AnyBitPattern>(d: &mut Decoder<'_>) -> Option<Bytes> {
-    let rewrites = d.rewrites.filter(|rewrites| rewrites.done)?;
+    let rewrites = d.rewrites.filter(|rewrites| rewrites.is_applied)?;
     d.leave_segment();
     let (owner, origin) = rewritable(d)?;
     let (at, end) = (origin + d.position, origin + d.data.len());
-    let place = rewrites.find(at.next_multiple_of(4)).filter(|place| place.end <= end)?;
-    let octets = owner.get(place.start..place.end)?;
-    if place.element != TypeId::of::<T>() || <[T] as zerocopy::FromBytes>::ref_from_bytes(octets).is_err() {
+    let rewrite = rewrites.find(at.next_multiple_of(4)).filter(|rewrite| rewrite.end <= end)?;
+    let bytes = owner.get(rewrite.start..rewrite.end)?;
+    if rewrite.element != TypeId::of::<T>() || <[T] as zerocopy::FromBytes>::ref_from_bytes(bytes).is_err() {
         return None;
     }
-    d.take(place.end - at).ok()?;
-    Some(owner.slice(place.start..place.end))
+    d.take(rewrite.end - at).ok()?;
+    Some(owner.slice(rewrite.start..rewrite.end))
 }
 
-/// Notes the sequence of the next `n` elements, whose count was read, and skips them, if they can become
-/// a view. Returns whether it did.
-///
-/// # Errors
-/// Only those of reading so many bytes.
-pub(super) fn note_rewrite<T: AnyBitPattern>(d: &mut Decoder<'_>, n: usize) -> Result<bool, DecodeError> {
-    let Some(rewrites) = d.rewrites.filter(|rewrites| !rewrites.done) else { return Ok(false) };
+/// Records the sequence of the next `n` elements, whose count was read, and skips them, if they can become a
+/// view. Returns whether they are recorded.
+pub(super) fn record_rewrite<T: AnyBitPattern>(d: &mut Decoder<'_>, n: usize) -> Result<bool, DecodeError> {
+    let Some(rewrites) = d.rewrites.filter(|rewrites| !rewrites.is_applied) else { return Ok(false) };
     let Some((owner, origin)) = rewritable(d) else { return Ok(false) };
     let layout = <T as FixedLayout>::LAYOUT;
-    let (wire, size) = (origin + d.position, n.saturating_mul(size_of::<T>()));
-    if size < LEAST || d.order() != ByteOrder::NATIVE || d.is_piecewise() || layout.lead(wire).is_some() {
+    let (wire_start, size) = (origin + d.position, n.saturating_mul(size_of::<T>()));
+    let is_needed = size >= MIN_REWRITE_BYTES && layout.lead(wire_start).is_none();
+    if !is_needed || d.order() != ByteOrder::NATIVE || d.is_piecewise() {
         return Ok(false);
     }
-    let run = layout.run(wire, n);
+    let run = layout.run(wire_start, n);
     let (Some(start), Some(count_at)) =
-        ((wire + layout.size(wire)).checked_sub(size_of::<T>()), d.position.checked_sub(4))
+        ((wire_start + layout.size(wire_start)).checked_sub(size_of::<T>()), d.position.checked_sub(4))
     else {
         return Ok(false);
     };
@@ -182,9 +175,8 @@ pub(super) fn note_rewrite<T: AnyBitPattern>(d: &mut Decoder<'_>, n: usize) -> R
     if run > d.data.len() - d.position || start < count_at || address % align_of::<T>() != 0 {
         return Ok(false);
     }
-    let element = TypeId::of::<T>();
-    let place = Rewrite { count_at, wire, start, end: wire + run, element, rewrite: rewrite::<T> };
-    if !rewrites.note(place) {
+    let (end, element) = (wire_start + run, TypeId::of::<T>());
+    if !rewrites.record(Rewrite { count_at, wire_start, start, end, element, rewrite: rewrite_first::<T> }) {
         return Ok(false);
     }
     d.take(run).map(|_| true)

@@ -10,8 +10,8 @@ use super::seq::Element;
 use super::swapped::{TILE, swap};
 use super::text::Char;
 
-/// Implements [`CdrEncode`](crate::cdr::CdrEncode) and [`CdrDecode`](crate::cdr::CdrDecode) for a type of
-/// [`FixedLayout`](crate::cdr::FixedLayout), by whole runs where there is more than one value.
+/// Implements [`CdrEncode`](crate::cdr::CdrEncode) and [`CdrDecode`](crate::cdr::CdrDecode) for types of
+/// [`FixedLayout`](crate::cdr::FixedLayout).
 #[macro_export]
 macro_rules! fixed_cdr {
     ($($type:ty),* $(,)?) => {$(
@@ -60,11 +60,6 @@ macro_rules! fixed_cdr {
     )*};
 }
 
-/// Returns the binary logarithm of a number's size in bytes.
-const fn width(size: u8) -> u8 {
-    size.trailing_zeros() as u8
-}
-
 macro_rules! primitives {
     ($($type:ty, $size:literal, $put:ident, $read:ident;)*) => {$(
         impl FixedLayout for $type {
@@ -83,17 +78,17 @@ macro_rules! primitives {
 
             #[inline(always)]
             fn put_swapped(items: &[$type], region: &mut [u8]) -> bool {
-                swap(const { width($size) }, items.as_bytes(), region);
+                swap(const { usize::ilog2($size) as u8 }, items.as_bytes(), region);
                 true
             }
 
             #[inline(always)]
             fn extend_swapped(out: &mut Vec<$type>, region: &[u8]) -> bool {
-                for octets in region.chunks(TILE) {
+                for tile in region.chunks(TILE) {
                     let start = out.len();
-                    out.resize(start + octets.len() / $size, <$type>::default());
+                    out.resize(start + tile.len() / $size, <$type>::default());
                     let place = out.get_mut(start..).unwrap_or_default();
-                    swap(const { width($size) }, octets, place.as_mut_bytes());
+                    swap(const { usize::ilog2($size) as u8 }, tile, place.as_mut_bytes());
                 }
                 true
             }

@@ -1,13 +1,10 @@
-//! Messages whose bytes are in several buffers: control bytes in one, and each block of bulk data in a buffer
-//! of its own.
+//! Segmented messages, whose bytes are in several buffers: each block of bulk data in a buffer of its own,
+//! and all other bytes in the *control buffer*.
 //!
-//! A decoder of such a message reads one segment as if it were the whole message. A value that does not fit
-//! there is read from the next segment, off the fast path. A value inside one segment is read, or viewed, in
-//! place.
-//!
-//! Senders split only between values. If a value crosses a segment boundary nevertheless, the message is
-//! joined by one copy, once, and read on from that copy. The result of decoding therefore does not depend on
-//! where a message is split.
+//! Only the current segment is visible to a decoder. Reads that meet its end take the slow path, which enters
+//! the next segment. Senders split only between values. If a value crosses a segment boundary nevertheless,
+//! the message is joined by one copy, and decoding continues in that copy. The result therefore does not
+//! depend on where a message is split.
 
 use std::sync::OnceLock;
 
@@ -34,17 +31,17 @@ use crate::{ByteOrder, DecodeError, DecodeErrorKind};
 /// segments.push_control(4, 5);
 ///
 /// let mut d = Decoder::from_bytes(&control, ByteOrder::Big, Version::V1_2).with_segments(&segments);
-/// let octets = Bytes::decode(&mut d)?;
-/// assert_eq!(octets.as_ptr(), block.as_ptr());
+/// let bytes = Bytes::decode(&mut d)?;
+/// assert_eq!(bytes.as_ptr(), block.as_ptr());
 /// assert_eq!(d.read_u32()?, 7);
 /// # Ok::<(), giop_codec::DecodeError>(())
 /// ```
 #[derive(Debug, Default)]
 pub struct Segments {
-    parts: Vec<Segment>,
+    segments: Vec<Segment>,
     len: usize,
     /// The whole message in one buffer, if that was needed.
-    whole: OnceLock<Bytes>,
+    joined: OnceLock<Bytes>,
 }
 
 #[derive(Debug)]
@@ -52,35 +49,36 @@ struct Segment {
     /// Offset from the alignment origin.
     start: usize,
     len: usize,
-    place: SegmentSource,
+    source: SegmentSource,
 }
 
 #[derive(Debug)]
 enum SegmentSource {
-    /// From this index on in the buffer that the decoder was created from.
+    /// From this index on in the control buffer.
     Control(usize),
-    Apart {
-        octets: Bytes,
-        block: bool,
+    Separate {
+        bytes: Bytes,
+        /// Whether the bytes are all elements of a sequence.
+        is_block: bool,
     },
 }
 
-/// The segments after the bytes that a decoder sees.
+/// The segments after the current one of a decoder.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RemainingSegments<'a> {
     /// The control buffer, and all segments.
-    segments: Option<(&'a Bytes, &'a Segments)>,
+    list: Option<(&'a Bytes, &'a Segments)>,
     /// Index of the next segment.
     next: usize,
-    /// Number of bytes in that segment and those after it.
-    pub(super) left: usize,
+    /// Number of bytes in that segment and those after it. In a chunk, also the number of bytes after it.
+    pub(super) bytes: usize,
 }
 
 impl Segments {
     /// Creates an empty list with capacity for that many segments.
     #[must_use]
     pub fn with_capacity(segments: usize) -> Self {
-        Self { parts: Vec::with_capacity(segments), ..Self::default() }
+        Self { segments: Vec::with_capacity(segments), ..Self::default() }
     }
 
     /// Appends `len` bytes of the control buffer, from index `at` on.
@@ -89,17 +87,17 @@ impl Segments {
     }
 
     /// Appends a separate buffer that holds all elements of a sequence.
-    pub fn push_block(&mut self, octets: Bytes) {
-        self.push(octets.len(), SegmentSource::Apart { octets, block: true });
+    pub fn push_block(&mut self, bytes: Bytes) {
+        self.push(bytes.len(), SegmentSource::Separate { bytes, is_block: true });
     }
 
-    /// Appends a separate buffer that may be split anywhere.
-    pub fn push_rest(&mut self, octets: Bytes) {
-        self.push(octets.len(), SegmentSource::Apart { octets, block: false });
+    /// Appends a separate buffer of any other bytes.
+    pub fn push_rest(&mut self, bytes: Bytes) {
+        self.push(bytes.len(), SegmentSource::Separate { bytes, is_block: false });
     }
 
-    fn push(&mut self, len: usize, place: SegmentSource) {
-        self.parts.push(Segment { start: self.len, len, place });
+    fn push(&mut self, len: usize, source: SegmentSource) {
+        self.segments.push(Segment { start: self.len, len, source });
         self.len += len;
     }
 
@@ -115,79 +113,78 @@ impl Segments {
         self.len == 0
     }
 
-    /// Returns all bytes of the message in order. `control` is the buffer with those that are in no block.
+    /// Returns all bytes of the message in order.
     pub fn pieces<'a>(&'a self, control: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
-        self.parts.iter().map(|part| part.octets(control))
+        self.segments.iter().map(|segment| segment.bytes(control))
     }
 
-    /// Returns all bytes of the message in order, as shared buffers. The flag of each says whether it holds
-    /// all elements of a sequence. `control` is the buffer with the bytes that are in no separate buffer.
+    /// Returns all bytes of the message in order, as shared buffers, and for each whether it holds all
+    /// elements of a sequence.
     pub fn shared<'a>(&'a self, control: &'a Bytes) -> impl Iterator<Item = (Bytes, bool)> + 'a {
-        self.parts.iter().map(|part| match &part.place {
-            SegmentSource::Apart { octets, block } => (octets.clone(), *block),
-            SegmentSource::Control(_) => (control.slice_ref(part.octets(control)), false),
+        self.segments.iter().map(|segment| match &segment.source {
+            SegmentSource::Separate { bytes, is_block } => (bytes.clone(), *is_block),
+            SegmentSource::Control(_) => (control.slice_ref(segment.bytes(control)), false),
         })
     }
 
-    /// Returns the message in one buffer. Copies all of it, once. `None` if memory is exhausted.
-    fn whole(&self, control: &[u8]) -> Option<&Bytes> {
-        if self.whole.get().is_none() {
-            let mut whole = Vec::new();
-            whole.try_reserve_exact(self.len).ok()?;
-            self.pieces(control).for_each(|piece| whole.extend_from_slice(piece));
+    /// Returns the message in one buffer. `None` if memory is exhausted.
+    fn joined(&self, control: &[u8]) -> Option<&Bytes> {
+        if self.joined.get().is_none() {
+            let mut joined = Vec::new();
+            joined.try_reserve_exact(self.len).ok()?;
+            self.pieces(control).for_each(|piece| joined.extend_from_slice(piece));
             // If another thread was faster, its copy is equivalent.
-            let _ = self.whole.set(whole.into());
+            let _ = self.joined.set(joined.into());
         }
-        self.whole.get()
+        self.joined.get()
     }
 }
 
 impl Segment {
-    fn octets<'a>(&'a self, control: &'a [u8]) -> &'a [u8] {
-        match &self.place {
-            SegmentSource::Apart { octets, .. } => octets,
+    fn bytes<'a>(&'a self, control: &'a [u8]) -> &'a [u8] {
+        match &self.source {
+            SegmentSource::Separate { bytes, .. } => bytes,
             SegmentSource::Control(at) => control.get(*at..*at + self.len).unwrap_or_default(),
         }
     }
 }
 
 impl RemainingSegments<'_> {
-    /// Returns whether `owner` is the buffer that the decoder was created from.
+    /// Returns whether `owner` is the control buffer, or the buffer of an unsegmented message.
     pub(super) fn is_control(&self, owner: &Bytes) -> bool {
-        self.segments.is_none_or(|(control, _)| std::ptr::eq(control, owner))
+        self.list.is_none_or(|(control, _)| std::ptr::eq(control, owner))
     }
 }
 
 impl<'a> Decoder<'a> {
-    /// Returns this decoder for a segmented message. The shared buffer that it was created from holds only
-    /// the control bytes; `segments` lists the locations of all. The allocation limit stays as it is: see
-    /// [`set_limits`](Decoder::set_limits).
+    /// Returns this decoder for a segmented message. The shared buffer that it was created from is the
+    /// control buffer. The memory limit stays as it is: see [`set_limits`](Decoder::set_limits).
     ///
     /// Has no effect on a decoder without a shared buffer.
     #[must_use]
     pub fn with_segments(mut self, segments: &'a Segments) -> Decoder<'a> {
-        let Some((control, 0)) = self.owner else { return self };
-        let position = self.position;
-        self.split.segments = Some((control, segments));
-        self.seek_from_start(position);
+        if let Some((control, 0)) = self.owner {
+            self.remaining_segments.list = Some((control, segments));
+            self.seek_from_start(self.position);
+        }
         self
     }
 
     #[inline(always)]
     pub(super) fn is_segmented(&self) -> bool {
-        self.split.segments.is_some()
+        self.remaining_segments.list.is_some()
     }
 
-    /// Moves to an offset from the alignment origin. An offset beyond the data moves to its end.
+    /// Moves to an offset from the alignment origin, at most to the end of the data.
     #[cold]
     pub(super) fn seek_from_start(&mut self, position: usize) {
-        let Some((_, segments)) = self.split.segments else { return };
-        (self.split.next, self.split.left) = (0, segments.len);
-        (self.data, self.position, self.base, self.seen, self.pieces.shift) = (&[], 0, 0, 0, 0);
+        let Some((_, segments)) = self.remaining_segments.list else { return };
+        (self.remaining_segments.next, self.remaining_segments.bytes) = (0, segments.len);
+        (self.data, self.position, self.base, self.visible_end, self.fragments.shift) = (&[], 0, 0, 0, 0);
         self.seek(position);
     }
 
-    /// Advances to an offset that is not less than this one, in the segment that has the byte there.
+    /// Advances to an offset that is not less than the current one, and enters its segment.
     fn seek(&mut self, position: usize) {
         while position - self.base >= self.data.len() && self.enter_next() {}
         self.position = (position - self.base).min(self.data.len());
@@ -201,56 +198,51 @@ impl<'a> Decoder<'a> {
     }
 
     fn enter_next(&mut self) -> bool {
-        let Some((control, segments)) = self.split.segments else { return false };
-        let Some(segment) = segments.parts.get(self.split.next) else { return false };
-        self.data = segment.octets(control);
-        self.owner = Some(match &segment.place {
-            SegmentSource::Apart { octets, .. } => (octets, 0),
+        let Some((control, segments)) = self.remaining_segments.list else { return false };
+        let Some(segment) = segments.segments.get(self.remaining_segments.next) else { return false };
+        self.data = segment.bytes(control);
+        self.owner = Some(match &segment.source {
+            SegmentSource::Separate { bytes, .. } => (bytes, 0),
             SegmentSource::Control(at) => (control, *at),
         });
-        self.split.next += 1;
-        self.split.left -= segment.len;
-        (self.base, self.pieces.shift) = (segment.start, segment.start);
-        (self.position, self.seen) = (0, self.data.len());
+        self.remaining_segments.next += 1;
+        self.remaining_segments.bytes -= segment.len;
+        (self.base, self.fragments.shift) = (segment.start, segment.start);
+        (self.position, self.visible_end) = (0, self.data.len());
         true
     }
 
-    /// Continues in a copy of the whole message, because a value crosses a segment boundary.
+    /// Continues in a copy of the whole message, unless it is unsegmented.
     pub(super) fn join(&mut self) -> Result<(), DecodeError> {
-        let Some((control, segments)) = self.split.segments else { return Ok(()) };
+        let Some((control, segments)) = self.remaining_segments.list else { return Ok(()) };
         let position = self.position();
-        let Some(whole) = segments.whole(control) else {
+        let Some(joined) = segments.joined(control) else {
             return Err(self.error(DecodeErrorKind::AllocLimit));
         };
-        (self.data, self.position, self.base, self.seen) = (whole, position, 0, whole.len());
-        (self.split, self.pieces.shift) = (RemainingSegments::default(), 0);
-        self.owner = Some((whole, 0));
-        // Rewritten sequences, if any, precede this position: decoding them does not join.
+        (self.data, self.position, self.base, self.visible_end) = (joined, position, 0, joined.len());
+        (self.remaining_segments, self.fragments.shift) = (RemainingSegments::default(), 0);
+        self.owner = Some((joined, 0));
+        // Decoding rewritten sequences does not join. They therefore precede this position.
         self.rewrites = None;
         Ok(())
     }
 
-    /// Returns whether the next `n` bytes are in the current segment.
-    fn in_segment(&self, n: usize) -> bool {
-        n <= self.data.len() - self.position
+    fn is_in_segment(&self, len: usize) -> bool {
+        len <= self.data.len() - self.position
     }
 
     /// Makes the next `n` bytes contiguous: by advancing to the next segment, else by a copy.
-    ///
-    /// # Errors
-    /// [`EndOfData`](DecodeErrorKind::EndOfData) if there are fewer,
-    /// [`AllocLimit`](DecodeErrorKind::AllocLimit) if memory is exhausted.
     fn gather(&mut self, n: usize) -> Result<(), DecodeError> {
         if n > self.remaining() {
             return Err(self.error(DecodeErrorKind::EndOfData));
         }
         self.seek(self.position());
-        if self.in_segment(n) { Ok(()) } else { self.join() }
+        if self.is_in_segment(n) { Ok(()) } else { self.join() }
     }
 
-    /// Skips padding that ends after the current segment, if anything follows it.
+    /// Skips `pad` bytes of padding, or aligns to `n` in the next chunk.
     #[cold]
-    pub(super) fn skip_behind(&mut self, pad: usize, n: usize) -> Result<(), DecodeError> {
+    pub(super) fn align_across_boundary(&mut self, pad: usize, n: usize) -> Result<(), DecodeError> {
         if chunked::next_chunk(self, n)? {
             return self.align(n);
         }
@@ -261,42 +253,36 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// Takes the next `n` bytes, which are not all in the current segment, if the data has segments at all.
     #[cold]
-    pub(super) fn take_over_joint(&mut self, n: usize) -> Result<&'a [u8], DecodeError> {
+    pub(super) fn take_across_segments(&mut self, n: usize) -> Result<&'a [u8], DecodeError> {
         if chunked::next_chunk(self, 1)? {
             return self.take(n);
         }
         self.gather(n)?;
-        let octets = self.rest().get(..n).ok_or(self.error(DecodeErrorKind::EndOfData))?;
+        let bytes = self.rest().get(..n).ok_or(self.error(DecodeErrorKind::EndOfData))?;
         self.position += n;
-        Ok(octets)
+        Ok(bytes)
     }
 
-    /// Reads a primitive that is not all in the current segment.
+    /// Reads `N` bytes, aligned to `N`.
     #[cold]
-    pub(super) fn octets_over_joint<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+    pub(super) fn read_across_segments<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         let pad = padding(self.position(), N);
         if pad + N > self.remaining() {
             return Err(self.error(DecodeErrorKind::EndOfData));
         }
         self.seek(self.position() + pad);
-        match self.take(N)?.first_chunk() {
-            Some(octets) => Ok(*octets),
-            None => Err(self.error(DecodeErrorKind::EndOfData)),
-        }
+        self.take(N)?.first_chunk().copied().ok_or_else(|| self.error(DecodeErrorKind::EndOfData))
     }
 
-    /// Reads a value of fixed layout that is not all in the current segment.
     #[cold]
-    pub(super) fn read_one_over_joint<T: FixedLayout>(&mut self) -> Result<T, DecodeError> {
+    pub(super) fn read_fixed_across_segments<T: FixedLayout>(&mut self) -> Result<T, DecodeError> {
         self.gather(T::LAYOUT.size(self.position()))?;
         self.read_fixed()
     }
 
-    /// Reads elements of fixed layout that are not all in the current segment.
     #[cold]
-    pub(super) fn read_fixed_over_joint<T: FixedLayout>(
+    pub(super) fn read_run_across_segments<T: FixedLayout>(
         &mut self,
         n: usize,
         out: &mut Vec<T>,
@@ -307,7 +293,7 @@ impl<'a> Decoder<'a> {
         if run > self.remaining() {
             return Err(self.error(DecodeErrorKind::EndOfData));
         }
-        // The padding before the first element may be in this segment, and all elements in the next one.
+        // The padding may end the current segment, and all elements be in the next one.
         let pad = layout.lead(start).unwrap_or(0);
         self.seek(start + pad);
         self.gather(run - pad)?;
@@ -317,7 +303,7 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Returns the memory of `n` elements, if all are in one segment.
+    /// Returns the memory of `n` elements, if all are in one segment. Otherwise reads nothing.
     #[cold]
     pub(super) fn view_in_segment<T: AnyBitPattern>(
         &mut self,
@@ -331,22 +317,17 @@ impl<'a> Decoder<'a> {
         if size.saturating_add(pad) > self.remaining() {
             return Err(self.error(DecodeErrorKind::EndOfData));
         }
-        // Take the value table out before cloning: it is not needed here and may be large.
-        let values = self.values.take();
-        let before = self.clone();
-        self.values = values;
+        let before = self.bookmark();
         self.seek(self.position() + pad);
         if let Some((owner, origin)) = self.owner
-            && self.in_segment(size)
+            && self.is_in_segment(size)
         {
             let first = origin + self.position;
             if <[T] as zerocopy::FromBytes>::ref_from_bytes(self.take(size)?).is_ok() {
                 return Ok(Some(owner.slice(first..first + size)));
             }
         }
-        let values = self.values.take();
-        *self = before;
-        self.values = values;
+        self.return_to(before);
         Ok(None)
     }
 }

@@ -1,5 +1,4 @@
-//! [`Seq`]: owned, reference-counted sequences of fixed-layout elements, which are views of a buffer where
-//! possible.
+//! [`Seq`]: reference-counted sequences of fixed-layout elements.
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
@@ -36,15 +35,15 @@ pub trait Element:
 /// ```
 pub struct Seq<T> {
     /// Aligned for `T` and a multiple of its size, unless empty.
-    octets: Bytes,
+    bytes: Bytes,
     marker: PhantomData<T>,
 }
 
 impl<T: Element> Seq<T> {
     const LAYOUT: Layout = <T as FixedLayout>::LAYOUT;
 
-    /// Checks that memory layout and CDR layout of an element are the same, as far as sizes can tell.
-    const SAME_LAYOUT: () = assert!(
+    /// Fails to compile if the sizes of an element in memory and in CDR differ.
+    const HAS_SAME_LAYOUT: () = assert!(
         size_of::<T>() == Self::LAYOUT.size(0) && Self::LAYOUT.end(0) == 0 && size_of::<T>() != 0,
         "the memory layout of an element of Seq differs from its CDR layout"
     );
@@ -52,52 +51,45 @@ impl<T: Element> Seq<T> {
     /// Returns the elements.
     #[inline]
     pub fn as_slice(&self) -> &[T] {
-        if self.octets.is_empty() {
+        if self.bytes.is_empty() {
             return &[];
         }
         // Cannot fail: alignment and size are invariants of the value.
-        <[T]>::ref_from_bytes(&self.octets).unwrap_or_default()
+        <[T]>::ref_from_bytes(&self.bytes).unwrap_or_default()
     }
 
     /// Returns the memory of the elements, in native byte order.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.octets
+        &self.bytes
     }
 
     /// Returns the memory of the elements, shared, in native byte order.
     #[inline]
     pub fn bytes(&self) -> Bytes {
-        self.octets.clone()
+        self.bytes.clone()
     }
 
-    /// Returns the memory of the elements without incrementing the reference count.
     pub(crate) fn shared(&self) -> &Bytes {
-        &self.octets
+        &self.bytes
     }
 
-    /// Converts the sequence to the memory of its elements, in native byte order.
     pub(crate) fn into_bytes(self) -> Bytes {
-        self.octets
+        self.bytes
     }
 
-    /// Returns a view of `octets` as elements in native byte order, or `None` if their address is not aligned
+    /// Returns a view of `bytes` as elements in native byte order, or `None` if their address is not aligned
     /// or their number is not a multiple of the element's size.
-    pub fn from_view(octets: Bytes) -> Option<Seq<T>> {
-        Seq::<T>::accepts(&octets).then(|| Seq::from_checked(octets))
+    pub fn from_view(bytes: Bytes) -> Option<Seq<T>> {
+        let is_view = bytes.is_empty() || <[T]>::ref_from_bytes(&bytes).is_ok();
+        is_view.then(|| Seq::from_checked(bytes))
     }
 
-    /// Returns whether `octets` can be viewed as elements.
+    /// Returns a view of `bytes`, for which [`from_view`](Self::from_view) does not fail.
     #[inline]
-    fn accepts(octets: &[u8]) -> bool {
-        octets.is_empty() || <[T]>::ref_from_bytes(octets).is_ok()
-    }
-
-    /// Returns a view of `octets`, which the caller has checked.
-    #[inline]
-    pub(crate) fn from_checked(octets: Bytes) -> Seq<T> {
-        const { Self::SAME_LAYOUT };
-        Seq { octets, marker: PhantomData }
+    pub(crate) fn from_checked(bytes: Bytes) -> Seq<T> {
+        const { Self::HAS_SAME_LAYOUT };
+        Seq { bytes, marker: PhantomData }
     }
 
     /// Returns the elements as a vector. Copies them once.
@@ -116,45 +108,32 @@ impl<T: Element> AsRef<[u8]> for Owner<T> {
 }
 
 impl<T: Element> From<Vec<T>> for Seq<T> {
-    /// Takes the vector over. Copies no element.
+    /// Copies no element.
     fn from(items: Vec<T>) -> Seq<T> {
-        const { Self::SAME_LAYOUT };
+        const { Self::HAS_SAME_LAYOUT };
         if items.is_empty() {
             return Seq::default();
         }
-        Seq { octets: Bytes::from_owner(Owner(items)), marker: PhantomData }
+        Seq { bytes: Bytes::from_owner(Owner(items)), marker: PhantomData }
     }
 }
 
-impl<T: Element> From<&[T]> for Seq<T> {
-    /// Copies the elements once.
-    fn from(items: &[T]) -> Seq<T> {
-        Seq::from(items.to_vec())
-    }
+macro_rules! conversions {
+    ($($source:ty => $target:ty $(, $n:ident)?, |$items:ident| $result:expr;)*) => {$(
+        impl<T: Element $(, const $n: usize)?> From<$source> for $target {
+            fn from($items: $source) -> Self {
+                $result
+            }
+        }
+    )*};
 }
 
-impl<T: Element, const N: usize> From<[T; N]> for Seq<T> {
-    fn from(items: [T; N]) -> Seq<T> {
-        Seq::from(Vec::from(items))
-    }
-}
-
-impl<T: Element, const N: usize> From<&[T; N]> for Seq<T> {
-    fn from(items: &[T; N]) -> Seq<T> {
-        Seq::from(items.as_slice())
-    }
-}
-
-impl<T: Element> From<&Seq<T>> for Seq<T> {
-    fn from(items: &Seq<T>) -> Seq<T> {
-        items.clone()
-    }
-}
-
-impl<T: Element> From<Seq<T>> for Vec<T> {
-    fn from(items: Seq<T>) -> Vec<T> {
-        items.into_vec()
-    }
+conversions! {
+    &[T] => Seq<T>, |items| Seq::from(items.to_vec());
+    [T; N] => Seq<T>, N, |items| Seq::from(Vec::from(items));
+    &[T; N] => Seq<T>, N, |items| Seq::from(items.to_vec());
+    &Seq<T> => Seq<T>, |items| items.clone();
+    Seq<T> => Vec<T>, |items| items.into_vec();
 }
 
 impl<T: Element> FromIterator<T> for Seq<T> {
@@ -164,16 +143,15 @@ impl<T: Element> FromIterator<T> for Seq<T> {
 }
 
 impl From<Bytes> for Seq<u8> {
-    /// Shares the bytes.
-    fn from(octets: Bytes) -> Seq<u8> {
-        Seq::from_checked(octets)
+    fn from(bytes: Bytes) -> Seq<u8> {
+        Seq::from_checked(bytes)
     }
 }
 
 impl<T> From<Seq<T>> for Bytes {
-    /// Shares the memory of the elements, in native byte order.
+    /// Returns the memory of the elements, in native byte order.
     fn from(items: Seq<T>) -> Bytes {
-        items.octets
+        items.bytes
     }
 }
 
@@ -203,13 +181,13 @@ impl<T: Element> AsRef<[T]> for Seq<T> {
 
 impl<T> Clone for Seq<T> {
     fn clone(&self) -> Seq<T> {
-        Seq { octets: self.octets.clone(), marker: PhantomData }
+        Seq { bytes: self.bytes.clone(), marker: PhantomData }
     }
 }
 
 impl<T> Default for Seq<T> {
     fn default() -> Seq<T> {
-        Seq { octets: Bytes::new(), marker: PhantomData }
+        Seq { bytes: Bytes::new(), marker: PhantomData }
     }
 }
 
@@ -219,30 +197,24 @@ impl<T: Element + fmt::Debug> fmt::Debug for Seq<T> {
     }
 }
 
-impl<T: Element + PartialEq> PartialEq for Seq<T> {
-    fn eq(&self, other: &Seq<T>) -> bool {
-        self.as_slice() == other.as_slice()
-    }
-}
-
 impl<T: Element + Eq> Eq for Seq<T> {}
 
-impl<T: Element + PartialEq> PartialEq<[T]> for Seq<T> {
-    fn eq(&self, other: &[T]) -> bool {
-        self.as_slice() == other
-    }
+macro_rules! comparisons {
+    ($($other:ty $(, $n:ident)?;)*) => {$(
+        impl<T: Element + PartialEq $(, const $n: usize)?> PartialEq<$other> for Seq<T> {
+            fn eq(&self, other: &$other) -> bool {
+                let other: &[T] = other;
+                self.as_slice() == other
+            }
+        }
+    )*};
 }
 
-impl<T: Element + PartialEq, const N: usize> PartialEq<[T; N]> for Seq<T> {
-    fn eq(&self, other: &[T; N]) -> bool {
-        self.as_slice() == other
-    }
-}
-
-impl<T: Element + PartialEq> PartialEq<Vec<T>> for Seq<T> {
-    fn eq(&self, other: &Vec<T>) -> bool {
-        self.as_slice() == other.as_slice()
-    }
+comparisons! {
+    Seq<T>;
+    Vec<T>;
+    [T];
+    [T; N], N;
 }
 
 impl<T: Element + Hash> Hash for Seq<T> {
@@ -252,11 +224,11 @@ impl<T: Element + Hash> Hash for Seq<T> {
 }
 
 impl Encoder {
-    /// Writes the elements of a sequence or array, without a count. In native byte order and from the chunk
-    /// threshold on, only the first element is copied, and only if its phase differs from that of the others.
+    /// Writes the elements of a sequence or array, without a count. In native byte order, those from the
+    /// chunk threshold on are shared, except the first if it starts at another phase than the others.
     pub fn put_seq<T: Element>(&mut self, items: &Seq<T>) {
         let layout = Seq::<T>::LAYOUT;
-        if items.octets.is_empty() {
+        if items.bytes.is_empty() {
             return;
         }
         // Single bytes are the same in both orders.
@@ -264,23 +236,23 @@ impl Encoder {
             self.put_fixed_slice(items.as_slice());
         } else if layout.lead(self.position()).is_some() {
             self.align(layout.align());
-            self.put_shared_ref(&items.octets);
+            self.put_shared_ref(&items.bytes);
         } else {
             self.put_fixed_slice(items.as_slice().get(..1).unwrap_or_default());
-            self.put_shared_part(items.octets.slice(size_of::<T>()..));
+            self.put_shared_part(items.bytes.slice(size_of::<T>()..));
         }
     }
 }
 
 impl Decoder<'_> {
     /// Reads `n` elements as a [`Seq`], without a count. The result is a view where byte order and memory
-    /// alignment allow, else a new vector that is filled in one pass.
+    /// alignment allow, else a copy.
     ///
     /// # Errors
     /// [`EndOfData`](crate::DecodeErrorKind::EndOfData), [`AllocLimit`](crate::DecodeErrorKind::AllocLimit).
     pub fn read_seq<T: Element>(&mut self, n: usize) -> Result<Seq<T>, DecodeError> {
         match self.view::<T>(n)? {
-            Some(octets) => Ok(Seq::from_checked(octets)),
+            Some(bytes) => Ok(Seq::from_checked(bytes)),
             None => self.read_fixed_vec(n).map(Seq::from),
         }
     }
@@ -302,12 +274,12 @@ impl<T: Element> CdrDecode for Seq<T> {
     /// [`Rewrites`](super::Rewrites).
     fn decode(d: &mut Decoder<'_>) -> Result<Seq<T>, DecodeError> {
         if const { Self::LAYOUT.lead(4).is_none() }
-            && let Some(octets) = rewrite::rewritten::<T>(d)
+            && let Some(bytes) = rewrite::rewritten::<T>(d)
         {
-            return Ok(Seq::from_checked(octets));
+            return Ok(Seq::from_checked(bytes));
         }
         let n = d.read_len(const { Self::LAYOUT.min_size() })?;
-        if const { Self::LAYOUT.lead(4).is_none() } && rewrite::note_rewrite::<T>(d, n)? {
+        if const { Self::LAYOUT.lead(4).is_none() } && rewrite::record_rewrite::<T>(d, n)? {
             return Ok(Seq::default());
         }
         d.read_seq(n)

@@ -11,7 +11,7 @@ use super::encoder::Encoder;
 use super::text::{CharSet, InvalidText, WChar, WCharSet};
 use super::traits::{CdrDecode, CdrEncode};
 use super::wide::{WStr, WString};
-use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
+use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
 const BOM: u16 = 0xFEFF;
 const SWAPPED_BOM: u16 = 0xFFFE;
@@ -25,13 +25,13 @@ impl Encoder {
     pub fn put_str(&mut self, text: &str) -> Result<(), EncodeError> {
         match self.code_sets().char {
             CharSet::Utf8 => self.put_ascii(text),
-            set => self.put_other(set, text),
+            set => self.put_str_in(set, text),
         }
     }
 
     // A separate function keeps the UTF-8 path small.
     #[inline(never)]
-    fn put_other(&mut self, set: CharSet, text: &str) -> Result<(), EncodeError> {
+    fn put_str_in(&mut self, set: CharSet, text: &str) -> Result<(), EncodeError> {
         match set {
             CharSet::Latin1 if !text.is_ascii() => self.put_latin1(text),
             CharSet::Latin1 | CharSet::Utf8 => self.put_ascii(text),
@@ -60,7 +60,7 @@ impl Encoder {
         for c in text.chars() {
             match u8::try_from(c) {
                 Ok(0) => return Err(EncodeErrorKind::EmbeddedNul.into()),
-                Ok(octet) => self.put_u8(octet),
+                Ok(byte) => self.put_u8(byte),
                 Err(_) => return Err(EncodeErrorKind::CharNotInCodeSet.into()),
             }
         }
@@ -70,10 +70,10 @@ impl Encoder {
 
     /// Writes an IDL `wstring`.
     ///
-    /// * UTF-16 in GIOP 1.1: a count of UTF-16 units including NUL, then the units in the byte order of the
-    ///   stream.
-    /// * UTF-16 in GIOP 1.2: a count of bytes, then the units, big-endian without a byte order mark.
-    /// * UCS-2: like UTF-16.
+    /// * UTF-16 and UCS-2 in GIOP 1.1: a count of UTF-16 units including NUL, then the units in the byte
+    ///   order of the stream.
+    /// * UTF-16 and UCS-2 in GIOP 1.2: a count of bytes, then the units, big-endian. A byte order mark
+    ///   precedes them only if the first unit looks like one.
     /// * UCS-4: each character takes four bytes, in the byte order of the stream.
     ///
     /// # Errors
@@ -97,8 +97,7 @@ impl Encoder {
             self.put_u16(0);
             return Ok(());
         }
-        // Without a mark, the receiver would drop a first character that looks like a byte order mark, or
-        // swap the text.
+        // Without the mark, the receiver would drop the first unit, or swap the text.
         let marked = matches!(text.units().next(), Some(BOM | SWAPPED_BOM));
         self.put_len((units + usize::from(marked)).saturating_mul(2))?;
         if marked {
@@ -109,8 +108,7 @@ impl Encoder {
     }
 
     /// Writes an IDL `wchar`: in GIOP 1.1 two aligned bytes, in the byte order of the stream; in GIOP 1.2 a
-    /// length byte and two bytes, big-endian. In UCS-4 a character takes four bytes, in the byte order of the
-    /// stream.
+    /// length byte and two bytes, big-endian. UCS-4 has four bytes instead, in the byte order of the stream.
     ///
     /// # Errors
     /// [`WideInGiop10`](EncodeErrorKind::WideInGiop10), [`NoWideCodeSet`](EncodeErrorKind::NoWideCodeSet).
@@ -149,7 +147,7 @@ impl<'a> Decoder<'a> {
         let start = self.position();
         match self.take(len)?.split_last() {
             None => Ok(&[]),
-            Some((0, octets)) if !octets.contains(&0) => Ok(octets),
+            Some((0, bytes)) if !bytes.contains(&0) => Ok(bytes),
             Some((0, _)) => Err(DecodeError::new(DecodeErrorKind::EmbeddedNul, start)),
             Some(_) => Err(DecodeError::new(DecodeErrorKind::StringNotTerminated, start)),
         }
@@ -160,9 +158,9 @@ impl<'a> Decoder<'a> {
     /// # Errors
     /// Those of `read_octet_str`, and [`AllocLimit`](DecodeErrorKind::AllocLimit) without a shared buffer.
     pub fn read_octet_str_shared(&mut self) -> Result<Bytes, DecodeError> {
-        let octets = self.read_octet_str()?;
-        let start = self.position.saturating_sub(octets.len() + 1);
-        self.share(start, octets)
+        let bytes = self.read_octet_str()?;
+        let start = self.position.saturating_sub(bytes.len() + 1);
+        self.share(start, bytes)
     }
 
     /// Reads a `string` that is not subject to code set conversion: repository ids, operation names,
@@ -172,8 +170,8 @@ impl<'a> Decoder<'a> {
     /// Those of [`read_octet_str`](Decoder::read_octet_str), and
     /// [`InvalidIdentifier`](DecodeErrorKind::InvalidIdentifier) unless it is UTF-8.
     pub fn read_str_ascii(&mut self) -> Result<&'a str, DecodeError> {
-        let octets = self.read_octet_str()?;
-        utf8(self, octets, DecodeErrorKind::InvalidIdentifier)
+        let bytes = self.read_octet_str()?;
+        utf8(self, bytes, DecodeErrorKind::InvalidIdentifier)
     }
 
     /// Reads an IDL `string` in the transmission code set, without a copy if that is UTF-8.
@@ -181,31 +179,30 @@ impl<'a> Decoder<'a> {
         if self.code_sets().char != CharSet::Utf8 {
             return self.read_string().map(Cow::Owned);
         }
-        let octets = self.read_octet_str()?;
-        match utf8(self, octets, DecodeErrorKind::InvalidText) {
+        let bytes = self.read_octet_str()?;
+        match utf8(self, bytes, DecodeErrorKind::InvalidText) {
             Ok(text) => Ok(Cow::Borrowed(text)),
-            Err(error) => recovered(self, octets, error).map(Cow::Owned),
+            Err(error) => decode_leniently(self, bytes, error).map(Cow::Owned),
         }
     }
 
-    /// Reads an IDL `string` in the transmission code set. The
-    /// [context](crate::value::DecodeContext::invalid_text) defines how bytes that are not valid in it are
-    /// handled. By default, they are an error.
+    /// Reads an IDL `string` in the transmission code set. Invalid bytes are an error, unless the
+    /// [context](crate::value::DecodeContext::invalid_text) handles them in another way.
     ///
     /// # Errors
     /// Those of [`read_octet_str`](Decoder::read_octet_str), [`InvalidText`](DecodeErrorKind::InvalidText),
     /// [`CharNotInCodeSet`](DecodeErrorKind::CharNotInCodeSet) for bytes that are not a character of a
     /// converted set, and [`AllocLimit`](DecodeErrorKind::AllocLimit).
     pub fn read_string(&mut self) -> Result<String, DecodeError> {
-        let octets = self.read_octet_str()?;
+        let bytes = self.read_octet_str()?;
         match self.code_sets().char {
-            CharSet::Utf8 => utf8_owned(self, octets),
-            set => in_other_set(self, set, octets),
+            CharSet::Utf8 => utf8_owned(self, bytes),
+            set => decode_in(self, set, bytes),
         }
     }
 
     /// Reads an IDL `wstring`, see [`Encoder::put_wstr`]. In GIOP 1.2 a byte order mark is honored and
-    /// removed. Without one the data is big-endian, whatever the byte order of the stream.
+    /// removed. Without a mark the units are big-endian, whatever the byte order of the stream.
     ///
     /// # Errors
     /// [`WideInGiop10`](DecodeErrorKind::WideInGiop10), [`NoWideCodeSet`](DecodeErrorKind::NoWideCodeSet),
@@ -219,26 +216,25 @@ impl<'a> Decoder<'a> {
         if self.version() == Version::V1_1 {
             let count = self.read_len(2)?;
             let start = self.position();
-            let octets = self.take(count * 2)?;
-            let Some((text, last)) = octets.split_last_chunk::<2>() else {
+            let bytes = self.take(count * 2)?;
+            let Some((text, last)) = bytes.split_last_chunk::<2>() else {
                 return Ok(WString::default());
             };
             if *last != [0, 0] {
                 return Err(DecodeError::new(DecodeErrorKind::StringNotTerminated, start));
             }
             let unit = match self.order() {
-                crate::ByteOrder::Big => u16::from_be_bytes,
-                crate::ByteOrder::Little => u16::from_le_bytes,
+                ByteOrder::Big => u16::from_be_bytes,
+                ByteOrder::Little => u16::from_le_bytes,
             };
-            return utf16(self, text, unit, start);
+            return decode_utf16(self, text, unit, start);
         }
         let len = self.read_len(1)?;
         let start = self.position();
-        let octets = self.take(len)?;
-        match octets {
-            [0xFE, 0xFF, text @ ..] => utf16(self, text, u16::from_be_bytes, start),
-            [0xFF, 0xFE, text @ ..] => utf16(self, text, u16::from_le_bytes, start),
-            text => utf16(self, text, u16::from_be_bytes, start),
+        let bytes = self.take(len)?;
+        match bytes {
+            [0xFF, 0xFE, text @ ..] => decode_utf16(self, text, u16::from_le_bytes, start),
+            [0xFE, 0xFF, text @ ..] | text => decode_utf16(self, text, u16::from_be_bytes, start),
         }
     }
 
@@ -260,9 +256,9 @@ impl<'a> Decoder<'a> {
         let start = self.position();
         let len = usize::from(self.read_u8()?);
         match *self.take(len)? {
-            [high, low] => Ok(WChar(u16::from_be_bytes([high, low]))),
-            [0xFE, 0xFF, high, low] => Ok(WChar(u16::from_be_bytes([high, low]))),
-            [0xFF, 0xFE, low, high] => Ok(WChar(u16::from_be_bytes([high, low]))),
+            [high, low] | [0xFE, 0xFF, high, low] | [0xFF, 0xFE, low, high] => {
+                Ok(WChar(u16::from_be_bytes([high, low])))
+            }
             [0xD8..=0xDB, _, 0xDC..=0xDF, _] => {
                 Err(DecodeError::new(DecodeErrorKind::CharNotInCodeSet, start))
             }
@@ -272,57 +268,57 @@ impl<'a> Decoder<'a> {
 }
 
 #[inline]
-fn utf8_owned<'a>(d: &mut Decoder<'a>, octets: &'a [u8]) -> Result<String, DecodeError> {
-    match utf8(d, octets, DecodeErrorKind::InvalidText) {
+fn utf8_owned<'a>(d: &mut Decoder<'a>, bytes: &'a [u8]) -> Result<String, DecodeError> {
+    match utf8(d, bytes, DecodeErrorKind::InvalidText) {
         Ok(text) => {
             d.charge(text.len())?;
             Ok(text.to_owned())
         }
-        Err(error) => recovered(d, octets, error),
+        Err(error) => decode_leniently(d, bytes, error),
     }
 }
 
 /// Converts bytes that are not valid in their code set, as the context demands, or returns `error`.
 #[cold]
-fn recovered(d: &mut Decoder<'_>, octets: &[u8], error: DecodeError) -> Result<String, DecodeError> {
-    let invalid = matches!(error.kind, DecodeErrorKind::InvalidText | DecodeErrorKind::CharNotInCodeSet);
-    let wanted = d.invalid_text();
-    if !invalid || wanted == InvalidText::Refuse {
+fn decode_leniently(d: &mut Decoder<'_>, bytes: &[u8], error: DecodeError) -> Result<String, DecodeError> {
+    let is_invalid = matches!(error.kind, DecodeErrorKind::InvalidText | DecodeErrorKind::CharNotInCodeSet);
+    let treatment = d.invalid_text();
+    if !is_invalid || treatment == InvalidText::Refuse {
         return Err(error);
     }
     // U+FFFD has three bytes in UTF-8.
-    d.charge(octets.len().saturating_mul(3))?;
-    Ok(match (wanted, d.code_sets().char) {
-        (InvalidText::Latin1, _) => octets.iter().map(|octet| char::from(*octet)).collect(),
-        (_, CharSet::Converted(set)) => set.with_replacement(octets),
-        _ => String::from_utf8_lossy(octets).into_owned(),
+    d.charge(bytes.len().saturating_mul(3))?;
+    Ok(match (treatment, d.code_sets().char) {
+        (InvalidText::Latin1, _) => bytes.iter().map(|byte| char::from(*byte)).collect(),
+        (_, CharSet::Converted(set)) => set.with_replacement(bytes),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
     })
 }
 
 // A separate function keeps the UTF-8 path small.
 #[inline(never)]
-fn in_other_set<'a>(d: &mut Decoder<'a>, set: CharSet, octets: &'a [u8]) -> Result<String, DecodeError> {
+fn decode_in<'a>(d: &mut Decoder<'a>, set: CharSet, bytes: &'a [u8]) -> Result<String, DecodeError> {
     match set {
-        CharSet::Latin1 if !octets.is_ascii() => {
-            let chars = octets.iter().map(|octet| char::from(*octet));
+        CharSet::Latin1 if !bytes.is_ascii() => {
+            let chars = bytes.iter().map(|byte| char::from(*byte));
             d.charge(chars.clone().map(char::len_utf8).sum())?;
             Ok(chars.collect())
         }
-        CharSet::Latin1 | CharSet::Utf8 => utf8_owned(d, octets),
+        CharSet::Latin1 | CharSet::Utf8 => utf8_owned(d, bytes),
         CharSet::Converted(set) => {
-            conversion::converted(d, set, octets).or_else(|error| recovered(d, octets, error))
+            conversion::decode_converted(d, set, bytes).or_else(|error| decode_leniently(d, bytes, error))
         }
     }
 }
 
-fn utf8<'a>(d: &Decoder<'a>, octets: &'a [u8], wrong: DecodeErrorKind) -> Result<&'a str, DecodeError> {
-    str::from_utf8(octets).map_err(|e| {
-        let start = d.position() - octets.len() - 1;
+fn utf8<'a>(d: &Decoder<'a>, bytes: &'a [u8], wrong: DecodeErrorKind) -> Result<&'a str, DecodeError> {
+    str::from_utf8(bytes).map_err(|e| {
+        let start = d.position() - bytes.len() - 1;
         DecodeError::new(wrong, start + e.valid_up_to())
     })
 }
 
-/// Returns the replacement for a number that is not a character, if the context allows one.
+/// Returns the replacement for a number that is not a character, if the context allows it.
 #[cold]
 pub(super) fn replacement(
     d: &Decoder<'_>,
@@ -335,13 +331,13 @@ pub(super) fn replacement(
     }
 }
 
-fn utf16(
+fn decode_utf16(
     d: &mut Decoder<'_>,
-    octets: &[u8],
+    bytes: &[u8],
     unit: fn([u8; 2]) -> u16,
     start: usize,
 ) -> Result<WString, DecodeError> {
-    let (pairs, odd) = octets.as_chunks::<2>();
+    let (pairs, odd) = bytes.as_chunks::<2>();
     if !odd.is_empty() {
         return Err(DecodeError::new(DecodeErrorKind::InvalidWideText, start));
     }
@@ -352,7 +348,7 @@ fn utf16(
         match c {
             Ok('\0') => return Err(DecodeError::new(DecodeErrorKind::EmbeddedNul, start)),
             Ok(c) => text.push(c),
-            Err(_) => return cut_utf16(d, pairs, unit, start),
+            Err(_) => return decode_cut_utf16(d, pairs, unit, start),
         }
     }
     if d.code_sets().wchar == Some(WCharSet::Ucs2) && text.chars().any(|c| c > '\u{ffff}') {
@@ -361,9 +357,9 @@ fn utf16(
     Ok(WString::from(text))
 }
 
-/// Returns text that contains a lone half of a surrogate pair.
+/// Decodes text that contains a lone half of a surrogate pair.
 #[cold]
-fn cut_utf16(
+fn decode_cut_utf16(
     d: &Decoder<'_>,
     pairs: &[[u8; 2]],
     unit: fn([u8; 2]) -> u16,

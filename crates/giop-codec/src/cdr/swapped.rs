@@ -1,8 +1,7 @@
 //! Conversion of runs of numbers to the other byte order.
 //!
 //! Numbers of four and eight bytes are swapped in pairs, as one integer of twice the size. Otherwise the
-//! compiler vectorizes the loop. On 64-bit x86 without its later extensions, that byte shuffle takes twice
-//! the time of swapping the numbers one by one.
+//! compiler would vectorize the loop, which takes twice the time on 64-bit x86 without vector extensions.
 
 use bytes::Bytes;
 
@@ -12,12 +11,11 @@ use super::long_double::LongDouble;
 use super::seq::{Element, Seq};
 use crate::DecodeError;
 
-/// Tile size in bytes for memory that is zeroed first and then overwritten. A tile is still in the
-/// first-level cache at the second write.
+/// Number of bytes that are zeroed before they are overwritten. They are still in the first-level cache at
+/// the second write.
 pub(crate) const TILE: usize = 4096;
 
-/// Copies numbers of `1 << width` bytes from `from` to `to`, which has the same length, in the other byte
-/// order.
+/// Copies numbers of `1 << width` bytes in the other byte order. Both slices have the same length.
 #[inline]
 pub(crate) fn swap(width: u8, from: &[u8], to: &mut [u8]) {
     match width {
@@ -25,7 +23,7 @@ pub(crate) fn swap(width: u8, from: &[u8], to: &mut [u8]) {
         1 => swap_shorts(from, to),
         2 => swap_longs(from, to),
         3 => swap_doubles(from, to),
-        _ => drop(each(from, to, quadruple)),
+        _ => drop(copy_each(from, to, swap_quad)),
     }
 }
 
@@ -39,11 +37,8 @@ pub(crate) fn copy(from: &[u8], to: &mut [u8]) {
 }
 
 impl Decoder<'_> {
-    /// Reads `n` numbers of `1 << width` bytes, in native order, in memory that is aligned for them. Returns
-    /// a view of the message where byte order and alignment allow that, else a copy.
-    ///
-    /// # Errors
-    /// Those of [`read_seq`](Decoder::read_seq).
+    /// Reads `n` numbers of `1 << width` bytes. Returns them in native order and aligned, as a view of the
+    /// message if possible, else as a copy.
     pub(crate) fn read_numbers(&mut self, width: u8, n: usize) -> Result<Bytes, DecodeError> {
         let view = match width {
             0 => return self.take_shared(n),
@@ -52,141 +47,129 @@ impl Decoder<'_> {
             3 => self.view::<u64>(n)?,
             _ => self.view::<LongDouble>(n)?,
         };
-        if let Some(octets) = view {
-            return Ok(octets);
+        if let Some(bytes) = view {
+            return Ok(bytes);
         }
         let pad = padding(self.phase(), (1 << width).min(8));
         let len = n.saturating_mul(1 << width);
-        let whole = len.saturating_add(pad);
+        let padded_len = len.saturating_add(pad);
         let mut out: Vec<u8> = Vec::new();
         // Do not reserve memory for data that is missing: `take` fails below.
-        if !self.in_piece(whole) || whole <= self.remaining() && !reserved(&mut out, len) {
+        if !self.in_piece(padded_len) || padded_len <= self.remaining() && !reserve_aligned(&mut out, len) {
             return match width {
-                1 => self.read_numbers_apart::<u16>(n),
-                2 => self.read_numbers_apart::<u32>(n),
-                3 => self.read_numbers_apart::<u64>(n),
-                _ => self.read_numbers_apart::<LongDouble>(n),
+                1 => self.read_numbers_as::<u16>(n),
+                2 => self.read_numbers_as::<u32>(n),
+                3 => self.read_numbers_as::<u64>(n),
+                _ => self.read_numbers_as::<LongDouble>(n),
             };
         }
-        let octets = self.take(whole)?.get(pad..).unwrap_or_default();
+        let numbers = self.take(padded_len)?.get(pad..).unwrap_or_default();
         self.charge(len)?;
-        for some in octets.chunks(TILE) {
+        for tile in numbers.chunks(TILE) {
             let start = out.len();
-            out.resize(start + some.len(), 0);
+            out.resize(start + tile.len(), 0);
             let place = out.get_mut(start..).unwrap_or_default();
-            if self.is_foreign() { swap(width, some, place) } else { copy(some, place) }
+            if self.is_foreign() { swap(width, tile, place) } else { copy(tile, place) }
         }
         Ok(out.into())
     }
 
     #[cold]
-    fn read_numbers_apart<T: Element>(&mut self, n: usize) -> Result<Bytes, DecodeError> {
-        // A single number that does not fit before a fragment boundary is aligned after it. A run is never
-        // realigned.
+    fn read_numbers_as<T: Element>(&mut self, n: usize) -> Result<Bytes, DecodeError> {
+        // A single number that does not fit before a fragment boundary is aligned after it; a run is not.
         let out = if n == 1 { vec![self.read_fixed()?] } else { self.read_fixed_vec::<T>(n)? };
         Ok(Seq::from(out).into_bytes())
     }
 }
 
-/// Reserves `len` bytes and returns whether the memory is aligned for all numbers. Allocators usually align
-/// it so, although a `Vec<u8>` does not demand it. Bytes then take one allocation. A `Vec` of numbers takes a
-/// second one to be shared as [`Bytes`].
-fn reserved(out: &mut Vec<u8>, len: usize) -> bool {
+/// Reserves `len` bytes and returns whether the memory is aligned for all numbers, as that of most
+/// allocators. Unlike a vector of numbers, a `Vec<u8>` becomes [`Bytes`] without a second allocation.
+fn reserve_aligned(out: &mut Vec<u8>, len: usize) -> bool {
     out.try_reserve_exact(len).is_ok()
         && out.as_ptr().align_offset(align_of::<LongDouble>().max(align_of::<u64>())) == 0
 }
 
 /// Swaps numbers of `1 << width` bytes in place.
 #[inline(never)]
-pub(crate) fn swap_here(width: u8, octets: &mut [u8]) {
+pub(crate) fn swap_here(width: u8, numbers: &mut [u8]) {
     match width {
         0 => {}
-        1 => drop(each_here(octets, short)),
-        2 => drop(each_here(each_here(octets, longs), long)),
-        3 => drop(each_here(each_here(octets, doubles), double)),
-        _ => drop(each_here(octets, quadruple)),
+        1 => drop(replace_each(numbers, swap_short)),
+        2 => drop(replace_each(replace_each(numbers, swap_two_longs), swap_long)),
+        3 => drop(replace_each(replace_each(numbers, swap_two_doubles), swap_double)),
+        _ => drop(replace_each(numbers, swap_quad)),
     }
 }
 
 #[inline(never)]
 fn swap_shorts(from: &[u8], to: &mut [u8]) {
-    each(from, to, short);
+    copy_each(from, to, swap_short);
 }
 
 #[inline(never)]
 fn swap_longs(from: &[u8], to: &mut [u8]) {
-    let (from, to) = each(from, to, longs);
-    each(from, to, long);
+    let (from, to) = copy_each(from, to, swap_two_longs);
+    copy_each(from, to, swap_long);
 }
 
 #[inline(never)]
 fn swap_doubles(from: &[u8], to: &mut [u8]) {
-    let ((pairs, from), (places, to)) = (from.as_chunks(), to.as_chunks_mut());
+    let ((pairs, from), (to_pairs, to)) = (from.as_chunks(), to.as_chunks_mut());
     // Pairs of 16-byte values avoid slow unaligned stores.
-    let ((fours, pair), (four_places, place)) = (pairs.as_chunks::<2>(), places.as_chunks_mut::<2>());
-    fours.iter().zip(four_places).for_each(|(four, place)| *place = four.map(doubles));
-    pair.iter().zip(place).for_each(|(pair, place)| *place = doubles(*pair));
-    each(from, to, double);
+    let ((fours, pair), (to_fours, to_pair)) = (pairs.as_chunks::<2>(), to_pairs.as_chunks_mut::<2>());
+    fours.iter().zip(to_fours).for_each(|(four, to)| *to = four.map(swap_two_doubles));
+    pair.iter().zip(to_pair).for_each(|(pair, to)| *to = swap_two_doubles(*pair));
+    copy_each(from, to, swap_double);
 }
 
-/// Applies `turn` to all whole chunks and returns the remainders of both slices.
+/// Copies all whole chunks, converted, and returns the remainders of both slices.
 #[inline(always)]
-fn each<'a, 'b, const N: usize>(
+fn copy_each<'a, 'b, const N: usize>(
     from: &'a [u8],
     to: &'b mut [u8],
-    turn: impl Fn([u8; N]) -> [u8; N],
+    convert: impl Fn([u8; N]) -> [u8; N],
 ) -> (&'a [u8], &'b mut [u8]) {
     let ((from, rest), (to, rest_to)) = (from.as_chunks(), to.as_chunks_mut());
-    from.iter().zip(to).for_each(|(from, to)| *to = turn(*from));
+    from.iter().zip(to).for_each(|(from, to)| *to = convert(*from));
     (rest, rest_to)
 }
 
+/// Converts all whole chunks and returns the remainder.
 #[inline(always)]
-fn each_here<const N: usize>(octets: &mut [u8], turn: impl Fn([u8; N]) -> [u8; N]) -> &mut [u8] {
-    let (octets, rest) = octets.as_chunks_mut();
-    octets.iter_mut().for_each(|octets| *octets = turn(*octets));
+fn replace_each<const N: usize>(bytes: &mut [u8], convert: impl Fn([u8; N]) -> [u8; N]) -> &mut [u8] {
+    let (chunks, rest) = bytes.as_chunks_mut();
+    chunks.iter_mut().for_each(|chunk| *chunk = convert(*chunk));
     rest
 }
 
-#[inline(always)]
-fn short(octets: [u8; 2]) -> [u8; 2] {
-    u16::from_ne_bytes(octets).swap_bytes().to_ne_bytes()
+/// Defines functions that swap a number, or two numbers, which the rotation returns to their places.
+macro_rules! swap_functions {
+    ($($name:ident $integer:ty, $size:literal, $rotation:literal;)*) => {$(
+        #[inline(always)]
+        fn $name(bytes: [u8; $size]) -> [u8; $size] {
+            <$integer>::from_ne_bytes(bytes).swap_bytes().rotate_left($rotation).to_ne_bytes()
+        }
+    )*};
 }
 
-#[inline(always)]
-fn long(octets: [u8; 4]) -> [u8; 4] {
-    u32::from_ne_bytes(octets).swap_bytes().to_ne_bytes()
-}
-
-#[inline(always)]
-fn longs(pair: [u8; 8]) -> [u8; 8] {
-    u64::from_ne_bytes(pair).swap_bytes().rotate_left(32).to_ne_bytes()
-}
-
-#[inline(always)]
-fn double(octets: [u8; 8]) -> [u8; 8] {
-    u64::from_ne_bytes(octets).swap_bytes().to_ne_bytes()
-}
-
-#[inline(always)]
-fn doubles(pair: [u8; 16]) -> [u8; 16] {
-    u128::from_ne_bytes(pair).swap_bytes().rotate_left(64).to_ne_bytes()
-}
-
-#[inline(always)]
-fn quadruple(octets: [u8; 16]) -> [u8; 16] {
-    u128::from_ne_bytes(octets).swap_bytes().to_ne_bytes()
+swap_functions! {
+    swap_short u16, 2, 0;
+    swap_long u32, 4, 0;
+    swap_two_longs u64, 8, 32;
+    swap_double u64, 8, 0;
+    swap_two_doubles u128, 16, 64;
+    swap_quad u128, 16, 0;
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn numbers_of_all_widths_are_reversed_one_by_one() {
-        let octets: Vec<u8> = (0..=255).collect();
+        let bytes: Vec<u8> = (0..=255).collect();
         for width in 0..=4_u8 {
             for count in 0..12 {
                 let len = count << width;
-                let from = &octets[..len];
+                let from = &bytes[..len];
                 let wanted: Vec<u8> =
                     from.chunks(1 << width).flat_map(|number| number.iter().rev().copied()).collect();
                 let mut to = vec![0; len];

@@ -16,7 +16,7 @@ pub enum CharSet {
     Latin1,
     /// UTF-8.
     Utf8,
-    /// Another one, converted by a table.
+    /// Another set.
     Converted(ConvertedSet),
 }
 
@@ -31,9 +31,8 @@ pub enum WCharSet {
     Ucs4,
 }
 
-/// The treatment of a `string` or `wstring` that is not valid in its transmission code set.
-///
-/// A lone half of a surrogate pair is valid: [`WString`](crate::cdr::WString) keeps it.
+/// The treatment of a `string` or `wstring` that is not valid in its transmission code set. (A lone half of a
+/// surrogate pair is valid: [`WString`](crate::cdr::WString) preserves it.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InvalidText {
@@ -42,8 +41,8 @@ pub enum InvalidText {
     Refuse,
     /// Each invalid sequence is replaced by U+FFFD.
     Replace,
-    /// All bytes of such a `string` are taken as characters of ISO 8859-1. In a `wstring` (of UCS-4) invalid
-    /// characters are replaced by U+FFFD.
+    /// All bytes of an invalid `string` are taken as characters of ISO 8859-1. Invalid characters of a
+    /// `wstring` in UCS-4 are replaced by U+FFFD.
     Latin1,
 }
 
@@ -57,8 +56,8 @@ pub struct CodeSets {
 }
 
 impl CodeSets {
-    /// Returns the initial code sets of encoders and decoders: ISO 8859-1, and UTF-16 for wide text. GIOP 1.0
-    /// has no wide text.
+    /// Returns the code sets without negotiation: ISO 8859-1, and UTF-16 for wide text. GIOP 1.0 has no wide
+    /// text.
     #[inline]
     pub const fn default_for(version: Version) -> CodeSets {
         let wchar = match version {
@@ -68,7 +67,8 @@ impl CodeSets {
         CodeSets { char: CharSet::Latin1, wchar }
     }
 
-    /// Returns the code sets inside an encapsulation, which may be forwarded to places without negotiation.
+    /// Returns the code sets inside an encapsulation. UTF-16 is independent of the connection, because the
+    /// encapsulation may be forwarded on another one.
     #[inline]
     pub(crate) const fn in_encapsulation(self) -> CodeSets {
         CodeSets { char: self.char, wchar: Some(WCharSet::Utf16) }
@@ -80,8 +80,8 @@ impl CharSet {
     /// `CODESET_INCOMPATIBLE` minor OMG 1.
     pub const NOTHING: Self = Self::Converted(ConvertedSet::NOTHING);
 
-    /// Returns the set with that number in the registry, if this build has it. The feature `encoding_rs` adds
-    /// further sets.
+    /// Returns the set with that number in the registry, if this build supports it. The feature `encoding_rs`
+    /// adds further sets.
     pub fn from_id(id: CodeSetId) -> Option<Self> {
         match id {
             CodeSetId::ISO_8859_1 => Some(Self::Latin1),
@@ -90,7 +90,7 @@ impl CharSet {
         }
     }
 
-    /// Returns its number in the registry; if it has several, the usual one.
+    /// Returns the number in the registry; if there are several, the usual one.
     pub fn id(self) -> CodeSetId {
         match self {
             Self::Latin1 => CodeSetId::ISO_8859_1,
@@ -109,7 +109,7 @@ impl CharSet {
 }
 
 impl WCharSet {
-    /// Returns the set with that number in the registry, if it is one of these.
+    /// Returns the set with that number in the registry.
     pub fn from_id(id: CodeSetId) -> Option<Self> {
         match id.0 {
             0x0001_0109 => Some(Self::Utf16),
@@ -119,7 +119,7 @@ impl WCharSet {
         }
     }
 
-    /// Returns its number in the registry; if it has several, the one that ORBs use.
+    /// Returns the number in the registry; if there are several, the one that ORBs use.
     pub fn id(self) -> CodeSetId {
         match self {
             Self::Utf16 => CodeSetId::UTF_16,
@@ -131,9 +131,8 @@ impl WCharSet {
 
 /// An IDL `char`: one byte of the transmission code set, which is sent and received unconverted.
 ///
-/// Conversions from and to Rust's `char` interpret it as ISO 8859-1. If UTF-8 was negotiated, bytes above
-/// 0x7F are not characters by themselves, and a receiver may reject them. If the set is an EBCDIC one, the
-/// byte is of that set, too.
+/// Conversions from and to Rust's `char` interpret it as ISO 8859-1, whatever the transmission code set. If
+/// that is UTF-8, bytes above 0x7F are not characters by themselves, and a receiver may reject them.
 #[derive(
     Clone,
     Copy,
@@ -157,81 +156,50 @@ pub struct Char(pub u8);
 #[repr(transparent)]
 pub struct WChar(pub u16);
 
-/// The error of a Rust `char` that the IDL type cannot hold, or of the reverse conversion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The error of a Rust `char` that [`Char`] or [`WChar`] cannot represent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("{0}")]
 pub struct CharConversionError(&'static str);
 
-impl fmt::Display for CharConversionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
+/// Converts `$ty`, of the integer `$unit`, from and to integers and characters. Half of a surrogate pair
+/// becomes U+FFFD.
+macro_rules! conversions {
+    ($($ty:ident, $unit:ty, $error:literal;)*) => {$(
+        impl TryFrom<char> for $ty {
+            type Error = CharConversionError;
+
+            fn try_from(value: char) -> Result<$ty, CharConversionError> {
+                <$unit>::try_from(value).map($ty).map_err(|_| CharConversionError($error))
+            }
+        }
+
+        impl From<$unit> for $ty {
+            fn from(unit: $unit) -> $ty {
+                $ty(unit)
+            }
+        }
+
+        impl From<$ty> for $unit {
+            fn from(value: $ty) -> $unit {
+                value.0
+            }
+        }
+
+        impl From<$ty> for char {
+            fn from(value: $ty) -> char {
+                char::from_u32(u32::from(value.0)).unwrap_or(char::REPLACEMENT_CHARACTER)
+            }
+        }
+
+        impl fmt::Display for $ty {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                char::from(*self).fmt(f)
+            }
+        }
+    )*};
 }
 
-impl std::error::Error for CharConversionError {}
-
-impl TryFrom<char> for Char {
-    type Error = CharConversionError;
-
-    fn try_from(value: char) -> Result<Char, CharConversionError> {
-        u8::try_from(value).map(Char).map_err(|_| CharConversionError("character is above U+00FF"))
-    }
-}
-
-impl From<u8> for Char {
-    fn from(octet: u8) -> Char {
-        Char(octet)
-    }
-}
-
-impl From<Char> for u8 {
-    fn from(value: Char) -> u8 {
-        value.0
-    }
-}
-
-impl From<Char> for char {
-    fn from(value: Char) -> char {
-        char::from(value.0)
-    }
-}
-
-impl fmt::Display for Char {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        char::from(self.0).fmt(f)
-    }
-}
-
-impl TryFrom<char> for WChar {
-    type Error = CharConversionError;
-
-    fn try_from(value: char) -> Result<WChar, CharConversionError> {
-        u16::try_from(u32::from(value))
-            .map(WChar)
-            .map_err(|_| CharConversionError("character is above U+FFFF"))
-    }
-}
-
-impl From<u16> for WChar {
-    fn from(unit: u16) -> WChar {
-        WChar(unit)
-    }
-}
-
-impl From<WChar> for u16 {
-    fn from(value: WChar) -> u16 {
-        value.0
-    }
-}
-
-impl From<WChar> for char {
-    /// Returns the character, or U+FFFD for half of a surrogate pair.
-    fn from(value: WChar) -> char {
-        char::from_u32(u32::from(value.0)).unwrap_or(char::REPLACEMENT_CHARACTER)
-    }
-}
-
-impl fmt::Display for WChar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        char::from(*self).fmt(f)
-    }
+conversions! {
+    Char, u8, "character is above U+00FF";
+    WChar, u16, "character is above U+FFFF";
 }

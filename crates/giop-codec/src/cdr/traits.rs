@@ -6,13 +6,13 @@ use crate::{DecodeError, EncodeError};
 
 /// A type with a CDR encoding.
 pub trait CdrEncode {
-    /// Writes the value at the encoder's position, with the padding it needs before it.
+    /// Writes the value, after the padding that its alignment needs.
     ///
     /// # Errors
     /// The value has no encoding here: see [`EncodeErrorKind`](crate::EncodeErrorKind).
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError>;
 
-    /// Writes each of `items`, without a count. Fixed-layout types override it with
+    /// Writes `items` without a count. Fixed-layout types override this method with
     /// [`Encoder::put_fixed_slice`].
     ///
     /// # Errors
@@ -31,14 +31,14 @@ pub trait CdrDecode: Sized {
     /// are checked against it before anything is allocated.
     const MIN_SIZE: usize;
 
-    /// Reads a value at the decoder's position, after the padding before it.
+    /// Reads a value, after the padding before it.
     ///
     /// # Errors
     /// The bytes are not a value of this type: see [`DecodeErrorKind`](crate::DecodeErrorKind).
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError>;
 
-    /// Reads `n` values, whose count the caller has checked with [`Decoder::read_len`]. Fixed-layout types
-    /// override it with [`Decoder::read_fixed_vec`].
+    /// Reads `n` values. [`Decoder::read_len`] must have returned `n`. Fixed-layout types override this
+    /// method with [`Decoder::read_fixed_vec`].
     ///
     /// # Errors
     /// Those of [`decode`](CdrDecode::decode), and [`AllocLimit`](crate::DecodeErrorKind::AllocLimit).
@@ -53,7 +53,7 @@ pub trait CdrDecode: Sized {
         Ok(out)
     }
 
-    /// Reads an array. Fixed-layout types override it with [`Decoder::read_fixed`].
+    /// Reads an array. Fixed-layout types override this method with [`Decoder::read_fixed`].
     ///
     /// # Errors
     /// Those of [`decode`](CdrDecode::decode).
@@ -65,7 +65,7 @@ pub trait CdrDecode: Sized {
         Ok(slots.map(|slot| slot.unwrap_or_else(|| unreachable!("every slot was filled above"))))
     }
 
-    /// Reads a value into a box; arrays do so without a copy on the stack.
+    /// Reads a value into a box. Arrays have no copy on the stack.
     ///
     /// # Errors
     /// Those of [`decode`](CdrDecode::decode), and [`AllocLimit`](crate::DecodeErrorKind::AllocLimit).

@@ -4,11 +4,11 @@ use core::cmp::Ordering;
 use core::fmt::{self, Write as _};
 use std::borrow::Cow;
 
-/// An IDL `wstring`: UTF-16 text, which may contain lone halves of surrogate pairs. Text that Java, C++ or
-/// Windows splits may contain them.
+/// An IDL `wstring`: UTF-16 text, which may contain lone halves of surrogate pairs, as text that Java, C++ or
+/// Windows has split.
 ///
-/// Comparison, hashing and sending preserve every unit. Text without lone halves is stored as a `String`, so
-/// that [`as_str`](WString::as_str) costs nothing. The order is that of the characters.
+/// Every unit is preserved. Text without lone halves is stored as a `String`, so that
+/// [`as_str`](WString::as_str) costs nothing. The order is that of the characters.
 ///
 /// ```
 /// use giop_codec::cdr::WString;
@@ -30,10 +30,9 @@ enum Owned {
     Units(Box<[u16]>),
 }
 
-/// A borrowed [`WString`], or borrowed text that is sent as an IDL `wstring`. It is small, and passed by
-/// value.
+/// A borrowed [`WString`], or borrowed text that is sent as an IDL `wstring`.
 ///
-/// Clients pass `&str`, `&String` or `&WString` where a stub takes `impl Into<WStr>`; servants get one.
+/// Clients pass `&str`, `&String` or `&WString` where a stub takes `impl Into<WStr>`; servants get a `WStr`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WStr<'a>(Borrowed<'a>);
 
@@ -44,25 +43,16 @@ enum Borrowed<'a> {
 }
 
 /// The error of wide text that is not a `str`, because it contains a lone half of a surrogate pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error(
+    "wide text has half of a surrogate pair ({unit:#06x}) at unit {at}: `to_string_lossy` replaces it, `units` returns all units"
+)]
 pub struct LoneSurrogate {
     /// Index of the first one, in UTF-16 units.
     pub at: usize,
     /// The half: 0xD800 to 0xDFFF.
     pub unit: u16,
 }
-
-impl fmt::Display for LoneSurrogate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "wide text has half of a surrogate pair ({:#06x}) at unit {}: `to_string_lossy` replaces it, `units` gives all",
-            self.unit, self.at
-        )
-    }
-}
-
-impl std::error::Error for LoneSurrogate {}
 
 impl WString {
     /// Creates a wide string from text.
@@ -79,7 +69,7 @@ impl WString {
         }
     }
 
-    /// Returns the text, borrowed.
+    /// Borrows the text.
     #[inline]
     pub fn as_wstr(&self) -> WStr<'_> {
         match &self.0 {
@@ -91,8 +81,7 @@ impl WString {
     /// Returns the text as `str`, without a copy.
     ///
     /// # Errors
-    /// The text contains a lone half of a surrogate pair: [`to_string_lossy`](Self::to_string_lossy) replaces
-    /// it.
+    /// The text contains a lone half of a surrogate pair.
     #[inline]
     pub fn as_str(&self) -> Result<&str, LoneSurrogate> {
         self.as_wstr().as_str()
@@ -134,13 +123,12 @@ impl<'a> WStr<'a> {
     /// Returns the text as `str`.
     ///
     /// # Errors
-    /// The text contains a lone half of a surrogate pair: [`to_string_lossy`](Self::to_string_lossy) replaces
-    /// it.
+    /// The text contains a lone half of a surrogate pair.
     #[inline]
     pub fn as_str(self) -> Result<&'a str, LoneSurrogate> {
         match self.0 {
             Borrowed::Text(text) => Ok(text),
-            Borrowed::Units(units) => Err(lone(units)),
+            Borrowed::Units(units) => Err(first_lone_surrogate(units)),
         }
     }
 
@@ -152,7 +140,7 @@ impl<'a> WStr<'a> {
         }
     }
 
-    /// Returns the text, owned.
+    /// Copies the text.
     pub fn to_wstring(self) -> WString {
         WString(match self.0 {
             Borrowed::Text(text) => Owned::Text(text.to_owned()),
@@ -160,8 +148,7 @@ impl<'a> WStr<'a> {
         })
     }
 
-    /// Returns the text and the units, one of which is empty, so that iterators over both representations
-    /// have one type.
+    /// Returns the text or the units, and the other one empty. Iterators over both then have one type.
     fn parts(self) -> (&'a str, &'a [u16]) {
         match self.0 {
             Borrowed::Text(text) => (text, &[]),
@@ -175,7 +162,6 @@ impl<'a> WStr<'a> {
         text.encode_utf16().chain(units.iter().copied())
     }
 
-    /// Returns whether the text contains a U+0000, which a `wstring` cannot carry.
     pub(crate) fn has_nul(self) -> bool {
         match self.0 {
             Borrowed::Text(text) => text.as_bytes().contains(&0),
@@ -183,12 +169,12 @@ impl<'a> WStr<'a> {
         }
     }
 
-    /// Returns the code points; a lone half of a surrogate pair is its number.
+    /// A lone half of a surrogate pair counts as a code point.
     pub(super) fn code_points(self) -> impl Iterator<Item = u32> + Clone + 'a {
         let (text, units) = self.parts();
-        let of_units = char::decode_utf16(units.iter().copied());
-        let of_units = of_units.map(|c| c.map_or_else(|half| half.unpaired_surrogate().into(), u32::from));
-        text.chars().map(u32::from).chain(of_units)
+        let decoded_units = char::decode_utf16(units.iter().copied())
+            .map(|c| c.map_or_else(|half| half.unpaired_surrogate().into(), u32::from));
+        text.chars().map(u32::from).chain(decoded_units)
     }
 
     /// Returns whether there are no characters.
@@ -198,7 +184,7 @@ impl<'a> WStr<'a> {
 }
 
 #[cold]
-fn lone(units: &[u16]) -> LoneSurrogate {
+fn first_lone_surrogate(units: &[u16]) -> LoneSurrogate {
     let mut at = 0;
     for c in char::decode_utf16(units.iter().copied()) {
         match c {
@@ -221,21 +207,28 @@ impl Default for WStr<'_> {
     }
 }
 
+macro_rules! conversions {
+    ($($source:ty => $target:ty, |$text:ident| $result:expr;)*) => {$(
+        impl<'a> From<$source> for $target {
+            #[inline]
+            fn from($text: $source) -> Self {
+                $result
+            }
+        }
+    )*};
+}
+
+conversions! {
+    &'a str => WStr<'a>, |text| WStr::new(text);
+    &'a String => WStr<'a>, |text| WStr::new(text);
+    &'a WString => WStr<'a>, |text| text.as_wstr();
+    &'a str => WString, |text| WString::new(text);
+    WStr<'a> => WString, |text| text.to_wstring();
+}
+
 impl From<String> for WString {
     fn from(text: String) -> Self {
         Self::new(text)
-    }
-}
-
-impl From<&str> for WString {
-    fn from(text: &str) -> Self {
-        Self::new(text)
-    }
-}
-
-impl From<WStr<'_>> for WString {
-    fn from(text: WStr<'_>) -> Self {
-        text.to_wstring()
     }
 }
 
@@ -257,29 +250,8 @@ impl TryFrom<WString> for String {
     fn try_from(text: WString) -> Result<Self, LoneSurrogate> {
         match text.0 {
             Owned::Text(text) => Ok(text),
-            Owned::Units(units) => Err(lone(&units)),
+            Owned::Units(units) => Err(first_lone_surrogate(&units)),
         }
-    }
-}
-
-impl<'a> From<&'a str> for WStr<'a> {
-    #[inline]
-    fn from(text: &'a str) -> Self {
-        Self::new(text)
-    }
-}
-
-impl<'a> From<&'a String> for WStr<'a> {
-    #[inline]
-    fn from(text: &'a String) -> Self {
-        Self::new(text)
-    }
-}
-
-impl<'a> From<&'a WString> for WStr<'a> {
-    #[inline]
-    fn from(text: &'a WString) -> Self {
-        text.as_wstr()
     }
 }
 
@@ -310,7 +282,7 @@ impl Ord for WString {
     }
 }
 
-macro_rules! equal {
+macro_rules! comparisons {
     ($($a:ty, $b:ty, |$x:ident, $y:ident| $equal:expr;)*) => {$(
         impl PartialEq<$b> for $a {
             fn eq(&self, other: &$b) -> bool {
@@ -328,7 +300,7 @@ macro_rules! equal {
     )*};
 }
 
-equal! {
+comparisons! {
     WString, str, |a, b| a.as_wstr() == WStr::new(b);
     WString, &str, |a, b| a.as_wstr() == WStr::new(b);
     WString, String, |a, b| a.as_wstr() == WStr::new(b);
@@ -365,14 +337,12 @@ impl fmt::Debug for WStr<'_> {
 }
 
 impl fmt::Display for WString {
-    /// Writes the text with U+FFFD for each lone half of a surrogate pair.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_wstr().fmt(f)
     }
 }
 
 impl fmt::Debug for WString {
-    /// Writes the text like `str`; a lone half of a surrogate pair is written as `\u{d83d}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.as_wstr(), f)
     }

@@ -3,21 +3,20 @@
 use core::fmt;
 use core::str::FromStr;
 
-use super::operators::finish;
+use super::operators::round_and_sign;
 use super::{Fixed, FixedError, Rounding, magnitude};
 
 /// Length of the longest text: 31 digits, a zero before the point, and the point.
-const TEXT: usize = 34;
+const MAX_TEXT_LEN: usize = 34;
 
 /// Formats a number without a sign. The last `scale` digits follow a point, and at least one digit precedes
 /// it.
-fn text(magnitude: u128, scale: u32, room: &mut [u8; TEXT]) -> &str {
-    let (mut left, mut written) = (magnitude, 0);
-    let mut places = room.iter_mut().rev();
-    let mut put = |octet| {
-        if let Some(place) = places.next() {
-            *place = octet;
-            written += 1;
+fn format_magnitude(magnitude: u128, scale: u32, buffer: &mut [u8; MAX_TEXT_LEN]) -> &str {
+    let (mut left, mut start) = (magnitude, buffer.len());
+    let mut put = |character| {
+        start = start.saturating_sub(1);
+        if let Some(place) = buffer.get_mut(start) {
+            *place = character;
         }
     };
     let mut digits = 0;
@@ -29,20 +28,19 @@ fn text(magnitude: u128, scale: u32, room: &mut [u8; TEXT]) -> &str {
         left /= 10;
         digits += 1;
     }
-    let start = TEXT - written;
     // Cannot fail: digits and a point are UTF-8.
-    room.get(start..).and_then(|octets| core::str::from_utf8(octets).ok()).unwrap_or_default()
+    buffer.get(start..).and_then(|text| core::str::from_utf8(text).ok()).unwrap_or_default()
 }
 
 impl<const DIGITS: u32, const SCALE: u32> fmt::Display for Fixed<DIGITS, SCALE> {
     /// Writes all digits after the point, and at least one before it: `0.50`. A precision rounds half to
     /// even, or adds zeros, as for floats. Width, fill and sign work as for integers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut room = [0; TEXT];
+        let mut buffer = [0; MAX_TEXT_LEN];
         let magnitude = self.0.unsigned_abs();
         let places = f.precision().unwrap_or(SCALE as usize);
         let Ok(cut @ 1..) = u32::try_from(SCALE as usize - places.min(SCALE as usize)) else {
-            let digits = text(magnitude, SCALE, &mut room);
+            let digits = format_magnitude(magnitude, SCALE, &mut buffer);
             let zeros = places - SCALE as usize;
             if zeros == 0 {
                 return f.pad_integral(!self.is_negative(), "", digits);
@@ -50,16 +48,15 @@ impl<const DIGITS: u32, const SCALE: u32> fmt::Display for Fixed<DIGITS, SCALE> 
             let point = if SCALE == 0 { "." } else { "" };
             return f.pad_integral(!self.is_negative(), "", &format!("{digits}{point}{:0<zeros$}", ""));
         };
-        let kept = magnitude::cut(magnitude, cut);
-        // Cannot fail: a rounding to even has a result for everything.
-        let kept = magnitude::rounded(self.is_negative(), kept, Rounding::HalfEven);
-        let kept = kept.ok().flatten().unwrap_or_default();
-        f.pad_integral(!self.is_negative(), "", text(kept, SCALE - cut, &mut room))
+        let quotient = magnitude::without_last_digits(magnitude, cut);
+        // Cannot fail: every number can be rounded to even.
+        let rounded = magnitude::rounded(self.is_negative(), quotient, Rounding::HalfEven);
+        let rounded = rounded.ok().flatten().unwrap_or_default();
+        f.pad_integral(!self.is_negative(), "", format_magnitude(rounded, SCALE - cut, &mut buffer))
     }
 }
 
 impl<const DIGITS: u32, const SCALE: u32> fmt::Debug for Fixed<DIGITS, SCALE> {
-    /// Writes the number like [`Display`](fmt::Display).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -78,16 +75,16 @@ impl<const DIGITS: u32, const SCALE: u32> FromStr for Fixed<DIGITS, SCALE> {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         let digits = unsigned.strip_suffix(['d', 'D']).unwrap_or(unsigned);
         let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-        let is_digits = |part: &str| part.bytes().all(|octet| octet.is_ascii_digit());
+        let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         if !is_digits(whole) || !is_digits(fraction) || whole.len() + fraction.len() == 0 {
             return Err(FixedError::NotANumber);
         }
-        let (kept, lost) = fraction.split_at(fraction.len().min(SCALE as usize));
-        if lost.bytes().any(|digit| digit != b'0') {
+        let (fraction, excess) = fraction.split_at(fraction.len().min(SCALE as usize));
+        if excess.bytes().any(|digit| digit != b'0') {
             return Err(FixedError::Inexact);
         }
-        let zeros = core::iter::repeat_n(b'0', SCALE as usize - kept.len());
-        let magnitude = whole.bytes().chain(kept.bytes()).chain(zeros).try_fold(0_u128, |all, digit| {
+        let zeros = core::iter::repeat_n(b'0', SCALE as usize - fraction.len());
+        let magnitude = whole.bytes().chain(fraction.bytes()).chain(zeros).try_fold(0_u128, |all, digit| {
             all.checked_mul(10).and_then(|all| all.checked_add(u128::from(digit - b'0')))
         });
         Self::from_magnitude(text.starts_with('-'), magnitude)
@@ -100,20 +97,20 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
     /// # Errors
     /// [`Inexact`](FixedError::Inexact) where the rounding is [`Exact`](Rounding::Exact).
     pub fn to_integer(self, rounding: Rounding) -> Result<i128, FixedError> {
-        let cut = magnitude::cut(self.0.unsigned_abs(), SCALE);
-        let magnitude = magnitude::rounded(self.is_negative(), cut, rounding)?.unwrap_or_default();
+        let whole = magnitude::without_last_digits(self.0.unsigned_abs(), SCALE);
+        let magnitude = magnitude::rounded(self.is_negative(), whole, rounding)?.unwrap_or_default();
         Ok(magnitude.cast_signed() * self.0.signum())
     }
 
     /// Returns the nearest `f64`, ties to even.
     pub fn to_f64(self) -> f64 {
-        let mut room = [0; TEXT];
-        let magnitude: f64 = text(self.0.unsigned_abs(), SCALE, &mut room).parse().unwrap_or_default();
+        let mut buffer = [0; MAX_TEXT_LEN];
+        let text = format_magnitude(self.0.unsigned_abs(), SCALE, &mut buffer);
+        let magnitude: f64 = text.parse().unwrap_or_default();
         if self.is_negative() { -magnitude } else { magnitude }
     }
 
-    /// Converts the exact value of a float, rounded. The float `0.1` is a little more than a tenth: only
-    /// rounding to the nearest value yields `0.1` again.
+    /// Converts the exact value of a float, rounded. The float `0.1` is a little more than a tenth.
     ///
     /// ```
     /// use giop_codec::cdr::{Fixed, FixedError, Rounding};
@@ -134,25 +131,24 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
         }
         let bits = value.to_bits();
         let (exponent, fraction) = ((bits >> 52) as u32 & 0x7FF, u128::from(bits & ((1 << 52) - 1)));
-        // The value is `odd` times 2 to the power of `power`.
-        let (odd, power) = match exponent {
+        // The value is `significand` times 2 to the power of `power`.
+        let (significand, power) = match exponent {
             0 => (fraction, -1074),
             _ => (fraction | 1 << 52, exponent.cast_signed() - 1075),
         };
-        // Ten is five times two; 53 bits and 5 to the power of 31 are 125 bits.
-        let scaled = odd * 5_u128.pow(SCALE);
+        // A power of 10 is a power of 5 times a power of 2. The product has at most 125 bits.
+        let scaled = significand * 5_u128.pow(SCALE);
         let power = power + SCALE.cast_signed();
-        let cut = match u32::try_from(power) {
+        let quotient = match u32::try_from(power) {
             Ok(bits) if scaled.leading_zeros() >= bits => Some((scaled << bits, magnitude::Rest::Nothing)),
             Ok(_) => None,
-            Err(_) => Some(magnitude::cut_bits(scaled, power.unsigned_abs())),
+            Err(_) => Some(magnitude::without_last_bits(scaled, power.unsigned_abs())),
         };
-        finish(value.is_sign_negative(), cut, rounding)
+        round_and_sign(value.is_sign_negative(), quotient, rounding)
     }
 }
 
 impl<const DIGITS: u32, const SCALE: u32> From<Fixed<DIGITS, SCALE>> for f64 {
-    /// Returns the nearest `f64`, ties to even.
     fn from(value: Fixed<DIGITS, SCALE>) -> f64 {
         value.to_f64()
     }
@@ -165,15 +161,14 @@ macro_rules! integers {
 
             fn try_from(value: $integer) -> Result<Self, FixedError> {
                 let value = i128::try_from(value).map_err(|_| FixedError::OutOfRange)?;
-                finish(value < 0, magnitude::moved(value.unsigned_abs(), 0, SCALE), Rounding::Exact)
+                round_and_sign(value < 0, magnitude::rescaled(value.unsigned_abs(), 0, SCALE), Rounding::Exact)
             }
         }
 
         impl<const DIGITS: u32, const SCALE: u32> TryFrom<Fixed<DIGITS, SCALE>> for $integer {
             type Error = FixedError;
 
-            /// Returns the same number. Digits after the point must be zeros. See
-            /// [`to_integer`](Fixed::to_integer).
+            /// Digits after the point must be zeros. See [`to_integer`](Fixed::to_integer).
             fn try_from(value: Fixed<DIGITS, SCALE>) -> Result<$integer, FixedError> {
                 value.to_integer(Rounding::Exact)?.try_into().map_err(|_| FixedError::OutOfRange)
             }

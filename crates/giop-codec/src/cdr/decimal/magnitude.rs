@@ -4,10 +4,10 @@ use core::cmp::Ordering;
 
 use super::{FixedError, MAX_DIGITS, Rounding};
 
-/// Number of digits that are processed at a time. 10 to the power of 31 plus this number still fits a `u128`.
-const STEP: u32 = 6;
+/// Number of digits that are processed at a time: `10^(31 + STEP_DIGITS)` still fits in a `u128`.
+const STEP_DIGITS: u32 = 6;
 
-/// The cut-off part of a number, compared to half a unit of its last digit.
+/// The cut-off part of a number, compared to half a unit of the last digit that remains.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
     Nothing,
@@ -17,9 +17,8 @@ pub(super) enum Rest {
 }
 
 impl Rest {
-    /// Classifies the fraction `rest / of`.
-    fn of(rest: u128, of: u128) -> Rest {
-        match rest.cmp(&of.saturating_sub(rest)) {
+    fn of_fraction(rest: u128, divisor: u128) -> Rest {
+        match rest.cmp(&divisor.saturating_sub(rest)) {
             _ if rest == 0 => Rest::Nothing,
             Ordering::Less => Rest::BelowHalf,
             Ordering::Equal => Rest::Half,
@@ -27,23 +26,23 @@ impl Rest {
         }
     }
 
-    /// Returns the class of this part followed by a nonzero one (`more`) that is less than any digit of it.
-    fn and_more(self, more: bool) -> Rest {
+    /// Returns the class if digits other than zero follow this part.
+    fn with_more_digits(self, are_nonzero: bool) -> Rest {
         match self {
-            Rest::Nothing if more => Rest::BelowHalf,
-            Rest::Half if more => Rest::AboveHalf,
+            Rest::Nothing if are_nonzero => Rest::BelowHalf,
+            Rest::Half if are_nonzero => Rest::AboveHalf,
             rest => rest,
         }
     }
 }
 
-/// Rounds a cut number to a whole one. `None` if it is too large.
+/// `None` if the result is too large.
 pub(super) fn rounded(
     negative: bool,
     (whole, rest): (u128, Rest),
     rounding: Rounding,
 ) -> Result<Option<u128>, FixedError> {
-    let up = match rounding {
+    let rounds_up = match rounding {
         _ if rest == Rest::Nothing => false,
         Rounding::Exact => return Err(FixedError::Inexact),
         Rounding::Truncate => false,
@@ -52,80 +51,77 @@ pub(super) fn rounded(
         Rounding::Floor => negative,
         Rounding::Ceiling => !negative,
     };
-    Ok(whole.checked_add(u128::from(up)))
+    Ok(whole.checked_add(u128::from(rounds_up)))
 }
 
-/// Returns `n` without its last `digits` digits.
-pub(super) fn cut(n: u128, digits: u32) -> (u128, Rest) {
-    match 10_u128.checked_pow(digits) {
-        Some(divisor) => (n / divisor, Rest::of(n % divisor, divisor)),
-        // Half of 10 to the power of 39 is more than any `u128`.
+pub(super) fn without_last_digits(n: u128, digits: u32) -> (u128, Rest) {
+    divided(n, 10_u128.checked_pow(digits))
+}
+
+/// `n` has less than 127 bits.
+pub(super) fn without_last_bits(n: u128, bits: u32) -> (u128, Rest) {
+    divided(n, 1_u128.checked_shl(bits))
+}
+
+/// A divisor of `None` is more than twice `n`: half of 10 to the power of 39 is more than any `u128`.
+fn divided(n: u128, divisor: Option<u128>) -> (u128, Rest) {
+    match divisor {
+        Some(divisor) => (n / divisor, Rest::of_fraction(n % divisor, divisor)),
         None => (0, if n == 0 { Rest::Nothing } else { Rest::BelowHalf }),
     }
 }
 
-/// Returns `n` times 2 to the power of `-bits`, cut to a whole number.
-pub(super) fn cut_bits(n: u128, bits: u32) -> (u128, Rest) {
-    match 1_u128.checked_shl(bits) {
-        Some(divisor) => (n / divisor, Rest::of(n % divisor, divisor)),
-        // The caller's numbers have less than 127 bits.
-        None => (0, if n == 0 { Rest::Nothing } else { Rest::BelowHalf }),
-    }
-}
-
-/// Converts `n` from `from` digits after the point to `to` digits. `None` if it is too large.
-pub(super) fn moved(n: u128, from: u32, to: u32) -> Option<(u128, Rest)> {
+/// Converts `n` from `from` digits after the point to `to` digits. `None` if the result is too large.
+pub(super) fn rescaled(n: u128, from: u32, to: u32) -> Option<(u128, Rest)> {
     if to < from {
-        return Some(cut(n, from - to));
+        return Some(without_last_digits(n, from - to));
     }
     Some((n.checked_mul(10_u128.checked_pow(to - from)?)?, Rest::Nothing))
 }
 
 /// Returns the product of two numbers of up to 31 digits, converted from `from` digits after the point to
-/// `to` digits. `None` if it is too large.
+/// `to` digits. `None` if the result is too large.
 pub(super) fn product(a: u128, b: u128, from: u32, to: u32) -> Option<(u128, Rest)> {
     if let Some(product) = a.checked_mul(b) {
-        return moved(product, from, to);
+        return rescaled(product, from, to);
     }
     // The product has more than 38 digits. No digits can be added, because the result has at most 31.
     let digits = from.checked_sub(to)?;
     let (high, low) = wide_product(a, b);
     if digits > MAX_DIGITS {
-        let (whole, rest) = cut(high, digits - MAX_DIGITS);
-        return Some((whole, rest.and_more(low != 0)));
+        let (whole, rest) = without_last_digits(high, digits - MAX_DIGITS);
+        return Some((whole, rest.with_more_digits(low != 0)));
     }
-    let (whole, rest) = cut(low, digits);
+    let (whole, rest) = without_last_digits(low, digits);
     let high = high.checked_mul(10_u128.pow(MAX_DIGITS - digits))?;
     Some((high.checked_add(whole)?, rest))
 }
 
 /// Returns the product of two numbers of up to 31 digits, split before its last 31 digits.
 fn wide_product(a: u128, b: u128) -> (u128, u128) {
-    const HALF: u128 = 10_u128.pow(MAX_DIGITS);
-    let steps = MAX_DIGITS.div_ceil(STEP);
-    (0..steps).rev().fold((0, 0), |(high, low), step| {
-        let digits = b / 10_u128.pow(step * STEP) % 10_u128.pow(STEP);
-        let low = low * 10_u128.pow(STEP) + a * digits;
-        (high * 10_u128.pow(STEP) + low / HALF, low % HALF)
+    const STEP: u128 = 10_u128.pow(STEP_DIGITS);
+    const SPLIT: u128 = 10_u128.pow(MAX_DIGITS);
+    (0..MAX_DIGITS.div_ceil(STEP_DIGITS)).rev().fold((0, 0), |(high, low), step| {
+        let digits = b / STEP.pow(step) % STEP;
+        let low = low * STEP + a * digits;
+        (high * STEP + low / SPLIT, low % SPLIT)
     })
 }
 
 /// Returns the quotient of two numbers of up to 31 digits with `to` digits after the point. `from` is the
-/// number of digits after the point of the quotient of both as integers. `None` if it is too large. The
-/// divisor is not zero.
+/// scale of `a` minus the scale of `b`, which is not zero. `None` if the result is too large.
 pub(super) fn quotient(a: u128, b: u128, from: i64, to: i64) -> Option<(u128, Rest)> {
-    let (mut whole, mut left) = (a.checked_div(b)?, a.checked_rem(b)?);
-    let Ok(digits) = u32::try_from(to - from) else {
-        let (whole, rest) = cut(whole, u32::try_from(from - to).ok()?);
-        return Some((whole, rest.and_more(left != 0)));
+    let (mut whole, mut remainder) = (a.checked_div(b)?, a.checked_rem(b)?);
+    let Ok(mut missing_digits) = u32::try_from(to - from) else {
+        let (whole, rest) = without_last_digits(whole, u32::try_from(from - to).ok()?);
+        return Some((whole, rest.with_more_digits(remainder != 0)));
     };
-    let mut missing = digits;
-    while missing > 0 {
-        let by = missing.min(STEP);
-        left *= 10_u128.pow(by);
-        whole = whole.checked_mul(10_u128.pow(by))?.checked_add(left.checked_div(b)?)?;
-        left = left.checked_rem(b)?;
-        missing -= by;
+    while missing_digits > 0 {
+        let digits = missing_digits.min(STEP_DIGITS);
+        remainder *= 10_u128.pow(digits);
+        whole = whole.checked_mul(10_u128.pow(digits))?.checked_add(remainder.checked_div(b)?)?;
+        remainder = remainder.checked_rem(b)?;
+        missing_digits -= digits;
     }
-    Some((whole, Rest::of(left, b)))
+    Some((whole, Rest::of_fraction(remainder, b)))
 }

@@ -18,20 +18,19 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
         Self::from_unscaled(self.0 - other.0)
     }
 
-    /// Returns the product, truncated to `SCALE` digits after the point, or `None` if it has too many before
-    /// the point.
+    /// Returns the product, truncated to `SCALE` digits after the point. `None` if it has too many digits
+    /// before the point.
     pub fn checked_mul<const D: u32, const S: u32>(self, other: Fixed<D, S>) -> Option<Self> {
         self.mul_to(other, Rounding::Truncate).ok()
     }
 
-    /// Returns the quotient, truncated to `SCALE` digits after the point. `None` if it has too many before
-    /// the point, or `other` is zero.
+    /// Returns the quotient, truncated to `SCALE` digits after the point. `None` if it has too many digits
+    /// before the point, or if `other` is zero.
     pub fn checked_div<const D: u32, const S: u32>(self, other: Fixed<D, S>) -> Option<Self> {
         self.div_to(other, Rounding::Truncate).ok()
     }
 
-    /// Returns the product as the requested type. A type with the sum of the digits and the sum of the scales
-    /// loses nothing.
+    /// Returns the product as the requested type. It is exact in `Fixed<{DIGITS + D}, {SCALE + S}>`.
     ///
     /// # Errors
     /// [`OutOfRange`](FixedError::OutOfRange), and [`Inexact`](FixedError::Inexact) where the rounding is
@@ -43,7 +42,7 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
     ) -> Result<Fixed<DR, SR>, FixedError> {
         let negative = self.is_negative() != other.is_negative();
         let product = magnitude::product(self.0.unsigned_abs(), other.0.unsigned_abs(), SCALE + S, SR);
-        finish(negative, product, rounding)
+        round_and_sign(negative, product, rounding)
     }
 
     /// Returns the quotient as the requested type.
@@ -60,13 +59,12 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
             return Err(FixedError::DivisionByZero);
         }
         let negative = self.is_negative() != other.is_negative();
-        let scale = i64::from(SCALE) - i64::from(S);
-        let quotient =
-            magnitude::quotient(self.0.unsigned_abs(), other.0.unsigned_abs(), scale, i64::from(SR));
-        finish(negative, quotient, rounding)
+        let (a, b, scale) = (self.0.unsigned_abs(), other.0.unsigned_abs(), i64::from(SCALE) - i64::from(S));
+        let quotient = magnitude::quotient(a, b, scale, i64::from(SR));
+        round_and_sign(negative, quotient, rounding)
     }
 
-    /// Returns the same number as the requested type.
+    /// Converts to the requested type, rounded to its scale.
     ///
     /// ```
     /// use giop_codec::cdr::{Fixed, FixedError, Rounding};
@@ -80,17 +78,17 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
     /// [`OutOfRange`](FixedError::OutOfRange), and [`Inexact`](FixedError::Inexact) where the rounding is
     /// [`Exact`](Rounding::Exact).
     pub fn rescale<const D: u32, const S: u32>(self, rounding: Rounding) -> Result<Fixed<D, S>, FixedError> {
-        finish(self.is_negative(), magnitude::moved(self.0.unsigned_abs(), SCALE, S), rounding)
+        round_and_sign(self.is_negative(), magnitude::rescaled(self.0.unsigned_abs(), SCALE, S), rounding)
     }
 
     /// Rounds to `places` digits after the point; the following digits are zeros. `None` if rounding adds a
-    /// digit that does not fit.
+    /// digit that does not fit, or if [`Exact`](Rounding::Exact) rounding would lose digits.
     #[doc(alias = "round")]
     pub fn round_to(self, places: u32, rounding: Rounding) -> Option<Self> {
         let Some(zeros) = SCALE.checked_sub(places) else { return Some(self) };
-        let cut = magnitude::cut(self.0.unsigned_abs(), zeros);
-        let whole = magnitude::rounded(self.is_negative(), cut, rounding).ok()??;
-        let magnitude = whole.checked_mul(10_u128.checked_pow(zeros)?);
+        let quotient = magnitude::without_last_digits(self.0.unsigned_abs(), zeros);
+        let rounded = magnitude::rounded(self.is_negative(), quotient, rounding).ok()??;
+        let magnitude = rounded.checked_mul(10_u128.checked_pow(zeros)?);
         Self::from_magnitude(self.is_negative(), magnitude).ok()
     }
 
@@ -102,116 +100,78 @@ impl<const DIGITS: u32, const SCALE: u32> Fixed<DIGITS, SCALE> {
     }
 }
 
-/// Returns the result of an operation on magnitudes.
-pub(super) fn finish<const D: u32, const S: u32>(
+/// A magnitude of `None` is out of range.
+pub(super) fn round_and_sign<const D: u32, const S: u32>(
     negative: bool,
-    cut: Option<(u128, magnitude::Rest)>,
+    magnitude: Option<(u128, magnitude::Rest)>,
     rounding: Rounding,
 ) -> Result<Fixed<D, S>, FixedError> {
-    let cut = cut.ok_or(FixedError::OutOfRange)?;
-    Fixed::from_magnitude(negative, magnitude::rounded(negative, cut, rounding)?)
+    let magnitude = magnitude.ok_or(FixedError::OutOfRange)?;
+    Fixed::from_magnitude(negative, magnitude::rounded(negative, magnitude, rounding)?)
 }
 
-/// Panics for an operator without a result.
 #[cold]
 #[track_caller]
-#[allow(clippy::panic, reason = "operators do as those of integers; there are methods that do not panic")]
-fn no_result(operation: &str, error: FixedError) -> ! {
+#[allow(clippy::panic, reason = "operators panic like those of integers; `checked` and `_to` methods do not")]
+fn panic_without_result(operation: &str, error: FixedError) -> ! {
     match error {
         FixedError::DivisionByZero => panic!("attempt to {operation} a fixed by zero"),
         _ => panic!("attempt to {operation} fixed numbers with overflow"),
     }
 }
 
-impl<const DIGITS: u32, const SCALE: u32> Add for Fixed<DIGITS, SCALE> {
-    type Output = Self;
+/// Implements an operator and the one with assignment.
+macro_rules! operators {
+    ($(
+        $trait:ident $method:ident $assign_trait:ident $assign:ident $other:ty $(, $d:ident $s:ident)?,
+        $operation:literal, |$a:ident, $b:ident| $result:expr, $panics:literal;
+    )*) => {$(
+        impl<const DIGITS: u32, const SCALE: u32 $(, const $d: u32, const $s: u32)?> $trait<$other>
+            for Fixed<DIGITS, SCALE>
+        {
+            type Output = Self;
 
-    /// # Panics
-    /// The sum has too many digits.
-    #[track_caller]
-    fn add(self, other: Self) -> Self {
-        match self.checked_add(other) {
-            Some(sum) => sum,
-            None => no_result("add", FixedError::OutOfRange),
+            /// # Panics
+            #[doc = $panics]
+            #[track_caller]
+            fn $method(self, $b: $other) -> Self {
+                let $a = self;
+                match $result {
+                    Ok(result) => result,
+                    Err(error) => panic_without_result($operation, error),
+                }
+            }
         }
-    }
-}
 
-impl<const DIGITS: u32, const SCALE: u32> Sub for Fixed<DIGITS, SCALE> {
-    type Output = Self;
-
-    /// # Panics
-    /// The difference has too many digits.
-    #[track_caller]
-    fn sub(self, other: Self) -> Self {
-        match self.checked_sub(other) {
-            Some(difference) => difference,
-            None => no_result("subtract", FixedError::OutOfRange),
+        impl<const DIGITS: u32, const SCALE: u32 $(, const $d: u32, const $s: u32)?> $assign_trait<$other>
+            for Fixed<DIGITS, SCALE>
+        {
+            /// # Panics
+            #[doc = $panics]
+            #[track_caller]
+            fn $assign(&mut self, other: $other) {
+                *self = (*self).$method(other);
+            }
         }
-    }
+    )*};
 }
 
-impl<const DIGITS: u32, const SCALE: u32, const D: u32, const S: u32> Mul<Fixed<D, S>>
-    for Fixed<DIGITS, SCALE>
-{
-    type Output = Self;
-
-    /// Returns the product, truncated to `SCALE` digits after the point.
-    ///
-    /// # Panics
-    /// The product has too many digits before the point.
-    #[track_caller]
-    fn mul(self, other: Fixed<D, S>) -> Self {
-        match self.mul_to(other, Rounding::Truncate) {
-            Ok(product) => product,
-            Err(error) => no_result("multiply", error),
-        }
-    }
+operators! {
+    Add add AddAssign add_assign Self, "add", |a, b| a.checked_add(b).ok_or(FixedError::OutOfRange),
+        "The sum has too many digits.";
+    Sub sub SubAssign sub_assign Self, "subtract", |a, b| a.checked_sub(b).ok_or(FixedError::OutOfRange),
+        "The difference has too many digits.";
+    Mul mul MulAssign mul_assign Fixed<D, S>, D S, "multiply", |a, b| a.mul_to(b, Rounding::Truncate),
+        "The product has too many digits before the point. It is truncated to `SCALE` digits after the point.";
+    Div div DivAssign div_assign Fixed<D, S>, D S, "divide", |a, b| a.div_to(b, Rounding::Truncate),
+        "The divisor is zero, or the quotient has too many digits before the point. The quotient is truncated.";
+    Mul mul MulAssign mul_assign i64, "multiply", |a, b| a.mul_to(whole(b), Rounding::Truncate),
+        "The product has too many digits.";
+    Div div DivAssign div_assign i64, "divide", |a, b| a.div_to(whole(b), Rounding::Truncate),
+        "The divisor is zero.";
 }
 
-impl<const DIGITS: u32, const SCALE: u32, const D: u32, const S: u32> Div<Fixed<D, S>>
-    for Fixed<DIGITS, SCALE>
-{
-    type Output = Self;
-
-    /// Returns the quotient, truncated to `SCALE` digits after the point.
-    ///
-    /// # Panics
-    /// `other` is zero, or the quotient has too many digits before the point.
-    #[track_caller]
-    fn div(self, other: Fixed<D, S>) -> Self {
-        match self.div_to(other, Rounding::Truncate) {
-            Ok(quotient) => quotient,
-            Err(error) => no_result("divide", error),
-        }
-    }
-}
-
-impl<const DIGITS: u32, const SCALE: u32> Mul<i64> for Fixed<DIGITS, SCALE> {
-    type Output = Self;
-
-    /// # Panics
-    /// The product has too many digits.
-    #[track_caller]
-    fn mul(self, other: i64) -> Self {
-        self * whole(other)
-    }
-}
-
-impl<const DIGITS: u32, const SCALE: u32> Div<i64> for Fixed<DIGITS, SCALE> {
-    type Output = Self;
-
-    /// Returns the quotient, truncated to `SCALE` digits after the point.
-    ///
-    /// # Panics
-    /// `other` is zero.
-    #[track_caller]
-    fn div(self, other: i64) -> Self {
-        self / whole(other)
-    }
-}
-
-/// Converts an integer, which has at most 19 digits.
+/// An `i64` has at most 19 digits.
 fn whole(value: i64) -> Fixed<19, 0> {
     Fixed(i128::from(value))
 }
@@ -239,28 +199,4 @@ impl<'a, const DIGITS: u32, const SCALE: u32> Sum<&'a Self> for Fixed<DIGITS, SC
     fn sum<I: Iterator<Item = &'a Self>>(items: I) -> Self {
         items.copied().sum()
     }
-}
-
-macro_rules! assign {
-    ($($trait:ident $method:ident $operator:tt $other:ty $(, $d:ident $s:ident)?;)*) => {$(
-        impl<const DIGITS: u32, const SCALE: u32 $(, const $d: u32, const $s: u32)?> $trait<$other>
-            for Fixed<DIGITS, SCALE>
-        {
-            /// # Panics
-            /// Those of the operator without assignment.
-            #[track_caller]
-            fn $method(&mut self, other: $other) {
-                *self = *self $operator other;
-            }
-        }
-    )*};
-}
-
-assign! {
-    AddAssign add_assign + Self;
-    SubAssign sub_assign - Self;
-    MulAssign mul_assign * Fixed<D, S>, D S;
-    DivAssign div_assign / Fixed<D, S>, D S;
-    MulAssign mul_assign * i64;
-    DivAssign div_assign / i64;
 }
