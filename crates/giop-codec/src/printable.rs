@@ -61,6 +61,16 @@ pub struct Printable<'a> {
 
 impl<'a> Printable<'a> {
     limited_text!("text", str, 256);
+
+    #[cold]
+    fn write(&self, f: &mut Formatter<'_>, quoted: bool) -> fmt::Result {
+        let mut out = Escaper { escapes_quotes: quoted, ..Escaper::new(f, self.max, true) };
+        out.write_str(self.text)?;
+        if quoted {
+            out.out.write_char('"')?;
+        }
+        out.finish()
+    }
 }
 
 impl Display for Printable<'_> {
@@ -73,18 +83,6 @@ impl Debug for Printable<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_char('"')?;
         self.write(f, true)
-    }
-}
-
-impl Printable<'_> {
-    #[cold]
-    fn write(&self, f: &mut Formatter<'_>, quoted: bool) -> fmt::Result {
-        let mut out = Escaper { escapes_quotes: quoted, ..Escaper::new(f, self.max, true) };
-        out.write_str(self.text)?;
-        if quoted {
-            out.out.write_char('"')?;
-        }
-        out.finish()
     }
 }
 
@@ -149,7 +147,7 @@ impl<'a, 'f> Escaper<'a, 'f> {
             1 => "",
             _ => "s",
         };
-        write!(self.out, "… and {} more byte{plural}", GroupedNumber(self.hidden_bytes))
+        write!(self.out, "… and {} more byte{plural}", grouped(self.hidden_bytes))
     }
 
     fn escape(&mut self, c: char) -> fmt::Result {
@@ -226,20 +224,11 @@ const INVISIBLE: &[core::ops::RangeInclusive<char>] = &[
     '\u{e0100}'..='\u{e01ef}',
 ];
 
-/// A number displayed with a comma between thousands: `199,744`.
-struct GroupedNumber(usize);
-
-impl Display for GroupedNumber {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let digits = self.0.to_string();
-        for (at, digit) in digits.chars().enumerate() {
-            if at > 0 && (digits.len() - at).is_multiple_of(3) {
-                f.write_char(',')?;
-            }
-            f.write_char(digit)?;
-        }
-        Ok(())
-    }
+/// Formats a number with a comma between thousands: `199,744`.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
 }
 
 #[cfg(test)]

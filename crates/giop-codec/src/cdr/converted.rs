@@ -12,7 +12,6 @@ use super::ebcdic::{IBM_037, IBM_500, IBM_1047};
 pub struct ConvertedSet(Set);
 
 struct SetProperties {
-    name: &'static str,
     /// Numbers in the registry. The first one is announced.
     ids: &'static [u32],
     method: ConversionMethod,
@@ -30,8 +29,8 @@ pub(super) enum ConversionMethod {
 
 macro_rules! sets {
     (
-        by_table { $($set:ident($name:literal, [$($id:literal),*], $method:expr);)* }
-        by_library { $($library_set:ident($library_name:literal, [$($library_id:literal),*], $encoding:ident);)* }
+        by_table { $($set:ident([$($id:literal),*], $method:expr);)* }
+        by_library { $($library_set:ident([$($library_id:literal),*], $encoding:ident);)* }
     ) => {
         #[derive(Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u8)]
@@ -47,11 +46,11 @@ macro_rules! sets {
             const fn properties(self) -> &'static SetProperties {
                 match self {
                     $(Set::$set => const {
-                        &SetProperties { name: $name, ids: &[$($id),*], method: $method }
+                        &SetProperties { ids: &[$($id),*], method: $method }
                     },)*
                     $(#[cfg(feature = "encoding_rs")] Set::$library_set => const {
                         let method = ConversionMethod::Library(&encoding_rs::$encoding);
-                        &SetProperties { name: $library_name, ids: &[$($library_id),*], method }
+                        &SetProperties { ids: &[$($library_id),*], method }
                     },)*
                 }
             }
@@ -70,46 +69,46 @@ const fn ebcdic(decode: fn(u8) -> Option<char>, encode: fn(char) -> Option<u8>) 
 // Numbers are those of the OSF registry. The code set with IBM number N is 0x10020000 + N.
 sets! {
     by_table {
-        Nothing("none", [], ConversionMethod::Never);
-        Ascii("ISO 646", [0x0001_0020], single_byte(|b| b.is_ascii().then_some(char::from(b)), |c| u8::try_from(c).ok().filter(u8::is_ascii)));
-        Iso8859_9("ISO 8859-9", [0x0001_0009], single_byte(|b| decode_patched(LATIN_5, b), |c| encode_patched(LATIN_5, c)));
-        Iso8859_11("ISO 8859-11", [0x0001_000b], single_byte(decode_thai, encode_thai));
-        Iso8859_15("ISO 8859-15", [0x0001_000f], single_byte(|b| decode_patched(LATIN_9, b), |c| encode_patched(LATIN_9, c)));
-        Ibm037("IBM-037", [0x1002_0025], ebcdic(|b| IBM_037.decode(b), |c| IBM_037.encode(c)));
+        Nothing([], ConversionMethod::Never);
+        Ascii([0x0001_0020], single_byte(|b| b.is_ascii().then_some(char::from(b)), |c| u8::try_from(c).ok().filter(u8::is_ascii)));
+        Iso8859_9([0x0001_0009], single_byte(|b| decode_patched(LATIN_5, b), |c| encode_patched(LATIN_5, c)));
+        Iso8859_11([0x0001_000b], single_byte(decode_thai, encode_thai));
+        Iso8859_15([0x0001_000f], single_byte(|b| decode_patched(LATIN_9, b), |c| encode_patched(LATIN_9, c)));
+        Ibm037([0x1002_0025], ebcdic(|b| IBM_037.decode(b), |c| IBM_037.encode(c)));
         // omniORB uses the second number.
-        Ibm500("IBM-500", [0x1002_01f4, 0x1002_01f8], ebcdic(|b| IBM_500.decode(b), |c| IBM_500.encode(c)));
-        Ibm1047("IBM-1047", [0x1002_0417], ebcdic(|b| IBM_1047.decode(b), |c| IBM_1047.encode(c)));
+        Ibm500([0x1002_01f4, 0x1002_01f8], ebcdic(|b| IBM_500.decode(b), |c| IBM_500.encode(c)));
+        Ibm1047([0x1002_0417], ebcdic(|b| IBM_1047.decode(b), |c| IBM_1047.encode(c)));
     }
     by_library {
-        Iso8859_2("ISO 8859-2", [0x0001_0002], ISO_8859_2_INIT);
-        Iso8859_3("ISO 8859-3", [0x0001_0003], ISO_8859_3_INIT);
-        Iso8859_4("ISO 8859-4", [0x0001_0004], ISO_8859_4_INIT);
-        Iso8859_5("ISO 8859-5", [0x0001_0005], ISO_8859_5_INIT);
-        Iso8859_6("ISO 8859-6", [0x0001_0006], ISO_8859_6_INIT);
-        Iso8859_7("ISO 8859-7", [0x0001_0007], ISO_8859_7_INIT);
-        Iso8859_8("ISO 8859-8", [0x0001_0008], ISO_8859_8_INIT);
-        Iso8859_10("ISO 8859-10", [0x0001_000a], ISO_8859_10_INIT);
-        Iso8859_13("ISO 8859-13", [0x0001_000d], ISO_8859_13_INIT);
-        Iso8859_14("ISO 8859-14", [0x0001_000e], ISO_8859_14_INIT);
-        Iso8859_16("ISO 8859-16", [0x0001_0010], ISO_8859_16_INIT);
-        Windows1250("windows-1250", [0x1002_04e2], WINDOWS_1250_INIT);
-        Windows1251("windows-1251", [0x1002_04e3], WINDOWS_1251_INIT);
-        Windows1252("windows-1252", [0x1002_04e4], WINDOWS_1252_INIT);
-        Windows1253("windows-1253", [0x1002_04e5], WINDOWS_1253_INIT);
-        Windows1254("windows-1254", [0x1002_04e6], WINDOWS_1254_INIT);
-        Windows1255("windows-1255", [0x1002_04e7], WINDOWS_1255_INIT);
-        Windows1256("windows-1256", [0x1002_04e8], WINDOWS_1256_INIT);
-        Windows1257("windows-1257", [0x1002_04e9], WINDOWS_1257_INIT);
-        Windows1258("windows-1258", [0x1002_04ea], WINDOWS_1258_INIT);
-        Ibm866("IBM-866", [0x1002_0362], IBM866_INIT);
-        Koi8R("KOI8-R", [0x1002_036e], KOI8_R_INIT);
+        Iso8859_2([0x0001_0002], ISO_8859_2_INIT);
+        Iso8859_3([0x0001_0003], ISO_8859_3_INIT);
+        Iso8859_4([0x0001_0004], ISO_8859_4_INIT);
+        Iso8859_5([0x0001_0005], ISO_8859_5_INIT);
+        Iso8859_6([0x0001_0006], ISO_8859_6_INIT);
+        Iso8859_7([0x0001_0007], ISO_8859_7_INIT);
+        Iso8859_8([0x0001_0008], ISO_8859_8_INIT);
+        Iso8859_10([0x0001_000a], ISO_8859_10_INIT);
+        Iso8859_13([0x0001_000d], ISO_8859_13_INIT);
+        Iso8859_14([0x0001_000e], ISO_8859_14_INIT);
+        Iso8859_16([0x0001_0010], ISO_8859_16_INIT);
+        Windows1250([0x1002_04e2], WINDOWS_1250_INIT);
+        Windows1251([0x1002_04e3], WINDOWS_1251_INIT);
+        Windows1252([0x1002_04e4], WINDOWS_1252_INIT);
+        Windows1253([0x1002_04e5], WINDOWS_1253_INIT);
+        Windows1254([0x1002_04e6], WINDOWS_1254_INIT);
+        Windows1255([0x1002_04e7], WINDOWS_1255_INIT);
+        Windows1256([0x1002_04e8], WINDOWS_1256_INIT);
+        Windows1257([0x1002_04e9], WINDOWS_1257_INIT);
+        Windows1258([0x1002_04ea], WINDOWS_1258_INIT);
+        Ibm866([0x1002_0362], IBM866_INIT);
+        Koi8R([0x1002_036e], KOI8_R_INIT);
         // The Japanese vendors' council, the OSF and JIS assigned different numbers.
-        ShiftJis("Shift_JIS", [0x0502_0002, 0x0500_0011], SHIFT_JIS_INIT);
-        EucJp("EUC-JP", [0x0003_0010, 0x0502_0001], EUC_JP_INIT);
-        EucKr("EUC-KR", [0x0004_000a], EUC_KR_INIT);
+        ShiftJis([0x0502_0002, 0x0500_0011], SHIFT_JIS_INIT);
+        EucJp([0x0003_0010, 0x0502_0001], EUC_JP_INIT);
+        EucKr([0x0004_000a], EUC_KR_INIT);
         // omniORB uses the second number, which is that of a subset.
-        Gbk("GBK", [0x1002_056a, 0x1002_0567], GBK_INIT);
-        Big5("Big5", [0x1002_03b6], BIG5_INIT);
+        Gbk([0x1002_056a, 0x1002_0567], GBK_INIT);
+        Big5([0x1002_03b6], BIG5_INIT);
     }
 }
 
@@ -181,9 +180,9 @@ impl ConvertedSet {
         &self.0.properties().method
     }
 
-    /// Returns the name.
+    /// Returns the name; "none" for [`CharSet::NOTHING`](crate::cdr::CharSet::NOTHING).
     pub fn name(self) -> &'static str {
-        self.0.properties().name
+        self.id().name().unwrap_or_default()
     }
 
     /// Returns whether ASCII text has the same bytes in this set.

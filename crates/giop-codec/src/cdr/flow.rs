@@ -65,8 +65,8 @@ impl Encoder {
         }
     }
 
-    /// Empties the encoder and continues a message after its first `offset` bytes. `outlet` receives the
-    /// encoded bytes after each piece of a long run except the last, and `message` with them. The bytes after
+    /// Empties the encoder and continues a message after its first `offset` bytes. After each piece of a long
+    /// run except the last, `outlet` receives the encoded bytes and the number `message`. The bytes after
     /// that stay in the encoder.
     ///
     /// Indexes into the head and [marks](Encoder::mark) are invalid after each piece. The next
@@ -112,10 +112,10 @@ impl Encoder {
         let (mut rest, mut is_sent_immediately) = (items, true);
         loop {
             // Avoid a short last piece, because it would cost a separate write.
-            let in_pieces = is_sent_immediately && rest.len() > max_count + max_count / 2;
-            let (piece, next) = rest.split_at(if in_pieces { max_count } else { rest.len() });
-            // All pieces request the same block size, and all rests that of a whole run, so that each one
-            // reuses the memory of the previous one.
+            let is_last = !is_sent_immediately || rest.len() <= max_count + max_count / 2;
+            let (piece, next) = rest.split_at(if is_last { rest.len() } else { max_count });
+            // All pieces request blocks of one size, and a long rest that of a whole run, so that each reuses
+            // the memory of the previous one.
             let bytes = piece.len() * stride;
             let block_bytes = if is_sent_immediately { (PIECE + PIECE / 2).max(bytes) } else { len };
             let free_block = self.free_block(block_bytes);

@@ -384,56 +384,30 @@ fn wide_code_set(d: &Decoder<'_>) -> Result<WCharSet, DecodeError> {
     d.code_sets().wchar.ok_or_else(|| d.error(DecodeErrorKind::NoWideCodeSet))
 }
 
-impl CdrEncode for str {
-    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
-        e.put_str(self)
-    }
+/// Implements the encoding of a type by a method of [`Encoder`], and its decoding by one of [`Decoder`].
+macro_rules! text_cdr {
+    ($($ty:ty, |$text:ident, $e:ident| $put:expr $(, $read:ident, $min_size:literal)?;)*) => {$(
+        impl CdrEncode for $ty {
+            fn encode(&self, $e: &mut Encoder) -> Result<(), EncodeError> {
+                let $text = self;
+                $put
+            }
+        }
+
+        $(impl CdrDecode for $ty {
+            const MIN_SIZE: usize = $min_size;
+
+            fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
+                d.$read()
+            }
+        })?
+    )*};
 }
 
-impl CdrEncode for String {
-    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
-        e.put_str(self)
-    }
-}
-
-impl CdrDecode for String {
-    const MIN_SIZE: usize = 4;
-
-    fn decode(d: &mut Decoder<'_>) -> Result<String, DecodeError> {
-        d.read_string()
-    }
-}
-
-impl CdrEncode for WStr<'_> {
-    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
-        e.put_wstr(*self)
-    }
-}
-
-impl CdrEncode for WString {
-    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
-        e.put_wstr(self)
-    }
-}
-
-impl CdrDecode for WString {
-    const MIN_SIZE: usize = 4;
-
-    fn decode(d: &mut Decoder<'_>) -> Result<WString, DecodeError> {
-        d.read_wstring()
-    }
-}
-
-impl CdrEncode for WChar {
-    fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
-        e.put_wchar(*self)
-    }
-}
-
-impl CdrDecode for WChar {
-    const MIN_SIZE: usize = 2;
-
-    fn decode(d: &mut Decoder<'_>) -> Result<WChar, DecodeError> {
-        d.read_wchar()
-    }
+text_cdr! {
+    str, |text, e| e.put_str(text);
+    String, |text, e| e.put_str(text), read_string, 4;
+    WStr<'_>, |text, e| e.put_wstr(*text);
+    WString, |text, e| e.put_wstr(text), read_wstring, 4;
+    WChar, |unit, e| e.put_wchar(*unit), read_wchar, 2;
 }
