@@ -69,7 +69,7 @@ impl<S: BoundedContent, const N: usize> Bounded<S, N> {
     /// The maximum length.
     pub const BOUND: usize = N;
 
-    /// Checks the length of `content`.
+    /// Creates a bounded value.
     ///
     /// # Errors
     /// [`BoundError`] if its length exceeds `N`.

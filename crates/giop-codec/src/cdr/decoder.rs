@@ -418,7 +418,7 @@ impl<'a> Decoder<'a> {
 
     /// Reads a `sequence<octet>` that holds an encapsulation ("Encapsulation") and returns the decoder of its
     /// contents, positioned after the byte order flag, which is the alignment origin. Inside, the version is
-    /// 1.2 and wide text is UTF-16, independent of this decoder. The limits are part of those of this
+    /// 1.2 and wide text is UTF-16, independent of this decoder. The limits are taken from those of this
     /// decoder.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use super::text::CodeSets;
 use super::value_state::WriteState;
 use crate::{ByteOrder, EncodeError, EncodeErrorKind, Version};
 
-/// In bytes. Sending many small buffers by one system call takes longer than copying them.
+/// In bytes. Gathering many small buffers in a system call takes longer than copying them.
 const DEFAULT_CHUNK_THRESHOLD: usize = 4096;
 
 /// Minimum size of a run of structs that is written to a block of its own. The memory of a block is reused
@@ -179,8 +179,8 @@ impl Encoder {
     /// Sets whether chunked values are written as TAO expects, until the next message. TAO cannot read a
     /// value whose base has state in the standard's form.
     ///
-    /// TAO expects an end tag after the state of each base and of the type itself, whose level is one more
-    /// than that of the value. A value in a chunk is part of that chunk, and its levels restart.
+    /// TAO expects an end tag after the state of each base and of the type itself. The level of this tag is
+    /// one more than that of the value. A value in a chunk is part of that chunk, and its levels restart.
     pub fn set_ends_bases(&mut self, ends: bool) {
         self.ends_bases = ends;
     }
@@ -304,7 +304,7 @@ impl Encoder {
         self.head.get_mut(start..).unwrap_or_default()
     }
 
-    /// Puts all elements of a sequence, encoded, without padding. They become a chunk from the chunk
+    /// Puts encoded bytes, unaligned: all elements of a sequence. They become a chunk from the chunk
     /// threshold on, and are copied below it.
     #[inline]
     pub fn put_shared(&mut self, bytes: Bytes) {

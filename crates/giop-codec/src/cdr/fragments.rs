@@ -72,8 +72,8 @@ impl<'a> Decoder<'a> {
         true
     }
 
-    /// Skips the padding before a run of numbers aligned to `n`: 1, 2, 4 or 8. Returns how many bytes of it
-    /// are missing because the data ends there.
+    /// Skips the padding before a run of numbers aligned to `n`: 1, 2, 4 or 8. Returns the number of padding
+    /// bytes that are missing at the end of the data.
     pub fn begin_run(&mut self, n: usize) -> usize {
         let mut pad = padding(self.phase(), n);
         // omniORB aligns a run before the fragment boundary, even if all numbers follow the boundary. Only if

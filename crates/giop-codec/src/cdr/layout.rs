@@ -10,10 +10,10 @@ use super::fixed::{FixedReader, FixedWriter};
 
 /// Size and alignment of a fixed-layout type at each of the eight phases.
 ///
-/// Let `A` be the greatest alignment among the primitives of a type. The end of a value, modulo `A`, does not
-/// depend on its start, because the padding before the `A`-aligned primitive does. That constant is
-/// [`Layout::end`]. In a sequence, the first element may therefore start at any phase, and all others start
-/// at the same phase.
+/// Let `A` be the greatest alignment among the primitives of a type. The offset at which a value ends, modulo
+/// `A`, is a constant ([`Layout::end`]), because the primitive with that alignment starts at a multiple of
+/// `A`. In a sequence, the first element may therefore start at any phase, and all others start at the same
+/// phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     align: usize,

@@ -28,7 +28,7 @@ use crate::{DecodeError, DecodeErrorKind, EncodeError};
 pub struct Ranged<T, const MIN: i128, const MAX: i128>(T);
 
 impl<T: RangedNumber, const MIN: i128, const MAX: i128> Ranged<T, MIN, MAX> {
-    /// Checks the range of a number.
+    /// Creates a ranged number.
     ///
     /// # Errors
     /// [`RangeError`] if it is out of the range, or NaN.

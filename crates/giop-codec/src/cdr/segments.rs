@@ -70,7 +70,7 @@ pub(super) struct RemainingSegments<'a> {
     list: Option<(&'a Bytes, &'a Segments)>,
     /// Index of the next segment.
     next: usize,
-    /// Number of bytes in that segment and those after it. In a chunk, also the number of bytes after it.
+    /// Number of bytes in that segment and those after it. In a chunk, the number of bytes after the chunk.
     pub(super) bytes: usize,
 }
 
@@ -293,7 +293,7 @@ impl<'a> Decoder<'a> {
         if run > self.remaining() {
             return Err(self.error(DecodeErrorKind::EndOfData));
         }
-        // The padding may end the current segment, and all elements be in the next one.
+        // The current segment may end with this padding. All elements are then in the next one.
         let pad = layout.lead(start).unwrap_or(0);
         self.seek(start + pad);
         self.gather(run - pad)?;

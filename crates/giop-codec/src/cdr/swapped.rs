@@ -1,7 +1,7 @@
 //! Conversion of runs of numbers to the other byte order.
 //!
 //! Numbers of four and eight bytes are swapped in pairs, as one integer of twice the size. Otherwise the
-//! compiler would vectorize the loop, which takes twice the time on 64-bit x86 without vector extensions.
+//! compiler would vectorize the loop, which takes twice the time on 64-bit x86 without later extensions.
 
 use bytes::Bytes;
 
