@@ -343,12 +343,12 @@ pub(crate) fn read_strided<T: FixedLayout>(region: &[u8], out: &mut Vec<T>, is_f
 
 #[inline(always)]
 fn read_each<T: FixedLayout>(region: &[u8], out: &mut Vec<T>, is_foreign: bool) -> bool {
-    let mut is_valid = true;
+    let mut is_invalid = false;
     out.extend(region.chunks_exact(const { T::LAYOUT.stride() }).map(|place| {
         let mut r = FixedReader::new(place, const { T::LAYOUT.end(0) }, is_foreign);
         let item = T::get(&mut r);
-        is_valid &= !r.is_invalid;
+        is_invalid |= r.is_invalid;
         item
     }));
-    is_valid
+    !is_invalid
 }
