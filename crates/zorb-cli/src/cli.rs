@@ -73,7 +73,6 @@ pub(crate) enum Command {
     },
 }
 
-/// Sets whether the output is coloured.
 pub(crate) fn set_colour(when: Colour) {
     match when {
         Colour::Auto => anstream::ColorChoice::Auto,
@@ -83,7 +82,6 @@ pub(crate) fn set_colour(when: Colour) {
     .write_global();
 }
 
-/// Returns the completion script of a shell.
 pub(crate) fn completions(shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command(), "zorb", &mut script);
@@ -117,10 +115,6 @@ fn reject_service(_: &str) -> Result<String, String> {
     Err("this command calls no naming service".to_owned())
 }
 
-/// Writes the manual pages.
-///
-/// # Errors
-/// The folder cannot be written.
 pub(crate) fn manual(folder: &Path) -> anyhow::Result<()> {
     clap_mangen::generate_to(command(), folder)
         .with_context(|| format!("cannot write manual pages into {}", folder.display()))

@@ -20,7 +20,6 @@ pub(crate) fn start() {
     let _ = tracing::subscriber::set_global_default(log);
 }
 
-/// Creates a [`Line`] for each event.
 struct LineWriter;
 
 /// The text of one event, which is written as a whole when it is dropped.

@@ -8,7 +8,6 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use zorb::csi::Credentials;
 
-/// The maximum length of a password.
 const MAX_PASSWORD_BYTES: u64 = 4096;
 
 /// Options of commands that call objects, for servers that require a login.
@@ -28,10 +27,6 @@ pub(crate) struct Login {
 }
 
 impl Login {
-    /// Returns the credentials to send with each request, or `None` without `--user`.
-    ///
-    /// # Errors
-    /// The file cannot be read or is empty, or there is no terminal for a prompt.
     pub(crate) fn credentials(&self) -> anyhow::Result<Option<Credentials>> {
         let Some(user) = &self.user else { return Ok(None) };
         let password = match &self.password_file {

@@ -12,9 +12,6 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// Formats valid JSON with an indentation of two spaces, each line in `style`. Control and format characters
 /// are escaped like `\u202e`. If `write` returns false, the rest is omitted.
-///
-/// # Errors
-/// The errors of `write`.
 pub(crate) fn write_pretty(
     json: &str,
     style: Style,

@@ -11,14 +11,9 @@ use giop_codec::url::{ObjectUrl, UrlError, UrlErrorKind};
 
 use crate::failure::with_hint;
 
-/// The maximum length of a reference as text.
 const MAX_REFERENCE_BYTES: u64 = 1 << 20;
 
 /// Reads the reference in the argument `text`, without using the network.
-///
-/// # Errors
-/// A file cannot be read, or the text is neither a reference nor a URL. The message contains the position of
-/// the error.
 pub(crate) fn read(text: &str) -> anyhow::Result<ObjectUrl> {
     if text == "-" {
         return parse(&read_text(io::stdin().lock(), "standard input")?, "standard input");

@@ -7,18 +7,12 @@ use zorb::{TcKind, TypeCode};
 
 use super::fit::all_members;
 
-/// The nesting depth from which sequences are left empty.
 const MAX_SEQUENCE_DEPTH: usize = 12;
-/// The maximum nesting depth of the JSON.
 const MAX_DEPTH: usize = 64;
-/// The maximum size of a skeleton.
 const MAX_BYTES: usize = 1 << 20;
 
 /// Returns a JSON object with an example value for each member: a zero, an empty string, the first
 /// enumerator, or a sequence of one element.
-///
-/// # Errors
-/// A member has a type without JSON form, or the skeleton would exceed 1 MiB.
 pub(super) fn skeleton<'a>(members: impl Iterator<Item = (&'a str, &'a TypeCode)>) -> anyhow::Result<String> {
     let mut writer = SkeletonWriter { text: String::new(), enclosing_ids: Vec::new() };
     let all: Vec<(String, TypeCode)> = members.map(|(name, code)| (name.to_owned(), code.clone())).collect();
@@ -28,7 +22,6 @@ pub(super) fn skeleton<'a>(members: impl Iterator<Item = (&'a str, &'a TypeCode)
 
 struct SkeletonWriter {
     text: String,
-    /// The repository ids of the enclosing types.
     enclosing_ids: Vec<String>,
 }
 
@@ -109,7 +102,6 @@ impl SkeletonWriter {
     }
 }
 
-/// Returns the default value of a type, as JSON.
 fn default_value(code: &TypeCode) -> anyhow::Result<String> {
     Ok(Dynamic::default_of(code)?.to_json()?)
 }

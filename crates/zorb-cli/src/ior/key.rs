@@ -22,12 +22,10 @@ pub(super) struct KeyView {
 /// keys.
 #[derive(Debug, Serialize)]
 struct KeyParts {
-    /// The ORB that uses this format.
     orb: &'static str,
     /// Whether the object is persistent, if the format states this.
     #[serde(skip_serializing_if = "Option::is_none")]
     persistent: Option<bool>,
-    /// The names of the POAs below the root.
     #[serde(skip_serializing_if = "Option::is_none")]
     poa: Option<Vec<String>>,
     /// The id of the object in its POA, with `\xHH` for bytes that are not text.
@@ -40,7 +38,6 @@ impl KeyView {
         Self { size: key.len(), hex: hex(key), text: text(key), parts: KeyParts::parse(key) }
     }
 
-    /// Returns the key as text, or in hexadecimal digits if it is not text.
     pub(super) fn display(&self) -> String {
         let key = if self.text.contains("\\x") { &self.hex } else { &self.text };
         format!("{key}  ({} bytes)", self.size)
@@ -137,7 +134,6 @@ fn parse_jacorb(key: &[u8]) -> Option<KeyParts> {
     })
 }
 
-/// Removes the escapes of JacORB.
 fn unescape(part: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(part.len());
     let mut rest = part.iter();

@@ -1,6 +1,5 @@
 //! The names of the tags of profiles and components.
 
-/// Returns the name of the tag of a profile, if it is known.
 pub(super) fn profile_name(tag: u32) -> Option<&'static str> {
     Some(match tag {
         0 => "TAG_INTERNET_IOP",
@@ -16,7 +15,6 @@ pub(super) fn profile_name(tag: u32) -> Option<&'static str> {
     })
 }
 
-/// Returns the name of the tag of a component, if it is known.
 pub(super) fn component_name(tag: u32) -> Option<&'static str> {
     Some(match tag {
         0 => "TAG_ORB_TYPE",

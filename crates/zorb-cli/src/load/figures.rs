@@ -13,18 +13,13 @@ use crate::limits::with_program_options;
 
 /// The maximum latency that is recorded exactly: one hour.
 const MAX_LATENCY_NANOS: u64 = 3_600_000_000_000;
-/// The number of significant digits of a latency.
 const SIGNIFICANT_DIGITS: u8 = 3;
-/// The maximum number of kinds of exceptions that are counted separately.
 const MAX_KINDS: usize = 64;
-/// The maximum length of an example in characters.
 const MAX_EXAMPLE_CHARS: usize = 300;
 
-/// The outcome of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outcome<'a> {
     Success,
-    /// The repository id of a user exception.
     UserException(String),
     /// A system exception. `kind` is its name with the minor code.
     Failure {
@@ -50,19 +45,15 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// The number of exceptions of one kind, and the first one as an example.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(super) struct KindCount {
     pub(super) count: u64,
-    /// The text of the first exception.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) example: String,
 }
 
-/// The measurements of some workers.
 pub(super) struct Measurements(Mutex<Counts>);
 
-/// Latencies and numbers of calls.
 pub(super) struct Counts {
     /// The latencies in nanoseconds of all calls with a reply, including user exceptions. `None` if the
     /// histogram could not be created.
@@ -101,7 +92,6 @@ impl Measurements {
         });
     }
 
-    /// Adds the counts of another instance.
     pub(super) fn add(&mut self, other: &Measurements) {
         let own = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         other.with(|other| {

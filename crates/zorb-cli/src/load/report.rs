@@ -8,7 +8,6 @@ use serde::Serialize;
 use super::figures::{KindCount, Measurements};
 use crate::output::{Node, Tone};
 
-/// The parameters of a run, and how it ended.
 pub(super) struct Run {
     pub(super) operation: String,
     pub(super) elapsed: Duration,
@@ -20,7 +19,6 @@ pub(super) struct Run {
     pub(super) interrupted: bool,
 }
 
-/// The results of a run. The field names are the JSON keys.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     operation: String,
@@ -29,18 +27,14 @@ pub(super) struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     rate: Option<f64>,
     seconds: f64,
-    /// The number of calls without an exception.
     answered: u64,
-    /// User exceptions, by repository id.
     user_exceptions: BTreeMap<String, KindCount>,
-    /// System exceptions, by name and minor code.
     failures: BTreeMap<String, KindCount>,
     failed: u64,
     /// The number of started calls without a reply at the end.
     unfinished: u64,
     /// The number of calls that were due, but not started because too many calls were in progress.
     not_begun: u64,
-    /// The number of replies per second, including user exceptions.
     calls_per_second: f64,
     /// The latencies of calls with a reply, or `None` if there was no reply.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +42,6 @@ pub(super) struct Report {
     interrupted: bool,
 }
 
-/// Latencies in microseconds.
 #[derive(Debug, Serialize)]
 struct Latency {
     min: f64,
@@ -97,7 +90,6 @@ impl Report {
         })
     }
 
-    /// Returns whether at least one call was answered and no call failed.
     pub(super) fn is_good(&self) -> bool {
         self.failed == 0 && self.latency_us.is_some()
     }
@@ -163,7 +155,6 @@ impl Report {
     }
 }
 
-/// Formats a time in microseconds with a suitable unit.
 fn time_text(us: f64) -> String {
     match us {
         us if us < 1e3 => format!("{us:.0} us"),

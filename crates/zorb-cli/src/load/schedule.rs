@@ -9,23 +9,16 @@ use tokio::time::{Instant, sleep_until};
 #[derive(Debug)]
 pub(super) struct Schedule {
     start: Instant,
-    /// The maximum number of calls.
     number: u64,
-    /// The time after which no call starts.
     end: Option<Instant>,
-    /// The number of calls per second.
     rate: Option<f64>,
-    /// The number of calls that were assigned to workers.
     assigned: AtomicU64,
     started: AtomicU64,
 }
 
-/// The action of a worker.
 #[derive(Debug, PartialEq, Eq)]
 enum Action {
-    /// End, because there are no more calls.
     End,
-    /// Make a call at this time.
     CallAt(Instant),
     /// Make a call now. Its latency is measured from this time.
     CallNow(Instant),
@@ -57,7 +50,6 @@ impl Schedule {
         Some(start)
     }
 
-    /// Assigns the next call to a worker.
     fn next_action(&self, now: Instant) -> Action {
         let index = self.assigned.fetch_add(1, Ordering::Relaxed);
         match self.due_time(index) {
@@ -73,18 +65,15 @@ impl Schedule {
         self.end.is_some_and(|end| time >= end)
     }
 
-    /// Returns the time at which a call is due by the rate, if there is one.
     fn due_time(&self, index: u64) -> Option<Instant> {
         let after = Duration::try_from_secs_f64(index as f64 / self.rate?).ok()?;
         self.start.checked_add(after)
     }
 
-    /// Returns the number of calls that were started.
     pub(super) fn started_calls(&self) -> u64 {
         self.started.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of calls that are due by the rate, but not started at this time.
     pub(super) fn overdue_calls(&self, now: Instant) -> u64 {
         let Some(rate) = self.rate else { return 0 };
         let end = self.end.map_or(now, |end| end.min(now));

@@ -8,7 +8,6 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::options;
 
-/// The maximum number of consecutive empty pages of an iterator.
 const MAX_EMPTY_PAGES: u32 = 100;
 
 /// Options of commands that list names.
@@ -31,21 +30,16 @@ pub(super) struct RemainingBounds {
     empty_pages: u32,
 }
 
-/// The reason why a list ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StopReason {
-    /// There are more bindings than the maximum.
     TooMany,
-    /// The time has expired.
     Timeout,
     /// The service returned too many consecutive empty pages.
     EmptyPages,
-    /// Standard output is closed.
     Closed,
 }
 
 impl Bounds {
-    /// Starts the time.
     pub(super) fn start(self) -> RemainingBounds {
         // At most 30 years, so that the sum does not overflow.
         let max = Duration::from_secs(30 * 365 * 86_400);
@@ -60,19 +54,11 @@ impl RemainingBounds {
         timeout_at(self.deadline, work).await.map_err(|_| StopReason::Timeout)
     }
 
-    /// Counts a page with this number of bindings.
-    ///
-    /// # Errors
-    /// [`StopReason::EmptyPages`]: too many consecutive pages were empty.
     pub(super) fn count_page(&mut self, bindings: usize) -> Result<(), StopReason> {
         self.empty_pages = if bindings == 0 { self.empty_pages + 1 } else { 0 };
         if self.empty_pages >= MAX_EMPTY_PAGES { Err(StopReason::EmptyPages) } else { Ok(()) }
     }
 
-    /// Counts a binding before it is listed.
-    ///
-    /// # Errors
-    /// [`StopReason::TooMany`]: the maximum number of bindings is already listed.
     pub(super) fn count_binding(&mut self) -> Result<(), StopReason> {
         self.bindings = self.bindings.checked_sub(1).ok_or(StopReason::TooMany)?;
         Ok(())

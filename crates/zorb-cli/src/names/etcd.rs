@@ -34,7 +34,6 @@ pub(super) struct EtcdArgs {
 }
 
 impl EtcdArgs {
-    /// Returns the configuration, or `None` if names are not stored in etcd.
     pub(super) fn config(&self) -> anyhow::Result<Option<EtcdConfig>> {
         use anyhow::Context;
         if self.members.is_empty() {
@@ -57,7 +56,6 @@ impl EtcdArgs {
         Ok(Some(if self.etcd_latest { config.read_consistency(ReadConsistency::Latest) } else { config }))
     }
 
-    /// Describes the storage location.
     pub(super) fn location(&self) -> PathBuf {
         PathBuf::from(format!("etcd at {}, below {}", self.members.join(", "), self.etcd_prefix))
     }

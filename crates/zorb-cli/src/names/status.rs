@@ -8,10 +8,8 @@ use zorb::prelude::*;
 
 use crate::output::{Node, Tone};
 
-/// The status of a service.
 #[derive(Debug, Serialize)]
 pub(super) struct Status {
-    /// Whether the names of the service are up to date.
     pub(super) current: bool,
     /// For how many seconds the storage has been unavailable.
     away_for: u32,

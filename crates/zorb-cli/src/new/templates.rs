@@ -135,12 +135,10 @@ the interface that are incompatible with old clients.
         )
     }
 
-    /// Returns the servants of remote objects.
     fn remote_servants(&self) -> impl Iterator<Item = &ServantNames> {
         self.servants.iter().filter(|servant| !servant.is_local)
     }
 
-    /// Returns the crate name of the library.
     fn library_name(&self) -> String {
         self.name.replace('-', "_")
     }

@@ -9,7 +9,6 @@ use zorb::dynamic::Dynamic;
 /// a larger value.
 pub(super) const MAX_INLINE_BYTES: usize = 64 << 10;
 
-/// The maximum length of a value in the log.
 const MAX_LOGGED_BYTES: usize = 4 << 10;
 
 /// Returns whether `json` is the JSON of a value. Stops at the first difference.

@@ -20,7 +20,6 @@ pub(super) struct Mock {
     log: Option<Log>,
 }
 
-/// The log of calls.
 pub(super) struct Log {
     pub(super) key: String,
     pub(super) output: Output,
@@ -28,7 +27,6 @@ pub(super) struct Log {
 
 #[derive(Default)]
 struct State {
-    /// The values of attributes that clients have set.
     attributes: BTreeMap<String, Any>,
     /// How often each answer was used, by operation and index.
     use_counts: BTreeMap<(String, usize), u64>,
@@ -76,7 +74,6 @@ impl Mock {
         task.await.unwrap_or_default()
     }
 
-    /// Answers a request according to the script.
     async fn answer(&self, mut request: ServerRequest) -> Result<ServerRequest, DynamicException> {
         let operation = request.info().clone();
         let matching = self.matching_answers(&request).await;
@@ -153,12 +150,10 @@ fn matching_answers(answers: &[Answer], arguments: &NVList) -> Vec<usize> {
     answers.iter().enumerate().filter(|(_, answer)| matches(answer)).map(|(index, _)| index).collect()
 }
 
-/// Returns the arguments for the log.
 fn arguments_text(arguments: &NVList) -> String {
     log_text(arguments.iter().filter_map(|argument| Some((&*argument.name, argument.value.as_ref()?))))
 }
 
-/// Returns the results for the log.
 fn results_text(request: &ServerRequest) -> String {
     let is_void = request.info().result.kind() == TypeCode::VOID.kind();
     let result = request.result().filter(|_| !is_void).map(|result| ("$result", result));
@@ -168,7 +163,6 @@ fn results_text(request: &ServerRequest) -> String {
 }
 
 impl Log {
-    /// Writes a call and its outcome.
     fn write(
         &self,
         operation: &OperationInfo,

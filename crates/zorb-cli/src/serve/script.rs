@@ -13,12 +13,10 @@ use zorb::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, Ty
 
 use crate::call::fit;
 
-/// The objects of a script, by their keys.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Script(BTreeMap<String, ScriptObject>);
 
-/// An object of a script.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ScriptObject {
@@ -28,7 +26,6 @@ pub(super) struct ScriptObject {
     operations: BTreeMap<String, Value>,
 }
 
-/// An answer in the form of the script.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScriptAnswer {
@@ -46,7 +43,6 @@ struct ScriptAnswer {
 /// The answers of an object, by the names of operations in messages (such as `_get_balance`).
 pub(super) type Answers = BTreeMap<String, Vec<Answer>>;
 
-/// An answer of an operation.
 #[derive(Debug)]
 pub(super) struct Answer {
     /// The arguments to which the answer applies, by name, as normalized JSON.
@@ -66,10 +62,6 @@ pub(super) enum Outcome {
 }
 
 impl Script {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is not a script. The message contains line and column.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let text =
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -93,10 +85,6 @@ impl Script {
 
 impl ScriptObject {
     /// Returns the answers, checked against the interface. `key` is used in errors.
-    ///
-    /// # Errors
-    /// The interface does not have an operation, or a value does not fit its type. The message contains the
-    /// location in the script.
     pub(super) fn answers(
         &self,
         key: &str,

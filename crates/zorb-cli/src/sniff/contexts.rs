@@ -11,7 +11,6 @@ pub(super) fn wide_string(context: &ServiceContextRef<'_>) -> Option<String> {
     WString::decode(&mut d).ok().map(|text| text.to_string())
 }
 
-/// Returns the name of a service context, if it is known.
 pub(super) fn name(id: ContextId) -> Option<&'static str> {
     Some(match id.0 {
         0 => "TransactionService",

@@ -11,7 +11,6 @@ pub(super) struct Condition {
     pattern: String,
 }
 
-/// The property of a message that a condition tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Property {
     Operation,
@@ -22,7 +21,6 @@ enum Property {
 /// The conditions on messages. For each property with conditions, a message must meet at least one of them.
 pub(super) struct Filter(Vec<Condition>);
 
-/// Parses a condition.
 pub(super) fn parse_condition(text: &str) -> Result<Condition, String> {
     let (property, pattern) = text.split_once('=').unwrap_or((text, ""));
     let property = match property {
@@ -46,7 +44,6 @@ impl Filter {
         Self(conditions.to_vec())
     }
 
-    /// Returns whether a message passes the filter.
     pub(super) fn accepts(&self, record: &MessageRecord) -> bool {
         [Property::Operation, Property::Type, Property::Peer].into_iter().all(|property| {
             let mut conditions = self.0.iter().filter(|condition| condition.property == property).peekable();

@@ -14,7 +14,6 @@ const MAX_BODY_BYTES: usize = 4096;
 /// A message in the output. The field names are the JSON keys, unless a field is renamed.
 #[derive(Debug, Serialize)]
 pub(super) struct MessageRecord {
-    /// Seconds since 1970.
     pub(super) time: f64,
     pub(super) connection: u64,
     pub(super) from: SocketAddr,
@@ -22,7 +21,6 @@ pub(super) struct MessageRecord {
     pub(super) message: &'static str,
     pub(super) giop: String,
     pub(super) little_endian: bool,
-    /// The number of bytes.
     #[serde(rename = "octets")]
     pub(super) size: u64,
     /// The number of fragments, 1 for a message that is not fragmented.
@@ -42,10 +40,8 @@ pub(super) struct MessageRecord {
     pub(super) oneway: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) status: Option<&'static str>,
-    /// The time since the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) latency_us: Option<f64>,
-    /// The arguments or results by their names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) body: Option<Box<RawValue>>,
     /// The body in hexadecimal, if it could not be decoded.
@@ -62,7 +58,6 @@ fn is_one(count: &u32) -> bool {
     *count == 1
 }
 
-/// A service context.
 #[derive(Debug, Serialize)]
 pub(super) struct ContextRecord {
     pub(super) id: u32,
@@ -70,7 +65,6 @@ pub(super) struct ContextRecord {
     pub(super) name: Option<&'static str>,
     #[serde(rename = "says", skip_serializing_if = "Option::is_none")]
     pub(super) content: Option<String>,
-    /// The number of bytes.
     #[serde(rename = "octets")]
     pub(super) size: usize,
 }

@@ -14,25 +14,28 @@ const MAX_INCOMPLETE: usize = 64;
 const MAX_START_BYTES: usize = 4096;
 const TOO_LARGE: &str = "the message is too large; use --max-message SIZE";
 
-/// An item of a stream.
 #[derive(Debug)]
 pub(super) enum StreamItem {
-    /// A message, with its fragments joined.
     Message(CompleteMessage),
     /// A message that is incomplete or too large: its first bytes, and the reason.
-    Damaged { header: MessageHeader, start: Bytes, reason: &'static str },
+    Damaged {
+        header: MessageHeader,
+        start: Bytes,
+        reason: &'static str,
+    },
     /// The stream does not use GIOP. The rest of it is ignored.
-    Foreign { is_tls: bool },
+    Foreign {
+        is_tls: bool,
+    },
     /// `len` bytes that do not belong to a message.
-    Noise { len: u64 },
+    Noise {
+        len: u64,
+    },
 }
 
-/// A complete message.
 #[derive(Debug, Clone)]
 pub(super) struct CompleteMessage {
-    /// The header of the first fragment, with the total size.
     pub(super) header: MessageHeader,
-    /// The message, including the header.
     pub(super) bytes: Bytes,
     /// The positions where the alignment restarts, see `Decoder::with_pieces`.
     pub(super) pieces: Vec<u32>,
@@ -40,14 +43,11 @@ pub(super) struct CompleteMessage {
     pub(super) fragments: u32,
 }
 
-/// The parser of one side of a connection.
 #[derive(Debug)]
 pub(super) struct MessageParser {
     buffer: BytesMut,
     state: State,
-    /// True if a message was found.
     is_giop: bool,
-    /// Fragmented messages whose last fragment was not received.
     incomplete: Vec<IncompleteMessage>,
     max_message_bytes: usize,
 }
@@ -64,7 +64,6 @@ enum State {
     Foreign,
 }
 
-/// A fragmented message whose last fragment was not received.
 #[derive(Debug)]
 struct IncompleteMessage {
     header: MessageHeader,
@@ -82,19 +81,16 @@ impl MessageParser {
         Self { buffer: BytesMut::new(), state, is_giop: false, incomplete: Vec::new(), max_message_bytes }
     }
 
-    /// Returns the number of buffered bytes.
     pub(super) fn buffered_bytes(&self) -> usize {
         self.buffer.len() + self.incomplete.iter().map(|message| message.bytes.len()).sum::<usize>()
     }
 
-    /// Drops all buffers because the limit for all connections is exceeded.
     pub(super) fn drop_buffers(&mut self, emit: &mut impl FnMut(StreamItem)) {
         self.drop_incomplete("the message was dropped because there are too many incomplete messages", emit);
         self.skip_gap(u64::MAX, emit);
         self.buffer = BytesMut::new();
     }
 
-    /// Handles the next bytes of the stream.
     pub(super) fn feed(&mut self, data: &[u8], emit: &mut impl FnMut(StreamItem)) {
         if self.state == State::Foreign {
             return;
@@ -107,7 +103,6 @@ impl MessageParser {
         }
     }
 
-    /// Handles a gap of `len` bytes.
     pub(super) fn skip_gap(&mut self, len: u64, emit: &mut impl FnMut(StreamItem)) {
         match self.state {
             State::Foreign => return,
@@ -138,7 +133,6 @@ impl MessageParser {
         self.drop_incomplete("fragments of the message are missing", emit);
     }
 
-    /// Handles the end of the stream.
     pub(super) fn end(&mut self, emit: &mut impl FnMut(StreamItem)) {
         if let (State::Message, Some(bytes)) = (self.state, self.buffer.first_chunk())
             && let Ok(header) = MessageHeader::decode(bytes)
@@ -193,7 +187,6 @@ impl MessageParser {
         true
     }
 
-    /// Parses the message at the start of the buffer.
     fn parse_message(&mut self, emit: &mut impl FnMut(StreamItem)) -> bool {
         let Some(header) = self.buffer.first_chunk() else {
             // Three bytes of an incomplete header are sufficient to detect another protocol.
@@ -233,7 +226,6 @@ impl MessageParser {
         true
     }
 
-    /// Handles a message or a fragment.
     fn handle_message(&mut self, header: MessageHeader, bytes: BytesMut, emit: &mut impl FnMut(StreamItem)) {
         let id = || match header.version {
             Version::V1_2 => request_id(&header, &bytes),
@@ -326,13 +318,11 @@ impl MessageParser {
         false
     }
 
-    /// Emits the message at the start of the buffer as damaged.
     fn emit_damaged(&self, header: MessageHeader, reason: &'static str, emit: &mut impl FnMut(StreamItem)) {
         let start = self.buffer.get(..MAX_START_BYTES).unwrap_or(&self.buffer);
         emit(StreamItem::Damaged { header, start: Bytes::copy_from_slice(start), reason });
     }
 
-    /// Emits all incomplete fragmented messages as damaged.
     fn drop_incomplete(&mut self, reason: &'static str, emit: &mut impl FnMut(StreamItem)) {
         for message in self.incomplete.drain(..) {
             message.emit_damaged(reason, emit);
@@ -347,7 +337,6 @@ impl IncompleteMessage {
     }
 }
 
-/// Returns the size of a message with its header.
 fn total_size(header: &MessageHeader) -> u64 {
     MessageHeader::LEN as u64 + u64::from(header.size)
 }
@@ -361,7 +350,6 @@ fn request_id(header: &MessageHeader, message: &[u8]) -> Option<u32> {
     })
 }
 
-/// Returns whether the bytes look like a TLS record.
 fn is_tls(bytes: &[u8]) -> bool {
     matches!(bytes, [20..=23, 3, 0..=4, ..])
 }

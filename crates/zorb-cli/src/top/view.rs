@@ -21,9 +21,7 @@ pub(super) struct Status {
     limits: BTreeMap<String, u64>,
     /// The upper bounds of all latency buckets except the last one, which has no bound.
     bounds_us: Vec<f64>,
-    /// The operations that clients called.
     served: Vec<OperationCounters>,
-    /// The operations that the ORB called.
     made: Vec<OperationCounters>,
 }
 
@@ -57,7 +55,6 @@ struct OperationCounters {
 pub(super) struct View {
     pub(super) endpoints: Vec<String>,
     pub(super) ready: bool,
-    /// The version of zorb.
     pub(super) version: String,
     /// The start of the ORB in milliseconds since 1970.
     pub(super) started_ms: u64,
@@ -75,14 +72,12 @@ pub(super) struct View {
     pub(super) made: Vec<Row>,
 }
 
-/// The displayed values of an operation.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Row {
     pub(super) interface: String,
     pub(super) operation: String,
     pub(super) calls_per_second: f64,
     pub(super) failures_per_second: f64,
-    /// The number of calls since the ORB started.
     pub(super) calls: u64,
     /// The number of replies with user exceptions, which are not failures.
     pub(super) user_exceptions: u64,
@@ -90,11 +85,8 @@ pub(super) struct Row {
     /// The median latency of the calls in the interval, or of all calls if the interval had none, in
     /// microseconds. The error is at most 7 %.
     pub(super) p50_us: Option<f64>,
-    /// The 90th percentile, with the same unit and calls.
     pub(super) p90_us: Option<f64>,
-    /// The 99th percentile, with the same unit and calls.
     pub(super) p99_us: Option<f64>,
-    /// The maximum latency since the ORB started.
     pub(super) max_us: f64,
 }
 
@@ -181,7 +173,6 @@ impl View {
         )
     }
 
-    /// Returns the lines for a terminal.
     pub(super) fn lines(&self, address: &str) -> Vec<Line> {
         let state = if self.ready { "ready" } else { "not ready" };
         let mut lines = vec![
@@ -265,7 +256,6 @@ impl Row {
     }
 }
 
-/// A line of the display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) text: String,
