@@ -17,11 +17,11 @@ use zorb::prelude::*;
 use zorb::{ObjectRef, TypeCode};
 
 use crate::client::{Client, block_on};
-use crate::failure::verdict_of_exception;
+use crate::failure::{Verdict, verdict_of_dynamic};
 use crate::limits::with_program_options;
 use crate::login::Login;
 use crate::output::{Node, Output, Tone, escaped_json, printable};
-use crate::{Verdict, target};
+use crate::target;
 use interface::CallNames;
 pub(crate) use interface::repository_id;
 
@@ -82,19 +82,15 @@ pub(crate) struct IdlArgs {
     pub(crate) repository: Option<String>,
 }
 
-/// Runs the command: calls the operation and prints the results, lists the operations, or prints a skeleton
-/// of the arguments.
-///
-/// # Errors
-/// The reference, the IDL or the arguments are invalid, or output fails. An exception is a printed result and
-/// not an error.
+/// Calls the operation and prints the results, lists the operations, or prints a skeleton of the arguments.
+/// An exception is a printed result and not an error.
 pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
     let url = target::read(&args.target)?.to_string();
     let idl = args.idl.read()?;
     let arguments = args.arguments.as_deref().map(read_arguments).transpose()?;
     let credentials = args.login.credentials()?;
     block_on(async {
-        let orb = args.client.orb_as(credentials).await?;
+        let orb = args.client.orb(credentials).await?;
         if let Some(idl) = &idl {
             orb.add_value_types(&idl.value_types());
         }
@@ -135,7 +131,7 @@ pub(crate) fn run(args: &CallArgs, output: &Output) -> anyhow::Result<Verdict> {
         let (json, verdict, tone) = match &result {
             Ok(Some(results)) => (results.to_json(), Verdict::Good, Tone::Plain),
             Ok(None) => (Ok("{}".to_owned()), Verdict::Good, Tone::Plain),
-            Err(exception) => (exception_json(exception), verdict_of_result(exception), Tone::Bad),
+            Err(exception) => (exception_json(exception), verdict_of_dynamic(exception), Tone::Bad),
         };
         let json = json.context("the result cannot be written as JSON")?;
         if let Err(DynamicException::System(error)) = &result {
@@ -161,9 +157,6 @@ pub(crate) struct CallTarget<'a> {
 impl<'a> CallTarget<'a> {
     /// Interprets `text`, which is OPERATION, INTERFACE.OPERATION or INTERFACE, with IDL or an interface
     /// repository.
-    ///
-    /// # Errors
-    /// The interface cannot be found.
     pub(crate) async fn find(
         orb: &Orb,
         object: &ObjectRef,
@@ -172,11 +165,10 @@ impl<'a> CallTarget<'a> {
         output: &Output,
     ) -> anyhow::Result<Self> {
         let mut names = CallNames::parse(text);
-        let found = interface::find(orb, object, names, idl, repository).await?;
-        if let Some(remark) = &found.remark {
+        let (mut interface, remark) = interface::find(orb, object, names, idl, repository).await?;
+        if let Some(remark) = &remark {
             output.remark(remark);
         }
-        let mut interface = found.interface;
         // The name of an interface outside of modules looks like that of an operation.
         if let (Some(idl), Some(name)) = (idl, names.operation)
             && find_operation(&interface, name, false, None).is_err()
@@ -188,10 +180,6 @@ impl<'a> CallTarget<'a> {
     }
 }
 
-/// Creates the request for an operation with arguments in JSON.
-///
-/// # Errors
-/// The arguments do not fit the operation.
 pub(crate) fn create_request(
     object: &ObjectRef,
     operation: &Arc<OperationInfo>,
@@ -202,17 +190,12 @@ pub(crate) fn create_request(
     request.map_err(|error| argument_error(operation, &json, &error))
 }
 
-/// Returns the names and types of the `in` and `inout` parameters.
 fn input_params(operation: &OperationInfo) -> impl Iterator<Item = (&str, &TypeCode)> {
     let inputs = operation.params.iter().filter(|param| param.mode.goes_in());
     inputs.map(|param| (&*param.name, &param.code))
 }
 
 impl IdlArgs {
-    /// Reads the IDL, if files are given.
-    ///
-    /// # Errors
-    /// A file cannot be read, or all errors in the IDL.
     pub(crate) fn read(&self) -> anyhow::Result<Option<Idl>> {
         if self.files.is_empty() {
             anyhow::ensure!(
@@ -229,14 +212,6 @@ impl IdlArgs {
             options = options.define(define);
         }
         Ok(Some(options.files(&self.files)?))
-    }
-}
-
-/// Returns the verdict for an exception as the result of a call.
-fn verdict_of_result(exception: &DynamicException) -> Verdict {
-    match exception {
-        DynamicException::System(error) => verdict_of_exception(error),
-        _ => Verdict::Bad,
     }
 }
 
@@ -288,22 +263,22 @@ fn signature(operation: &OperationInfo) -> String {
 /// Returns the name of a type as in IDL. For a definition this is the scoped name.
 fn type_name(code: &TypeCode) -> String {
     match code.id() {
-        Ok(id) => match id.strip_prefix("IDL:").and_then(|id| id.rsplit_once(':')) {
-            Some((path, _)) => {
-                path.split('/').filter(|scope| !scope.contains('.')).collect::<Vec<_>>().join("::")
-            }
-            None => code.name().map_or_else(|_| code.to_string(), str::to_owned),
-        },
+        Ok(id) => {
+            scoped_name(id).unwrap_or_else(|| code.name().map_or_else(|_| code.to_string(), str::to_owned))
+        }
         Err(_) => code.to_string(),
     }
 }
 
+/// Returns the scoped name in a repository id, without prefixes: `Bank::Account` for `IDL:Bank/Account:1.0`.
+/// `None` if the id has another form.
+pub(crate) fn scoped_name(id: &str) -> Option<String> {
+    let (path, _) = id.strip_prefix("IDL:")?.rsplit_once(':')?;
+    Some(path.split('/').filter(|scope| !scope.contains('.')).collect::<Vec<_>>().join("::"))
+}
+
 /// Returns the operation with this name, or the operation that sets (if `has_arguments`) or gets the
 /// attribute with this name.
-///
-/// # Errors
-/// There is no such operation, or the attribute is readonly. The message mentions other interfaces of `idl`
-/// with such an operation.
 pub(crate) fn find_operation(
     interface: &Interface,
     name: &str,
@@ -330,7 +305,6 @@ fn operation_list(interface: &Interface) -> String {
     format!("it has\n  {}", signatures(interface).join("\n  "))
 }
 
-/// Returns the text of the arguments: `text` itself, a file, or standard input.
 pub(crate) fn read_arguments(text: &str) -> anyhow::Result<String> {
     match text.strip_prefix('@') {
         Some(path) => std::fs::read_to_string(path).with_context(|| format!("cannot read {path}")),
@@ -377,7 +351,6 @@ fn arguments_by_name(operation: &OperationInfo, json: &str) -> anyhow::Result<St
     Ok(format!("{{{}}}", members.join(",")))
 }
 
-/// Returns the error for arguments that do not fit the operation.
 fn argument_error(operation: &OperationInfo, json: &str, error: &SystemException) -> anyhow::Error {
     let source = std::error::Error::source(error);
     let reason = match source.and_then(|source| source.downcast_ref::<DynError>()) {

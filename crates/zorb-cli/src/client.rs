@@ -13,12 +13,8 @@ use zorb::tls::{Identity, ServerNames, Tls, Trust};
 use crate::limits::MessageSize;
 use crate::options;
 
-/// The name of the initial reference of naming services.
 const NAME_SERVICE: &str = "NameService";
-/// The default URL of the naming service.
 const DEFAULT_NAME_SERVICE_URL: &str = "corbaloc:iiop:1.2@127.0.0.1:2809/NameService";
-
-/// The default timeout of a call.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Options of all commands that call objects.
@@ -62,19 +58,8 @@ impl Client {
         *timeout == DEFAULT_TIMEOUT && init_ref.is_empty() && !files && !tls_any_name
     }
 
-    /// Creates an ORB that does not listen.
-    ///
-    /// # Errors
-    /// A file for TLS is missing or invalid, or an environment variable for a limit is malformed.
-    pub(crate) async fn orb(&self) -> anyhow::Result<Orb> {
-        self.orb_as(None).await
-    }
-
     /// Creates an ORB that does not listen, and calls with these credentials.
-    ///
-    /// # Errors
-    /// As for [`orb`](Self::orb).
-    pub(crate) async fn orb_as(&self, credentials: Option<Credentials>) -> anyhow::Result<Orb> {
+    pub(crate) async fn orb(&self, credentials: Option<Credentials>) -> anyhow::Result<Orb> {
         let mut builder =
             self.size.apply(Orb::builder().timeout(self.timeout).connect_timeout(self.timeout))?;
         if let Some(credentials) = credentials {
@@ -100,10 +85,6 @@ impl Client {
     }
 }
 
-/// Runs a future to completion.
-///
-/// # Errors
-/// The error of `future`, or no runtime can be created.
 pub(crate) fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(future)
@@ -112,9 +93,6 @@ pub(crate) fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> an
 /// Returns a future that waits for Ctrl-C or SIGTERM. Signals are caught from this call on. It must precede
 /// the output that announces a service, because a signal may follow at once. A second signal kills the
 /// process.
-///
-/// # Errors
-/// The system rejects a signal handler.
 pub(crate) fn termination_signal() -> anyhow::Result<impl Future<Output = ()>> {
     let signal = zorb::signal::Shutdown::new().context("cannot wait for signals")?;
     Ok(async move {

@@ -7,10 +7,19 @@ use zorb::cos_naming::NamingError;
 use zorb::dynamic::DynamicException;
 use zorb::{NarrowError, RaisedBy, ResolveError, SystemException, SystemExceptionKind};
 
-use crate::Verdict;
 use crate::output::with_causes;
 
-/// A wrong command line.
+/// The result of a command. The value is the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Good = 0,
+    /// The answer is negative: for example, the object raises an exception or does not exist.
+    Bad = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    Unknown = 3,
+}
+
 #[derive(Debug)]
 pub(crate) struct UsageError(pub(crate) String);
 
@@ -22,7 +31,6 @@ impl fmt::Display for UsageError {
 
 impl Error for UsageError {}
 
-/// An error with a hint for the user.
 #[derive(Debug)]
 struct ErrorWithHint {
     error: anyhow::Error,
@@ -42,12 +50,10 @@ impl Error for ErrorWithHint {
     }
 }
 
-/// Adds a hint for the user to an error.
 pub(crate) fn with_hint(error: impl Into<anyhow::Error>, hint: &'static str) -> anyhow::Error {
     ErrorWithHint { error: error.into(), hint }.into()
 }
 
-/// Returns the verdict for an error of a command.
 pub(crate) fn verdict(error: &anyhow::Error) -> Verdict {
     error.chain().find_map(verdict_of_cause).unwrap_or(Verdict::Unknown)
 }
@@ -80,9 +86,13 @@ fn verdict_of_cause(cause: &(dyn Error + 'static)) -> Option<Verdict> {
             _ => Some(Verdict::Unknown),
         };
     }
-    match cause.downcast_ref::<DynamicException>()? {
-        DynamicException::System(error) => Some(verdict_of_exception(error)),
-        _ => Some(Verdict::Bad),
+    cause.downcast_ref::<DynamicException>().map(verdict_of_dynamic)
+}
+
+pub(crate) fn verdict_of_dynamic(exception: &DynamicException) -> Verdict {
+    match exception {
+        DynamicException::System(error) => verdict_of_exception(error),
+        _ => Verdict::Bad,
     }
 }
 

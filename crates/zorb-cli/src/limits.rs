@@ -24,10 +24,9 @@ pub(crate) struct MaxMessage {
     max_message: Option<usize>,
 }
 
-/// The value of `--max-message` for a command.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct MessageSize {
-    max_message: Option<usize>,
+    pub(crate) max_message: Option<usize>,
 }
 
 impl Args for MessageSize {
@@ -52,15 +51,6 @@ impl FromArgMatches for MessageSize {
 }
 
 impl MessageSize {
-    /// Returns the maximum size of a message, if the option is given.
-    pub(crate) fn bytes(self) -> Option<usize> {
-        self.max_message
-    }
-
-    /// Applies the limits from environment variables and from `--max-message` to the builder.
-    ///
-    /// # Errors
-    /// An environment variable has a wrong value, or its name is not that of a limit.
     pub(crate) fn apply(self, builder: OrbBuilder) -> anyhow::Result<OrbBuilder> {
         let limits = Limits::from_env()?;
         Ok(match self.max_message {

@@ -31,6 +31,7 @@ mod top;
 use std::process::ExitCode;
 
 use cli::Command;
+use failure::Verdict;
 use options::Deferred;
 use output::Output;
 
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
     let mut args = cli::parse();
     start::exit_on_panic(args.json);
     cli::set_colour(args.colour);
-    let output = Output::new(args.json);
+    let output = Output { is_json: args.json };
     let result = match &mut args.command {
         Command::Idl(idl) => {
             if args.json {
@@ -64,29 +65,5 @@ fn main() -> ExitCode {
         failure::verdict(&error)
     });
     Output::finish();
-    verdict.code()
-}
-
-/// The result of a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    /// Success.
-    Good,
-    /// The answer is negative: for example, the object raises an exception or does not exist.
-    Bad,
-    /// The command line is wrong.
-    Usage,
-    /// The result is unknown.
-    Unknown,
-}
-
-impl Verdict {
-    fn code(self) -> ExitCode {
-        ExitCode::from(match self {
-            Self::Good => 0,
-            Self::Bad => 1,
-            Self::Usage => 2,
-            Self::Unknown => 3,
-        })
-    }
+    ExitCode::from(verdict as u8)
 }

@@ -25,7 +25,6 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
 /// The maximum number of bytes that are printed of a string from a peer.
 const MAX_STRING_BYTES: usize = 4096;
 
-/// The capacity of each output queue.
 const QUEUE_BYTES: usize = 256 << 10;
 
 /// The maximum time for which the process waits at its end until its output is read.
@@ -40,7 +39,7 @@ static QUEUES: OnceLock<[Lossy; 2]> = OnceLock::new();
 /// this program inserts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
-    is_json: bool,
+    pub(crate) is_json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,20 +49,8 @@ enum Stream {
 }
 
 impl Output {
-    pub(crate) fn new(is_json: bool) -> Self {
-        Self { is_json }
-    }
-
-    /// Returns whether the output is JSON.
-    pub(crate) fn is_json(&self) -> bool {
-        self.is_json
-    }
-
     /// Makes all further output non-blocking, for servers, which must not wait for a slow reader. Lines that
     /// do not fit into the queue are dropped and counted.
-    ///
-    /// # Errors
-    /// The system cannot create a thread.
     pub(crate) fn make_nonblocking(&self) -> anyhow::Result<()> {
         let as_json = |lines: u64| format!("{{\"missing_lines\":{lines}}}\n");
         let notice: fn(u64) -> String = if self.is_json { as_json } else { lossy::missing_lines_notice };
@@ -73,17 +60,13 @@ impl Output {
         Ok(())
     }
 
-    /// Waits until all output is written, but at most for one second.
     pub(crate) fn finish() {
         for queue in QUEUES.get().into_iter().flatten() {
             queue.flush(FLUSH_TIMEOUT);
         }
     }
 
-    /// Writes a result as JSON or as the text of a tree.
-    ///
-    /// # Errors
-    /// Standard output cannot be written. It is not an error if the reader closes it early.
+    /// Writes a result as JSON or as the text of a tree. It is no error if the reader closes the output.
     pub(crate) fn show<T: Serialize>(
         &self,
         value: &T,
@@ -97,18 +80,12 @@ impl Output {
     }
 
     /// Writes a result that is JSON in both forms. Formats it with line breaks, without a copy in memory.
-    ///
-    /// # Errors
-    /// As for [`show`](Self::show).
     pub(crate) fn show_json(&self, json: &str, tone: Tone) -> anyhow::Result<()> {
         let style = if self.is_json { Style::new() } else { tone.style() };
         write_pretty(json, style, |piece| self.write(piece))
     }
 
     /// Writes text, which must be escaped already, to standard output. Returns false if it is closed.
-    ///
-    /// # Errors
-    /// Standard output cannot be written.
     pub(crate) fn write(&self, text: &str) -> anyhow::Result<bool> {
         match write_to(Stream::Out, text) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
@@ -126,14 +103,12 @@ impl Output {
         }
     }
 
-    /// Writes the address of the admin endpoint, if there is one.
     pub(crate) fn print_admin_address(&self, orb: &zorb::Orb) {
         if let Some(address) = orb.admin_address() {
             self.remark(&format!("admin endpoint: http://{address}/"));
         }
     }
 
-    /// Writes the failure of a command to standard error.
     pub(crate) fn failure(&self, error: &anyhow::Error) {
         let text = with_causes(error);
         let text = with_program_options(&text);
@@ -149,7 +124,6 @@ impl Output {
     }
 }
 
-/// Writes a line of the log to standard error.
 pub(crate) fn log_line(line: &str) {
     let _ = write_to(Stream::Err, &format!("{}\n", OneLine::new(line)));
 }
@@ -204,7 +178,6 @@ pub(crate) fn printable(text: &str) -> String {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Node {
     name: String,
-    /// The lines of the value.
     value: Vec<String>,
     tone: Tone,
     children: Vec<Node>,
@@ -213,16 +186,11 @@ pub(crate) struct Node {
 /// The meaning of a value, which determines its style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Tone {
-    /// No particular meaning.
     #[default]
     Plain,
-    /// The most important value.
     Head,
-    /// As expected.
     Good,
-    /// Possibly wrong.
     Doubtful,
-    /// Wrong.
     Bad,
 }
 
@@ -243,7 +211,6 @@ impl Node {
         Self::lines(name, [value])
     }
 
-    /// Creates a node with a value of several lines.
     pub(crate) fn lines(name: impl Into<String>, lines: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let value = lines.into_iter().map(Into::into).collect();
         Self { name: name.into(), value, ..Self::default() }
@@ -254,7 +221,6 @@ impl Node {
         self
     }
 
-    /// Adds children.
     pub(crate) fn children(mut self, children: impl IntoIterator<Item = Node>) -> Self {
         self.children.extend(children);
         self
@@ -269,10 +235,6 @@ pub(crate) fn tree_text(nodes: &[Node]) -> String {
     out
 }
 
-/// Writes nodes and their children, indented by `depth` levels.
-///
-/// # Errors
-/// The output cannot be written.
 pub(crate) fn write_level(out: &mut impl Write, nodes: &[Node], depth: usize) -> io::Result<()> {
     let mut text = String::new();
     append_level(&mut text, nodes, depth);

@@ -12,11 +12,11 @@ use zorb::{CompletionStatus, Typed};
 
 use crate::call::repository_id;
 use crate::client::{Client, block_on};
-use crate::failure::verdict_of_exception;
+use crate::failure::{Verdict, verdict_of_exception};
 use crate::limits::with_program_options;
 use crate::login::Login;
 use crate::output::{Node, Output, Tone, printable};
-use crate::{Verdict, options, target};
+use crate::{options, target};
 
 #[derive(Debug, Args)]
 pub(crate) struct PingArgs {
@@ -39,7 +39,6 @@ pub(crate) struct PingArgs {
     client: Client,
 }
 
-/// The results of the tests of an object.
 #[derive(Debug, Serialize)]
 struct Report {
     reference: String,
@@ -53,12 +52,10 @@ struct Report {
     /// The round-trip time of each answered call in microseconds.
     round_trips_us: Vec<u64>,
     lost: u32,
-    /// The error of the first call without a reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-/// The result of `_is_a` for an interface.
 #[derive(Debug, Serialize)]
 struct IsA {
     type_id: String,
@@ -66,7 +63,6 @@ struct IsA {
     result: TestResult<bool>,
 }
 
-/// The value and the duration of a successful call, or its error.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum TestResult<T> {
@@ -74,7 +70,6 @@ enum TestResult<T> {
     Error(TestError),
 }
 
-/// The error of a call.
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 struct TestError {
@@ -121,15 +116,11 @@ fn time_text(us: u64) -> String {
     if us < 1_000 { format!("{us} us") } else { format!("{:.2} ms", us as f64 / 1e3) }
 }
 
-/// Tests the object, and prints the results.
-///
-/// # Errors
-/// The reference cannot be read or resolved, or output fails.
 pub(crate) fn run(args: &PingArgs, output: &Output) -> anyhow::Result<Verdict> {
     let url = target::read(&args.target)?.to_string();
     let credentials = args.login.credentials()?;
     let report = block_on(async {
-        let orb = args.client.orb_as(credentials).await?;
+        let orb = args.client.orb(credentials).await?;
         let object: ObjectRef = orb.resolve_unchecked(&url).await?;
         let report = tokio::select! {
             report = test(&object, args) => report,

@@ -4,16 +4,17 @@ use std::io::Write;
 use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use tokio::runtime::{Builder, Runtime};
+use zorb::{Orb, OrbBuilder};
+
+use crate::limits::MessageSize;
 
 /// True once the command serves requests. Then a panic in one request does not end the program.
 static IS_SERVING: AtomicBool = AtomicBool::new(false);
 
-/// The exit code for a failure of the system.
 const FAILURE_CODE: i32 = 3;
 
-/// The exit code of a Rust program that panicked.
 const PANIC_CODE: i32 = 101;
 
 /// Installs a panic hook that ends the program, unless it is serving requests. Without the hook, a tokio
@@ -36,7 +37,6 @@ pub(crate) fn exit_on_panic(is_json: bool) {
     }));
 }
 
-/// Returns the message and the exit code for a panic.
 fn panic_message(info: &PanicHookInfo<'_>) -> (String, i32) {
     let text = info.payload().downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| info.payload().downcast_ref::<&str>().copied()).unwrap_or("a panic");
@@ -54,10 +54,28 @@ pub(crate) fn set_serving() {
     IS_SERVING.store(true, Ordering::Relaxed);
 }
 
+/// Returns the builder of the ORB of a server. `orb_args` are the -ORB options.
+pub(crate) fn server_builder(
+    orb_args: &[String],
+    size: MessageSize,
+    listen: &[String],
+    admin: Option<&str>,
+) -> anyhow::Result<OrbBuilder> {
+    let (builder, rest) = Orb::from_args(orb_args.iter().cloned())?;
+    if let Some(unknown) = rest.first() {
+        bail!("{unknown} is not an -ORB option");
+    }
+    let mut builder = size.apply(builder)?;
+    for url in listen {
+        builder = builder.listen(url);
+    }
+    Ok(match admin {
+        Some(admin) => builder.admin(admin),
+        None => builder,
+    })
+}
+
 /// Creates a runtime with this number of worker threads, by default one for each core.
-///
-/// # Errors
-/// The system cannot create threads or descriptors.
 pub(crate) fn runtime(workers: Option<usize>) -> anyhow::Result<Runtime> {
     let mut builder = Builder::new_multi_thread();
     if let Some(workers) = workers {

@@ -4,10 +4,8 @@ use serde_json::Value;
 use zorb::dynamic::{DynError, DynErrorKind, Step};
 use zorb::{TcKind, TypeCode};
 
-/// The maximum number of names in a message.
 const MAX_LISTED: usize = 40;
 
-/// The expected type at a location in the JSON.
 enum ExpectedType {
     /// An object with these members, such as arguments by name.
     Members(Vec<(String, TypeCode)>),
@@ -15,12 +13,10 @@ enum ExpectedType {
     Value(TypeCode),
 }
 
-/// Describes an error in the JSON of a value.
 pub(crate) fn describe_value_error(code: &TypeCode, json: &str, error: &DynError) -> String {
     describe(ExpectedType::Value(code.unaliased()), json, error)
 }
 
-/// Describes an error in the JSON of an object with these members.
 pub(crate) fn describe_members_error(members: &[(&str, &TypeCode)], json: &str, error: &DynError) -> String {
     let all = members.iter().map(|(name, code)| ((*name).to_owned(), (*code).clone()));
     describe(ExpectedType::Members(all.collect()), json, error)
@@ -36,19 +32,20 @@ fn describe(root: ExpectedType, json: &str, error: &DynError) -> String {
         return error.to_string();
     }
     let is_enum = matches!(&expected, ExpectedType::Value(code) if code.kind() == TcKind::Enum);
+    let list = |names| name_list(names, MAX_LISTED);
     let description = match error.kind() {
         DynErrorKind::NoSuchMember(name) if is_enum => {
-            format!("`{name}` is not an enumerator; the enumerators are {}", name_list(expected.names()))
+            format!("`{name}` is not an enumerator; the enumerators are {}", list(expected.names()))
         }
         DynErrorKind::TypeMismatch { .. } | DynErrorKind::InvalidValue(_) if is_enum => {
-            format!("{}; the enumerators are {}", error.kind(), name_list(expected.names()))
+            format!("{}; the enumerators are {}", error.kind(), list(expected.names()))
         }
         DynErrorKind::NoSuchMember(name) => {
-            format!("there is no member `{name}`; the members are {}", name_list(expected.names()))
+            format!("there is no member `{name}`; the members are {}", list(expected.names()))
         }
         DynErrorKind::MissingMember(_) => match expected.missing(found.as_ref()) {
             missing if missing.is_empty() => error.kind().to_string(),
-            missing => format!("missing members: {}", name_list(missing)),
+            missing => format!("missing members: {}", list(missing)),
         },
         _ => return error.to_string(),
     };
@@ -84,7 +81,6 @@ impl ExpectedType {
         }
     }
 
-    /// Returns the names of the enumerators or members.
     fn names(&self) -> Vec<String> {
         match self {
             Self::Value(code) if code.kind() == TcKind::Enum => {
@@ -123,7 +119,6 @@ pub(super) fn all_members(code: &TypeCode) -> Vec<(String, TypeCode)> {
     all
 }
 
-/// Returns the value in the JSON at the end of these steps.
 fn value_at(json: &str, steps: &[Step]) -> Option<Value> {
     let mut value: Value = serde_json::from_str(json).ok()?;
     for step in steps {
@@ -136,12 +131,11 @@ fn value_at(json: &str, steps: &[Step]) -> Option<Value> {
     Some(value)
 }
 
-/// Returns names separated by commas, at most [`MAX_LISTED`].
-fn name_list(names: Vec<String>) -> String {
-    match names.len().checked_sub(MAX_LISTED) {
+pub(super) fn name_list(names: Vec<String>, max_names: usize) -> String {
+    match names.len().checked_sub(max_names) {
         _ if names.is_empty() => "none".to_owned(),
         None | Some(0) => names.join(", "),
-        Some(more) => format!("{} and {more} more", names.get(..MAX_LISTED).unwrap_or_default().join(", ")),
+        Some(more) => format!("{} and {more} more", names.get(..max_names).unwrap_or_default().join(", ")),
     }
 }
 

@@ -9,24 +9,20 @@ use zorb::dynamic::{Idl, Interface, interface_of, look_up_interface};
 use zorb::prelude::*;
 use zorb::{ObjectRef, TcKind};
 
+use super::fit::name_list;
 use crate::target;
 
-/// The maximum number of concurrent requests to an object.
 const MAX_CONCURRENT_REQUESTS: usize = 16;
-/// The maximum number of names in a message.
 const MAX_LISTED: usize = 20;
 
-/// The names of the interface and operation on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallNames<'a> {
     /// The interface, if it is given: `Bank::Account`, or a repository id.
     pub(crate) interface: Option<&'a str>,
-    /// The operation or attribute, if it is given.
     pub(crate) operation: Option<&'a str>,
 }
 
 impl<'a> CallNames<'a> {
-    /// Parses `OPERATION`, `INTERFACE.OPERATION` or `INTERFACE`.
     pub(crate) fn parse(text: Option<&'a str>) -> Self {
         let Some(text) = text else { return Self { interface: None, operation: None } };
         if let Some((interface, operation)) = text.rsplit_once('.')
@@ -43,13 +39,6 @@ impl<'a> CallNames<'a> {
     }
 }
 
-/// An interface, and a remark for the user about how it was found.
-#[derive(Debug)]
-pub(crate) struct FoundInterface {
-    pub(crate) interface: Arc<Interface>,
-    pub(crate) remark: Option<String>,
-}
-
 /// Returns the repository id for a name, such as `IDL:Bank/Account:1.0` for `Bank::Account`. A repository id
 /// is returned unchanged.
 pub(crate) fn repository_id(name: &str) -> String {
@@ -60,24 +49,18 @@ pub(crate) fn repository_id(name: &str) -> String {
     }
 }
 
-/// Returns the interface with which an object is called.
-///
-/// # Errors
-/// The interface is not in the IDL, the object cannot be queried, or there is no interface repository.
+/// Returns the interface with which an object is called, and a remark for the user about how it was found.
 pub(crate) async fn find(
     orb: &Orb,
     object: &ObjectRef,
     names: CallNames<'_>,
     idl: Option<&Idl>,
     repository: Option<&str>,
-) -> anyhow::Result<FoundInterface> {
+) -> anyhow::Result<(Arc<Interface>, Option<String>)> {
     match (idl, names.interface) {
-        (Some(idl), Some(name)) => Ok(FoundInterface { interface: find_by_name(idl, name)?, remark: None }),
+        (Some(idl), Some(name)) => Ok((find_by_name(idl, name)?, None)),
         (Some(idl), None) => find_in_idl(idl, object, names.operation).await,
-        (None, name) => {
-            let interface = find_in_repository(orb, object, name, repository).await?;
-            Ok(FoundInterface { interface, remark: None })
-        }
+        (None, name) => Ok((find_in_repository(orb, object, name, repository).await?, None)),
     }
 }
 
@@ -100,18 +83,11 @@ pub(crate) fn find_by_name(idl: &Idl, name: &str) -> anyhow::Result<Arc<Interfac
     }
 }
 
-/// Lists the interfaces of the IDL for messages.
 fn interface_list(idl: &Idl) -> String {
     let all = idl.definitions().filter(|one| one.interface().is_some() && !one.is_included());
-    let all: Vec<&str> = all.map(|one| one.scoped_name()).collect();
-    match all.len().checked_sub(MAX_LISTED) {
-        None | Some(0) if all.is_empty() => "none".to_owned(),
-        None | Some(0) => all.join(", "),
-        Some(more) => format!("{} and {more} more", all.get(..MAX_LISTED).unwrap_or_default().join(", ")),
-    }
+    name_list(all.map(|one| one.scoped_name().to_owned()).collect(), MAX_LISTED)
 }
 
-/// Returns the scoped name of an interface in the IDL.
 fn scoped_name<'a>(idl: &'a Idl, interface: &'a Interface) -> &'a str {
     idl.find_id(interface.id()).map_or(interface.id(), |one| one.scoped_name())
 }
@@ -122,10 +98,10 @@ async fn find_in_idl(
     idl: &Idl,
     object: &ObjectRef,
     operation: Option<&str>,
-) -> anyhow::Result<FoundInterface> {
+) -> anyhow::Result<(Arc<Interface>, Option<String>)> {
     let id = object.repository_id();
     if let Some(interface) = idl.find_id(id).and_then(|one| one.interface().cloned()) {
-        return Ok(FoundInterface { interface, remark: None });
+        return Ok((interface, None));
     }
     let unknown = match id {
         "" => "the reference does not state the interface of the object".to_owned(),
@@ -178,7 +154,7 @@ async fn find_in_idl(
         let operation = operation.unwrap_or("OPERATION");
         format!("{unknown}; calling it as {name}, which it supports too (use {name}.{operation} to avoid this remark)")
     });
-    Ok(FoundInterface { interface: Arc::clone(chosen), remark })
+    Ok((Arc::clone(chosen), remark))
 }
 
 /// Returns the operations and attributes with this name in the IDL, in the form `INTERFACE.OPERATION`.
@@ -191,7 +167,6 @@ pub(super) fn operations_named(idl: &Idl, operation: &str) -> Vec<String> {
     found.map(|one| format!("{}.{operation}", scoped_name(idl, &one))).take(MAX_LISTED).collect()
 }
 
-/// Returns whether the interface has an operation or attribute with this name.
 fn has_operation(interface: &Interface, name: &str) -> bool {
     interface.find(name).is_some() || interface.find(&format!("_get_{name}")).is_some()
 }
@@ -208,9 +183,6 @@ fn remote_interfaces(idl: &Idl) -> Vec<Arc<Interface>> {
 /// Returns the most derived interfaces of the IDL that the object reports.
 ///
 /// Queries interfaces without bases first, and a derived interface only if the object has all of its bases.
-///
-/// # Errors
-/// A query fails.
 async fn most_derived(idl: &Idl, object: &ObjectRef) -> Result<Vec<Arc<Interface>>, SystemException> {
     let mut remaining = remote_interfaces(idl);
     let known: HashSet<String> = remaining.iter().map(|one| one.id().to_owned()).collect();
@@ -239,10 +211,6 @@ async fn most_derived(idl: &Idl, object: &ObjectRef) -> Result<Vec<Arc<Interface
     Ok(supported)
 }
 
-/// Returns those of the interfaces that the object reports to have.
-///
-/// # Errors
-/// A query fails.
 async fn query(
     object: &ObjectRef,
     interfaces: Vec<Arc<Interface>>,
@@ -268,7 +236,6 @@ async fn query(
     }
 }
 
-/// Returns the interface from an interface repository.
 async fn find_in_repository(
     orb: &Orb,
     object: &ObjectRef,

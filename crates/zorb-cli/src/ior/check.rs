@@ -13,11 +13,10 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use zorb::prelude::*;
 
-use super::dump::{Address, Protocol, addresses_with_profiles};
-use crate::Verdict;
+use super::dump::{Address, Protocol, addresses_with_profiles, to_ior};
+use crate::failure::Verdict;
 use crate::output::{Node, Output, Tone};
 
-/// The results for the addresses of a reference. The field names are the JSON keys.
 #[derive(Debug, Serialize)]
 struct Report {
     type_id: String,
@@ -26,12 +25,10 @@ struct Report {
     addresses: Vec<AddressResult>,
 }
 
-/// The result for one address.
 #[derive(Debug, Serialize)]
 struct AddressResult {
     #[serde(flatten)]
     address: Address,
-    /// The IP addresses of the host.
     resolved: Vec<IpAddr>,
     outcome: Outcome,
     /// A description of the outcome, or what to do.
@@ -51,29 +48,14 @@ enum Outcome {
     Object,
     /// A server answers, but it does not have the object.
     NoObject,
-    /// A server listens, but no request was sent.
     Listens,
-    /// A server listens, but the request failed.
     Error,
-    /// No server can be reached.
     Unreachable,
-    /// The address cannot be used at all.
     Unusable,
 }
 
-/// Tests all addresses concurrently, and prints the results.
-///
-/// # Errors
-/// The reference contains no address, or output fails.
 pub(super) fn run(url: &ObjectUrl, time_limit: Duration, output: &Output) -> anyhow::Result<Verdict> {
-    let ior = match url {
-        ObjectUrl::Ior(ior) => ior.clone(),
-        ObjectUrl::Corbaloc(url) => url.to_ior()?,
-        ObjectUrl::Corbaname(url) => url.context.to_ior()?,
-        ObjectUrl::File(path) => {
-            anyhow::bail!("the file contains only the name of another file, {}", path.display())
-        }
-    };
+    let ior = to_ior(url)?;
     let candidates = addresses_with_profiles(&ior);
     anyhow::ensure!(
         !candidates.is_empty(),
@@ -130,7 +112,6 @@ impl AddressResult {
     }
 }
 
-/// Tests an address.
 async fn test(
     orb: &Orb,
     type_id: &str,
@@ -147,13 +128,11 @@ async fn test(
         note: None,
         answered_us: None,
     };
-    match find_object(orb, type_id, &mut result, profile, time_limit).await {
-        Ok((outcome, text)) => {
-            result.answered_us = Some(u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX));
-            (result.outcome, result.text) = (outcome, text);
-        }
-        Err((outcome, text)) => (result.outcome, result.text) = (outcome, text),
+    let found = find_object(orb, type_id, &mut result, profile, time_limit).await;
+    if found.is_ok() {
+        result.answered_us = Some(u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX));
     }
+    (result.outcome, result.text) = found.unwrap_or_else(|failure| failure);
     result
 }
 
@@ -218,7 +197,6 @@ const UNSPECIFIED: &str = "this is not the address of a machine, but the wildcar
                            name of the server (omniORB: -ORBendPointPublish; TAO: hostname_in_ior in -ORBListenEndpoints; JacORB: OAIAddr or \
                            jacorb.ior_proxy_host; zorb: OrbBuilder::publish)";
 
-/// Returns a note about an address that other machines may not reach.
 fn note(ip: IpAddr) -> Option<&'static str> {
     let (private, link_local) = match ip {
         IpAddr::V4(v4) => (v4.is_private(), v4.is_link_local()),
@@ -235,7 +213,6 @@ fn note(ip: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// Connects to one of the resolved addresses.
 async fn connect(resolved: &[SocketAddr], time_limit: Duration) -> Result<(), String> {
     let mut errors = Vec::new();
     for address in resolved {
@@ -284,7 +261,6 @@ async fn connect_unix(path: &str) -> Result<(Outcome, String), (Outcome, String)
     Err((Outcome::Unusable, format!("{path}: this system does not support Unix sockets")))
 }
 
-/// Returns a reference with only this address.
 fn single_address_ior(type_id: &str, profile: &IiopProfile, host: String, port: u16) -> Ior {
     let removed_tags = [
         ComponentTag::ALTERNATE_IIOP_ADDRESS,

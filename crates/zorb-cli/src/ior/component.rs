@@ -30,11 +30,9 @@ pub(super) struct ComponentView {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     corrupt: bool,
     #[serde(skip)]
-    /// The meaning as text.
     lines: Vec<String>,
 }
 
-/// The meaning of a component as JSON and as lines of text.
 struct Meaning(Value, Vec<String>);
 
 impl Meaning {
@@ -96,7 +94,7 @@ fn meaning(component: &TaggedComponent) -> Option<Option<Meaning>> {
             Meaning(json!(lines), lines)
         }),
         ComponentTag::ALTERNATE_IIOP_ADDRESS => component.as_alternate_address().map(|(host, port)| {
-            Meaning::line(json!({ "host": host, "port": port }), host_and_port(&host, port))
+            Meaning::line(json!({ "host": host, "port": port }), address_text(&host, port))
         }),
         ComponentTag::COMPLETE_OBJECT_KEY => read(component, |d| {
             let length = d.read_len(1)?;
@@ -121,9 +119,9 @@ fn meaning(component: &TaggedComponent) -> Option<Option<Meaning>> {
             Ok(Meaning::line(json!(number), text))
         }),
         ComponentTag::SSL_SEC_TRANS => component.as_ssl_sec_trans().map(ssl_meaning),
-        ComponentTag::JAVA_CODEBASE => read(component, |d| {
-            let urls = String::from(d.read_str_ascii()?);
-            Ok(Meaning::line(json!(urls), printable(&urls)))
+        ComponentTag::JAVA_CODEBASE | ComponentTag::OMNI_BIDIR => read(component, |d| {
+            let text = String::from(d.read_str_ascii()?);
+            Ok(Meaning::line(json!(text), printable(&text)))
         }),
         ComponentTag::FT_GROUP => read(component, |d| {
             let (major, minor) = (d.read_u8()?, d.read_u8()?);
@@ -168,10 +166,6 @@ fn meaning(component: &TaggedComponent) -> Option<Option<Meaning>> {
             let line = format!("{} on the host {}", printable(&unix.path), printable(&unix.host));
             Meaning::line(json!({ "host": unix.host, "path": unix.path }), line)
         }),
-        ComponentTag::OMNI_BIDIR => read(component, |d| {
-            let from = String::from(d.read_str_ascii()?);
-            Ok(Meaning::line(json!(from), printable(&from)))
-        }),
         ComponentTag::OMNI_PERSISTENT_ID => {
             let id = text(&component.data);
             Some(Meaning::line(json!(id), id))
@@ -189,7 +183,6 @@ fn meaning(component: &TaggedComponent) -> Option<Option<Meaning>> {
     })
 }
 
-/// Decodes the data of a component, which is an encapsulation.
 fn read<T>(
     component: &TaggedComponent,
     decode: impl FnOnce(&mut Decoder<'_>) -> Result<T, DecodeError>,
@@ -197,8 +190,7 @@ fn read<T>(
     open_encapsulation(&component.data).and_then(|mut d| decode(&mut d)).ok()
 }
 
-/// Returns host and port in the form of URLs.
-pub(super) fn host_and_port(host: &str, port: u16) -> String {
+pub(crate) fn address_text(host: &str, port: u16) -> String {
     let printable_host = printable(host);
     match host.contains(':') {
         true => format!("[{printable_host}]:{port}"),
@@ -291,7 +283,7 @@ fn mechanism_meaning(mechanism: &CompoundSecMech) -> (Value, Vec<String>) {
 
 fn tls_transport(tls: &TlsSecTrans) -> (Value, String) {
     let addresses: Vec<String> =
-        tls.addresses.iter().map(|address| host_and_port(&address.host, address.port)).collect();
+        tls.addresses.iter().map(|address| address_text(&address.host, address.port)).collect();
     let line = format!("TLS at {}, requires {}", addresses.join(", "), option_list(tls.requires));
     let addresses: Vec<Value> =
         tls.addresses.iter().map(|address| json!({ "host": address.host, "port": address.port })).collect();
@@ -309,7 +301,7 @@ fn tao_endpoints(d: &mut Decoder<'_>) -> Result<Meaning, DecodeError> {
     for _ in 0..count {
         let host = String::from(d.read_str_ascii()?);
         let (port, priority) = (d.read_u16()?, d.read_i16()?);
-        lines.push(format!("{}, priority {priority}", host_and_port(&host, port)));
+        lines.push(format!("{}, priority {priority}", address_text(&host, port)));
         values.push(json!({ "host": host, "port": port, "priority": priority }));
     }
     Ok(Meaning(json!(values), lines))

@@ -9,12 +9,11 @@ use giop_codec::url::ObjectUrl;
 use giop_codec::{OneLine, Version};
 use serde::Serialize;
 
-use super::component::{ComponentView, host_and_port};
+use super::component::{ComponentView, address_text};
 use super::key::{KeyView, hex};
 use super::names;
 use crate::output::{Node, Tone, printable};
 
-/// A parsed reference. The field names are the JSON keys, unless renamed.
 #[derive(Debug, Serialize)]
 pub(super) struct Dump {
     /// The URL, unless the reference was given as `IOR:`.
@@ -32,7 +31,6 @@ pub(super) struct Dump {
     ior: String,
 }
 
-/// A profile: a way to reach the object.
 #[derive(Debug, Serialize)]
 struct ProfileView {
     tag: u32,
@@ -44,37 +42,16 @@ struct ProfileView {
     body: ProfileBody,
 }
 
-/// The content of a profile.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum ProfileBody {
-    Iiop {
-        version: String,
-        addresses: Vec<Address>,
-        key: KeyView,
-        components: Vec<ComponentView>,
-    },
-    Uiop {
-        version: String,
-        path: String,
-        key: KeyView,
-        components: Vec<ComponentView>,
-    },
-    Components {
-        components: Vec<ComponentView>,
-    },
-    /// A profile with an unknown tag.
-    Unknown {
-        hex: String,
-    },
-    /// A profile that does not have the format of its tag.
-    Corrupt {
-        error: String,
-        hex: String,
-    },
+    Iiop { version: String, addresses: Vec<Address>, key: KeyView, components: Vec<ComponentView> },
+    Uiop { version: String, path: String, key: KeyView, components: Vec<ComponentView> },
+    Components { components: Vec<ComponentView> },
+    Unknown { hex: String },
+    Corrupt { error: String, hex: String },
 }
 
-/// An address of the object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Address {
     pub(super) protocol: Protocol,
@@ -85,7 +62,6 @@ pub(super) struct Address {
     pub(super) from: &'static str,
 }
 
-/// The protocol of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Protocol {
@@ -94,41 +70,24 @@ pub(super) enum Protocol {
     Unix,
 }
 
-impl Protocol {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Iiop => "iiop",
-            Self::Ssliop => "ssliop",
-            Self::Unix => "unix",
-        }
-    }
-}
-
 impl Address {
-    /// Returns the address in the form of a URL.
     pub(super) fn display(&self) -> String {
-        match self.protocol {
-            Protocol::Unix => format!("unix://{}", printable(&self.host)),
-            protocol => format!("{}://{}", protocol.name(), host_and_port(&self.host, self.port)),
-        }
+        let scheme = match self.protocol {
+            Protocol::Unix => return format!("unix://{}", printable(&self.host)),
+            Protocol::Iiop => "iiop",
+            Protocol::Ssliop => "ssliop",
+        };
+        format!("{scheme}://{}", address_text(&self.host, self.port))
     }
 }
 
 impl Dump {
-    /// Parses the reference in `url`.
-    ///
-    /// # Errors
-    /// The URL has no address, such as `corbaloc:rir:`.
     pub(super) fn new(url: &ObjectUrl) -> anyhow::Result<Self> {
-        let (ior, text, name) = match url {
-            ObjectUrl::Ior(ior) => (ior.clone(), None, None),
-            ObjectUrl::Corbaloc(loc) => (loc.to_ior()?, Some(url.to_string()), None),
-            ObjectUrl::Corbaname(name) => {
-                (name.context.to_ior()?, Some(url.to_string()), Some(name.name.clone()))
-            }
-            ObjectUrl::File(path) => {
-                anyhow::bail!("the file contains only the name of another file, {}", path.display())
-            }
+        let ior = to_ior(url)?;
+        let (text, name) = match url {
+            ObjectUrl::Ior(_) => (None, None),
+            ObjectUrl::Corbaname(name) => (Some(url.to_string()), Some(name.name.clone())),
+            _ => (Some(url.to_string()), None),
         };
         let orb = ior.iiop_profiles().find_map(|profile| profile.orb_type()?.name());
         Ok(Self {
@@ -183,14 +142,11 @@ impl ProfileView {
         match &self.body {
             ProfileBody::Iiop { version, addresses, key, components } => {
                 let address_node = |address: &Address| {
-                    let node = Node::new("address", address.display());
+                    let text = address.display();
                     if address.port == 0 && address.protocol == Protocol::Iiop {
-                        Node::new(
-                            "address",
-                            format!("{}  (the server does not listen here)", address.display()),
-                        )
+                        Node::new("address", format!("{text}  (the server does not listen here)"))
                     } else {
-                        node.tone(Tone::Head)
+                        Node::new("address", text).tone(Tone::Head)
                     }
                 };
                 let addresses = addresses.iter().map(address_node).collect();
@@ -251,7 +207,6 @@ fn version_text(version: Version) -> String {
     format!("1.{}", version.minor())
 }
 
-/// Returns all addresses of the object in a profile, in the order of the profile.
 pub(super) fn addresses(profile: &IiopProfile) -> Vec<Address> {
     let plain =
         |host: &str, port, from| Address { protocol: Protocol::Iiop, host: host.to_owned(), port, from };
@@ -302,9 +257,20 @@ pub(super) fn addresses(profile: &IiopProfile) -> Vec<Address> {
     unique
 }
 
-/// Returns all addresses of the object in a reference, each with its profile.
 pub(super) fn addresses_with_profiles(ior: &Ior) -> Vec<(Address, IiopProfile)> {
     ior.iiop_profiles()
         .flat_map(|profile| addresses(&profile).into_iter().map(move |address| (address, profile.clone())))
         .collect()
+}
+
+/// Returns the reference in a URL. A URL without an address, such as `corbaloc:rir:`, is an error.
+pub(super) fn to_ior(url: &ObjectUrl) -> anyhow::Result<Ior> {
+    Ok(match url {
+        ObjectUrl::Ior(ior) => ior.clone(),
+        ObjectUrl::Corbaloc(url) => url.to_ior()?,
+        ObjectUrl::Corbaname(url) => url.context.to_ior()?,
+        ObjectUrl::File(path) => {
+            anyhow::bail!("the file contains only the name of another file, {}", path.display())
+        }
+    })
 }

@@ -1,7 +1,8 @@
 //! `zorb ior make`: creates a reference to an object at an address.
 
 use anyhow::{Context, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use giop_codec::Version;
 use giop_codec::code_set::CodeSetComponentInfo;
 use giop_codec::giop::ObjectKey;
@@ -9,7 +10,7 @@ use giop_codec::ior::{IiopProfile, Ior, SslSecTrans, TaggedComponent};
 use giop_codec::url::ObjectUrl;
 
 use super::dump::Dump;
-use crate::Verdict;
+use crate::failure::Verdict;
 use crate::output::{Node, Output};
 
 const EXAMPLES: &str = "\
@@ -29,7 +30,7 @@ pub(crate) struct MakeArgs {
     #[arg(long = "type", value_name = "ID", default_value = "")]
     type_id: String,
     /// The address of the server; may be repeated for alternate addresses
-    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
+    #[arg(long, value_name = "HOST:PORT", value_parser = parse_host_and_port)]
     at: Vec<(String, u16)>,
     /// The object key, as text
     #[arg(long, value_name = "TEXT", conflicts_with = "key_hex", required_unless_present_any = ["key_hex", "url"])]
@@ -38,8 +39,11 @@ pub(crate) struct MakeArgs {
     #[arg(long, value_name = "HEX", value_parser = parse_hex)]
     key_hex: Option<KeyBytes>,
     /// The version of IIOP
-    #[arg(long = "iiop", value_name = "VERSION", default_value = "1.2")]
-    version: IiopVersion,
+    #[arg(
+        long = "iiop", value_name = "VERSION", default_value = "1.2",
+        value_parser = PossibleValuesParser::new(["1.0", "1.1", "1.2"]).map(|text| iiop_version(&text))
+    )]
+    version: Version,
     /// Declare that the server supports UTF-8 and UTF-16, as zorb does; otherwise text is in ISO 8859-1
     #[arg(long)]
     code_sets: bool,
@@ -48,40 +52,19 @@ pub(crate) struct MakeArgs {
     ssl_port: Option<u16>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum IiopVersion {
-    #[value(name = "1.0")]
-    V1_0,
-    #[value(name = "1.1")]
-    V1_1,
-    #[value(name = "1.2")]
-    V1_2,
-}
-
-impl IiopVersion {
-    fn name(self) -> &'static str {
-        match self {
-            Self::V1_0 => "1.0",
-            Self::V1_1 => "1.1",
-            Self::V1_2 => "1.2",
-        }
-    }
-
-    fn version(self) -> Version {
-        match self {
-            Self::V1_0 => Version::V1_0,
-            Self::V1_1 => Version::V1_1,
-            Self::V1_2 => Version::V1_2,
-        }
+fn iiop_version(text: &str) -> Version {
+    match text {
+        "1.0" => Version::V1_0,
+        "1.1" => Version::V1_1,
+        _ => Version::V1_2,
     }
 }
 
-/// The bytes of an object key.
 #[derive(Debug, Clone)]
 struct KeyBytes(Vec<u8>);
 
 /// Parses `HOST:PORT`. An IPv6 address is enclosed in brackets.
-pub(crate) fn host_and_port(text: &str) -> Result<(String, u16), String> {
+pub(crate) fn parse_host_and_port(text: &str) -> Result<(String, u16), String> {
     let wrong = || "expected HOST:PORT, such as example.org:4711 or [::1]:4711".to_owned();
     let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
     let port = port.parse().map_err(|_| format!("{port:?} is not a port number from 0 to 65535"))?;
@@ -111,10 +94,6 @@ fn parse_hex(text: &str) -> Result<KeyBytes, String> {
     ))
 }
 
-/// Creates the reference and prints it.
-///
-/// # Errors
-/// The URL is invalid, options contradict each other, or output fails.
 pub(super) fn run(args: &MakeArgs, output: &Output) -> anyhow::Result<Verdict> {
     let ior = create(args)?;
     let dump = Dump::new(&ObjectUrl::Ior(ior.clone()))?;
@@ -123,7 +102,7 @@ pub(super) fn run(args: &MakeArgs, output: &Output) -> anyhow::Result<Verdict> {
 }
 
 fn create(args: &MakeArgs) -> anyhow::Result<Ior> {
-    let version = args.version.version();
+    let version = args.version;
     let mut profiles: Vec<IiopProfile> = match &args.url {
         Some(url) => {
             let ior = match url.parse()? {
@@ -144,8 +123,8 @@ fn create(args: &MakeArgs) -> anyhow::Result<Ior> {
             let mut profile = IiopProfile::new(host, *port, ObjectKey::from(key)).with_version(version);
             if !alternates.is_empty() && version != Version::V1_2 {
                 bail!(
-                    "IIOP {} does not support alternate addresses; use --at only once, or --iiop 1.2",
-                    args.version.name()
+                    "IIOP 1.{} does not support alternate addresses; use --at only once, or --iiop 1.2",
+                    version.minor()
                 );
             }
             for (host, port) in alternates {
@@ -189,10 +168,10 @@ mod tests {
 
     #[test]
     fn addresses_are_parsed() {
-        assert_eq!(host_and_port("h:1"), Ok(("h".into(), 1)));
-        assert_eq!(host_and_port("[::1]:2809"), Ok(("::1".into(), 2809)));
+        assert_eq!(parse_host_and_port("h:1"), Ok(("h".into(), 1)));
+        assert_eq!(parse_host_and_port("[::1]:2809"), Ok(("::1".into(), 2809)));
         for wrong in ["", "h", ":1", "h:", "h:65536", "::1:1", "[::1:1", "[]:1"] {
-            assert!(host_and_port(wrong).is_err(), "{wrong}");
+            assert!(parse_host_and_port(wrong).is_err(), "{wrong}");
         }
     }
 

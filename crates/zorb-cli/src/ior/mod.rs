@@ -11,11 +11,13 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-pub(crate) use make::{MakeArgs, host_and_port};
+pub(crate) use component::address_text;
+pub(crate) use make::{MakeArgs, parse_host_and_port};
 
+use crate::failure::Verdict;
 use crate::options;
 use crate::output::Output;
-use crate::{Verdict, target};
+use crate::target;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum IorCommand {
@@ -41,10 +43,6 @@ pub(crate) struct CheckArgs {
     timeout: Duration,
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// The reference cannot be read, or the result cannot be written.
 pub(crate) fn run(command: &IorCommand, output: &Output) -> anyhow::Result<Verdict> {
     match command {
         IorCommand::Dump { target } => {

@@ -19,9 +19,10 @@ use zorb::prelude::*;
 
 use crate::call::{CallTarget, IdlArgs, create_request, find_operation, read_arguments};
 use crate::client::{Client, termination_signal};
+use crate::failure::Verdict;
 use crate::login::Login;
 use crate::output::Output;
-use crate::{Verdict, options, target};
+use crate::{options, target};
 use figures::{Measurements, Outcome};
 use report::Report;
 use schedule::Schedule;
@@ -40,7 +41,6 @@ second causes high latencies of all calls that were due in this second, not only
 Latencies include user exceptions, but not failures, which are counted by kind. The latency of a oneway call is the time to hand it
 to the connection. Ctrl-C ends the run and prints the results so far. The exit code is 1 if a call failed or no call succeeded.";
 
-/// The interval between updates of the progress bar.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Options of `zorb load`.
@@ -84,18 +84,13 @@ fn rate(text: &str) -> Result<f64, String> {
     rate.ok_or_else(|| "expected a number of calls per second, such as 5000 or 0.5".to_owned())
 }
 
-/// Makes the calls, and prints the measurements.
-///
-/// # Errors
-/// The reference, the IDL or the arguments are invalid, there is no connection, or output fails.
 pub(crate) fn run(args: &LoadArgs, output: &Output) -> anyhow::Result<Verdict> {
     let credentials = args.login.credentials()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let report = runtime.context("cannot start the runtime")?.block_on(async {
+    let report = crate::start::runtime(None)?.block_on(async {
         let mut orbs = Vec::new();
         for _ in 0..args.connections.min(args.concurrency) {
             // One ORB for each connection, because all references of an ORB share a connection.
-            orbs.push(args.client.orb_as(credentials.clone()).await?);
+            orbs.push(args.client.orb(credentials.clone()).await?);
         }
         let report = measure(args, &orbs, output).await;
         for orb in orbs {
@@ -107,7 +102,6 @@ pub(crate) fn run(args: &LoadArgs, output: &Output) -> anyhow::Result<Verdict> {
     Ok(if report.is_good() { Verdict::Good } else { Verdict::Bad })
 }
 
-/// Makes the calls, and returns the measurements.
 async fn measure(args: &LoadArgs, orbs: &[Orb], output: &Output) -> anyhow::Result<Report> {
     let mut signal = std::pin::pin!(termination_signal()?);
     let url = target::read(&args.target)?.to_string();
@@ -143,7 +137,7 @@ async fn measure(args: &LoadArgs, orbs: &[Orb], output: &Output) -> anyhow::Resu
     // Calls without a reply are abandoned and not measured.
     let elapsed = start.elapsed();
     workers.shutdown().await;
-    progress.clear();
+    progress.bar.finish_and_clear();
     if is_oneway {
         for request in &calls.requests {
             if let Err(error) = request.target().flush().await {
@@ -169,17 +163,11 @@ async fn measure(args: &LoadArgs, orbs: &[Orb], output: &Output) -> anyhow::Resu
     ))
 }
 
-/// The prepared calls.
 struct PreparedCalls {
     operation: Arc<OperationInfo>,
-    /// The request for each connection.
     requests: Vec<Request>,
 }
 
-/// Finds the operation, encodes the arguments, and connects.
-///
-/// # Errors
-/// The interface cannot be found, the arguments do not fit, or the connection to the object fails.
 async fn prepare_calls(
     args: &LoadArgs,
     url: &str,
@@ -217,7 +205,6 @@ async fn prepare_calls(
     calls.context("the number of connections is 0")
 }
 
-/// State that all workers share.
 struct Load {
     schedule: Schedule,
     /// The measurements. Several workers share an element, so that the memory does not grow with their
@@ -228,7 +215,6 @@ struct Load {
 }
 
 impl Load {
-    /// Makes calls one after the other until the schedule ends.
     async fn make_calls(self: Arc<Self>, request: Request, worker_index: usize) {
         while let Some(start) = self.schedule.next_call().await {
             let result = match self.is_oneway {
@@ -244,7 +230,6 @@ impl Load {
     }
 }
 
-/// The progress bar on a terminal.
 struct Progress {
     bar: ProgressBar,
     duration: Option<Duration>,
@@ -253,7 +238,7 @@ struct Progress {
 impl Progress {
     fn new(args: &LoadArgs, output: &Output) -> Self {
         // Draws nothing if standard error is not a terminal.
-        let target = match output.is_json() {
+        let target = match output.is_json {
             true => ProgressDrawTarget::hidden(),
             false => ProgressDrawTarget::stderr(),
         };
@@ -271,9 +256,5 @@ impl Progress {
             None => finished_calls,
             Some(duration) => elapsed.min(duration).as_millis() as u64,
         });
-    }
-
-    fn clear(&self) {
-        self.bar.finish_and_clear();
     }
 }

@@ -8,7 +8,6 @@ use serde::Serialize;
 use super::bounds::StopReason;
 use crate::output::{Node, Output, escaped_json, write_level};
 
-/// Writes lists of names, item by item.
 pub(super) struct ListWriter<W: Write> {
     out: W,
     is_json: bool,
@@ -20,7 +19,7 @@ pub(super) struct ListWriter<W: Write> {
 
 impl ListWriter<anstream::AutoStream<io::Stdout>> {
     pub(super) fn new(output: &Output) -> Self {
-        Self::to(anstream::stdout(), output.is_json())
+        Self::to(anstream::stdout(), output.is_json)
     }
 }
 
@@ -35,7 +34,6 @@ impl<W: Write> ListWriter<W> {
         self.open_lists.push(false);
     }
 
-    /// Ends the current list.
     pub(super) fn end_list(&mut self) {
         if self.open_lists.pop() == Some(true) {
             self.json_line_break();
@@ -81,10 +79,7 @@ impl<W: Write> ListWriter<W> {
         }
     }
 
-    /// Flushes the output.
-    ///
-    /// # Errors
-    /// [`StopReason::Closed`] if a write failed. [`finish`](Self::finish) returns the error.
+    /// Fails if a write failed. [`finish`](Self::finish) returns the error.
     pub(super) fn flush(&mut self) -> Result<(), StopReason> {
         if self.error.is_none() {
             self.error = self.out.flush().err();
@@ -92,10 +87,7 @@ impl<W: Write> ListWriter<W> {
         if self.error.is_some() { Err(StopReason::Closed) } else { Ok(()) }
     }
 
-    /// Ends the output.
-    ///
-    /// # Errors
-    /// The first error of a write, except that the reader closed the pipe.
+    /// Ends the output. Returns the first error of a write, except that the reader closed the pipe.
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
         self.json("\n");
         let _ = self.flush();

@@ -7,11 +7,10 @@ use zorb::prelude::*;
 
 use super::bounds::{RemainingBounds, StopReason};
 use super::lines::ListWriter;
-use crate::Verdict;
+use crate::failure::Verdict;
 use crate::limits::with_program_options;
 use crate::output::{Node, Output, Tone, printable};
 
-/// A binding.
 #[derive(Debug, Serialize)]
 struct ListedBinding {
     name: String,
@@ -28,9 +27,6 @@ struct ListedBinding {
 }
 
 /// Lists a context page by page. The names of a page are sorted.
-///
-/// # Errors
-/// The service does not answer, or output fails.
 pub(super) async fn run(
     names: &Naming,
     long: bool,
@@ -44,9 +40,8 @@ pub(super) async fn run(
     lines.end_list();
     lines.finish()?;
     let reason = match result {
-        Ok(()) => return Ok(Verdict::Good),
-        Err(ListError::Call(error)) => return Err(error.into()),
-        Err(ListError::Stopped(reason)) => reason,
+        Ok(result) => return Ok(result.map(|()| Verdict::Good)?),
+        Err(reason) => reason,
     };
     // Releases the iterator of the service. If the call fails, the service releases it later.
     let _ = remaining.within(listing.close()).await;
@@ -55,28 +50,18 @@ pub(super) async fn run(
     Ok(Verdict::Bad)
 }
 
-/// The reason why the list is incomplete.
-enum ListError {
-    Call(SystemException),
-    Stopped(StopReason),
-}
-
-impl From<StopReason> for ListError {
-    fn from(reason: StopReason) -> Self {
-        Self::Stopped(reason)
-    }
-}
-
-/// Prints all bindings of a context.
 async fn print_pages<W: std::io::Write>(
     names: &Naming,
     listing: &mut zorb::cos_naming::Listing,
     long: bool,
     remaining: &mut RemainingBounds,
     lines: &mut ListWriter<W>,
-) -> Result<(), ListError> {
+) -> Result<Result<(), SystemException>, StopReason> {
     while !listing.is_done() {
-        let mut page = remaining.within(listing.page()).await?.map_err(ListError::Call)?;
+        let mut page = match remaining.within(listing.page()).await? {
+            Ok(page) => page,
+            Err(error) => return Ok(Err(error)),
+        };
         remaining.count_page(page.len())?;
         page.sort_by(|a, b| a.0.cmp(&b.0));
         let width = if long {
@@ -94,7 +79,7 @@ async fn print_pages<W: std::io::Write>(
         }
         lines.flush()?;
     }
-    Ok(())
+    Ok(Ok(()))
 }
 
 /// Describes a binding. With `long`, resolves the name.

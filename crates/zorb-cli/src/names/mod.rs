@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use cos_naming::zorb_naming::balanced_context::BindForError;
-use serde::Serialize;
+use serde_json::json;
 use zorb::cos_naming::{Naming, NamingContextRef, NamingError, parse_name, print_name};
 use zorb::prelude::*;
 
@@ -23,10 +23,10 @@ pub(crate) use serve::ServeArgs;
 use bounds::Bounds;
 
 use crate::client::{Client, block_on};
-use crate::failure::{UsageError, with_hint};
+use crate::failure::{UsageError, Verdict, with_hint};
 use crate::options::Deferred;
 use crate::output::{Node, Output};
-use crate::{Verdict, target};
+use crate::target;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -132,10 +132,6 @@ enum NamesCommand {
     },
 }
 
-/// Runs the command.
-///
-/// # Errors
-/// The naming service cannot be reached or reports an error, or output fails.
 pub(crate) fn run(args: &NamesArgs, output: &Output) -> anyhow::Result<Verdict> {
     match &args.command {
         NamesCommand::Serve(_) | NamesCommand::Repair { .. } => args.reject_service_options()?,
@@ -147,7 +143,7 @@ pub(crate) fn run(args: &NamesArgs, output: &Output) -> anyhow::Result<Verdict> 
         _ => {}
     }
     block_on(async {
-        let orb = args.client.orb().await?;
+        let orb = args.client.orb(None).await?;
         let result = run_client(&orb, args, output).await;
         orb.shutdown().await;
         result
@@ -155,10 +151,7 @@ pub(crate) fn run(args: &NamesArgs, output: &Output) -> anyhow::Result<Verdict> 
 }
 
 impl NamesArgs {
-    /// Checks the options of a command that calls no naming service.
-    ///
-    /// # Errors
-    /// An option for such calls is given.
+    /// Returns an error if an option for calls is given to a command that calls no naming service.
     fn reject_service_options(&self) -> Result<(), UsageError> {
         if self.service.is_none() && self.client.is_default() {
             return Ok(());
@@ -181,9 +174,9 @@ async fn run_client(orb: &Orb, args: &NamesArgs, output: &Output) -> anyhow::Res
         }
         NamesCommand::Resolve { name } => {
             let object: ObjectRef = names.resolve(name).await?;
-            let resolved =
-                Resolved { reference: object.to_string(), type_id: object.repository_id().to_owned() };
-            output.show(&resolved, |resolved| vec![Node::new("", &resolved.reference)])?;
+            let (reference, type_id) = (object.to_string(), object.repository_id());
+            let resolved = json!({ "reference": reference, "type_id": type_id });
+            output.show(&resolved, |_| vec![Node::new("", reference)])?;
         }
         NamesCommand::Bind { name, target, replace, parents, context, seconds } => {
             let url = target::read(target)?.to_string();
@@ -255,7 +248,6 @@ async fn bind(
     Ok(())
 }
 
-/// Adds a hint about `--parents` if a context in the name is missing.
 fn add_parents_hint(error: anyhow::Error) -> anyhow::Error {
     match error.downcast_ref().and_then(NamingError::missing_context) {
         Some(_) => with_hint(error, "--parents creates the missing contexts"),
@@ -263,7 +255,6 @@ fn add_parents_hint(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Returns the naming service of the option `--service`, or the default one.
 async fn service(orb: &Orb, service: Option<&str>) -> anyhow::Result<Naming> {
     let found = match service {
         Some(text) => Naming::new(orb.resolve(&target::read(text)?.to_string()).await?),
@@ -275,7 +266,6 @@ async fn service(orb: &Orb, service: Option<&str>) -> anyhow::Result<Naming> {
     Ok(found)
 }
 
-/// Returns the context of this name, by default the root context.
 async fn context(names: &Naming, name: Option<&str>) -> anyhow::Result<Naming> {
     Ok(match name {
         None | Some("") => names.clone(),
@@ -292,13 +282,6 @@ fn parent(name: &str) -> Option<&str> {
         bytes.get(*position) == Some(&b'/') && escapes % 2 == 0
     };
     (0..bytes.len()).rev().find(is_separator).and_then(|end| name.get(..end))
-}
-
-/// The result of `zorb names resolve`.
-#[derive(Debug, Serialize)]
-struct Resolved {
-    reference: String,
-    type_id: String,
 }
 
 #[cfg(test)]

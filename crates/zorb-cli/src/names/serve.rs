@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use cos_naming::Server;
 use cos_naming::store::{DiskStore, MemoryStore, Store};
@@ -11,10 +11,10 @@ use serde::Serialize;
 use zorb::prelude::*;
 
 use crate::client::termination_signal;
-use crate::failure::with_hint;
+use crate::failure::{Verdict, with_hint};
 use crate::limits::MessageSize;
 use crate::output::{Node, Output, Tone};
-use crate::{Verdict, log, start};
+use crate::{log, start};
 
 /// Options of `zorb names serve`.
 #[derive(Debug, Args)]
@@ -50,7 +50,6 @@ pub(crate) struct ServeArgs {
     orb: Vec<String>,
 }
 
-/// The properties of the running service.
 #[derive(Debug, Serialize)]
 struct ServiceInfo {
     urls: Vec<String>,
@@ -61,7 +60,6 @@ struct ServiceInfo {
     local: bool,
 }
 
-/// The result of a repair.
 #[derive(Debug, Serialize)]
 struct RepairReport {
     contexts: u64,
@@ -73,20 +71,12 @@ struct RepairReport {
     damaged: PathBuf,
 }
 
-/// Serves names until a signal arrives.
-///
-/// # Errors
-/// The address is in use, the store is in use or corrupt, or output fails.
 pub(super) fn run(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
     output.make_nonblocking()?;
     log::start();
     start::runtime(None)?.block_on(begin(args, output))
 }
 
-/// Recreates a damaged file of names.
-///
-/// # Errors
-/// No names can be recovered, or output fails.
 pub(super) fn repair(file: &Path, output: &Output) -> anyhow::Result<Verdict> {
     let summary = DiskStore::repair(file)?;
     let report = RepairReport {
@@ -110,17 +100,7 @@ pub(super) fn repair(file: &Path, output: &Output) -> anyhow::Result<Verdict> {
 }
 
 async fn begin(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
-    let (mut builder, rest) = Orb::from_args(args.orb.iter().cloned())?;
-    if let Some(unknown) = rest.first() {
-        bail!("{unknown} is not an -ORB option");
-    }
-    builder = args.size.apply(builder)?;
-    for url in &args.listen {
-        builder = builder.listen(url);
-    }
-    if let Some(admin) = &args.admin {
-        builder = builder.admin(admin);
-    }
+    let mut builder = start::server_builder(&args.orb, args.size, &args.listen, args.admin.as_deref())?;
     for host in &args.publish {
         builder = builder.publish(host);
     }
@@ -159,7 +139,6 @@ async fn serve<S: Store>(
     result
 }
 
-/// Serves names, and prints the addresses and references.
 async fn serve_until_signal<S: Store>(
     orb: &Orb,
     store: Arc<S>,

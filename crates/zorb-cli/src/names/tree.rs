@@ -12,7 +12,7 @@ use zorb::prelude::*;
 
 use super::bounds::{RemainingBounds, StopReason};
 use super::lines::ListWriter;
-use crate::Verdict;
+use crate::failure::Verdict;
 use crate::limits::with_program_options;
 use crate::output::{Node, Output, Tone};
 
@@ -28,7 +28,6 @@ const ALREADY_LISTED: &str = "already listed: the context is bound in a cycle, o
 
 type Page = Vec<(String, BindingType)>;
 
-/// A prefetched context.
 struct OpenContext {
     names: Naming,
     listing: Listing,
@@ -38,23 +37,17 @@ struct OpenContext {
 
 type PrefetchTask = JoinHandle<Result<OpenContext, String>>;
 
-/// Prints a tree of contexts.
 struct TreePrinter<'a, W: Write> {
     depth: u32,
     remaining: &'a mut RemainingBounds,
     lines: &'a mut ListWriter<W>,
     visited: VisitedContexts,
     prefetch_slots: Arc<Semaphore>,
-    /// True if every context was listed at least once.
     is_complete: bool,
     /// True if the reason for an early end was already printed.
     is_end_printed: bool,
 }
 
-/// Lists all contexts below a context, `depth` levels deep.
-///
-/// # Errors
-/// Output fails.
 pub(super) async fn run(
     names: Naming,
     depth: u32,
@@ -154,7 +147,6 @@ impl<W: Write> TreePrinter<'_, W> {
         }
     }
 
-    /// Prints a page, including the contents of its contexts.
     async fn print_page(&mut self, names: &Naming, page: Page, level: u32) -> Result<(), StopReason> {
         let context_names: Vec<String> = page
             .iter()
@@ -204,7 +196,6 @@ impl<W: Write> TreePrinter<'_, W> {
         self.lines.flush()
     }
 
-    /// Prints the reason why a context could not be read.
     fn print_unread_context(&mut self, reason: &str, is_end: bool) {
         self.is_complete = false;
         let text = serde_json::to_string(reason).unwrap_or_default();
@@ -248,7 +239,6 @@ async fn prefetch(
     Ok(OpenContext { names, listing, first_page })
 }
 
-/// Hosts and ports.
 type Addresses = Vec<(String, u16)>;
 
 /// The visited contexts. They are recorded because contexts can be bound in cycles.

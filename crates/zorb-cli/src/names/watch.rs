@@ -14,10 +14,10 @@ use tokio::task::JoinSet;
 use zorb::cos_naming::{BindingType, Naming, NamingError, parse_name};
 use zorb::prelude::*;
 
+use crate::failure::Verdict;
+use crate::options;
 use crate::output::{Output, escaped_json};
-use crate::{Verdict, options};
 
-/// The maximum number of names that are resolved concurrently.
 const MAX_CONCURRENT_CALLS: usize = 16;
 
 /// The maximum duration of a scan of all names, as a multiple of the call timeout. Otherwise a slow service
@@ -51,7 +51,6 @@ enum Binding {
     Group(String),
 }
 
-/// The names that a scan found.
 #[derive(Debug, Default)]
 struct Scan {
     names: BTreeMap<String, Binding>,
@@ -109,10 +108,6 @@ impl Line<'_> {
     }
 }
 
-/// Prints changes until a signal arrives or the output is closed.
-///
-/// # Errors
-/// The first scan fails, or output fails.
 pub(super) async fn run(
     names: &Naming,
     args: &WatchArgs,
@@ -174,7 +169,7 @@ pub(super) async fn run(
 
 /// Writes a line. Returns false if standard output is closed.
 fn write_line(output: &Output, line: &Line<'_>) -> anyhow::Result<bool> {
-    match (output.is_json(), line) {
+    match (output.is_json, line) {
         (true, _) => output.write(&(escaped_json(&serde_json::to_string(line)?) + "\n")),
         // In text output, only changes go to standard output.
         (false, Line::Watching { .. } | Line::Away { .. } | Line::Back) => {
@@ -187,9 +182,6 @@ fn write_line(output: &Output, line: &Line<'_>) -> anyhow::Result<bool> {
 
 /// Completes when standard output is closed. A failed write would reveal this too, but nothing is written
 /// without changes.
-///
-/// # Errors
-/// The system cannot create a thread.
 fn output_closed() -> anyhow::Result<impl Future<Output = ()>> {
     let (close, closed) = tokio::sync::oneshot::channel::<()>();
     #[cfg(unix)]
@@ -212,7 +204,6 @@ fn output_closed() -> anyhow::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Returns a line for each name that differs between two scans.
 fn differences<'a>(
     before: &'a BTreeMap<String, Binding>,
     now: &'a BTreeMap<String, Binding>,
@@ -253,7 +244,6 @@ impl Scan {
     }
 }
 
-/// The watched service and the limits of scans.
 struct Watch {
     names: Naming,
     /// The context with the interface for groups, if the service is one of zorb.
@@ -264,10 +254,6 @@ struct Watch {
 }
 
 impl Watch {
-    /// Reads all names. `before` are the names of the previous scan.
-    ///
-    /// # Errors
-    /// The context at the top cannot be read, or the scan takes too long.
     async fn scan(&self, before: &BTreeMap<String, Binding>) -> anyhow::Result<Scan> {
         let scan = tokio::time::timeout(self.max_scan_time, self.scan_without_timeout(before)).await;
         scan.with_context(|| {

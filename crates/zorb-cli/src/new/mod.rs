@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use idl_compiler::emit::{Options, ServantNames, Skeleton, servant_names};
 use idl_compiler::{Compiler, Disk, Model};
 
-use crate::Verdict;
+use crate::failure::Verdict;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct NewArgs {
@@ -40,16 +40,11 @@ fn parse_name(text: &str) -> Result<String, String> {
     Err("a name must start with a letter, and contain only letters, digits, `-` and `_`".to_owned())
 }
 
-/// A file of the project.
 struct ProjectFile {
     path: PathBuf,
     content: Vec<u8>,
 }
 
-/// Creates the project.
-///
-/// # Errors
-/// The IDL has errors or no interface, the folder is not empty, or files cannot be written.
 pub(crate) fn run(args: &NewArgs) -> anyhow::Result<Verdict> {
     let folder = args.into.join(&args.name);
     if fs::read_dir(&folder).is_ok_and(|mut entries| entries.next().is_some()) {

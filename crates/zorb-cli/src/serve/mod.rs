@@ -7,7 +7,7 @@ mod script;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use clap::Args;
 use serde::Serialize;
 use zorb::dynamic::{Idl, Interface, InterfaceRepository, ServeError};
@@ -16,9 +16,10 @@ use zorb::{ObjectRef, Servant};
 
 use crate::call::IdlArgs;
 use crate::client::termination_signal;
+use crate::failure::Verdict;
 use crate::limits::MessageSize;
 use crate::output::{Node, Output, Tone};
-use crate::{Verdict, log, start};
+use crate::{log, start};
 use mock::{Log, Mock};
 use script::Script;
 
@@ -80,7 +81,6 @@ fn parse_object(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A served object.
 #[derive(Debug, Serialize)]
 struct ServedObject {
     key: String,
@@ -90,10 +90,6 @@ struct ServedObject {
     reference: String,
 }
 
-/// Serves the objects until a signal arrives.
-///
-/// # Errors
-/// The IDL or the script is invalid, the address is in use, or output fails.
 pub(crate) fn run(args: &ServeArgs, output: &Output) -> anyhow::Result<Verdict> {
     let idl = args.idl.read()?.context("the IDL is missing; use --idl FILE")?;
     let mut script = match &args.script {
@@ -125,18 +121,8 @@ async fn serve(
     mocks: Vec<(String, Arc<Interface>, Mock)>,
     output: &Output,
 ) -> anyhow::Result<Verdict> {
-    let (mut builder, rest) = Orb::from_args(args.orb.iter().cloned())?;
-    if let Some(unknown) = rest.first() {
-        bail!("{unknown} is not an -ORB option");
-    }
-    builder = args.size.apply(builder)?;
-    for url in &args.listen {
-        builder = builder.listen(url);
-    }
+    let builder = start::server_builder(&args.orb, args.size, &args.listen, args.admin.as_deref())?;
     let signal = termination_signal()?;
-    if let Some(admin) = &args.admin {
-        builder = builder.admin(admin);
-    }
     // Requests are held until all objects exist. OBJECT_NOT_EXIST would mean that an object never will.
     let orb = builder.start_paused().build().await?;
     orb.add_value_types(&idl.value_types());
@@ -152,7 +138,6 @@ async fn serve(
     result.map(|()| Verdict::Good)
 }
 
-/// Activates the objects and prints their references.
 fn activate(
     orb: &Orb,
     args: &ServeArgs,

@@ -9,7 +9,7 @@ use giop_codec::code_set::CodeSetContext;
 use giop_codec::csi::SasContext;
 use giop_codec::giop::{
     AddressingDisposition, BiDirIiopServiceContext, ContextId, LocateStatus, Message, MessageHeader,
-    MessageType, ReplyStatus, ServiceContexts, TargetAddress,
+    MessageType, ReplyStatus, RequestHeader, ServiceContexts, TargetAddress,
 };
 use giop_codec::ior::Ior;
 use giop_codec::{Printable, Version};
@@ -20,20 +20,18 @@ use super::contexts;
 use super::record::{ContextRecord, MessageRecord};
 use super::stream::{CompleteMessage, DEFAULT_MAX_MESSAGE_BYTES, MessageParser, StreamItem};
 use super::tcp::ConnectionEvent;
-use super::types::{DecodedBody, KnownOperation, Types, scoped_name, system_exception};
+use super::types::{DecodedBody, KnownOperation, Types, system_exception};
 use crate::limits::MessageSize;
 
 /// The maximum number of pending requests of a connection. Replies to further requests are printed without
 /// the request.
 const MAX_PENDING: usize = 4096;
-/// The maximum number of pending requests of all connections.
 const MAX_PENDING_IN_ALL: usize = 65_536;
 /// The maximum length of the key and of the repository id that are stored for a pending request.
 const MAX_STORED_BYTES: usize = 1024;
 /// The maximum size of incomplete messages of all connections. If a connection exceeds it, the buffers of
 /// this connection are dropped.
 const MAX_BUFFERED_BYTES: usize = 256 << 20;
-/// A message in the form of the output, and its bytes.
 #[derive(Debug)]
 pub(super) struct SniffedMessage {
     pub(super) record: MessageRecord,
@@ -53,22 +51,16 @@ pub(super) struct CallCounts {
     pub(super) messages: u64,
     pub(super) requests: u64,
     pub(super) replies: u64,
-    /// Incomplete messages.
     pub(super) damaged: u64,
-    /// Pending requests at the end.
     pub(super) unanswered: u64,
 }
 
-/// Converts the data of connections to messages in the form of the output.
 pub(super) struct Sniffer {
     pub(super) types: Types,
     connections: HashMap<u64, Connection>,
-    /// The number of bytes in the buffers of all connections.
     buffered_bytes: usize,
-    /// The number of pending requests of all connections.
     pending_count: usize,
     pub(super) counts: CallCounts,
-    /// The maximum size of a message that is decoded.
     max_message_bytes: usize,
 }
 
@@ -87,6 +79,7 @@ struct Connection {
     number: u64,
 }
 
+#[derive(Default)]
 struct PendingRequest {
     /// `None` if the message was incomplete, because its time is unknown then.
     time: Option<Duration>,
@@ -100,25 +93,21 @@ struct PendingRequest {
 
 impl Sniffer {
     pub(super) fn new(types: Types, size: MessageSize) -> Self {
-        let max_message_bytes = size.bytes().unwrap_or(DEFAULT_MAX_MESSAGE_BYTES);
-        let counts = CallCounts::default();
         Self {
             types,
             connections: HashMap::new(),
             buffered_bytes: 0,
             pending_count: 0,
-            counts,
-            max_message_bytes,
+            counts: CallCounts::default(),
+            max_message_bytes: size.max_message.unwrap_or(DEFAULT_MAX_MESSAGE_BYTES),
         }
     }
 
-    /// Returns the number of buffered bytes and of pending requests.
     #[cfg(test)]
     pub(super) fn memory_use(&self) -> (usize, usize) {
         (self.buffered_bytes, self.pending_count)
     }
 
-    /// Handles an event of a connection.
     pub(super) fn handle_event(
         &mut self,
         number: u64,
@@ -131,10 +120,7 @@ impl Sniffer {
             let connection = Connection {
                 client,
                 server,
-                parsers: [
-                    MessageParser::new(from_start, self.max_message_bytes),
-                    MessageParser::new(from_start, self.max_message_bytes),
-                ],
+                parsers: [(); 2].map(|()| MessageParser::new(from_start, self.max_message_bytes)),
                 is_foreign: false,
                 code_sets: None,
                 pending: HashMap::new(),
@@ -223,7 +209,6 @@ impl Connection {
         if from_client { client } else { server }
     }
 
-    /// Creates the record of a message without its contents.
     fn new_record(&self, from_client: bool, time: Duration, message: &'static str) -> MessageRecord {
         let (from, to) = if from_client { (self.client, self.server) } else { (self.server, self.client) };
         MessageRecord {
@@ -270,14 +255,11 @@ impl Connection {
         let mut d = Decoder::from_bytes(&complete.bytes, header.order, header.version).at(MessageHeader::LEN);
         d = d.with_pieces(&complete.pieces);
         d.set_code_sets(self.code_sets.unwrap_or(CodeSets::default_for(header.version)));
-        let message = match header.kind {
-            // A fragment that could not be joined.
-            MessageType::Fragment => {
-                return SniffedMessage { record, from_client, complete: None };
-            }
-            kind => Message::decode(kind, &mut d),
-        };
-        let message = match message {
+        // A fragment that could not be joined has no header of its own.
+        if header.kind == MessageType::Fragment {
+            return SniffedMessage { record, from_client, complete: None };
+        }
+        let message = match Message::decode(header.kind, &mut d) {
             Ok(message) => message,
             Err(error) => {
                 if damage.is_none() {
@@ -293,73 +275,23 @@ impl Connection {
         let request_time = damage.is_none().then_some(time);
         match &message {
             Message::Request(request) => {
-                let key = key_of(&request.target);
-                record.key = Some(key.escape_ascii().to_string());
-                record.operation = Some(request.operation.to_owned());
-                record.oneway = !request.response.expects_reply();
-                let mut tested_id = None;
-                let known = if damage.is_none() {
-                    let (found, decoded) = types.decode_request(&key, request.operation, &d);
-                    if request.operation == "_is_a" {
-                        let id = d.clone().read_str_ascii().ok().filter(|id| id.len() <= MAX_STORED_BYTES);
-                        tested_id = id.map(str::to_owned);
-                    }
-                    record.set_body(found.is_some(), decoded, &d);
-                    found
-                } else {
-                    types.find_operation(&key, request.operation)
-                };
-                record.interface =
-                    known.as_ref().and_then(|known| Some(scoped_name(known.interface.as_ref()?.id())));
-                if request.response.expects_reply() {
-                    let operation = request.operation.to_owned();
-                    let pending = PendingRequest {
-                        time: request_time,
-                        key: key.get(..MAX_STORED_BYTES).unwrap_or(&key).into(),
-                        operation,
-                        known: known.clone(),
-                        tested_id,
-                        is_cancelled: false,
-                    };
-                    self.add_pending(from_client, request.request_id.0, pending);
-                }
+                self.decode_request(types, from_client, request_time, request, &d, &mut record);
             }
             Message::LocateRequest(locate) => {
                 let key = key_of(&locate.target);
                 record.key = Some(key.escape_ascii().to_string());
-                let pending = PendingRequest {
-                    time: request_time,
-                    key: key.get(..MAX_STORED_BYTES).unwrap_or(&key).into(),
-                    operation: String::new(),
-                    known: None,
-                    tested_id: None,
-                    is_cancelled: false,
-                };
+                let pending = PendingRequest::new(request_time, &key);
                 self.add_pending(from_client, locate.request_id.0, pending);
             }
             Message::Reply(reply) => {
-                record.status = Some(match reply.status {
-                    ReplyStatus::NoException => "no_exception",
-                    ReplyStatus::UserException => "user_exception",
-                    ReplyStatus::SystemException => "system_exception",
-                    ReplyStatus::LocationForward => "location_forward",
-                    ReplyStatus::LocationForwardPerm => "location_forward_perm",
-                    ReplyStatus::NeedsAddressingMode => "needs_addressing_mode",
-                });
+                record.status = Some(reply_status_name(reply.status));
                 let pending = self.take_pending(from_client, reply.request_id.0, time, &mut record);
                 if damage.is_none() {
                     decode_reply_body(types, reply.status, pending.as_ref(), &d, &mut record);
                 }
             }
             Message::LocateReply(reply) => {
-                record.status = Some(match reply.status {
-                    LocateStatus::UnknownObject => "unknown_object",
-                    LocateStatus::ObjectHere => "object_here",
-                    LocateStatus::ObjectForward => "object_forward",
-                    LocateStatus::ObjectForwardPerm => "object_forward_perm",
-                    LocateStatus::SystemException => "system_exception",
-                    LocateStatus::NeedsAddressingMode => "needs_addressing_mode",
-                });
+                record.status = Some(locate_status_name(reply.status));
                 self.take_pending(from_client, reply.request_id.0, time, &mut record);
                 match reply.status {
                     LocateStatus::ObjectForward | LocateStatus::ObjectForwardPerm => {
@@ -390,6 +322,39 @@ impl Connection {
         SniffedMessage { record, from_client, complete: None }
     }
 
+    /// Decodes a request. `time` is `None` if the message is incomplete; the arguments are not decoded then.
+    fn decode_request(
+        &mut self,
+        types: &mut Types,
+        from_client: bool,
+        time: Option<Duration>,
+        request: &RequestHeader<'_>,
+        d: &Decoder<'_>,
+        record: &mut MessageRecord,
+    ) {
+        let key = key_of(&request.target);
+        record.key = Some(key.escape_ascii().to_string());
+        record.operation = Some(request.operation.to_owned());
+        record.oneway = !request.response.expects_reply();
+        let mut tested_id = None;
+        let known = if time.is_some() {
+            let (found, decoded) = types.decode_request(&key, request.operation, d);
+            if request.operation == "_is_a" {
+                let id = d.clone().read_str_ascii().ok().filter(|id| id.len() <= MAX_STORED_BYTES);
+                tested_id = id.map(str::to_owned);
+            }
+            record.set_body(found.is_some(), decoded, d);
+            found
+        } else {
+            types.find_operation(&key, request.operation)
+        };
+        record.interface = known.as_ref().and_then(KnownOperation::interface_name);
+        if !record.oneway {
+            let operation = request.operation.to_owned();
+            let pending = PendingRequest { operation, known, tested_id, ..PendingRequest::new(time, &key) };
+            self.add_pending(from_client, request.request_id.0, pending);
+        }
+    }
     /// Returns the number of pending requests of a side that are not cancelled.
     fn unanswered_count(&self, from_client: bool) -> usize {
         let is_unanswered = |((side, _), pending): &(&(bool, u32), &PendingRequest)| {
@@ -405,7 +370,6 @@ impl Connection {
         }
     }
 
-    /// Removes the request of a reply, and adds its properties to the record of the reply.
     fn take_pending(
         &mut self,
         from_client: bool,
@@ -419,17 +383,13 @@ impl Connection {
                 record.latency_us = pending.time.map(|request_time| micros_between(time, request_time));
                 record.operation = Some(pending.operation.clone()).filter(|operation| !operation.is_empty());
                 record.key = Some(pending.key.escape_ascii().to_string());
-                record.interface = pending
-                    .known
-                    .as_ref()
-                    .and_then(|known| Some(scoped_name(known.interface.as_ref()?.id())));
+                record.interface = pending.known.as_ref().and_then(KnownOperation::interface_name);
             }
             None => record.remarks.push("the request was not captured".to_owned()),
         }
         pending
     }
 
-    /// Adds the service contexts of a message, and uses the code sets in them.
     fn decode_contexts(
         &mut self,
         contexts: &ServiceContexts<'_>,
@@ -478,7 +438,12 @@ impl Connection {
     }
 }
 
-/// Decodes the body of a reply.
+impl PendingRequest {
+    fn new(time: Option<Duration>, key: &[u8]) -> Self {
+        Self { time, key: key.get(..MAX_STORED_BYTES).unwrap_or(key).into(), ..Self::default() }
+    }
+}
+
 fn decode_reply_body(
     types: &mut Types,
     status: ReplyStatus,
@@ -514,7 +479,6 @@ fn decode_reply_body(
     }
 }
 
-/// Decodes the reference in a forward.
 fn decode_forward(types: &mut Types, d: &Decoder<'_>, record: &mut MessageRecord) {
     match Ior::decode(&mut d.clone()) {
         Ok(ior) => {
@@ -541,6 +505,27 @@ fn micros_between(now: Duration, then: Duration) -> f64 {
     now.saturating_sub(then).as_nanos() as f64 / 1000.0
 }
 
+fn reply_status_name(status: ReplyStatus) -> &'static str {
+    match status {
+        ReplyStatus::NoException => "no_exception",
+        ReplyStatus::UserException => "user_exception",
+        ReplyStatus::SystemException => "system_exception",
+        ReplyStatus::LocationForward => "location_forward",
+        ReplyStatus::LocationForwardPerm => "location_forward_perm",
+        ReplyStatus::NeedsAddressingMode => "needs_addressing_mode",
+    }
+}
+
+fn locate_status_name(status: LocateStatus) -> &'static str {
+    match status {
+        LocateStatus::UnknownObject => "unknown_object",
+        LocateStatus::ObjectHere => "object_here",
+        LocateStatus::ObjectForward => "object_forward",
+        LocateStatus::ObjectForwardPerm => "object_forward_perm",
+        LocateStatus::SystemException => "system_exception",
+        LocateStatus::NeedsAddressingMode => "needs_addressing_mode",
+    }
+}
 fn message_name(kind: MessageType) -> &'static str {
     match kind {
         MessageType::Request => "request",

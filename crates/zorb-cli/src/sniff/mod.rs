@@ -25,9 +25,9 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use serde::Serialize;
 
-use crate::Verdict;
 use crate::call::IdlArgs;
 use crate::client::{Client, block_on, termination_signal};
+use crate::failure::Verdict;
 use crate::limits::MessageSize;
 use crate::output::Output;
 use calls::{CallCounts, SniffedMessage, Sniffer};
@@ -120,10 +120,6 @@ struct Summary {
     calls: CallCounts,
 }
 
-/// Prints the calls.
-///
-/// # Errors
-/// The capture or the IDL is invalid, the address is in use, the target cannot be resolved, or output fails.
 pub(crate) fn run(args: &SniffArgs, output: &Output) -> anyhow::Result<Verdict> {
     let types = Types::new(args.idl.read()?, &args.object)?;
     let mut pipeline = Pipeline {
@@ -170,9 +166,6 @@ fn open(path: &Path) -> anyhow::Result<File> {
 }
 
 /// Sets a flag at the first Ctrl-C. The second Ctrl-C kills the process, even if it is blocked in a read.
-///
-/// # Errors
-/// The system rejects a signal handler.
 fn set_on_signal(flag: Arc<AtomicBool>) -> anyhow::Result<()> {
     let (ready, wait_ready) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -193,7 +186,6 @@ fn set_on_signal(flag: Arc<AtomicBool>) -> anyhow::Result<()> {
     wait_ready.recv().context("cannot wait for signals")?
 }
 
-/// Converts the data of connections to output.
 struct Pipeline {
     sniffer: Sniffer,
     printer: MessagePrinter,
@@ -202,10 +194,6 @@ struct Pipeline {
 }
 
 impl Pipeline {
-    /// Handles an event of a connection, and prints the messages that are complete now.
-    ///
-    /// # Errors
-    /// Output fails.
     fn handle_event(&mut self, number: u64, time: Duration, event: ConnectionEvent) -> anyhow::Result<()> {
         let Self { sniffer, printer, filter, .. } = self;
         let mut result = Ok(());
@@ -217,7 +205,6 @@ impl Pipeline {
         result
     }
 
-    /// Reads a capture to its end.
     fn read_capture(
         &mut self,
         source: impl Read + Send,
@@ -227,9 +214,6 @@ impl Pipeline {
     }
 
     /// Prints a summary to standard error, or with `--json` as the last line.
-    ///
-    /// # Errors
-    /// Output fails.
     fn print_summary(
         mut self,
         packets: Option<PacketCounts>,
@@ -276,10 +260,6 @@ impl Pipeline {
     }
 }
 
-/// Reads a capture to its end, and calls `on_event` for each event of a connection.
-///
-/// # Errors
-/// The file is not a capture or is damaged, or an error of `on_event`.
 fn read_events(
     source: impl Read + Send,
     name: &str,
@@ -310,17 +290,13 @@ fn read_events(
     Ok((counts, assembler.counts))
 }
 
-/// Returns all messages of a capture.
-///
-/// # Errors
-/// The file is not a capture or is damaged, or the messages are too large in total.
 fn read_messages(
     path: &Path,
     types: Types,
     size: MessageSize,
 ) -> anyhow::Result<(Vec<SniffedMessage>, Sniffer)> {
     let mut sniffer = Sniffer::new(types, size);
-    let max_bytes = MAX_REPLAYED_BYTES.max(size.bytes().unwrap_or_default().saturating_mul(2));
+    let max_bytes = MAX_REPLAYED_BYTES.max(size.max_message.unwrap_or_default().saturating_mul(2));
     let mut all = Vec::new();
     let mut bytes = 0;
     read_events(open(path)?, &path.display().to_string(), |number, time, event| {

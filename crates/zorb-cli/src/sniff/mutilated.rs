@@ -27,7 +27,6 @@ impl Random {
     }
 }
 
-/// Returns a valid capture.
 fn create_capture(random: &mut Random) -> Vec<u8> {
     let (mut capture, mut line) = (Capture::new(), Line::new("10.0.0.1:1", "10.0.0.2:2"));
     capture.open(&mut line);
@@ -99,7 +98,7 @@ fn damaged_captures_cause_no_panics_and_leave_no_buffers() {
         });
         types[round % 2] = std::mem::take(&mut sniffer.types);
         messages += sniffer.counts.messages;
-        assert_eq!(sniffer.memory_use(), (0, 0), "all buffers must be empty start the end");
+        assert_eq!(sniffer.memory_use(), (0, 0), "all buffers must be empty at the end");
     }
     // Most of the captures must still contain messages.
     assert!(messages > 1500, "{messages}");

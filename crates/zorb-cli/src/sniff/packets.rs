@@ -17,13 +17,10 @@ use pcap_parser::{Linktype, PcapBlockOwned, PcapError, create_reader};
 const BUFFER_BYTES: usize = 256 << 10;
 /// The maximum size of the read buffer, and therefore of a packet.
 const MAX_BUFFER_BYTES: usize = 32 << 20;
-/// The maximum number of network interfaces in a file.
 const MAX_INTERFACES: usize = 4096;
 
-/// A captured TCP segment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Segment<'a> {
-    /// The time since 1970.
     pub(super) time: Duration,
     pub(super) from: SocketAddr,
     pub(super) to: SocketAddr,
@@ -49,19 +46,13 @@ pub(super) struct PacketCounts {
     pub(super) ends_early: bool,
 }
 
-/// A network interface of a capture.
 #[derive(Debug, Clone, Copy)]
 struct CaptureInterface {
     link_type: Linktype,
     ticks_per_second: u64,
-    /// Added to the times of packets.
     offset_seconds: i64,
 }
 
-/// Reads a capture to its end, packet by packet.
-///
-/// # Errors
-/// The file is not a capture or is damaged, or an error of `on_segment`.
 pub(super) fn read(
     source: impl Read + Send,
     counts: &mut PacketCounts,
@@ -111,7 +102,6 @@ fn refill(reader: &mut dyn PcapReaderIterator) -> anyhow::Result<()> {
     reader.refill().map_err(|_| anyhow::anyhow!("the rest of the file cannot be read"))
 }
 
-/// Handles a block of the file: an interface or a packet.
 fn read_block(
     block: &PcapBlockOwned<'_>,
     interfaces: &mut Vec<CaptureInterface>,
@@ -181,10 +171,6 @@ fn read_block(
     }
 }
 
-/// Returns the TCP segment in a packet.
-///
-/// # Errors
-/// The link type is not supported.
 fn tcp_segment<'a>(
     link_type: Linktype,
     time: Duration,
@@ -287,23 +273,16 @@ pub(super) struct CaptureWriter {
     out: io::BufWriter<File>,
 }
 
-/// The maximum payload of a written packet.
-const MAX_PAYLOAD: usize = 32 << 10;
+const MAX_PAYLOAD_BYTES: usize = 32 << 10;
 
-/// The state of a connection in a written capture.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RecordedConnection {
     client: SocketAddr,
     server: SocketAddr,
-    /// The next sequence numbers of the client and of the server.
     next_sequence: [u32; 2],
 }
 
 impl CaptureWriter {
-    /// Creates the file.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub(super) fn create(path: &std::path::Path) -> anyhow::Result<Self> {
         let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
         let mut out = io::BufWriter::new(file);
@@ -316,10 +295,6 @@ impl CaptureWriter {
         Ok(Self { out })
     }
 
-    /// Writes the start of a connection.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub(super) fn open(
         &mut self,
         time: Duration,
@@ -338,18 +313,12 @@ impl CaptureWriter {
             _ => server,
         };
         let mut recorded = RecordedConnection { client, server, next_sequence: [0, 0] };
-        self.write_packet(time, &recorded, true, Flag::Syn, &[])?;
-        recorded.next_sequence[0] = 1;
-        self.write_packet(time, &recorded, false, Flag::Syn, &[])?;
-        recorded.next_sequence[1] = 1;
-        self.write_packet(time, &recorded, true, Flag::Push, &[])?;
+        self.write_packet(time, &mut recorded, true, Flag::Syn, &[])?;
+        self.write_packet(time, &mut recorded, false, Flag::Syn, &[])?;
+        self.write_packet(time, &mut recorded, true, Flag::Push, &[])?;
         Ok(recorded)
     }
 
-    /// Writes data that one side sent.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub(super) fn data(
         &mut self,
         time: Duration,
@@ -357,18 +326,12 @@ impl CaptureWriter {
         from_client: bool,
         data: &[u8],
     ) -> anyhow::Result<()> {
-        for piece in data.chunks(MAX_PAYLOAD) {
+        for piece in data.chunks(MAX_PAYLOAD_BYTES) {
             self.write_packet(time, recorded, from_client, Flag::Push, piece)?;
-            let next = &mut recorded.next_sequence[usize::from(!from_client)];
-            *next = next.wrapping_add(piece.len() as u32);
         }
         self.out.flush().context("cannot write the capture")
     }
 
-    /// Writes the end of one side's stream.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub(super) fn end(
         &mut self,
         time: Duration,
@@ -376,15 +339,13 @@ impl CaptureWriter {
         from_client: bool,
     ) -> anyhow::Result<()> {
         self.write_packet(time, recorded, from_client, Flag::Fin, &[])?;
-        let next = &mut recorded.next_sequence[usize::from(!from_client)];
-        *next = next.wrapping_add(1);
         self.out.flush().context("cannot write the capture")
     }
 
     fn write_packet(
         &mut self,
         time: Duration,
-        recorded: &RecordedConnection,
+        recorded: &mut RecordedConnection,
         from_client: bool,
         flag: Flag,
         payload: &[u8],
@@ -415,6 +376,8 @@ impl CaptureWriter {
         };
         let mut packet = Vec::with_capacity(builder.size(payload.len()));
         builder.write(&mut packet, payload).context("cannot create a packet")?;
+        let next = &mut recorded.next_sequence[side];
+        *next = next.wrapping_add(payload.len() as u32 + u32::from(flag != Flag::Push));
         let len = packet.len() as u32;
         for word in [time.as_secs() as u32, time.subsec_micros(), len, len] {
             self.out.write_all(&word.to_ne_bytes()).context("cannot write the capture")?;
@@ -423,7 +386,6 @@ impl CaptureWriter {
     }
 }
 
-/// The TCP flag of a written packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flag {
     Syn,

@@ -22,19 +22,18 @@ use super::Pipeline;
 use super::packets::{CaptureWriter, RecordedConnection};
 use super::tcp::ConnectionEvent;
 use crate::client::{Client, termination_signal};
-use crate::failure::with_hint;
-use crate::{Verdict, target};
+use crate::failure::{Verdict, with_hint};
+use crate::ior::{address_text, parse_host_and_port};
+use crate::target;
 
 /// The maximum number of concurrent connections. Further connections are accepted when others have ended.
 const MAX_CONNECTIONS: usize = 1024;
-/// The maximum size of a read.
 const READ_BYTES: usize = 64 << 10;
 /// The capacity of the queue of events. Connections wait while it is full.
 const MAX_QUEUED_EVENTS: usize = 256;
 
 /// A server, given as an address or by a reference to one of its objects.
 pub(super) struct Target {
-    /// All addresses, in order of preference.
     pub(super) addresses: Vec<(String, u16)>,
     pub(super) ior: Option<Ior>,
 }
@@ -49,7 +48,6 @@ struct ProxyInfo {
     reference: Option<String>,
 }
 
-/// An event of a connection, for the task that writes the output.
 struct Event {
     connection: u64,
     time: Duration,
@@ -62,14 +60,9 @@ enum EventKind {
     SideClosed {
         from_client: bool,
     },
-    /// No connection to the server, with the error.
     ConnectFailed(String),
 }
 
-/// Runs the proxy until Ctrl-C.
-///
-/// # Errors
-/// The address is in use, the target cannot be resolved, the capture cannot be written, or output fails.
 pub(super) async fn run(
     listen: &str,
     to: &str,
@@ -144,7 +137,6 @@ pub(super) async fn run(
     Ok(Verdict::Good)
 }
 
-/// Prints and records an event.
 fn handle_event(
     event: Event,
     pipeline: &mut Pipeline,
@@ -183,7 +175,6 @@ fn handle_event(
     }
 }
 
-/// Forwards the data of one connection in both directions.
 async fn relay(
     connection: u64,
     client: TcpStream,
@@ -239,15 +230,11 @@ async fn forward(
     let _ = to.shutdown().await;
 }
 
-/// Returns the time since 1970.
 pub(super) fn now() -> Duration {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Connects to the first address that accepts a connection.
-///
-/// # Errors
-/// No address accepts a connection. Returns the error of the last one.
+/// Connects to the first address that accepts a connection. If none does, the error is that of the last one.
 pub(super) async fn connect(
     addresses: &[(String, u16)],
     timeout: Duration,
@@ -274,21 +261,17 @@ pub(super) async fn connect(
 }
 
 impl Target {
-    /// Returns the server at HOST:PORT, or the server of an object.
-    ///
-    /// # Errors
-    /// The text is neither of them, or the object has no address for TCP without TLS.
     pub(super) async fn find(text: &str, client: &Client) -> anyhow::Result<Self> {
         let url = match target::read(text) {
             Ok(url) => url.to_string(),
             Err(error) => {
-                let address = crate::ior::host_and_port(text).ok().filter(|(_, port)| *port > 0);
+                let address = parse_host_and_port(text).ok().filter(|(_, port)| *port > 0);
                 let address =
                     address.ok_or_else(|| with_hint(error, "--to requires HOST:PORT or an object"))?;
                 return Ok(Self { addresses: vec![address], ior: None });
             }
         };
-        let object: ObjectRef = client.orb().await?.resolve_unchecked(&url).await?;
+        let object: ObjectRef = client.orb(None).await?.resolve_unchecked(&url).await?;
         let ior = object.ior().clone();
         let Some(profile) = ior.iiop_profile() else {
             bail!("the reference of the object has no TCP address")
@@ -303,19 +286,11 @@ impl Target {
 
 impl std::fmt::Display for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let all: Vec<String> = self
-            .addresses
-            .iter()
-            .map(|(host, port)| match host.contains(':') {
-                true => format!("[{}]:{port}", Printable::new(host)),
-                false => format!("{}:{port}", Printable::new(host)),
-            })
-            .collect();
+        let all: Vec<String> = self.addresses.iter().map(|(host, port)| address_text(host, *port)).collect();
         f.write_str(&all.join(", "))
     }
 }
 
-/// Returns a reference with all addresses replaced by that of the proxy.
 fn proxied(ior: &Ior, proxy: SocketAddr) -> anyhow::Result<Ior> {
     // Components with other addresses, TLS or local sockets. Clients that use them would bypass the proxy.
     const REMOVED_TAGS: [u32; 9] = [3, 14, 20, 33, 36, 123, 0x4154_5402, 0x4154_5404, 0x5441_4f02];

@@ -24,8 +24,8 @@ use super::record::MessageRecord;
 use super::stream::CompleteMessage;
 use super::tcp::ConnectionEvent;
 use super::{Pipeline, read_messages};
-use crate::Verdict;
 use crate::client::Client;
+use crate::failure::Verdict;
 
 /// The maximum number of differences that are printed for one reply.
 const MAX_DIFFERENCES: usize = 8;
@@ -41,7 +41,6 @@ struct ReplyComparison<'a> {
     now: Option<MessageRecord>,
 }
 
-/// The numbers of messages. The field names are the JSON keys.
 #[derive(Debug, Default, Serialize)]
 struct Outcome {
     sent: u64,
@@ -52,19 +51,14 @@ struct Outcome {
     left_out: u64,
 }
 
-/// A connection of the replay.
 struct ReplayConnection {
     socket: TcpStream,
     number: u64,
-    /// The replies by request id.
     replies: HashMap<u32, MessageRecord>,
     has_ended: bool,
 }
 
 /// Sends the requests in the capture in the same order, and waits for each reply that the capture contains.
-///
-/// # Errors
-/// The capture is invalid, the target cannot be resolved, or output fails.
 pub(super) async fn run(
     capture: &Path,
     to: &str,
@@ -282,7 +276,6 @@ impl ReplayConnection {
 }
 
 impl Pipeline {
-    /// Compares a recorded reply with the new one, and prints the result.
     fn compare_reply(
         &mut self,
         sniffed: &SniffedMessage,
@@ -317,7 +310,6 @@ impl Pipeline {
     }
 }
 
-/// Describes the differences between two replies.
 fn differences(recorded: &MessageRecord, now: &MessageRecord) -> Vec<String> {
     let mut differences = Vec::new();
     if recorded.status != now.status {
@@ -348,7 +340,6 @@ fn differences(recorded: &MessageRecord, now: &MessageRecord) -> Vec<String> {
     differences
 }
 
-/// Adds the differences between two JSON values at `path`.
 fn compare_values(path: &str, before: &Value, after: &Value, differences: &mut Vec<String>) {
     if differences.len() >= MAX_DIFFERENCES || before == after {
         return;

@@ -8,6 +8,7 @@ use giop_codec::{OneLine, Printable};
 use serde::Serialize;
 
 use super::record::MessageRecord;
+use crate::ior::address_text;
 use crate::output::{Output, escaped_json, printable};
 
 const FAINT: Style = Style::new().dimmed();
@@ -27,19 +28,14 @@ pub(super) struct MessagePrinter {
     pub(super) is_verbose: bool,
     /// The time of the first message. The other times are relative to it.
     first_time: Option<f64>,
-    /// True if standard output is closed.
     pub(super) is_closed: bool,
 }
 
 impl MessagePrinter {
     pub(super) fn new(output: Output, is_verbose: bool) -> Self {
-        Self { output, is_json: output.is_json(), is_verbose, first_time: None, is_closed: false }
+        Self { output, is_json: output.is_json, is_verbose, first_time: None, is_closed: false }
     }
 
-    /// Prints a message.
-    ///
-    /// # Errors
-    /// Standard output cannot be written.
     pub(super) fn print_message(&mut self, record: &MessageRecord) -> anyhow::Result<()> {
         let relative_time = record.time - *self.first_time.get_or_insert(record.time);
         if self.is_json {
@@ -49,19 +45,11 @@ impl MessagePrinter {
         self.write(|out| write_message(out, record, relative_time, is_verbose))
     }
 
-    /// Prints an object as JSON in one line.
-    ///
-    /// # Errors
-    /// Standard output cannot be written.
     pub(super) fn print_json(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
         let json = serde_json::to_string(value)?;
         self.write(|out| writeln!(out, "{}", escaped_json(&json)))
     }
 
-    /// Prints the comparison of a replayed reply as text.
-    ///
-    /// # Errors
-    /// Standard output cannot be written.
     pub(super) fn print_comparison(
         &mut self,
         is_same: bool,
@@ -220,10 +208,7 @@ fn with_short_references(json: &str) -> String {
             Ok(ior) => {
                 let address = ior.iiop_profile().map_or_else(
                     || "an address without TCP".to_owned(),
-                    |profile| match profile.host.contains(':') {
-                        true => format!("[{}]:{}", Printable::new(&profile.host), profile.port),
-                        false => format!("{}:{}", Printable::new(&profile.host), profile.port),
-                    },
+                    |profile| address_text(&profile.host, profile.port),
                 );
                 out.push_str(&format!(
                     "<{} at {address}>",

@@ -18,41 +18,42 @@ const MAX_BUFFERED_SEGMENTS: usize = 1024;
 /// The maximum number of bytes that are buffered for all connections.
 const MAX_TOTAL_BUFFERED_BYTES: usize = 256 << 20;
 
-/// An event of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ConnectionEvent {
     /// The first segment of the connection. `from_start` is true if it is the first one in the connection
     /// itself.
-    Opened { client: SocketAddr, server: SocketAddr, from_start: bool },
+    Opened {
+        client: SocketAddr,
+        server: SocketAddr,
+        from_start: bool,
+    },
     /// The next bytes of a side.
-    Data { from_client: bool, data: Bytes },
+    Data {
+        from_client: bool,
+        data: Bytes,
+    },
     /// A gap of `len` bytes of a side, which are not in the capture.
-    Lost { from_client: bool, len: u64 },
-    /// The connection ended.
+    Lost {
+        from_client: bool,
+        len: u64,
+    },
     Closed,
 }
 
 /// The numbers of problems in the streams. The field names are the JSON keys.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub(super) struct TcpCounts {
-    /// Segments whose bytes were all received before.
     pub(super) repeated: u64,
-    /// Segments that arrived before earlier ones.
     pub(super) out_of_order: u64,
-    /// Segments that partly overlap with earlier ones.
     pub(super) overlapping: u64,
-    /// Bytes that are not in the capture.
     pub(super) lost: u64,
-    /// Connections that were evicted because there were too many.
     pub(super) given_up: u64,
 }
 
-/// Reassembles the streams of all connections of a capture.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     connections: HashMap<(SocketAddr, SocketAddr), Connection>,
     next_number: u64,
-    /// The number of bytes that are buffered for all connections.
     buffered_bytes: usize,
     pub(super) counts: TcpCounts,
 }
@@ -61,15 +62,13 @@ pub(super) struct Assembler {
 struct Connection {
     number: u64,
     client: SocketAddr,
-    /// The time of the last segment.
     last_time: Duration,
-    /// The client and the server.
     sides: [Side; 2],
 }
 
-/// The data that one side of a connection sends.
 #[derive(Debug, Default)]
 struct Side {
+    is_client: bool,
     /// The position in the stream and the sequence number of the next byte. `None` before the first segment.
     next: Option<(u64, u32)>,
     /// The segments after a gap, by their position.
@@ -116,8 +115,8 @@ impl Assembler {
             let (client, server) =
                 if is_from_server { (segment.to, segment.from) } else { (segment.from, segment.to) };
             let number = self.next_number;
-            let connection =
-                Connection { number, client, last_time: segment.time, sides: Default::default() };
+            let sides = [Side { is_client: true, ..Side::default() }, Side::default()];
+            let connection = Connection { number, client, last_time: segment.time, sides };
             self.next_number += 1;
             emit(number, ConnectionEvent::Opened { client, server, from_start: segment.syn });
             self.connections.insert(addresses, connection);
@@ -130,19 +129,17 @@ impl Assembler {
         let bytes_before = connection.buffered_bytes();
         let [client, server] = &mut connection.sides;
         let (own, other) = if from_client { (client, server) } else { (server, client) };
+        let mut emit_event = |event: ConnectionEvent| emit(number, event);
         // The acknowledgement is handled first, because the data may be the reply to a request in a gap of
         // the other side.
         if let Some(acknowledged) = segment.acknowledged {
             let has_data = !segment.payload.is_empty();
-            other.acknowledge(acknowledged, has_data, counts, &mut |event| {
-                emit(number, event.into_connection_event(!from_client));
-            });
+            other.acknowledge(acknowledged, has_data, counts, &mut emit_event);
         }
-        let mut emit_own = |event: SideEvent| emit(number, event.into_connection_event(from_client));
-        own.handle_segment(segment, counts, &mut emit_own);
+        own.handle_segment(segment, counts, &mut emit_event);
         if self.buffered_bytes + own.buffered_bytes > MAX_TOTAL_BUFFERED_BYTES {
             while !own.buffered.is_empty() {
-                own.skip_gap(counts, &mut emit_own);
+                own.skip_gap(counts, &mut emit_event);
             }
         }
         self.buffered_bytes = self.buffered_bytes - bytes_before + connection.buffered_bytes();
@@ -154,7 +151,6 @@ impl Assembler {
         }
     }
 
-    /// Handles the end of the capture.
     pub(super) fn finish(&mut self, emit: &mut impl FnMut(u64, ConnectionEvent)) {
         let mut connections: Vec<Connection> =
             self.connections.drain().map(|(_, connection)| connection).collect();
@@ -188,29 +184,12 @@ impl Connection {
 
     /// Emits all buffered data, and the end of the connection.
     fn finish(mut self, counts: &mut TcpCounts, emit: &mut impl FnMut(u64, ConnectionEvent)) {
-        for (side, from_client) in self.sides.iter_mut().zip([true, false]) {
+        for side in &mut self.sides {
             while !side.buffered.is_empty() {
-                side.skip_gap(counts, &mut |event| {
-                    emit(self.number, event.into_connection_event(from_client));
-                });
+                side.skip_gap(counts, &mut |event| emit(self.number, event));
             }
         }
         emit(self.number, ConnectionEvent::Closed);
-    }
-}
-
-/// An event of one side of a connection.
-enum SideEvent {
-    Data(Bytes),
-    Lost(u64),
-}
-
-impl SideEvent {
-    fn into_connection_event(self, from_client: bool) -> ConnectionEvent {
-        match self {
-            Self::Data(data) => ConnectionEvent::Data { from_client, data },
-            Self::Lost(len) => ConnectionEvent::Lost { from_client, len },
-        }
     }
 }
 
@@ -219,7 +198,7 @@ impl Side {
         &mut self,
         segment: &Segment<'_>,
         counts: &mut TcpCounts,
-        emit: &mut impl FnMut(SideEvent),
+        emit: &mut impl FnMut(ConnectionEvent),
     ) {
         if segment.syn {
             if self.next.is_none() {
@@ -249,8 +228,7 @@ impl Side {
             }
         };
         if position == next {
-            self.advance(data.len());
-            emit(SideEvent::Data(Bytes::copy_from_slice(data)));
+            self.emit_data(Bytes::copy_from_slice(data), emit);
             self.emit_buffered(counts, emit);
             return;
         }
@@ -278,7 +256,7 @@ impl Side {
         sequence: u32,
         has_data: bool,
         counts: &mut TcpCounts,
-        emit: &mut impl FnMut(SideEvent),
+        emit: &mut impl FnMut(ConnectionEvent),
     ) {
         let Some((next, expected)) = self.next else { return };
         if let Ok(ahead) = u64::try_from(sequence.wrapping_sub(expected) as i32) {
@@ -295,7 +273,7 @@ impl Side {
         &mut self,
         has_data: bool,
         counts: &mut TcpCounts,
-        emit: &mut impl FnMut(SideEvent),
+        emit: &mut impl FnMut(ConnectionEvent),
     ) {
         while let Some((first, _)) = self.buffered.first_key_value()
             && *first <= self.acknowledged
@@ -306,19 +284,19 @@ impl Side {
     }
 
     /// Emits the bytes before the first buffered segment as lost.
-    fn skip_gap(&mut self, counts: &mut TcpCounts, emit: &mut impl FnMut(SideEvent)) {
+    fn skip_gap(&mut self, counts: &mut TcpCounts, emit: &mut impl FnMut(ConnectionEvent)) {
         let (Some((first, _)), Some((next, sequence))) = (self.buffered.first_key_value(), self.next) else {
             return;
         };
         let gap_len = first.saturating_sub(next);
         counts.lost += gap_len;
         self.next = Some((next + gap_len, sequence.wrapping_add(gap_len as u32)));
-        emit(SideEvent::Lost(gap_len));
+        emit(ConnectionEvent::Lost { from_client: self.is_client, len: gap_len });
         self.emit_buffered(counts, emit);
     }
 
     /// Emits buffered bytes that are not preceded by a gap any more.
-    fn emit_buffered(&mut self, counts: &mut TcpCounts, emit: &mut impl FnMut(SideEvent)) {
+    fn emit_buffered(&mut self, counts: &mut TcpCounts, emit: &mut impl FnMut(ConnectionEvent)) {
         while let (Some(entry), Some((next, _))) = (self.buffered.first_entry(), self.next)
             && *entry.key() <= next
         {
@@ -330,17 +308,16 @@ impl Side {
                 continue;
             }
             counts.overlapping += u64::from(overlap > 0);
-            let rest = data.slice(overlap..);
-            self.advance(rest.len());
-            emit(SideEvent::Data(rest));
+            self.emit_data(data.slice(overlap..), emit);
         }
     }
 
-    fn advance(&mut self, len: usize) {
+    fn emit_data(&mut self, data: Bytes, emit: &mut impl FnMut(ConnectionEvent)) {
         if let Some((position, sequence)) = &mut self.next {
-            *position += len as u64;
-            *sequence = sequence.wrapping_add(len as u32);
+            *position += data.len() as u64;
+            *sequence = sequence.wrapping_add(data.len() as u32);
         }
+        emit(ConnectionEvent::Data { from_client: self.is_client, data });
     }
 }
 

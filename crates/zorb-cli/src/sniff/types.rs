@@ -15,14 +15,12 @@ use zorb::dynamic::{
     OperationInfo, ParamInfo, Value, ValueTypes,
 };
 
-/// The maximum number of objects whose interfaces are stored.
 const MAX_OBJECTS: usize = 4096;
 /// Keys of this length in bytes or longer are not stored.
 const MAX_KEY_SIZE: usize = 1024;
 /// Maximum number of nodes of a value that are searched for references.
 const MAX_NODES: usize = 10_000;
 
-/// The known interfaces and objects.
 #[derive(Default)]
 pub(super) struct Types {
     idl: Option<Idl>,
@@ -32,13 +30,11 @@ pub(super) struct Types {
     by_id: BTreeMap<Box<str>, Arc<Interface>>,
     /// The interface of each object by its key, known from references and replies.
     objects: HashMap<Box<[u8]>, Arc<Interface>>,
-    /// The operations that every object has.
     common_operations: Vec<Arc<OperationInfo>>,
     /// The value types of the IDL, which can replace a base type.
     value_types: ValueTypes,
 }
 
-/// The operation of a request.
 #[derive(Debug, Clone)]
 pub(super) struct KnownOperation {
     /// `None` for an operation that every object has.
@@ -46,10 +42,8 @@ pub(super) struct KnownOperation {
     pub(super) operation: Arc<OperationInfo>,
 }
 
-/// An operation and the interface that declares it.
 type InterfaceOperation = (Arc<Interface>, Arc<OperationInfo>);
 
-/// The result of the decoding of a body.
 #[derive(Debug, Default)]
 pub(super) struct DecodedBody {
     pub(super) json: Option<Box<RawValue>>,
@@ -112,7 +106,6 @@ impl Types {
         Ok(types)
     }
 
-    /// Adds an interface with its operations and attributes.
     fn add(&mut self, interface: &Arc<Interface>) {
         if self.by_id.contains_key(interface.id()) {
             return;
@@ -143,7 +136,6 @@ impl Types {
         }
     }
 
-    /// Stores the interface in a reference.
     pub(super) fn store_reference(&mut self, ior: &Ior) {
         for profile in ior.iiop_profiles() {
             self.store_interface(profile.object_key.as_slice(), &ior.type_id);
@@ -158,15 +150,9 @@ impl Types {
         name: &str,
         body: &Decoder<'_>,
     ) -> (Option<KnownOperation>, DecodedBody) {
-        if let Some(operation) = self.common_operations.iter().find(|one| *one.name == *name).cloned() {
-            let decoded = self.decode_arguments(&operation, body);
-            return (Some(KnownOperation { interface: None, operation }), decoded);
-        }
-        if let Some(interface) = self.objects.get(key).cloned()
-            && let Some(operation) = interface.find(name).cloned()
-        {
-            let decoded = self.decode_arguments(&operation, body);
-            return (Some(KnownOperation { interface: Some(interface), operation }), decoded);
+        if let Some(known) = self.known_operation(key, name) {
+            let decoded = self.decode_arguments(&known.operation, body);
+            return (Some(known), decoded);
         }
         let candidates = self.operations.get(name).cloned().unwrap_or_default();
         let mut first: Option<(KnownOperation, DecodedBody)> = None;
@@ -180,11 +166,8 @@ impl Types {
                 Some(_) => {}
             }
         }
-        let others: Vec<String> = matches
-            .iter()
-            .skip(1)
-            .filter_map(|(known, _)| Some(scoped_name(known.interface.as_ref()?.id())))
-            .collect();
+        let others: Vec<String> =
+            matches.iter().skip(1).filter_map(|(known, _)| known.interface_name()).collect();
         match matches.into_iter().next().or(first) {
             Some((known, mut decoded)) => {
                 if !others.is_empty() && decoded.remark.is_none() {
@@ -200,24 +183,24 @@ impl Types {
     /// Returns the operation of a request without its arguments. Returns `None` if it is unknown or
     /// ambiguous.
     pub(super) fn find_operation(&self, key: &[u8], name: &str) -> Option<KnownOperation> {
+        self.known_operation(key, name).or_else(|| match self.operations.get(name)?.as_slice() {
+            [(interface, operation)] => {
+                let (interface, operation) = (Some(Arc::clone(interface)), Arc::clone(operation));
+                Some(KnownOperation { interface, operation })
+            }
+            _ => None,
+        })
+    }
+
+    /// Returns an operation that every object has, or an operation of the object with this key, if its
+    /// interface is known.
+    fn known_operation(&self, key: &[u8], name: &str) -> Option<KnownOperation> {
         if let Some(operation) = self.common_operations.iter().find(|one| *one.name == *name) {
             return Some(KnownOperation { interface: None, operation: Arc::clone(operation) });
         }
-        if let Some((interface, operation)) =
-            self.objects.get(key).and_then(|one| Some((one, one.find(name)?)))
-        {
-            return Some(KnownOperation {
-                interface: Some(Arc::clone(interface)),
-                operation: Arc::clone(operation),
-            });
-        }
-        match self.operations.get(name).map(Vec::as_slice) {
-            Some([(interface, operation)]) => Some(KnownOperation {
-                interface: Some(Arc::clone(interface)),
-                operation: Arc::clone(operation),
-            }),
-            _ => None,
-        }
+        let interface = self.objects.get(key)?;
+        let operation = Arc::clone(interface.find(name)?);
+        Some(KnownOperation { interface: Some(Arc::clone(interface)), operation })
     }
 
     fn decode_arguments(&mut self, operation: &OperationInfo, body: &Decoder<'_>) -> DecodedBody {
@@ -227,7 +210,6 @@ impl Types {
         self.decode_values(&inputs, body, operation.contexts.is_empty())
     }
 
-    /// Decodes the results of an operation.
     pub(super) fn decode_reply(&mut self, operation: &OperationInfo, body: &Decoder<'_>) -> DecodedBody {
         let result = (!is_void(&operation.result)).then_some(("$result", &operation.result));
         let outputs = operation.params.iter().filter(|param| param.mode.comes_out());
@@ -299,6 +281,11 @@ impl Types {
     }
 }
 
+impl KnownOperation {
+    pub(super) fn interface_name(&self) -> Option<String> {
+        Some(scoped_name(self.interface.as_ref()?.id()))
+    }
+}
 impl DecodedBody {
     fn from_json(json: String) -> Self {
         match RawValue::from_string(json) {
@@ -329,22 +316,14 @@ pub(super) fn system_exception(body: &Decoder<'_>) -> DecodedBody {
     }
 }
 
-/// Returns the scoped name in a repository id, without prefixes: `Bank::Account` for
-/// `IDL:Bank/Account:1.0`.
-pub(super) fn scoped_name(id: &str) -> String {
-    match id.strip_prefix("IDL:").and_then(|id| id.rsplit_once(':')) {
-        Some((path, _)) => {
-            path.split('/').filter(|scope| !scope.contains('.')).collect::<Vec<_>>().join("::")
-        }
-        None => id.to_owned(),
-    }
+fn scoped_name(id: &str) -> String {
+    crate::call::scoped_name(id).unwrap_or_else(|| id.to_owned())
 }
 
 fn is_void(code: &TypeCode) -> bool {
     code.kind() == TypeCode::VOID.kind() || code.kind() == TypeCode::NULL.kind()
 }
 
-/// Collects the references in the first [`MAX_NODES`] nodes of a value.
 fn collect_references(value: &Dynamic, references: &mut Vec<Ior>) {
     let mut pending = vec![&value.value];
     let mut remaining = MAX_NODES;

@@ -13,20 +13,14 @@ use tokio::net::TcpStream;
 
 use super::view::Status;
 
-/// The maximum size of a response.
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
-/// An admin endpoint.
 pub(super) struct Endpoint {
-    address: String,
+    pub(super) address: String,
     timeout: Duration,
 }
 
 impl Endpoint {
-    /// Parses `HOST:PORT` or an `http:` URL.
-    ///
-    /// # Errors
-    /// The text is neither of them.
     pub(super) fn parse(text: &str, timeout: Duration) -> anyhow::Result<Self> {
         ensure!(!text.starts_with("https:"), "an admin endpoint uses http, not https");
         let address = text.strip_prefix("http://").unwrap_or(text);
@@ -36,14 +30,6 @@ impl Endpoint {
         Ok(Self { address: address.to_owned(), timeout })
     }
 
-    pub(super) fn address(&self) -> &str {
-        &self.address
-    }
-
-    /// Returns the current status of the ORB.
-    ///
-    /// # Errors
-    /// There is no response, or the response does not come from an admin endpoint of zorb.
     pub(super) async fn status(&self) -> anyhow::Result<Status> {
         let response = tokio::time::timeout(self.timeout, self.get()).await;
         let bytes = response
@@ -52,7 +38,6 @@ impl Endpoint {
             .with_context(|| format!("{} is not an admin endpoint of zorb", self.address))
     }
 
-    /// Returns the body of the response.
     async fn get(&self) -> anyhow::Result<Vec<u8>> {
         let address = &self.address;
         let stream =

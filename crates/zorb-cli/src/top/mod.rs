@@ -10,8 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use clap::Args;
 
-use crate::Verdict;
 use crate::client::block_on;
+use crate::failure::Verdict;
 use crate::options;
 use crate::output::{Node, Output, Tone, printable};
 use fetch::Endpoint;
@@ -45,13 +45,10 @@ pub(crate) struct TopArgs {
 }
 
 /// Shows an ORB until the user quits, or only once with `--once` or `--json`.
-///
-/// # Errors
-/// The endpoint does not answer, or output fails.
 pub(crate) fn run(args: &TopArgs, output: &Output) -> anyhow::Result<Verdict> {
     let endpoint = Endpoint::parse(&args.endpoint, args.timeout)?;
     block_on(async {
-        if args.once || output.is_json() {
+        if args.once || output.is_json {
             let before = endpoint.status().await?;
             tokio::time::sleep(args.interval).await;
             let view = View::new(endpoint.status().await?, Some(&before));

@@ -17,10 +17,6 @@ use crate::client::termination_signal;
 /// The interval at which the thread that reads keys checks whether the display has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Shows an ORB until the user presses q, or a signal arrives.
-///
-/// # Errors
-/// The terminal cannot be read or written.
 pub(super) async fn show(endpoint: &Endpoint, first: Status, interval: Duration) -> anyhow::Result<()> {
     // Signals are caught before the terminal is changed, so that it is restored after a signal.
     let signal = termination_signal()?;
@@ -47,7 +43,7 @@ pub(super) async fn show(endpoint: &Endpoint, first: Status, interval: Duration)
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     ticks.tick().await;
     loop {
-        screen.draw(&view.lines(endpoint.address()), error_text.as_deref())?;
+        screen.draw(&view.lines(&endpoint.address), error_text.as_deref())?;
         tokio::select! {
             () = &mut signal => return Ok(()),
             event = events.recv() => match event {
