@@ -1,4 +1,4 @@
-//! The modules of the crate, from the ground up: each uses only those before it.
+//! The order of the modules of the crate, each of which uses only those before it, and limits of size.
 
 #[test]
 fn modules_use_each_other_in_one_direction() {
@@ -9,4 +9,9 @@ fn modules_use_each_other_in_one_direction() {
             "call", "ior", "load", "names", "new", "ping", "serve", "sniff", "top", "cli",
         ],
     );
+}
+
+#[test]
+fn types_functions_and_circles_of_files_stay_small() {
+    module_order::shape::check(env!("CARGO_MANIFEST_DIR"), &["meaning"]);
 }
