@@ -15,9 +15,7 @@ use rustix::fs::{FlockOperation, flock};
 use crate::figures::{Column, Table, markdown};
 use crate::harness::Peer;
 
-/// Exit code of a build script if something is not installed.
 const EXIT_MISSING_TOOLS: i32 = 3;
-/// Number of lines of a failed build's output that are shown.
 const SHOWN_LINES: usize = 20;
 
 /// The peer that sends from C with MSG_ZEROCOPY: the kernel sends from the program's buffers.
@@ -29,17 +27,13 @@ const OPAQUE: &str = "rpc-opaque";
 /// The peers that send elements in their memory representation.
 pub(crate) const MEMORY_COPY_PEERS: [&str; 4] = ["c", ZERO_COPY, "cxx", OPAQUE];
 
-/// A peer that can be built.
 struct ExternalPeer {
     name: &'static str,
-    /// The directory in `peers/`.
     folder: &'static str,
     about: &'static str,
-    /// The arguments of the server.
     server: &'static str,
-    /// The arguments of the client.
     client: &'static str,
-    /// Whether client and server have the option `--has_batch`.
+    /// Whether client and server have the option `--batch`.
     has_batch: bool,
 }
 
@@ -140,10 +134,6 @@ pub fn peers(command: &PeersCommand) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Returns the external peers that are built.
-///
-/// # Errors
-/// The path of this program's own file cannot be determined.
 pub(crate) fn built_peers() -> anyhow::Result<Vec<Peer>> {
     let folder = folder()?;
     Ok(EXTERNAL_PEERS
@@ -155,9 +145,6 @@ pub(crate) fn built_peers() -> anyhow::Result<Vec<Peer>> {
 
 /// Returns the peers of `available` that `selected` (the value of `--peers`) contains, or all of them without
 /// `--peers`, and then `extra`.
-///
-/// # Errors
-/// A selected name is unknown, or two peers have the same name.
 pub(crate) fn select_peers<T>(
     available: Vec<T>,
     extra: Vec<T>,
@@ -276,10 +263,8 @@ fn build(names: &[String]) -> anyhow::Result<ExitCode> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The result of a build.
 #[derive(Debug, PartialEq, Eq)]
 enum BuildResult {
-    /// The programs were built.
     Complete,
     /// Something is not installed: the last line of the output, which says what.
     MissingTools(String),

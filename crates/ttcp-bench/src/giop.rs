@@ -5,9 +5,7 @@
 
 use std::io::{self, ErrorKind, Read};
 
-/// Size of a message header, bytes.
 const HEADER_SIZE: usize = 12;
-/// The maximum size of a reply without header, bytes.
 const MAX_REPLY_SIZE: usize = 1 << 16;
 
 /// Message types.
@@ -37,7 +35,6 @@ pub(crate) fn request(key: &[u8], operation: &[u8], bytes: &[u8]) -> Vec<u8> {
     message
 }
 
-/// Appends an aligned `sequence<octet>`.
 fn put(message: &mut Vec<u8>, bytes: &[u8]) {
     message.resize(message.len().next_multiple_of(4), 0);
     message.extend((bytes.len() as u32).to_le_bytes());
@@ -45,9 +42,6 @@ fn put(message: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Reads a reply and returns the echoed bytes.
-///
-/// # Errors
-/// The connection fails or ends; the message is not a reply, or is an exception.
 pub(crate) fn echo_reply(mut source: impl Read) -> io::Result<Vec<u8>> {
     let mut header = [0; HEADER_SIZE];
     source.read_exact(&mut header)?;
@@ -75,7 +69,6 @@ fn echoed(reply: &mut Fields<'_>) -> Option<Vec<u8>> {
     if status == 0 { reply.octets().map(<[u8]>::to_vec) } else { None }
 }
 
-/// The unread fields of a message body.
 struct Fields<'m> {
     rest: &'m [u8],
     is_little_endian: bool,

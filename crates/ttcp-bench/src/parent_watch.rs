@@ -15,9 +15,6 @@ pub struct ParentWatchArgs {
 
 impl ParentWatchArgs {
     /// Starts the watching thread, if the option is set.
-    ///
-    /// # Errors
-    /// The thread cannot be started.
     pub fn start(self) -> std::io::Result<()> {
         if self.lifeline {
             std::thread::Builder::new().name("parent watch".into()).spawn(|| {

@@ -12,11 +12,9 @@ use crate::parent_watch::ParentWatchArgs;
 
 /// Difference between the nice values of the server and the client.
 pub(crate) const NICE_STEP: i32 = 5;
-/// The largest nice value.
 const MAX_NICE: i32 = 19;
 /// The real-time priorities of client and server.
 pub(crate) const REAL_TIME_PRIORITIES: [u8; 2] = [20, 10];
-/// The maximum lifetime of a load process.
 const MAX_LOAD_TIME: Duration = Duration::from_secs(3600);
 
 /// How the client gets a higher priority than the server.
@@ -31,7 +29,6 @@ pub enum Priority {
 }
 
 impl Priority {
-    /// Returns the name on the command line.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Priority::Nice => "nice",
@@ -71,9 +68,6 @@ impl Priority {
 }
 
 /// Sets the lowest priority for this thread, and for the threads that it starts from now on.
-///
-/// # Errors
-/// The system refuses.
 pub(crate) fn set_lowest() -> std::io::Result<()> {
     Ok(setpriority_process(None, MAX_NICE)?)
 }
@@ -107,9 +101,6 @@ impl PrioritiseArgs {
 }
 
 /// Replaces this process by the program, with the priority of the options.
-///
-/// # Errors
-/// The priority is not available, or the program cannot be started.
 pub fn prioritise(args: &PrioritiseArgs) -> anyhow::Result<()> {
     if args.load {
         let program = std::env::current_exe().context("cannot find this program's own file")?;
@@ -141,9 +132,6 @@ fn add_to_nice(more: i32) -> anyhow::Result<()> {
 }
 
 /// Occupies a core at the lowest priority until stdin is closed, but for at most an hour.
-///
-/// # Errors
-/// The priority is not available, or stdin cannot be watched.
 pub fn load() -> anyhow::Result<()> {
     ParentWatchArgs { lifeline: true }.start()?;
     add_to_nice(MAX_NICE)?;

@@ -79,9 +79,6 @@ pub enum Address {
 
 impl Address {
     /// Returns the object URL (`IOR:...` or `corbaloc:...`) of an object.
-    ///
-    /// # Errors
-    /// The file cannot be read or is empty.
     pub fn url(&self, object: Object) -> anyhow::Result<String> {
         match self {
             Address::Corbaloc(address) => Ok(format!("{address}/{}", object.key())),
@@ -112,9 +109,6 @@ impl FromStr for Address {
 
 /// Writes the files with the objects' IORs, each atomically. The file of `Ttcp`, at `path`, is the last one:
 /// a client that waits for it finds all files complete.
-///
-/// # Errors
-/// A file cannot be written; the message contains its path.
 pub fn publish(path: &Path, ttcp: &str, others: &[(Object, String)]) -> anyhow::Result<()> {
     let others = others.iter().map(|(object, ior)| (object.file(path), ior.as_str()));
     for (path, ior) in others.chain([(path.to_owned(), ttcp)]) {
@@ -124,7 +118,6 @@ pub fn publish(path: &Path, ttcp: &str, others: &[(Object, String)]) -> anyhow::
     Ok(())
 }
 
-/// Returns the path of the file with references for the test `objects`.
 fn references_path(ior: &Path) -> PathBuf {
     let mut name = ior.as_os_str().to_owned();
     name.push(".objects");
@@ -132,9 +125,6 @@ fn references_path(ior: &Path) -> PathBuf {
 }
 
 /// Reads the references for the test `objects`.
-///
-/// # Errors
-/// The file cannot be read, or has no references.
 pub fn read_references(ior: &Path) -> anyhow::Result<Vec<String>> {
     let path = references_path(ior);
     let text = std::fs::read_to_string(&path)
@@ -145,9 +135,6 @@ pub fn read_references(ior: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 /// Writes the file with references for the test `objects` atomically.
-///
-/// # Errors
-/// The file cannot be written; the message contains its path.
 pub fn publish_references(ior: &Path, references: &[String]) -> anyhow::Result<()> {
     let path = references_path(ior);
     write_atomically(&path, &references.join("\n"))
@@ -155,9 +142,6 @@ pub fn publish_references(ior: &Path, references: &[String]) -> anyhow::Result<(
 }
 
 /// Announces on stdout that the server is ready for calls: `READY ADDRESS`.
-///
-/// # Errors
-/// stdout is closed.
 pub fn announce_ready(address: impl std::fmt::Display) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "READY {address}")?;

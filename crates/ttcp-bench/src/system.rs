@@ -7,9 +7,6 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Returns the memory of a process in bytes: its private memory and its share of shared memory (PSS). If PSS
 /// is not available, returns all resident memory.
-///
-/// # Errors
-/// There is no such process, or no `/proc`.
 pub(crate) fn memory_bytes(process: u32) -> anyhow::Result<u64> {
     if let Ok(text) = fs::read_to_string(format!("/proc/{process}/smaps_rollup"))
         && let Some(kib) = field(&text, "Pss:")
@@ -21,9 +18,6 @@ pub(crate) fn memory_bytes(process: u32) -> anyhow::Result<u64> {
 
 /// Returns the resident memory of a process in bytes. Unlike [`memory_bytes`], for which the kernel walks all
 /// pages, it does not disturb the process.
-///
-/// # Errors
-/// There is no such process, or no `/proc`.
 pub(crate) fn resident_bytes(process: u32) -> anyhow::Result<u64> {
     let path = format!("/proc/{process}/status");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
@@ -31,25 +25,17 @@ pub(crate) fn resident_bytes(process: u32) -> anyhow::Result<u64> {
 }
 
 /// Returns the number of open descriptors of a process.
-///
-/// # Errors
-/// There is no such process, it belongs to another user, or there is no `/proc`.
 pub(crate) fn open_file_count(process: u32) -> anyhow::Result<u64> {
     let path = format!("/proc/{process}/fd");
     Ok(fs::read_dir(&path).with_context(|| format!("cannot read {path}"))?.count() as u64)
 }
 
-/// Returns the number of threads of a process.
-///
-/// # Errors
-/// There is no such process, or no `/proc`.
 pub(crate) fn thread_count(process: u32) -> anyhow::Result<u64> {
     let path = format!("/proc/{process}/status");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
     field(&text, "Threads:").with_context(|| format!("{path} has no Threads"))
 }
 
-/// Returns the number that follows `name` at the start of a line.
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()

@@ -17,11 +17,9 @@ use tokio::time::{sleep, sleep_until, timeout};
 use super::attacks;
 use crate::harness::child::{receive_orders, send_report};
 
-/// Timeout for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause after a failed attempt to connect, and after a connection that the server closed immediately.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Interval for polling whether attacks have started.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Maximum delay that is compensated by a higher rate afterwards.
 const MAX_CATCH_UP: Duration = Duration::from_millis(20);
@@ -43,7 +41,6 @@ pub struct AbuseAttackersArgs {
     pub rate: u32,
 }
 
-/// An attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Attack {
@@ -60,7 +57,6 @@ pub(super) enum Attack {
 impl Attack {
     pub(super) const ALL: [Attack; 4] = [Attack::Slowloris, Attack::Bombs, Attack::Cancels, Attack::Connects];
 
-    /// Returns the attack's name in results.
     pub(super) fn name(self) -> &'static str {
         match self {
             Attack::Slowloris => "slowloris",
@@ -74,15 +70,12 @@ impl Attack {
 /// What the attackers did, and how the server reacted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct AttackCounts {
-    /// Number of opened connections.
     pub(super) opened: u64,
     /// Number of connections that could not be opened.
     pub(super) refused: u64,
     /// Number of opened connections that the server closed.
     pub(super) cut: u64,
-    /// Number of messages of which at least the start was sent.
     pub(super) messages: u64,
-    /// Number of sent bytes.
     pub(super) octets: u64,
 }
 
@@ -97,7 +90,6 @@ pub(super) struct AttackCounters {
 }
 
 impl AttackCounters {
-    /// Adds sent messages and bytes.
     pub(super) fn count_sent(&self, messages: usize, bytes: usize) {
         self.messages.fetch_add(messages as u64, Ordering::Relaxed);
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -122,11 +114,9 @@ impl AttackCounters {
     }
 }
 
-/// The limited rate that all peers of an attack share: they take turns at equal intervals.
 #[derive(Debug)]
 pub(super) struct Pace {
     interval: Duration,
-    /// The time of the next turn.
     next: Mutex<Instant>,
 }
 
@@ -137,7 +127,6 @@ impl Pace {
         Pace { interval, next: Mutex::new(Instant::now()) }
     }
 
-    /// Waits for the next turn.
     pub(super) async fn wait_for_turn(&self) {
         if self.interval.is_zero() {
             return tokio::task::yield_now().await;
@@ -154,7 +143,6 @@ impl Pace {
     }
 }
 
-/// State shared by the peers of an attack.
 pub(super) struct AttackState {
     pub(super) pace: Pace,
     pub(super) counters: AttackCounters,
@@ -184,9 +172,6 @@ impl AttackState {
 }
 
 /// Runs the ordered attacks, until stdin is closed.
-///
-/// # Errors
-/// A thread cannot be started, or the priority cannot be set.
 pub fn abuse_attackers(args: &AbuseAttackersArgs) -> anyhow::Result<()> {
     crate::system::raise_open_file_limit();
     crate::priority::set_lowest().context("cannot set the lowest priority")?;
@@ -201,7 +186,6 @@ pub fn abuse_attackers(args: &AbuseAttackersArgs) -> anyhow::Result<()> {
 enum Order {
     /// Start these attacks, and report STARTED when all peers attack.
     Attack(Vec<Attack>),
-    /// Stop all attacks, and report COUNTS.
     Stop,
 }
 

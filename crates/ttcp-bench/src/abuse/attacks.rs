@@ -18,9 +18,7 @@ const INVALID_MESSAGE_WAIT: Duration = Duration::from_millis(200);
 /// How long a peer waits for the server to close the connection after the start of a message with an allowed
 /// size.
 const ALLOWED_MESSAGE_WAIT: Duration = Duration::from_secs(2);
-/// Number of messages in a burst of CancelRequests and LocateRequests.
 const BURST_MESSAGES: usize = 100;
-/// Lifetime of a connection without requests.
 const IDLE_CONNECTION_TIME: Duration = Duration::from_millis(50);
 
 // Offsets in a GIOP 1.0 request.
@@ -53,9 +51,6 @@ pub(super) fn opening_messages(attack: Attack, peers: u32) -> u64 {
 }
 
 /// Performs an attack over one connection. Returns `Ok` if the peer could perform the whole attack.
-///
-/// # Errors
-/// The server closed the connection earlier.
 pub(super) async fn attack_once(
     attack: Attack,
     number: u32,
@@ -184,7 +179,6 @@ fn request(size: usize) -> Vec<u8> {
     giop::request(TARGET.as_bytes(), b"echo\0", &vec![0x41; size])
 }
 
-/// Overwrites four bytes at `offset` with `number`.
 fn put(message: &mut [u8], offset: usize, number: u32) {
     if let Some(field) = message.get_mut(offset..offset + 4) {
         field.copy_from_slice(&number.to_le_bytes());

@@ -17,13 +17,11 @@ use super::contract::{TARGET, TargetRef};
 use crate::cli::Transport;
 use crate::harness::child::{receive_orders, send_report};
 
-/// Size of an argument in bytes. Each call has a different argument.
 const ARGUMENT_SIZE: usize = 32;
 /// Timeout of a call, much longer than any permitted call time.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between new clients, long enough not to affect the 99th percentile of the calls.
 const NEW_CLIENT_INTERVAL: Duration = Duration::from_millis(500);
-/// Maximum number of reported failures.
 const MAX_FAILURES: usize = 5;
 
 /// Options of `ttcp abuse-client`.
@@ -48,30 +46,19 @@ pub struct AbuseClientArgs {
 pub(super) struct ServiceFigures {
     /// Number of scheduled calls. All of them were made.
     pub(super) calls: u64,
-    /// Number of calls with a correct result.
     pub(super) answered: u64,
-    /// Number of calls that failed, or had a wrong result.
     pub(super) failed: u64,
-    /// Median.
     pub(super) p50_us: f64,
-    /// 99th percentile.
     pub(super) p99_us: f64,
-    /// 99.9th percentile.
     pub(super) p999_us: f64,
-    /// The longest call.
     pub(super) max_us: f64,
     /// Number of new clients, each of which connected, made one call and disconnected.
     pub(super) newcomers: u64,
-    /// Number of new clients that failed.
     pub(super) turned_away: u64,
-    /// Some of the failures.
     pub(super) failures: Vec<String>,
 }
 
 /// Makes calls when ordered, until stdin is closed.
-///
-/// # Errors
-/// The server is not reachable at the start.
 pub fn abuse_client(args: &AbuseClientArgs) -> anyhow::Result<()> {
     let orders = receive_orders(|line| {
         let (word, time) = line.split_once(' ')?;

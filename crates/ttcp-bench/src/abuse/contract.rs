@@ -7,5 +7,4 @@ mod idl {
 
 pub(super) use idl::abuse::{TargetRef, TargetServant};
 
-/// The key of the object.
 pub(super) const TARGET: &str = "target";

@@ -14,13 +14,9 @@ use crate::harness::environment::Environment;
 /// The result, as `--json` writes it.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// The machine and the configuration.
     pub(super) environment: Environment,
-    /// Transport of the connections.
     pub(super) transport: String,
-    /// Number of slow peers.
     pub(super) peers: u32,
-    /// Number of addresses of the attackers.
     pub(super) addresses: u8,
     /// Rate of each attack per second; 0: unlimited.
     pub(super) rate: u32,
@@ -30,11 +26,8 @@ pub(super) struct Report {
     pub(super) connections: (usize, usize),
     /// Maximum growth of the 99th percentile, as a factor.
     pub(super) most: f64,
-    /// The phases, in order.
     pub(super) phases: Vec<Phase>,
-    /// Whether the user interrupted the test.
     pub(super) interrupted: bool,
-    /// The violated criteria.
     pub(super) violations: Vec<String>,
 }
 
@@ -42,7 +35,6 @@ pub(super) struct Report {
 #[derive(Debug, Serialize)]
 pub(super) struct Phase {
     pub(super) name: &'static str,
-    /// Duration, seconds.
     pub(super) seconds: f64,
     /// The service that the well-behaved client got.
     pub(super) client: ServiceFigures,
@@ -56,18 +48,14 @@ pub(super) struct Phase {
     pub(super) server_s: Option<f64>,
     /// Processor time of the attackers, seconds, if the system provides it.
     pub(super) attackers_s: Option<f64>,
-    /// The counts of each attack.
     pub(super) attackers: BTreeMap<Attack, AttackCounts>,
 }
 
 /// The resources of a server.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct ResourceUsage {
-    /// Number of open connections.
     pub(super) connections: u64,
-    /// Resident memory in bytes.
     pub(super) memory: u64,
-    /// Number of open descriptors.
     pub(super) files: u64,
 }
 

@@ -44,17 +44,12 @@ pub struct AbuseServerArgs {
 /// The current resources of a server, and its counters.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct ServerCounters {
-    /// Number of open connections.
     pub(super) connections: u64,
-    /// Bytes in the pool of receive buffers.
     pub(super) pooled: u64,
     /// How often each limit was reached. Keys are the limits' names in metrics.
     pub(super) limits: BTreeMap<String, u64>,
-    /// Number of received messages.
     pub(super) messages: u64,
-    /// Number of received bytes.
     pub(super) octets: u64,
-    /// Number of connections that fell back from io_uring to epoll.
     pub(super) fallbacks: u64,
 }
 
@@ -86,9 +81,6 @@ impl ServerCounters {
 }
 
 /// Serves until ordered to end.
-///
-/// # Errors
-/// The server cannot listen.
 pub fn abuse_server(args: &AbuseServerArgs) -> anyhow::Result<()> {
     crate::system::raise_open_file_limit();
     let orders = receive_orders(Order::parse)?;
@@ -99,11 +91,8 @@ pub fn abuse_server(args: &AbuseServerArgs) -> anyhow::Result<()> {
 
 #[derive(Debug, Clone, Copy)]
 enum Order {
-    /// Report STATE.
     State,
-    /// Set the delay of a slow server.
     Delay(Duration),
-    /// Shut down.
     End,
 }
 

@@ -24,7 +24,6 @@ use crate::harness::processor::ProcessorTime;
 use crate::harness::progress::Progress;
 use crate::harness::{BuiltIn, CommonArgs};
 
-/// Runs one experiment and prints its section.
 pub(crate) fn run_one(
     common: &CommonArgs,
     built_in: &[BuiltIn],
@@ -35,9 +34,6 @@ pub(crate) fn run_one(
 }
 
 /// Performs the measurements of the plans that are not yet in the directory, and prints the sections.
-///
-/// # Errors
-/// The run cannot start, or its results cannot be written.
 pub(crate) fn run(common: &CommonArgs, plans: &[Plan]) -> anyhow::Result<ExitCode> {
     if common.dry_run {
         writeln!(std::io::stdout().lock(), "{}", markdown::format_table(&measurement_counts(common, plans)))?;
@@ -76,7 +72,6 @@ pub(crate) fn run(common: &CommonArgs, plans: &[Plan]) -> anyhow::Result<ExitCod
     })
 }
 
-/// Returns a table of the number of measurements.
 fn measurement_counts(common: &CommonArgs, plans: &[Plan]) -> Table {
     let row = |name: &str, [checks, steps, total]: [usize; 3], rounds: String| {
         vec![name.to_owned(), checks.to_string(), steps.to_string(), rounds, total.to_string()]
@@ -97,7 +92,6 @@ fn measurement_counts(common: &CommonArgs, plans: &[Plan]) -> Table {
     Table::of_figures("measurements|checks and counts|in each round|rounds|total", rows)
 }
 
-/// Returns the number of rounds of a plan.
 fn rounds(common: &CommonArgs, plan: &Plan) -> u32 {
     common.repeat.unwrap_or(if common.quick { 1 } else { plan.rounds })
 }
@@ -107,7 +101,6 @@ enum RunEnd {
     Interrupted,
 }
 
-/// Returns a directory that no other run uses.
 fn new_directory(plans: &[Plan]) -> PathBuf {
     let name = match plans {
         [plan] => plan.experiment.name,
@@ -195,7 +188,6 @@ fn measure(common: &CommonArgs, plans: &[Plan], store: &mut Store) -> anyhow::Re
     Ok(RunEnd::Complete)
 }
 
-/// Performs a step over the link of its cell.
 fn perform(
     plan: &Plan,
     step: &Step,
@@ -217,7 +209,6 @@ fn steps_of_round(steps: &[Step], round: usize) -> impl Iterator<Item = &Step> {
 }
 
 impl Step {
-    /// Runs server and client once with the step's arguments.
     pub(crate) fn run_once(&self, site: &mut Site<'_>) -> Result<Outcome, Failure> {
         let dir = site.dir.to_string_lossy();
         let client = self.client.iter().map(|word| word.replace("{dir}", &dir)).collect();
@@ -225,7 +216,6 @@ impl Step {
         self.outcome(line, processor, site.dir)
     }
 
-    /// Runs the client once, without a server.
     pub(crate) fn run_client_only(&self, site: &mut Site<'_>) -> Result<Outcome, Failure> {
         let line = self.peer.run_client(self.client.clone(), site)?;
         self.outcome(line, None, site.dir)
@@ -238,7 +228,6 @@ impl Step {
     }
 }
 
-/// Formats the main figure, or the first line of the failure.
 fn format_outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Figures { figures, .. } => {
@@ -256,7 +245,6 @@ fn format_outcome(outcome: &Outcome) -> String {
     }
 }
 
-/// Prints the sections of the plans as Markdown without charts.
 fn print_sections(plans: &[Plan], store: &Store) -> anyhow::Result<()> {
     let data = store.data();
     let is_measured =

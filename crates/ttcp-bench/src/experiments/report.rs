@@ -30,9 +30,6 @@ pub struct ReportArgs {
 }
 
 /// Writes the report and prints its path.
-///
-/// # Errors
-/// There are no results, or the report cannot be written.
 pub fn report(args: &ReportArgs) -> anyhow::Result<()> {
     let data = Data::read(&args.dir)?;
     let document = document(&data, &args.title);
@@ -70,7 +67,6 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Returns the whole report.
 fn document(data: &Data, title: &str) -> Document {
     let is_measured =
         |name: &str| data.samples_of(name).any(|s| matches!(s.outcome, Outcome::Figures { .. }));
@@ -79,7 +75,6 @@ fn document(data: &Data, title: &str) -> Document {
     Document { title: title.to_owned(), summary: summary(data), caveats: caveats(data), sections }
 }
 
-/// Describes each machine, and each run that has samples.
 fn summary(data: &Data) -> Vec<String> {
     let has_samples = |number: usize| data.samples().iter().any(|sample| sample.run == number);
     let runs: Vec<(usize, &Environment)> =

@@ -26,10 +26,6 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts this program with other arguments.
-    ///
-    /// # Errors
-    /// The child cannot be started.
     pub(crate) fn start(arguments: &[String]) -> anyhow::Result<Child> {
         let program = std::env::current_exe()?.to_string_lossy().into_owned();
         let mut children = Children::new();
@@ -51,9 +47,6 @@ impl Child {
     }
 
     /// Waits for the report named `word`, and returns its value. Other reports are dropped.
-    ///
-    /// # Errors
-    /// The child does not send this report in time, or ends.
     pub(crate) fn receive<T: DeserializeOwned>(
         &mut self,
         word: &str,
@@ -64,9 +57,6 @@ impl Child {
 
     /// Waits for the report named `word`, and returns its value; `None` if the child does not send this
     /// report in time.
-    ///
-    /// # Errors
-    /// The child ends, or the report has another type.
     pub(crate) fn try_receive<T: DeserializeOwned>(
         &mut self,
         word: &str,
@@ -95,15 +85,10 @@ impl Child {
         bail!("the process ended before it reported {word}: {status}")
     }
 
-    /// Returns the exit status if the child has ended.
     pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
         self.process.wait(Duration::ZERO)
     }
 
-    /// Waits until the child has ended.
-    ///
-    /// # Errors
-    /// The child does not end in time, or failed.
     pub(crate) fn wait(&mut self, timeout: Duration) -> anyhow::Result<()> {
         match self.process.wait(timeout) {
             Some(status) if status.success() => Ok(()),
@@ -112,17 +97,14 @@ impl Child {
         }
     }
 
-    /// Kills the child (SIGKILL).
     pub(crate) fn kill(&mut self) {
         self.process.kill();
     }
 
-    /// Suspends the child (SIGSTOP).
     pub(crate) fn suspend(&self) {
         self.process.send(Signal::STOP);
     }
 
-    /// Resumes the child (SIGCONT).
     pub(crate) fn resume(&self) {
         self.process.send(Signal::CONT);
     }
@@ -131,9 +113,6 @@ impl Child {
 /// Returns the orders that this process, a child, receives on stdin. The process exits when stdin is closed,
 /// which the kernel does even if the parent is killed. A suspended child cannot notice this. Therefore, if
 /// the kernel supports it, the child is killed when its parent dies.
-///
-/// # Errors
-/// The thread cannot be started.
 pub(crate) fn receive_orders<T: Send + 'static>(
     parse: impl Fn(&str) -> Option<T> + Send + 'static,
 ) -> std::io::Result<mpsc::UnboundedReceiver<T>> {
@@ -153,9 +132,6 @@ pub(crate) fn receive_orders<T: Send + 'static>(
 }
 
 /// Sends a report to the parent: a line with a word and a value.
-///
-/// # Errors
-/// stdout is closed.
 pub(crate) fn send_report(word: &str, value: &impl Serialize) -> anyhow::Result<()> {
     let line = format!("{word} {}\n", serde_json::to_string(value)?);
     let mut out = std::io::stdout().lock();

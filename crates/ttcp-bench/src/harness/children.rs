@@ -20,35 +20,28 @@ const MAX_STDERR_SIZE: usize = 8 << 10;
 /// Maximum size of a line, bytes. Longer lines are split.
 const MAX_LINE_SIZE: u64 = 64 << 10;
 
-/// Starts processes and receives their output.
 pub(crate) struct Children {
     events: Receiver<Event>,
     sender: SyncSender<Event>,
-    /// Number of processes that were started.
     start_count: u64,
     grace_period: Duration,
     inherits_stderr: bool,
 }
 
-/// An event, with the number of the process.
 enum Event {
     Line(u64, String),
     Closed(u64),
     Interrupted,
 }
 
-/// An event of a process.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ProcessEvent {
-    /// The process wrote this line to stdout.
     Line(String),
     /// The process closed stdout, as at its end.
     Closed,
     /// The other process closed stdout.
     OtherClosed,
-    /// The deadline has passed.
     Timeout,
-    /// The user interrupted this program.
     Interrupted,
 }
 
@@ -58,13 +51,11 @@ pub(crate) struct Process {
     number: u64,
     stderr: Arc<Mutex<VecDeque<u8>>>,
     stderr_reader: Option<JoinHandle<()>>,
-    /// Set when the process is reaped.
     status: Option<ExitStatus>,
     grace_period: Duration,
 }
 
 impl Children {
-    /// Returns an instance without processes.
     pub(crate) fn new() -> Children {
         // Bounded: a child that writes too much is blocked, instead of exhausting the memory.
         let (sender, events) = sync_channel(64);
@@ -85,9 +76,6 @@ impl Children {
 
     /// Turns SIGINT, SIGTERM and SIGHUP into [`ProcessEvent::Interrupted`], permanently and for the whole
     /// program.
-    ///
-    /// # Errors
-    /// The signal handlers or their thread cannot be set up.
     pub(crate) fn watch_signals(&self) -> io::Result<()> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
         let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
@@ -105,9 +93,6 @@ impl Children {
     /// Starts `command` and captures stdout and stderr, except for an inherited stderr. The process's stdin
     /// stays open until the returned value is dropped, or this program dies. The process runs only on
     /// `cores`, if given.
-    ///
-    /// # Errors
-    /// The program cannot be started.
     pub(crate) fn start(&mut self, command: &[String], cores: Option<&Cores>) -> io::Result<Process> {
         let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
@@ -191,7 +176,6 @@ impl Process {
         }
     }
 
-    /// Kills the whole process group (SIGKILL), and reaps the process.
     pub(crate) fn kill(&mut self) {
         if self.status.is_none() {
             self.send(Signal::KILL);

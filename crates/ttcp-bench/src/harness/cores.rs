@@ -19,14 +19,10 @@ mod system {
 
     use super::Pins;
 
-    /// A set of cores.
     pub(crate) type Cores = CpuSet;
 
     impl Pins {
         /// Chooses the first two cores that this program may use.
-        ///
-        /// # Errors
-        /// This program may use only one core.
         pub(crate) fn choose() -> anyhow::Result<Pins> {
             let allowed = sched_getaffinity(None).context("cannot read which cores this program may use")?;
             let mut single = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu)).map(|cpu| {
@@ -62,8 +58,6 @@ mod system {
     pub(crate) enum Cores {}
 
     impl Pins {
-        /// # Errors
-        /// Always, because pinning is not supported.
         pub(crate) fn choose() -> anyhow::Result<Pins> {
             anyhow::bail!("--pin works on Linux only")
         }

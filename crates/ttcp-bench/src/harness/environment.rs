@@ -11,32 +11,24 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Environment {
     /// Start of the run, seconds since 1970 UTC.
     pub(crate) started_unix: u64,
-    /// The whole command line.
     pub(crate) command: Vec<String>,
     /// Operating system, its release and build, architecture.
     pub(crate) kernel: String,
-    /// Model name of the first processor.
     pub(crate) cpu: Option<String>,
-    /// Cores this program may use.
     pub(crate) cores: usize,
-    /// TCP congestion control.
     pub(crate) congestion_control: Option<String>,
     /// Load averages over 1, 5 and 15 minutes at the start, which show whether the machine was busy.
     pub(crate) load: Option<String>,
     /// Commit of the source tree in which this program was built, if available.
     pub(crate) commit: Option<String>,
-    /// Whether the source tree has uncommitted changes.
     pub(crate) modified: Option<bool>,
-    /// Version of this program.
     pub(crate) version: String,
-    /// Compiler that built this program.
     pub(crate) rustc: String,
     /// Whether this is an optimised build. Figures of other builds are meaningless.
     pub(crate) optimised: bool,
 }
 
 impl Environment {
-    /// Returns the current environment.
     pub(crate) fn current() -> Environment {
         let uname = rustix::system::uname();
         let text = |s: &std::ffi::CStr| s.to_string_lossy().into_owned();
@@ -58,12 +50,10 @@ impl Environment {
         }
     }
 
-    /// Returns a summary in a few lines.
     pub(crate) fn summary(&self) -> String {
         format!("{}\n{}", self.machine(), self.run())
     }
 
-    /// Describes the machine and this program.
     pub(crate) fn machine(&self) -> String {
         let unknown = || "unknown".to_owned();
         let commit = match (&self.commit, self.modified) {
@@ -82,7 +72,6 @@ impl Environment {
         )
     }
 
-    /// Describes the run: load and command line.
     pub(crate) fn run(&self) -> String {
         let load = self.load.clone().unwrap_or_else(|| "unknown".to_owned());
         format!("load: {load}; command: {}", self.command.join(" "))

@@ -16,17 +16,14 @@ use super::placement::Placement;
 /// The client's and the server's address, which are reserved for benchmarks (RFC 2544).
 const CLIENT_ADDRESS: &str = "198.18.0.1";
 const SERVER_ADDRESS: &str = "198.18.0.2";
-/// Timeout for the creation of a namespace.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// The shell command of a namespace's process: it reports its start, then waits until stdin is closed.
 const HOLD_COMMAND: &str = "echo HELD; exec cat";
-/// The permitted packet sizes (MTU) of IPv4 over virtual devices.
 const MTU_RANGE: std::ops::RangeInclusive<u32> = 576..=65_535;
 
 /// The link between client and server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Link {
-    /// The loopback device.
     Loopback,
     /// A pair of virtual devices with this rate, Mbit/s, and this maximum size of packets (MTU), bytes.
     Shaped(u32, u32),
@@ -35,7 +32,6 @@ pub enum Link {
 }
 
 impl Link {
-    /// Returns the name of the link in results.
     pub(crate) fn name(&self) -> String {
         match self {
             Link::Loopback => "loopback".to_owned(),
@@ -77,7 +73,6 @@ impl FromStr for Link {
     }
 }
 
-/// The link that is currently set up.
 #[derive(Default)]
 pub(crate) struct ActiveLink {
     current: Option<(Link, DevicePair)>,
@@ -86,9 +81,6 @@ pub(crate) struct ActiveLink {
 impl ActiveLink {
     /// Sets up the link, and returns the placement of processes at its ends. The link remains until another
     /// shaped link is requested.
-    ///
-    /// # Errors
-    /// [`Failure::Link`], or [`Failure::Interrupted`].
     pub(crate) fn placement(&mut self, link: &Link, children: &mut Children) -> Result<Placement, Failure> {
         match link {
             Link::Loopback => Ok(Placement::loopback()),
@@ -104,10 +96,7 @@ impl ActiveLink {
     }
 }
 
-/// Checks whether shaped links can be set up here.
-///
-/// # Errors
-/// The reason why they cannot.
+/// Checks whether shaped links can be set up here. Returns the reason if they cannot.
 pub(crate) fn check_available() -> Result<(), String> {
     Privilege::find().map(drop)
 }
@@ -115,9 +104,7 @@ pub(crate) fn check_available() -> Result<(), String> {
 /// The privilege by which this user creates network namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Privilege {
-    /// This user is root.
     Root,
-    /// This user becomes root of a new user namespace.
     UserNamespace,
 }
 
@@ -148,7 +135,6 @@ impl Privilege {
     }
 }
 
-/// A pair of devices, and the processes that keep their namespaces.
 struct DevicePair {
     placement: Placement,
     _ends: [Process; 2],
@@ -223,10 +209,6 @@ fn hold(
     }
 }
 
-/// Runs a command.
-///
-/// # Errors
-/// The first line of the command's stderr.
 fn run(words: Vec<String>) -> Result<(), String> {
     let (program, arguments) = words.split_first().ok_or("no command")?;
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();

@@ -9,21 +9,16 @@ use super::peers::Failure;
 /// The placeholder for the address at which servers listen and to which clients connect.
 pub(crate) const HOST: &str = "{host}";
 
-/// Where the processes of a measurement run.
 #[derive(Debug, Clone)]
 pub(crate) struct Placement {
-    /// The address at which servers listen.
     pub(crate) host: String,
-    /// Arguments before a server's command.
     server_prefix: Vec<String>,
-    /// Arguments before a client's command.
     client_prefix: Vec<String>,
     /// The command that runs a shell line on the servers' machine, if this is another machine.
     remote_shell: Option<Vec<String>>,
 }
 
 impl Placement {
-    /// Returns the placement of both sides on this machine, over the loopback device.
     pub(crate) fn loopback() -> Placement {
         Placement::over_link("127.0.0.1", Vec::new(), Vec::new())
     }
@@ -46,9 +41,6 @@ impl Placement {
     }
 
     /// Returns the command by which this machine starts a server. `dir` is the directory of the run.
-    ///
-    /// # Errors
-    /// The command cannot be quoted for a shell.
     pub(crate) fn server_command(&self, command: Vec<String>, dir: &Path) -> Result<Vec<String>, Failure> {
         let Some(shell) = &self.remote_shell else {
             return Ok([self.server_prefix.clone(), command].concat());
@@ -56,7 +48,6 @@ impl Placement {
         Ok(shell.iter().cloned().chain([self.remote_line(&command, dir)?]).collect())
     }
 
-    /// Returns the command by which this machine starts a client.
     pub(crate) fn client_command(&self, command: Vec<String>) -> Vec<String> {
         [self.client_prefix.clone(), command].concat()
     }
@@ -81,9 +72,6 @@ impl Placement {
 
     /// Copies the files that a server wrote to its directory on another machine into the same directory of
     /// this machine, because clients read references there.
-    ///
-    /// # Errors
-    /// The files cannot be copied.
     pub(crate) fn fetch(&self, dir: &Path) -> Result<(), Failure> {
         let Some((program, words)) = self.remote_shell.as_deref().and_then(|shell| shell.split_first())
         else {

@@ -1,4 +1,4 @@
-//! ProcessorTime time of the measured processes.
+//! Processor time of the measured processes.
 
 use std::time::Duration;
 
@@ -7,28 +7,23 @@ use nix::time::clock_getcpuclockid;
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
-/// ProcessorTime times of one test, the sum of user and kernel mode, seconds.
+/// The processor times of one test, the sum of user and kernel mode, seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ProcessorTime {
-    /// Time of the server while the client ran.
     pub(crate) server: f64,
     /// Time of the client, from its start to its end. It includes the warm-up.
     pub(crate) client: f64,
 }
 
 impl ProcessorTime {
-    /// Returns the sum of both sides.
     pub(crate) fn sum(self) -> f64 {
         self.server + self.client
     }
 }
 
-/// A running measurement of processor times.
 pub(crate) struct Meter {
     server: Pid,
-    /// The server's time at the start.
     server_start: Option<Duration>,
-    /// The time of all ended children at the start.
     children_start: Option<Duration>,
 }
 

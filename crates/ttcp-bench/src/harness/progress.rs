@@ -14,7 +14,6 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Returns the progress of `total` measurements that are to be made.
     pub(crate) fn new(total: u64) -> Progress {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(total);
@@ -28,7 +27,6 @@ impl Progress {
         Progress { bar, start: Instant::now(), total, done: 0 }
     }
 
-    /// Shows the start of a measurement.
     pub(crate) fn begin(&self, what: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(what.to_owned());
@@ -36,7 +34,6 @@ impl Progress {
         }
     }
 
-    /// Shows the end of a measurement.
     pub(crate) fn end(&mut self, what: &str, outcome: &str) {
         self.done += 1;
         match &self.bar {
@@ -56,7 +53,6 @@ impl Progress {
         }
     }
 
-    /// Removes the bar.
     pub(crate) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -64,7 +60,6 @@ impl Progress {
     }
 }
 
-/// Formats a time as minutes and seconds.
 fn format_minutes(time: Duration) -> String {
     format!("{}:{:02}", time.as_secs() / 60, time.as_secs() % 60)
 }

@@ -17,30 +17,22 @@ const MAX_CALLERS: u32 = 200;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Callgrind;
 
-/// The results of an execution.
 #[derive(Debug, Default)]
 pub(crate) struct Execution {
     pub(crate) profile: Profile,
-    /// The call chains, if they were requested.
     pub(crate) chains: Vec<Chain>,
 }
 
-/// A function with its chain of callers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Chain {
     /// The function, its caller, the caller of this caller, and so on.
     pub(crate) functions: Vec<String>,
-    /// Number of calls of the function through this chain.
     pub(crate) calls: u64,
     /// Number of system calls that the function itself made.
     pub(crate) system_calls: u64,
 }
 
 impl Callgrind {
-    /// Checks whether `callgrind` works here.
-    ///
-    /// # Errors
-    /// `callgrind` does not work; the message contains the reason.
     pub(crate) fn find() -> Result<Callgrind, String> {
         let mut command = Command::new("valgrind");
         command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "true"]);
@@ -78,10 +70,6 @@ impl Callgrind {
         words
     }
 
-    /// Reads the results in `file`.
-    ///
-    /// # Errors
-    /// The file cannot be read.
     pub(crate) fn read(self, file: &Path) -> Result<Execution, String> {
         let opened = File::open(file).map_err(|e| format!("callgrind wrote no {}: {e}", file.display()))?;
         let mut parser = FileParser::default();
@@ -100,23 +88,15 @@ impl Callgrind {
 /// costs. Names have numbers, and are written in full only once. Functions and objects are stored by number.
 #[derive(Debug, Default)]
 struct FileParser {
-    /// The column of instructions in lines of costs, from 0.
     instructions_column: usize,
-    /// The column of system calls in lines of costs, from 0.
     system_calls_column: Option<usize>,
-    /// The names of functions.
     names: HashMap<String, String>,
-    /// The names of objects.
     objects: HashMap<String, String>,
-    /// The costs of functions.
     costs: HashMap<String, [u64; 3]>,
-    /// The object of the current function.
     object: String,
     /// The object of the called function, if it is another one.
     called_object: Option<String>,
-    /// The current function.
     function: String,
-    /// The function that the current one calls.
     called: String,
     /// Whether the next line is the inclusive cost of a call, which is ignored.
     is_inclusive_cost: bool,

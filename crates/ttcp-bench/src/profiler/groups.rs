@@ -6,38 +6,27 @@ use std::fmt;
 /// name; `^` and `$` are the start and the end of the name.
 const TABLE: &str = include_str!("groups.tsv");
 
-/// The purpose of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Group {
-    /// Sends bytes by system calls.
     Write,
-    /// Receives bytes by system calls.
     Read,
-    /// Encodes or decodes values.
     Marshal,
-    /// Copies bytes unchanged.
     Copy,
     /// Finds the connection, object, operation and servant of a message.
     Demultiplex,
-    /// Allocates and frees memory.
     Allocate,
-    /// Any other known purpose.
     Other,
     /// A function that no pattern matches. Tables show it as `Other`, and also list it separately.
     Unnamed,
 }
 
-/// The functions at an end of a call chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChainEnd {
-    /// Application code that calls stubs.
     Caller,
-    /// Application code that handles a request.
     Servant,
 }
 
 impl Group {
-    /// The groups of tables, in their order.
     pub(crate) const DISPLAYED: [Group; 7] = [
         Group::Write,
         Group::Read,
@@ -48,7 +37,6 @@ impl Group {
         Group::Other,
     ];
 
-    /// Returns the group of a function.
     pub(crate) fn of(function: &str) -> Group {
         let group = |(group, pattern): (&str, &str)| {
             matches_pattern(pattern, function).then(|| group_named(group)).flatten()
@@ -56,7 +44,6 @@ impl Group {
         entries().find_map(group).unwrap_or(Group::Unnamed)
     }
 
-    /// Returns the group under which tables show this one.
     pub(crate) fn displayed_as(self) -> Group {
         if self == Group::Unnamed { Group::Other } else { self }
     }
@@ -78,7 +65,6 @@ impl fmt::Display for Group {
 }
 
 impl ChainEnd {
-    /// Returns whether a function is at this end of call chains.
     pub(crate) fn contains(self, function: &str) -> bool {
         let name = match self {
             ChainEnd::Caller => "caller",

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The system calls that `perf` counts.
 const SYSTEM_CALLS: &[&str] = &[
     "read",
     "readv",
@@ -39,7 +38,6 @@ const SYSTEM_CALLS: &[&str] = &[
 /// The starts of the suffixes by which the C library names variants of a function for specific processors.
 const VARIANT_PREFIXES: &[&str] =
     &["avx", "sse", "evex", "erms", "unaligned", "generic", "sve", "neon", "a64fx"];
-/// Functions of the C library that have variants.
 const STRING_FUNCTIONS: &[&str] =
     &["memcpy", "memset", "memcmp", "memchr", "strlen", "strcmp", "strncmp", "strchr", "strcpy"];
 
@@ -125,7 +123,6 @@ fn unknown_function_in(object: &str) -> String {
     format!("? in {}", object.rsplit('/').next().unwrap_or(object))
 }
 
-/// Returns the last line that is not empty, which usually says why a program failed.
 fn last_line(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     text.lines()

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::{Profile, SYSTEM_CALLS, last_line, normalised_name, unknown_function_in};
 
-/// Maximum number of samples per second and processor.
 const MAX_HERTZ: u64 = 10_000;
 /// The file with the kernel's maximum.
 const MAX_HERTZ_FILE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
@@ -17,13 +16,11 @@ const CLOCK_EVENT: &str = "cpu-clock";
 const SYSCALL_EVENT_PREFIX: &str = "syscalls:sys_enter_";
 /// Name prefixes of kernel functions that run only because of perf.
 const PERF_FUNCTIONS: [&str; 2] = ["perf_", "syscall_trace_enter"];
-/// The first kernel address.
 const FIRST_KERNEL_ADDRESS: u64 = 1 << 63;
 
 /// The program `perf`, which is installed and works.
 #[derive(Debug, Clone)]
 pub(crate) struct Perf {
-    /// Samples per second.
     hertz: u64,
     /// The system calls that can be counted.
     calls: Vec<&'static str>,
@@ -31,9 +28,6 @@ pub(crate) struct Perf {
 
 impl Perf {
     /// Checks whether `perf` works here, and with which features.
-    ///
-    /// # Errors
-    /// `perf` is not installed, or may not sample the kernel; the message contains the reason.
     pub(crate) fn find() -> Result<Perf, String> {
         let dir = tempfile::tempdir().map_err(|e| format!("cannot create a directory to test perf: {e}"))?;
         let file = dir.path().join("probe");
@@ -53,7 +47,6 @@ impl Perf {
         Ok(perf)
     }
 
-    /// Records these events of a short command.
     fn try_events(&self, file: &Path, events: &[String]) -> Result<(), String> {
         let mut command = Command::new("perf");
         command.args(["record", "-q", "-B", "-N", "-o"]).arg(file).args(events).args(["--", "true"]);
@@ -86,9 +79,6 @@ impl Perf {
     }
 
     /// Returns the profile in `file` for a span of the monotonic clock, and the number of samples.
-    ///
-    /// # Errors
-    /// The file cannot be read.
     pub(crate) fn read(&self, file: &Path, span: &Range<Duration>) -> Result<(Profile, u64), String> {
         let mut child = Command::new("perf")
             .args(["script", "--no-inline", "--ns", "-F", "time,event,period,ip,sym,dso", "-i"])

@@ -9,17 +9,14 @@ use socket2::SockRef;
 
 use crate::work::MAX_SIZE;
 
-/// Size of a oneway header, bytes.
 pub(super) const HEADER_SIZE: usize = 8;
 /// Size of a two-way header, bytes: a oneway header and the request id.
 pub(super) const CALL_HEADER_SIZE: usize = 12;
-/// Maximum number of bytes read ahead.
 const READ_AHEAD_SIZE: usize = 65_536;
 /// If at least this many bytes of a payload are missing, a read takes only them and the following header. If
 /// fewer are missing, it also reads ahead as many further messages as fit into the buffer.
 const MIN_DIRECT_SIZE: usize = 16_384;
 
-/// Message kinds.
 pub(super) mod kind {
     pub(crate) const ONEWAY: u32 = 0;
     pub(crate) const SYNC: u32 = 1;
@@ -27,16 +24,13 @@ pub(super) mod kind {
     pub(crate) const ECHO: u32 = 3;
     /// Starts a series; the payload is the number of pattern bytes in each message.
     pub(crate) const BEGIN: u32 = 4;
-    /// A message of a series that is answered.
     pub(crate) const CALL: u32 = 5;
-    /// A message of a series that is not answered.
     pub(crate) const SEND: u32 = 6;
     /// Queries which messages of a series have arrived.
     pub(crate) const ARRIVALS: u32 = 7;
     /// Queries how often the last operation of an interface was called, and how often its other operations.
     pub(crate) const TALLY: u32 = 8;
 
-    /// Returns the kinds of the operations of an interface.
     pub(crate) const fn operations(operations: u32, oneway: bool) -> std::ops::Range<u32> {
         match (operations > 100, oneway) {
             (false, false) => 100..200,
@@ -46,17 +40,14 @@ pub(super) mod kind {
         }
     }
 
-    /// Returns whether messages of that kind have neither request id nor reply.
     pub(crate) const fn is_oneway(kind: u32) -> bool {
         matches!(kind, ONEWAY | SEND | 200..300 | 2_000..3_000)
     }
 }
 
-/// A oneway header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) kind: u32,
-    /// Payload bytes.
     pub(super) len: u32,
 }
 
@@ -74,7 +65,6 @@ impl Header {
     }
 }
 
-/// Returns the header of a two-way message.
 pub(super) fn call_header(header: Header, id: u32) -> [u8; CALL_HEADER_SIZE] {
     let mut out = [0; CALL_HEADER_SIZE];
     let (head, tail) = out.split_at_mut(HEADER_SIZE);
@@ -88,7 +78,6 @@ pub(super) fn call_header(header: Header, id: u32) -> [u8; CALL_HEADER_SIZE] {
 pub(super) struct Incoming<'s> {
     stream: &'s TcpStream,
     read_ahead: Box<[u8]>,
-    /// The part of `read_ahead` that is not consumed yet.
     unread: std::ops::Range<usize>,
 }
 
@@ -97,12 +86,10 @@ impl<'s> Incoming<'s> {
         Incoming { stream, read_ahead: vec![0; READ_AHEAD_SIZE].into_boxed_slice(), unread: 0..0 }
     }
 
-    /// Returns whether all bytes that were read ahead are consumed.
     pub(super) fn is_drained(&self) -> bool {
         self.unread.is_empty()
     }
 
-    /// Returns the next header, or `None` at the end of the stream.
     pub(super) fn header(&mut self) -> io::Result<Option<Header>> {
         let mut bytes = [0; HEADER_SIZE];
         match self.fill(&mut bytes) {
@@ -125,7 +112,6 @@ impl<'s> Incoming<'s> {
         Ok(u32::from_ne_bytes(bytes))
     }
 
-    /// Reads exactly `target.len()` bytes into `target`.
     pub(super) fn fill(&mut self, target: &mut [u8]) -> io::Result<()> {
         let unread = self.take_unread(target.len());
         let (front, mut rest) = target.split_at_mut(unread.len());
@@ -181,14 +167,12 @@ impl<'s> Incoming<'s> {
         Ok(out)
     }
 
-    /// Takes up to `len` bytes from those read ahead.
     fn take_unread(&mut self, len: usize) -> &[u8] {
         let start = self.unread.start;
         self.unread.start += len.min(self.unread.len());
         self.read_ahead.get(start..self.unread.start).unwrap_or_default()
     }
 
-    /// Stores `bytes` as read ahead, at most [`READ_AHEAD_SIZE`].
     #[inline]
     fn store_unread(&mut self, bytes: &[u8]) {
         if let Some(target) = self.read_ahead.get_mut(..bytes.len()) {
@@ -198,7 +182,6 @@ impl<'s> Incoming<'s> {
     }
 }
 
-/// Sends a header and its payload by one system call, or by several if the socket buffer is full.
 pub(super) fn send(mut stream: &TcpStream, header: &[u8], payload: &[u8]) -> io::Result<()> {
     let mut parts = [IoSlice::new(header), IoSlice::new(payload)];
     let mut rest = &mut parts[..];
@@ -215,7 +198,6 @@ pub(super) fn send(mut stream: &TcpStream, header: &[u8], payload: &[u8]) -> io:
     Ok(())
 }
 
-/// Sets both socket buffers to `sockbuf` bytes, if given.
 pub(super) fn set_buffer_sizes(socket: SockRef<'_>, sockbuf: Option<u64>) -> io::Result<()> {
     if let Some(bytes) = sockbuf {
         let bytes = usize::try_from(bytes).map_err(|_| ErrorKind::InvalidInput)?;

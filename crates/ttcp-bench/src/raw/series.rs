@@ -19,10 +19,8 @@ use crate::work::{CallMode, MessageKind, SeriesOptions};
 
 /// Size of the fields before the pattern bytes of a payload.
 const PAYLOAD_HEAD_SIZE: usize = 16;
-/// Size of a message's entry in the reply to `ARRIVALS`.
 const ARRIVAL_SIZE: usize = 24;
 
-/// The client's side.
 pub(super) struct Series<'c, 's> {
     client: &'c Client<'s>,
     mode: CallMode,
@@ -31,8 +29,6 @@ pub(super) struct Series<'c, 's> {
 }
 
 impl<'c, 's> Series<'c, 's> {
-    /// # Errors
-    /// `options.kind` is not `Octets`: plain sockets send only bytes.
     pub(super) fn new(client: &'c Client<'s>, options: SeriesOptions) -> anyhow::Result<Series<'c, 's>> {
         ensure!(options.kind == MessageKind::Octets, "sockets take --kind octets, not {}", options.kind);
         let len = options.elements();
@@ -91,7 +87,6 @@ impl SeriesCalls for Series<'_, '_> {
     }
 }
 
-/// Records a received message. Returns its arrival time.
 pub(super) fn record_message(log: &mut ArrivalLog, payload: &[u8]) -> io::Result<u64> {
     let arrived = now();
     let head =

@@ -5,27 +5,20 @@ use serde::Serialize;
 /// Maximum number of recorded messages; clients send fewer.
 const MAX_RECORDED: usize = 1 << 16;
 
-/// A received message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Arrival {
-    /// The sending time that it contains.
     pub(crate) sent: u64,
     /// When the server had received and decoded it.
     pub(crate) arrived: u64,
-    /// The number that it contains.
     pub(crate) number: u32,
 }
 
-/// The received messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Arrivals {
-    /// The messages in the order of arrival.
     pub(crate) all: Vec<Arrival>,
-    /// How many messages differed from the pattern.
     pub(crate) wrong_count: u32,
 }
 
-/// The record of a server.
 #[derive(Debug, Default)]
 pub(crate) struct ArrivalLog {
     /// Number of elements that each message must have; 0: contents are not checked.
@@ -55,7 +48,6 @@ impl ArrivalLog {
         }
     }
 
-    /// Returns the record since [`begin`](Self::begin).
     pub(crate) fn arrivals(&self) -> Arrivals {
         self.arrivals.clone()
     }

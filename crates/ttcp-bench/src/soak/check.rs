@@ -8,10 +8,8 @@ use zorb::SystemExceptionKind;
 use super::calls::KINDS;
 use super::record_file::{Id, Outcome, RAW_CLIENT, Record};
 
-/// Maximum number of reported violations of one kind in a round.
 const MAX_REPORTED: usize = 5;
 
-/// Numbers of calls by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Counts {
     /// Calls that were started, including oneways.
@@ -24,12 +22,10 @@ pub(super) struct Counts {
     pub(super) maybe: u64,
     /// Calls that their callers dropped, oneways with an unknown outcome, and calls of killed clients.
     pub(super) unknown: u64,
-    /// Executions at the servers.
     pub(super) executions: u64,
 }
 
 impl Counts {
-    /// Adds the counts of another round.
     pub(super) fn add(&mut self, other: &Counts) {
         self.calls += other.calls;
         self.answered += other.answered;
@@ -40,13 +36,9 @@ impl Counts {
     }
 }
 
-/// The records of a round.
 pub(super) struct Round<'r> {
-    /// The records of clients.
     pub(super) records: &'r [Record],
-    /// The records of servers.
     pub(super) executions: &'r [Id],
-    /// The numbers of the clients that were killed.
     pub(super) killed: &'r BTreeSet<u16>,
     /// Whether no server was killed or suspended. Then each call must be answered if the caller awaits it.
     pub(super) is_calm: bool,

@@ -13,9 +13,7 @@ use fastrand::Rng;
 use super::contract::TARGET;
 use super::record_file::{Id, RAW_CLIENT};
 
-/// Timeout of a peer's reads and writes.
 const TIMEOUT: Duration = Duration::from_millis(100);
-/// Pause between two connections of a thread.
 const PAUSE: Duration = Duration::from_millis(2);
 const THREAD_COUNT: u64 = 2;
 
@@ -40,10 +38,6 @@ pub(super) struct RawPeers {
 }
 
 impl RawPeers {
-    /// Starts the threads.
-    ///
-    /// # Errors
-    /// A thread cannot be started.
     pub(super) fn start(address: SocketAddr, seed: u64) -> std::io::Result<RawPeers> {
         let mut peers = RawPeers {
             gate: Arc::default(),
@@ -82,12 +76,10 @@ impl RawPeers {
         gate.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the lock for [`pause`](Self::pause).
     pub(super) fn gate(&self) -> Arc<RwLock<()>> {
         Arc::clone(&self.gate)
     }
 
-    /// Returns how often each kind of misbehaviour was performed so far.
     pub(super) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed));
         MISBEHAVIOURS.into_iter().zip(counts)
@@ -154,7 +146,6 @@ fn misbehave(kind: usize, id: &dyn Fn() -> Id, address: SocketAddr, rng: &mut Rn
     }
 }
 
-/// Reads and discards incoming data, at most `reads` times.
 fn drain(mut stream: &TcpStream, reads: usize) -> std::io::Result<()> {
     let mut buffer = [0; 4096];
     for _ in 0..reads {

@@ -42,15 +42,12 @@ use crate::harness::child::{self, send_report};
 /// An order to a child: a line with one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
-    /// The client makes calls.
     Go,
     /// The client ends all calls and connections, and reports QUIET.
     Quiet,
     /// The server discards what killed clients left.
     Sweep,
-    /// The child reports STATE.
     State,
-    /// The child shuts down.
     End,
 }
 
@@ -64,10 +61,6 @@ impl Order {
     ];
 }
 
-/// Returns the orders from stdin.
-///
-/// # Errors
-/// The thread cannot be started.
 fn receive_orders() -> std::io::Result<mpsc::UnboundedReceiver<Order>> {
     child::receive_orders(|line| {
         Order::ALL.into_iter().find(|(word, _)| *word == line).map(|(_, order)| order)
@@ -75,9 +68,6 @@ fn receive_orders() -> std::io::Result<mpsc::UnboundedReceiver<Order>> {
 }
 
 /// Returns a tokio runtime that supports the transport without a fallback.
-///
-/// # Errors
-/// The threads of the runtime cannot be started.
 pub(crate) fn runtime(transport: Transport) -> std::io::Result<tokio::runtime::Runtime> {
     match transport {
         Transport::Uring => tokio::runtime::Builder::new_current_thread().enable_all().build(),

@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-/// Size of a client's record in a file, bytes.
 const RECORD_SIZE: usize = 16;
 
 /// The client number in the calls of [`RawPeers`](super::faults::RawPeers), which do not record outcomes.
@@ -24,12 +23,10 @@ impl Id {
         Id(high | check_value(high))
     }
 
-    /// Returns the client that made the call.
     pub(super) fn client(self) -> u16 {
         (self.0 >> 48) as u16
     }
 
-    /// Returns whether the check value is correct.
     pub(super) fn is_valid(self) -> bool {
         self.0 & 0xffff == check_value(self.0 & !0xffff)
     }
@@ -39,7 +36,6 @@ fn check_value(high: u64) -> u64 {
     high.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48
 }
 
-/// The outcome of a call at its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(super) enum Outcome {
@@ -80,7 +76,6 @@ impl Outcome {
     }
 }
 
-/// A record in a client's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) id: Id,
@@ -99,10 +94,6 @@ pub(super) struct Record {
 pub(super) struct RecordFile(File);
 
 impl RecordFile {
-    /// Creates an empty file without a name.
-    ///
-    /// # Errors
-    /// The directory of temporary files cannot be written.
     pub(super) fn new() -> io::Result<RecordFile> {
         tempfile::tempfile().map(RecordFile)
     }
@@ -113,27 +104,15 @@ impl RecordFile {
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()))
     }
 
-    /// Opens the file at that path for appending.
-    ///
-    /// # Errors
-    /// The file does not exist.
     pub(super) fn open(path: &std::path::Path) -> io::Result<RecordFile> {
         File::options().append(true).open(path).map(RecordFile)
     }
 
-    /// Appends the id of a call that is executed.
-    ///
-    /// # Errors
-    /// The file cannot be written, for example because the disk is full.
     pub(super) fn append_execution(&self, id: Id) -> io::Result<()> {
         // A single write, so that a killed process has written all of it or nothing.
         (&self.0).write_all(&id.0.to_le_bytes())
     }
 
-    /// Appends a client's record.
-    ///
-    /// # Errors
-    /// The file cannot be written.
     pub(super) fn append_record(&self, record: Record) -> io::Result<()> {
         let mut bytes = [0; RECORD_SIZE];
         let Record { id, outcome, kind, must_be_answered, exception } = record;
@@ -145,18 +124,12 @@ impl RecordFile {
     }
 
     /// Returns all ids of executed calls so far, and removes them from the file.
-    ///
-    /// # Errors
-    /// The file cannot be read.
     pub(super) fn take_executions(&mut self) -> io::Result<Vec<Id>> {
         let bytes = self.take()?;
         Ok(bytes.as_chunks().0.iter().map(|id| Id(u64::from_le_bytes(*id))).collect())
     }
 
     /// Returns all clients' records so far, and removes them from the file.
-    ///
-    /// # Errors
-    /// The file cannot be read.
     pub(super) fn take_records(&mut self) -> io::Result<Vec<Record>> {
         let bytes = self.take()?;
         let record = |bytes: &[u8]| {

@@ -12,50 +12,32 @@ use crate::figures::markdown::format_table;
 /// The result, as `--json` writes it.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Report {
-    /// Transport of the connections.
     pub(super) transport: String,
-    /// Seed of the random choices.
     pub(super) seed: u64,
-    /// Number of simultaneous client processes.
     pub(super) clients: u16,
-    /// Duration, seconds.
     pub(super) seconds: f64,
-    /// Number of rounds.
     pub(super) rounds: u64,
-    /// Whether the user interrupted the soak.
     pub(super) interrupted: bool,
-    /// Connections that fell back from io_uring to epoll.
     pub(super) fallbacks: u64,
-    /// All calls.
     pub(super) total: Counts,
-    /// Calls by kind.
     pub(super) kinds: BTreeMap<&'static str, Counts>,
-    /// The injected faults, and how often each was injected.
     pub(super) faults: BTreeMap<String, u64>,
     /// The time of the longest orderly shutdown of a server, seconds.
     pub(super) longest_end: f64,
-    /// Number of ORBs that clients created, each with a connection.
     pub(super) orbs: u64,
-    /// Number of CancelRequests that clients sent.
     pub(super) cancels: u64,
     /// Number of messages that clients received for calls that had already ended.
     pub(super) strays: u64,
-    /// The server's resources without calls, after the first round.
+    /// The resources of the server and of a client without calls, after the first and after the last round.
     pub(super) server_start: State,
-    /// The server's resources without calls, after the last round.
     pub(super) server_end: State,
-    /// A client's resources without calls, after the first round.
     pub(super) client_start: State,
-    /// A client's resources without calls, after the last round.
     pub(super) client_end: State,
-    /// The largest memory of any process between rounds, bytes.
     pub(super) most_memory: u64,
-    /// The violations.
     pub(super) violations: Vec<String>,
 }
 
 impl Report {
-    /// Returns the tables and the violations as text.
     pub(super) fn text(&self) -> String {
         let titles = "calls|started|answered|COMPLETED_NO|MAYBE|unknown|executed";
         let kinds = self.kinds.iter().map(|(kind, counts)| (*kind, counts)).chain([("all", &self.total)]);

@@ -17,7 +17,6 @@ use super::record_file::{Id, RecordFile};
 
 /// The message of the intended panics of `fail`.
 pub(super) const PANIC: &str = "a servant of the soak panics";
-/// Maximum size of the argument of `deposit`, bytes.
 const MAX_DEPOSIT_SIZE: usize = 8 << 20;
 /// Size of the items of a result that is created while it is sent, bytes.
 const ITEM_SIZE: usize = 10_000;
@@ -39,12 +38,10 @@ pub enum Sabotage {
     Files,
 }
 
-/// State shared by all objects of a server.
 pub(super) struct ServerState {
     executions: RecordFile,
     sabotage: Option<Sabotage>,
     calls: AtomicU64,
-    /// Number of calls that are executing.
     busy: AtomicU64,
     /// Numbers of received oneways, by the ids of their floods.
     floods: Mutex<HashMap<u64, u32>>,
@@ -52,7 +49,6 @@ pub(super) struct ServerState {
     created: Mutex<HashSet<u64>>,
 }
 
-/// The name of the POA of objects that calls create.
 pub(super) const CREATED: &str = "made";
 
 /// Counts a call as executing until it is dropped.
@@ -76,7 +72,6 @@ impl ServerState {
         }
     }
 
-    /// Returns the number of calls that are executing.
     pub(super) fn busy(&self) -> u64 {
         self.busy.load(Ordering::Relaxed)
     }
@@ -134,7 +129,6 @@ impl ServerState {
     }
 }
 
-/// An object of the soak.
 #[derive(Clone)]
 pub(super) struct Target(pub(super) Arc<ServerState>);
 

@@ -18,9 +18,7 @@ use super::state::State;
 use super::{Order, receive_orders, send_report};
 use crate::cli::Transport;
 
-/// Maximum number of connections, in total and from one address.
 const MAX_CONNECTIONS: usize = 4096;
-/// Timeout of idle connections.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Lifetime of objects that are repeatedly activated and deactivated.
 const OBJECT_LIFETIME: Duration = Duration::from_millis(20);
@@ -43,9 +41,6 @@ pub struct SoakServerArgs {
 }
 
 /// Serves until its orders end.
-///
-/// # Errors
-/// The port is in use, or the record file does not exist.
 pub fn soak_server(args: &SoakServerArgs) -> anyhow::Result<()> {
     suppress_panic_messages();
     let orders = receive_orders()?;
@@ -55,7 +50,6 @@ pub fn soak_server(args: &SoakServerArgs) -> anyhow::Result<()> {
     })
 }
 
-/// Suppresses the messages of intended panics.
 fn suppress_panic_messages() {
     let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {

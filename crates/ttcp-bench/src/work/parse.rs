@@ -4,9 +4,6 @@ use super::{MAX_SIZE, OPERATIONS};
 
 /// Parses a number of bytes: digits, then optionally a unit of 1024 (`K`, `KiB`), 1024² (`M`, `MiB`) or 1024³
 /// bytes (`G`, `GiB`).
-///
-/// # Errors
-/// A message that describes what is wrong with the text.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -22,9 +19,6 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
 }
 
 /// Parses a number of operations: one of [`OPERATIONS`].
-///
-/// # Errors
-/// There is no interface with that number of operations.
 pub fn parse_operations(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(n) if OPERATIONS.contains(&n) => Ok(n),
@@ -36,9 +30,6 @@ pub fn parse_operations(text: &str) -> Result<u32, String> {
 }
 
 /// Parses a buffer size: [`parse_bytes`], at most [`MAX_SIZE`].
-///
-/// # Errors
-/// A message that describes what is wrong with the text.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     match parse_bytes(text)? {
         n if n <= MAX_SIZE => Ok(n),

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Calls that servants have counted since the last [`take`](CallCounts::take).
 #[derive(Debug, Default)]
 pub(super) struct CallCounts {
     last: AtomicU64,
@@ -10,7 +9,6 @@ pub(super) struct CallCounts {
 }
 
 impl CallCounts {
-    /// Counts a call, of the last operation or of another.
     pub(super) fn count(&self, is_last: bool) {
         if is_last { &self.last } else { &self.others }.fetch_add(1, Relaxed);
     }

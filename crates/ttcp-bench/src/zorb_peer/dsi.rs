@@ -36,7 +36,6 @@ type CountStructs = fn(&DynamicTtcp, &ServerRequest) -> Result<usize, SystemExce
 struct DynamicTtcp {
     bytes: AtomicU64,
     count_structs: CountStructs,
-    /// Whether each element is compared with the test pattern.
     check: bool,
     calls: Arc<CallCounts>,
 }
@@ -107,7 +106,6 @@ fn wide() -> Interface {
     Interface::new((TcKind::ObjRef, id, "Wide"), Vec::new(), operations, Vec::new())
 }
 
-/// Returns the definition of an operation with at most one argument.
 fn operation(
     interface: &str,
     name: &str,

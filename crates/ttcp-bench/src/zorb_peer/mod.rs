@@ -39,13 +39,10 @@ pub mod idl {
     }
 }
 
-/// The name of this peer in reports.
 const NAME: &str = "zorb";
 
-/// Maximum size of a message, bytes.
 const MAX_MESSAGE_SIZE: usize = (1 << 30) + (1 << 20);
 
-/// Limits for bulk data.
 fn limits() -> zorb::Limits {
     let mut limits = zorb::Limits::default();
     limits.max_message_size = MAX_MESSAGE_SIZE;
@@ -53,7 +50,6 @@ fn limits() -> zorb::Limits {
     limits
 }
 
-/// Reports a fallback from io_uring to the user.
 fn report_fallback(orb: &zorb::Orb) {
     if orb.transport_stats().fallbacks > 0 {
         eprintln!(

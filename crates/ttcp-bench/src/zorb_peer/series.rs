@@ -10,10 +10,6 @@ use crate::cli::Runtime;
 use crate::series::{self, Arrival, ArrivalLog, Arrivals, SeriesCalls, SeriesLine, now};
 use crate::work::{CallMode, MessageKind, Work};
 
-/// Runs the test on the object at `url`.
-///
-/// # Errors
-/// The server cannot be reached, a call fails, or the received data differs from what was sent.
 pub(super) async fn run(orb: &Orb, runtime: Runtime, work: &Work, url: &str) -> anyhow::Result<SeriesLine> {
     let series: SeriesRef = orb.resolve(url).await?;
     let n = work.series.elements() as usize;
@@ -35,7 +31,6 @@ pub(super) async fn run(orb: &Orb, runtime: Runtime, work: &Work, url: &str) -> 
     }
 }
 
-/// The client's side, for one kind of messages.
 struct Client<T> {
     series: SeriesRef,
     runtime: Runtime,
@@ -43,7 +38,6 @@ struct Client<T> {
     elements: T,
 }
 
-/// The elements of a message, and the operations for them.
 trait Message {
     fn call(
         &self,
@@ -120,7 +114,6 @@ impl<T: Message + Sync> SeriesCalls for Client<T> {
     }
 }
 
-/// The servant.
 #[derive(Debug, Default)]
 pub(super) struct Series {
     log: Mutex<ArrivalLog>,

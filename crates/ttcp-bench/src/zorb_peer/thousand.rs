@@ -25,7 +25,6 @@ pub(super) fn servant(oneway: bool, calls: &Arc<CallCounts>) -> Servant {
     if oneway { Servant::of::<ThousandOnewayRef, _>(counted) } else { Servant::of::<ThousandRef, _>(counted) }
 }
 
-/// An object with a thousand operations.
 pub(super) struct Last(Kind);
 
 enum Kind {
@@ -35,9 +34,6 @@ enum Kind {
 
 impl Last {
     /// Resolves the object at that address: `Thousand`, or `ThousandOneway`.
-    ///
-    /// # Errors
-    /// Those of [`Orb::resolve`].
     pub(super) async fn resolve(orb: &Orb, url: &str, oneway: bool) -> Result<Last, ResolveError> {
         Ok(Last(if oneway {
             Kind::Oneway(orb.resolve(url).await?)
@@ -47,9 +43,6 @@ impl Last {
     }
 
     /// Calls its last operation.
-    ///
-    /// # Errors
-    /// The call fails.
     pub(super) async fn call(&self) -> Result<(), SystemException> {
         match &self.0 {
             Kind::Twoway(object) => object.m999().await,

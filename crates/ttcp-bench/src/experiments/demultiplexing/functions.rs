@@ -15,17 +15,12 @@ use crate::profiler::Profile;
 use crate::profiler::callgrind::Callgrind;
 use crate::profiler::groups::Group;
 
-/// The file to which callgrind writes its profile.
 const FILE: &str = "demultiplexing.callgrind";
-/// Timeout of a program that has to write its profile before it ends.
 const PROFILE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Iterations of the short execution.
 const SHORT_ITERATIONS: u32 = 1;
 /// Additional iterations of the long execution, by default and with `--quick`.
 const ADDITIONAL_ITERATIONS: [u32; 2] = [20, 2];
-/// Maximum number of functions of a peer in the results.
 const MAX_STORED: usize = 40;
-/// Maximum number of functions of a peer in a table.
 const MAX_SHOWN: usize = 10;
 /// The setting of a cell that names the measuring tool.
 const TOOL_SETTING: &str = "by";
@@ -33,17 +28,14 @@ const CALLGRIND: &str = "callgrind";
 /// A peer in a virtual machine: callgrind would only see the functions of the machine.
 const VIRTUAL_MACHINE_PEER: &str = "jacorb";
 
-/// A function in the results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Function {
     name: String,
     /// Instructions per call of the client, without those of called functions.
     instructions: f64,
-    /// Calls of the function per call of the client.
     calls: f64,
 }
 
-/// Returns whether callgrind measured the cell.
 pub(super) fn is_measured_here(cell: &Cell) -> bool {
     cell.word(TOOL_SETTING) == Some(CALLGRIND)
 }
@@ -133,7 +125,6 @@ fn differences(short: &Profile, long: &Profile, calls: f64) -> Vec<Function> {
     functions
 }
 
-/// Adds a table for each number of operations.
 pub(super) fn add_tables(data: &Data, section: &mut Section) {
     let mut operations: Vec<u64> = data
         .samples_of(NAME)

@@ -15,7 +15,6 @@ mod idl {
     }
 }
 
-/// Adds all published tables of the ladder.
 pub(super) fn add_published(section: &mut Section) {
     super::section::add_literature(section);
     section.table(with_own_values("iiop98.t5", "Kinds of types", "value", "number in zorb", |table, row| {
@@ -64,7 +63,6 @@ fn with_own_values(
     table
 }
 
-/// Returns the alignment of an IDL type.
 fn alignment(idl: &str) -> Option<usize> {
     match idl {
         "char" => alignment_of(&Char(b'x')),

@@ -5,7 +5,6 @@ use super::{NAME, Part};
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, format_figure};
 use crate::statistics::median;
 
-/// The samples of a part.
 struct PartSamples<'d> {
     data: &'d Data,
     part: Part,
@@ -33,7 +32,6 @@ impl<'d> PartSamples<'d> {
         PartSamples { data, part, peers, counts }
     }
 
-    /// Returns the median of a figure over the rounds.
     fn median(&self, peer: &str, count: u32, name: &str) -> Option<f64> {
         median(&self.data.figures(NAME, peer, &self.part.cell(count), name))
     }
@@ -72,7 +70,6 @@ impl<'d> PartSamples<'d> {
         Table { caption: caption.to_owned(), columns: heads, rows }
     }
 
-    /// Returns a table with a row for each peer.
     fn by_peer(&self, caption: &str, columns: &[PeerColumn<'_>]) -> Table {
         let mut heads = vec![Column::words("peer")];
         heads.extend(columns.iter().map(|(title, _)| Column::figures(*title)));
@@ -89,7 +86,6 @@ impl<'d> PartSamples<'d> {
     }
 }
 
-/// Formats an integer figure.
 fn format_integer(figure: Option<f64>) -> String {
     // Adding 0.0 removes the sign of a negative zero.
     figure.map_or_else(|| "-".to_owned(), |figure| format!("{:.0}", figure.round() + 0.0))
@@ -99,7 +95,6 @@ fn mib(bytes: f64) -> f64 {
     bytes / f64::from(1 << 20)
 }
 
-/// Returns the section of all measured parts.
 pub(super) fn section(data: &Data) -> Section {
     let mut section = Section::new(NAME, "Scale: many objects, connections and clients, and crowds");
     section.text(

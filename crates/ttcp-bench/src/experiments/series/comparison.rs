@@ -7,7 +7,6 @@ use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, format_
 use crate::literature::Published;
 use crate::work::{CallMode, MessageKind};
 
-/// The published tables of trend lines.
 const TREND_TABLES: [&str; 6] =
     ["rtorb00.t1", "rtorb00.t2", "rtorb00.t3", "rtorb00.t4", "rtorb00.t5", "rtorb00.t6"];
 const REFIT_TABLE: &str = "rtorb00.refit";
@@ -87,7 +86,6 @@ pub(super) fn trends(summary: &SettingSummary<'_>, mode: CallMode) -> Table {
     Table { caption, columns, rows }
 }
 
-/// Adds all published figures and tables.
 pub(super) fn add_published(section: &mut Section) {
     section.text(
         "The published series were measured in 1999 with frames of 70 ms, client and server on one host with LynxOS on PowerPC. They \
@@ -114,7 +112,6 @@ pub(super) fn add_published(section: &mut Section) {
     ));
 }
 
-/// Returns the chart of a published figure.
 fn chart(id: &str, title: &str) -> Chart {
     let mut chart = Chart {
         caption: format!("Published: {title}."),

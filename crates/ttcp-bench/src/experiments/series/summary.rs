@@ -9,7 +9,6 @@ use crate::experiments::store::{Data, Outcome, Sample};
 use crate::statistics::{Line, median, outliers};
 use crate::work::{CallMode, MessageKind};
 
-/// The conditions of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Setting<'d> {
     pub(super) frame_ms: u64,
@@ -17,10 +16,8 @@ pub(super) struct Setting<'d> {
     pub(super) priority: &'d str,
 }
 
-/// The samples of one setting.
 pub(super) struct SettingSummary<'d> {
     pub(super) setting: Setting<'d>,
-    /// The peers, sockets first.
     pub(super) peers: Vec<&'d str>,
     /// The kinds of messages, except the bytes of sockets.
     pub(super) kinds: Vec<MessageKind>,
@@ -34,14 +31,12 @@ type SampleKey<'d> = (&'d str, &'d str, &'d str, u64);
 /// A message whose time differs much from those of other messages of the same kind and size.
 pub(super) struct Outlier<'d> {
     pub(super) sample: &'d Sample,
-    /// The number of the message, from 1.
     pub(super) number: usize,
     pub(super) time_us: f64,
     pub(super) median_us: f64,
 }
 
 impl<'d> SettingSummary<'d> {
-    /// Returns the summaries of all settings, in order of first appearance.
     pub(super) fn all(data: &'d Data) -> Vec<SettingSummary<'d>> {
         let mut all: Vec<SettingSummary<'d>> = Vec::new();
         for sample in data.samples_of(NAME) {
@@ -99,7 +94,6 @@ impl<'d> SettingSummary<'d> {
         median(&samples.iter().filter_map(|sample| sample.figure(name)).collect::<Vec<_>>())
     }
 
-    /// Returns the points of a figure by the size of messages.
     pub(super) fn points(
         &self,
         peer: &str,
@@ -145,12 +139,10 @@ impl<'d> Setting<'d> {
     }
 }
 
-/// Returns the size of a message with `units` units, bytes.
 pub(super) fn size(units: u64) -> u64 {
     16 + 32 * units
 }
 
-/// Returns the client's line of a successful sample.
 fn line(sample: &Sample) -> Option<&Value> {
     match &sample.outcome {
         Outcome::Figures { line, .. } => Some(line),

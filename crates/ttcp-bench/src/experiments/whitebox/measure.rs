@@ -17,15 +17,11 @@ use crate::profiler::callgrind::{Callgrind, Chain, Execution};
 use crate::profiler::groups::{ChainEnd, Group};
 use crate::work::Element;
 
-/// The file to which the profiler writes its results.
 const FILE: &str = "whitebox.profile";
-/// Timeout of a profiler that has to write its results before it ends.
 const PROFILE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Functions with a smaller share are combined into [`REST`], except system calls.
 const MIN_SHARE: f64 = 0.0005;
-/// The name of the combined functions.
 pub(super) const REST: &str = "(functions of less than 0.05 % each)";
-/// Messages of the short execution under callgrind.
 const SHORT_MESSAGES: u64 = 10;
 
 /// Maximum number of callers of a system call that are searched for its group.
@@ -34,11 +30,8 @@ const MAX_SEARCHED_CALLERS: usize = 8;
 /// A function in the results. The values refer to the `total` of the cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Function {
-    /// The normalised name.
     pub(super) name: String,
-    /// Milliseconds or instructions in the function itself.
     pub(super) own: f64,
-    /// Number of calls, or 0 if they are not counted.
     pub(super) calls: f64,
 }
 
@@ -163,7 +156,6 @@ fn cell_bytes(step: &Step, name: &str) -> f64 {
     step.cell.number(name).unwrap_or_default() as f64
 }
 
-/// Returns the user bytes of a message, which has as many elements as fit into the buffer.
 fn payload(step: &Step) -> u64 {
     let size = step.cell.number("bytes").unwrap_or_default();
     let element = step.cell.word("type").and_then(|word| Element::from_str(word, true).ok());
@@ -171,7 +163,6 @@ fn payload(step: &Step) -> u64 {
     (size / each).max(1) * each
 }
 
-/// Returns the bytes that the client was asked to send.
 fn requested_bytes(step: &Step) -> u64 {
     let place = step.client.iter().position(|word| word == "--total");
     place.and_then(|place| step.client.get(place + 1)?.parse().ok()).unwrap_or_default()
@@ -182,7 +173,6 @@ fn sent_bytes(step: &Step, total: u64) -> f64 {
     (total.div_ceil(payload(step)) * payload(step)) as f64
 }
 
-/// Returns the number of messages of a flood and of its warm-up of a tenth.
 fn messages(flood: u64) -> u64 {
     flood + flood.div_ceil(10)
 }
