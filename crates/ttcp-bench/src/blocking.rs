@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 /// Runs a future that blocks instead of returning `Pending`, such as a test loop over [`std::future::ready`]
 /// values.
-pub fn complete<F: Future>(future: F) -> F::Output {
+pub(crate) fn complete<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
     loop {

@@ -1,6 +1,5 @@
 //! The command line of `ttcp server` and `ttcp client`.
 
-use std::fmt;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -9,7 +8,7 @@ use zorb::{Demux, ObjectDemux, OperationDemux, Orb, OrbBuilder, PathDemux, WaitS
 use crate::many_objects::ManyArgs;
 use crate::parent_watch::ParentWatchArgs;
 use crate::reference::Address;
-use crate::work::{Work, parse_size};
+use crate::work::{Work, display_as_options, parse_size};
 
 /// Options of `ttcp server`.
 #[derive(Debug, Clone, Args)]
@@ -268,41 +267,15 @@ impl From<Transport> for zorb::Transport {
     }
 }
 
-impl fmt::Display for Transport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Transport::Epoll => "epoll",
-            Transport::Uring => "uring",
-            Transport::UringThreads => "uring-threads",
-        })
-    }
-}
-
-impl fmt::Display for Runtime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Runtime::Current => "current",
-            Runtime::Multi => "multi",
-            Runtime::Blocking => "blocking",
-        })
-    }
-}
+display_as_options!(Transport, Runtime);
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-    use crate::work::Element;
-
-    #[derive(Parser)]
-    struct Client {
-        #[command(flatten)]
-        args: ClientArgs,
-    }
+    use crate::work::{Element, parse_options};
 
     fn client(line: &str) -> Result<ClientArgs, clap::Error> {
-        Client::try_parse_from(std::iter::once("client").chain(line.split(' '))).map(|c| c.args)
+        parse_options(line.split(' '))
     }
 
     #[test]

@@ -8,23 +8,23 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`blocking`] | execution of futures that block the thread |
+//! | `blocking` | execution of futures that block the thread |
 //! | `system` | memory, open files and threads of processes |
 //! | `giop` | GIOP messages for connections without an ORB |
-//! | [`parent_watch`] | the option that makes a server exit with the process that started it |
+//! | `parent_watch` | the option that makes a server exit with the process that started it |
 //! | [`priority`] | different priorities for client and server, and an additional load |
-//! | [`literature`] | published figures for comparison with measured ones |
-//! | [`statistics`] | statistics of samples |
-//! | [`figures`] | sections, tables and charts, as HTML, Markdown and SVG |
+//! | `literature` | published figures for comparison with measured ones |
+//! | `statistics` | statistics of samples |
+//! | `figures` | sections, tables and charts, as HTML, Markdown and SVG |
 //! | `profiler` | `perf` and `callgrind`, and the purposes of functions |
 //! | [`mod@reference`] | the IOR files and `corbaloc:` addresses through which CORBA clients find servers |
 //! | [`work`] | the work of a client: a test and its options |
-//! | [`series`] | the loop of the test `series`: one message in each time frame |
+//! | `series` | the loop of the test `series`: one message in each time frame |
 //! | [`report`] | the JSON line of a client, and the statistics in it |
 //! | [`test_loops`] | the test loops, generic over the calls of a peer |
 //! | [`ladder`] | encoding in steps, from an interpreter of type codes to compiled stubs |
-//! | [`many_objects`] | the objects of the tests with many objects |
-//! | [`many_clients`] | the test with many simultaneous clients |
+//! | `many_objects` | the objects of the tests with many objects |
+//! | `many_clients` | the test with many simultaneous clients |
 //! | [`raw`] | the baseline: plain blocking sockets |
 //! | [`cli`] | the command line of `ttcp server` and `ttcp client` |
 //! | [`zorb_peer`] | the server and the client that use zorb |
@@ -39,27 +39,27 @@
 #![allow(clippy::duplicate_mod, reason = "steps of the ladder compile the same files more than once")]
 
 pub mod abuse;
-pub mod blocking;
+mod blocking;
 pub mod cli;
 pub mod experiments;
 pub mod external_peers;
-pub mod figures;
+mod figures;
 mod giop;
 pub mod harness;
 pub mod ladder;
-pub mod literature;
-pub mod many_clients;
-pub mod many_objects;
-pub mod parent_watch;
+mod literature;
+mod many_clients;
+mod many_objects;
+mod parent_watch;
 pub mod priority;
 mod profiler;
 pub mod raw;
 pub mod reference;
 pub mod report;
 pub mod run;
-pub mod series;
+mod series;
 pub mod soak;
-pub mod statistics;
+mod statistics;
 mod system;
 pub mod test_loops;
 pub mod work;

@@ -3,13 +3,10 @@
 //!
 //! A cell is empty if the publication has no figure for it. Reports show `-` for it.
 
-use std::collections::BTreeSet;
-
 macro_rules! files {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("../literature/", $name, ".tsv")))),*] };
 }
 
-/// Names and contents of the files, without `index.tsv`.
 const FILES: &[(&str, &str)] = files!(
     "gigabit97_dii_orbix",
     "gigabit97_dii_visibroker",
@@ -63,30 +60,24 @@ const INDEX: &str = include_str!("../literature/index.tsv");
 
 /// A table of published figures, as printed.
 #[derive(Debug, Clone)]
-pub struct Published {
-    /// Its id in the index, such as `sigcomm96.t1`.
-    pub id: &'static str,
+pub(crate) struct Published {
     /// The document, such as `sigcomm96`.
-    pub document: &'static str,
+    pub(crate) document: &'static str,
     /// The table or figure in the document.
-    pub place: &'static str,
-    /// The measured quantity.
-    pub measures: &'static str,
-    /// The unit of the figures.
-    pub unit: &'static str,
+    pub(crate) place: &'static str,
+    pub(crate) measures: &'static str,
     /// The names of the columns, with their units.
-    pub columns: Vec<&'static str>,
+    pub(crate) columns: Vec<&'static str>,
     /// The cells, one for each column in each row; empty if the publication has no figure.
-    pub rows: Vec<Vec<&'static str>>,
+    pub(crate) rows: Vec<Vec<&'static str>>,
 }
 
 impl Published {
-    /// Returns the table with that id.
-    pub fn of(id: &str) -> Option<Published> {
+    pub(crate) fn of(id: &str) -> Option<Published> {
         let mut lines = lines(INDEX);
         let _column_names = lines.next();
         let entry: Vec<&'static str> = lines.find(|entry| entry.first() == Some(&id))?;
-        let [id, document, place, measures, unit, _axes, file] = *entry.as_slice() else { return None };
+        let [_id, document, place, measures, _unit, _axes, file] = *entry.as_slice() else { return None };
         let (_, text) = FILES.iter().find(|(name, _)| Some(*name) == file.strip_suffix(".tsv"))?;
         let mut rows = self::lines(text);
         let columns = rows.next()?;
@@ -96,49 +87,50 @@ impl Published {
                 row
             })
             .collect();
-        Some(Published { id, document, place, measures, unit, columns, rows })
+        Some(Published { document, place, measures, columns, rows })
     }
 
     /// Returns all ids, in the order of the index.
-    pub fn ids() -> Vec<&'static str> {
+    #[cfg(test)]
+    pub(crate) fn ids() -> Vec<&'static str> {
         lines(INDEX).skip(1).filter_map(|entry| entry.first().copied()).collect()
     }
 
-    /// Returns the index of a column.
-    pub fn column(&self, name: &str) -> Option<usize> {
+    pub(crate) fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| *column == name)
     }
 
     /// Returns the cell of a column; `None` if it is empty.
-    pub fn text(&self, row: &[&'static str], column: &str) -> Option<&'static str> {
+    pub(crate) fn text(&self, row: &[&'static str], column: &str) -> Option<&'static str> {
         row.get(self.column(column)?).copied().filter(|cell| !cell.is_empty())
     }
 
     /// Returns the number in the cell of a column; `None` if the cell has no number.
-    pub fn number(&self, row: &[&'static str], column: &str) -> Option<f64> {
+    pub(crate) fn number(&self, row: &[&'static str], column: &str) -> Option<f64> {
         self.text(row, column)?.parse().ok()
     }
 
     /// Returns the first row that has the given cells: pairs of column and text.
-    pub fn row(&self, cells: &[(&str, &str)]) -> Option<&[&'static str]> {
+    pub(crate) fn row(&self, cells: &[(&str, &str)]) -> Option<&[&'static str]> {
         let has = |row: &[&'static str], (column, cell): &(&str, &str)| self.text(row, column) == Some(*cell);
         self.rows.iter().map(Vec::as_slice).find(|row| cells.iter().all(|cell| has(row, cell)))
     }
 
     /// Returns the points of two columns, from the rows that have both numbers.
-    pub fn points(&self, x: &str, y: &str) -> Vec<(f64, f64)> {
+    pub(crate) fn points(&self, x: &str, y: &str) -> Vec<(f64, f64)> {
         self.rows.iter().filter_map(|row| self.number(row, x).zip(self.number(row, y))).collect()
     }
 
     /// Returns the source for captions, such as `sigcomm96, table 1`.
-    pub fn source(&self) -> String {
+    pub(crate) fn source(&self) -> String {
         format!("{}, {}", self.document, self.place)
     }
 }
 
 /// Returns the ids of the index that are not in `covered`.
-pub fn uncovered(covered: impl IntoIterator<Item = &'static str>) -> Vec<&'static str> {
-    let covered: BTreeSet<&str> = covered.into_iter().collect();
+#[cfg(test)]
+pub(crate) fn uncovered(covered: impl IntoIterator<Item = &'static str>) -> Vec<&'static str> {
+    let covered: Vec<&str> = covered.into_iter().collect();
     Published::ids().into_iter().filter(|id| !covered.contains(id)).collect()
 }
 
@@ -148,6 +140,7 @@ fn lines(text: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::path::Path;
 
     use super::*;

@@ -4,11 +4,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use ttcp_bench::abuse::{self, AbuseArgs, AbuseAttackersArgs, AbuseClientArgs, AbuseServerArgs};
-use ttcp_bench::experiments::compare::{CompareArgs, compare};
-use ttcp_bench::experiments::report::{ReportArgs, report};
 use ttcp_bench::experiments::{
-    self, CrowdArgs, DemultiplexingArgs, DepositArgs, HoldArgs, LadderArgs, LatencyArgs, ScaleArgs,
-    SeriesArgs, ThroughputArgs, WhiteboxArgs,
+    self, CompareArgs, CrowdArgs, DemultiplexingArgs, DepositArgs, HoldArgs, LadderArgs, LatencyArgs,
+    ReportArgs, ScaleArgs, SeriesArgs, ThroughputArgs, WhiteboxArgs, compare, report,
 };
 use ttcp_bench::external_peers::{PeersCommand, peers};
 use ttcp_bench::harness::BuiltIn;

@@ -15,7 +15,6 @@ use crate::work::Work;
 /// The calls that clients share: all clients start together, and make calls until none are left.
 #[derive(Debug)]
 struct SharedCalls {
-    /// Number of calls that are not started yet.
     left: AtomicI64,
     /// Where the clients wait for each other before their first counted call.
     start_barrier: Barrier,
@@ -44,7 +43,7 @@ impl SharedCalls {
 /// The slot of one of the simultaneous clients. Dropping it before [`run`](Self::run) has reached the barrier
 /// counts as a failure, and releases the other clients from waiting for this client.
 #[derive(Debug)]
-pub struct ClientSlot {
+pub(crate) struct ClientSlot {
     number: u32,
     shared: Arc<SharedCalls>,
     has_passed_barrier: bool,
@@ -62,10 +61,11 @@ impl ClientSlot {
     /// Runs the client's part, and returns the times of its calls. The client first calls `echo` with bytes
     /// that are unique to it and compares the reply, then makes some uncounted calls. Then all clients wait
     /// for each other before the counted calls.
-    ///
-    /// # Errors
-    /// A call fails, or a reply differs.
-    pub async fn run<E, EF, B, C, CF, F>(mut self, echo: E, mut call: C) -> anyhow::Result<Vec<Duration>>
+    pub(crate) async fn run<E, EF, B, C, CF, F>(
+        mut self,
+        echo: E,
+        mut call: C,
+    ) -> anyhow::Result<Vec<Duration>>
     where
         E: FnOnce(Vec<u8>) -> EF,
         EF: Future<Output = Result<B, F>>,
@@ -98,10 +98,7 @@ impl ClientSlot {
 /// Test `clients`: `work.depth` simultaneous clients, each with a thread and a connection of its own, make
 /// `work.calls()` calls in total. `client` runs one of them: it connects, and returns the result of
 /// [`ClientSlot::run`].
-///
-/// # Errors
-/// A client fails, or the threads cannot be started.
-pub fn clients(
+pub(crate) fn clients(
     peer: &str,
     work: &Work,
     client: impl Fn(ClientSlot) -> anyhow::Result<Vec<Duration>> + Send + Sync + 'static,
@@ -154,6 +151,7 @@ mod tests {
 
     use super::*;
     use crate::blocking::complete;
+    use crate::report::Line;
     use crate::work::parse_work;
 
     fn work(clients: u32) -> Work {
@@ -171,7 +169,7 @@ mod tests {
             };
             complete(slot.run(|bytes| ready(Ok(bytes)), call))
         });
-        let Report::Clients(line) = report.unwrap() else { panic!() };
+        let Report(Line::Clients(line)) = report.unwrap() else { panic!() };
         assert_eq!((line.depth, line.n, calls.load(Ordering::Relaxed)), (7, 100, 100 + 7));
     }
 

@@ -7,7 +7,6 @@
 
 use clap::{Args, ValueEnum};
 
-/// Maximum number of objects that are called.
 const MAX_CALLED: u64 = 1000;
 /// Seed of the pseudo-random sequence.
 const SEED: u64 = 0x5eed;
@@ -36,7 +35,7 @@ pub enum Serving {
 
 /// The pseudo-random sequence that is the same in every peer.
 #[derive(Debug, Clone)]
-pub struct RandomSequence(u64);
+pub(crate) struct RandomSequence(u64);
 
 impl Default for RandomSequence {
     fn default() -> Self {
@@ -46,7 +45,7 @@ impl Default for RandomSequence {
 
 impl RandomSequence {
     /// Returns the next number, less than `end`.
-    pub fn next_below(&mut self, end: u64) -> u64 {
+    pub(crate) fn next_below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end.max(1)
     }
@@ -54,7 +53,7 @@ impl RandomSequence {
 
 /// Returns the indices of the called objects in ascending order: all objects if there are at most 1000,
 /// otherwise a random one from each of 1000 ranges of equal size.
-pub fn called_objects(objects: u32) -> Vec<u32> {
+pub(crate) fn called_objects(objects: u32) -> Vec<u32> {
     let objects = u64::from(objects);
     let ranges = objects.min(MAX_CALLED);
     let mut random = RandomSequence::default();
@@ -67,7 +66,7 @@ pub fn called_objects(objects: u32) -> Vec<u32> {
 
 /// Returns how many bytes a client sends to the called object at `index` before the calls. The object must
 /// confirm this number, which most other objects would not.
-pub fn identifying_byte_count(index: usize) -> u64 {
+pub(crate) fn identifying_byte_count(index: usize) -> u64 {
     index as u64 % 97 + 1
 }
 

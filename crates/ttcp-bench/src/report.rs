@@ -10,151 +10,122 @@ use crate::work::{Element, Test, Work};
 
 /// The result of one client run. Serialises to the one line of the contract.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report(pub(crate) Line);
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Report {
-    /// A flood.
+pub(crate) enum Line {
     Flood(FloodLine),
-    /// One call outstanding at a time.
     Latency(LatencyLine),
-    /// Several calls outstanding at a time.
     Pipeline(PipelineLine),
-    /// One message in each time frame.
     Series(SeriesLine),
-    /// Several simultaneous clients.
     Clients(ClientsLine),
-    /// Calls that the server counted.
     Last(LastLine),
 }
 
-/// Result of `ttcp`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FloodLine {
-    /// Name of the peer.
-    pub peer: String,
-    /// Always [`Test::Ttcp`].
-    pub test: Test,
-    /// Element type.
+pub(crate) struct FloodLine {
+    pub(crate) peer: String,
+    pub(crate) test: Test,
     #[serde(rename = "type")]
-    pub element: Element,
-    /// `--size`, bytes.
-    pub size: u64,
+    pub(crate) element: Element,
+    pub(crate) size: u64,
     /// Rate of confirmed user bytes, Mbit/s (10^6 bits).
-    pub mbit_s: f64,
-    /// Time from the first send to the return of the sync that confirmed the last byte, seconds.
-    pub secs: f64,
+    pub(crate) mbit_s: f64,
+    /// Time from the first send to the return of the sync that confirmed the last byte.
+    pub(crate) secs: f64,
     /// How often `sync` was called; absent if once, which is usual. More calls are needed if the server runs
     /// `sync` before earlier oneways.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub syncs: Option<u32>,
+    pub(crate) syncs: Option<u32>,
 }
 
-/// Result of `ping`, `demux`, `echo` and `objects`. Times in microseconds.
+/// Result of `ping`, `demux`, `echo` and `objects`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LatencyLine {
-    /// Name of the peer.
-    pub peer: String,
-    /// One of these tests.
-    pub test: Test,
-    /// Element type (echo).
+pub(crate) struct LatencyLine {
+    pub(crate) peer: String,
+    pub(crate) test: Test,
+    /// Only of `echo`, as the size.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub element: Option<Element>,
-    /// `--size`, bytes (echo).
+    pub(crate) element: Option<Element>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub size: Option<u64>,
+    pub(crate) size: Option<u64>,
     /// Number of called objects (objects).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub objects: Option<u32>,
-    /// Calls counted.
-    pub n: u32,
-    /// The figures.
+    pub(crate) objects: Option<u32>,
+    pub(crate) n: u32,
     #[serde(flatten)]
-    pub latency: Latency,
+    pub(crate) latency: Latency,
 }
 
-/// Result of `pipeline`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PipelineLine {
-    /// Name of the peer.
-    pub peer: String,
-    /// Always [`Test::Pipeline`].
-    pub test: Test,
+pub(crate) struct PipelineLine {
+    pub(crate) peer: String,
+    pub(crate) test: Test,
     /// Calls outstanding at a time.
-    pub depth: u32,
-    /// Calls counted.
-    pub n: u32,
+    pub(crate) depth: u32,
+    pub(crate) n: u32,
     /// Threads that made the calls.
-    pub threads: u32,
+    pub(crate) threads: u32,
     /// 1 with `--batch`, 0 without it; absent if the peer has no such option.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub batch: Option<u8>,
-    /// Calls per second.
-    pub calls_s: f64,
-    /// Time from the first call to the last reply, seconds.
-    pub secs: f64,
+    pub(crate) batch: Option<u8>,
+    pub(crate) calls_s: f64,
+    /// Time from the first call to the last reply.
+    pub(crate) secs: f64,
 }
 
-/// Result of `clients`.
+/// The figures of all clients together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ClientsLine {
-    /// Name of the peer.
-    pub peer: String,
-    /// Always [`Test::Clients`].
-    pub test: Test,
+pub(crate) struct ClientsLine {
+    pub(crate) peer: String,
+    pub(crate) test: Test,
     /// Number of clients.
-    pub depth: u32,
-    /// Calls counted, of all clients.
-    pub n: u32,
-    /// Calls per second, of all clients.
-    pub calls_s: f64,
-    /// Time from the first call to the last reply, seconds.
-    pub secs: f64,
-    /// The figures of all calls.
+    pub(crate) depth: u32,
+    pub(crate) n: u32,
+    pub(crate) calls_s: f64,
+    /// Time from the first call to the last reply.
+    pub(crate) secs: f64,
     #[serde(flatten)]
-    pub latency: Latency,
+    pub(crate) latency: Latency,
 }
 
-/// Result of `last`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LastLine {
-    /// Name of the peer.
-    pub peer: String,
-    /// Always [`Test::Last`].
-    pub test: Test,
+pub(crate) struct LastLine {
+    pub(crate) peer: String,
+    pub(crate) test: Test,
     /// Number of operations of the interface.
-    pub operations: u32,
-    /// Whether the calls were oneways.
-    pub oneway: bool,
+    pub(crate) operations: u32,
+    pub(crate) oneway: bool,
     /// Number of iterations of a hundred calls.
-    pub iterations: u32,
+    pub(crate) iterations: u32,
     /// Calls of the last operation that the server counted: equal to the number of calls that were made.
-    pub counted: u64,
-    /// Time from the first call to the return of the last, seconds.
-    pub secs: f64,
-    /// Time from the first call until the server had confirmed all calls, seconds.
-    pub counted_secs: f64,
-    /// Time of one look-up of the operation at the server, nanoseconds, if it was measured.
+    pub(crate) counted: u64,
+    /// Time from the first call to the return of the last.
+    pub(crate) secs: f64,
+    /// Time from the first call until the server had confirmed all calls.
+    pub(crate) counted_secs: f64,
+    /// Time of one look-up of the operation at the server, if it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub lookup_ns: Option<f64>,
+    pub(crate) lookup_ns: Option<f64>,
 }
 
-/// Statistics of all samples, without approximation, microseconds.
+/// Statistics of all samples, without approximation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Latency {
-    /// Arithmetic mean.
-    pub mean_us: f64,
-    /// Median: the sample at index n/2 of the sorted samples.
-    pub p50_us: f64,
+pub(crate) struct Latency {
+    pub(crate) mean_us: f64,
+    /// The sample at index n/2 of the sorted samples.
+    pub(crate) p50_us: f64,
     /// The sample at index n*99/100 of the sorted samples.
-    pub p99_us: f64,
-    /// The slowest call.
-    pub max_us: f64,
+    pub(crate) p99_us: f64,
+    pub(crate) max_us: f64,
 }
 
 impl Report {
     /// Returns the result of a flood that confirmed `bytes` user bytes in `time`.
-    pub fn flood(peer: &str, work: &Work, bytes: u64, time: Duration, syncs: u32) -> Report {
+    pub(crate) fn flood(peer: &str, work: &Work, bytes: u64, time: Duration, syncs: u32) -> Report {
         let secs = time.as_secs_f64();
-        Report::Flood(FloodLine {
+        Report(Line::Flood(FloodLine {
             peer: peer.to_owned(),
             test: Test::Ttcp,
             element: work.element,
@@ -162,13 +133,13 @@ impl Report {
             mbit_s: rounded(bytes as f64 * 8.0 / secs / 1e6, 6),
             secs: rounded(secs, 6),
             syncs: (syncs > 1).then_some(syncs),
-        })
+        }))
     }
 
     /// Returns the result of calls made one at a time.
-    pub fn latency(peer: &str, work: &Work, samples: Vec<Duration>) -> Report {
+    pub(crate) fn latency(peer: &str, work: &Work, samples: Vec<Duration>) -> Report {
         let echo = work.test == Test::Echo;
-        Report::Latency(LatencyLine {
+        Report(Line::Latency(LatencyLine {
             peer: peer.to_owned(),
             test: work.test,
             element: echo.then_some(work.element),
@@ -176,22 +147,21 @@ impl Report {
             objects: None,
             n: u32::try_from(samples.len()).unwrap_or(u32::MAX),
             latency: Latency::of(samples),
-        })
+        }))
     }
 
-    /// Sets the number of called objects.
     #[must_use]
-    pub fn with_objects(mut self, objects: usize) -> Report {
-        if let Report::Latency(line) = &mut self {
+    pub(crate) fn with_objects(mut self, objects: usize) -> Report {
+        if let Line::Latency(line) = &mut self.0 {
             line.objects = u32::try_from(objects).ok();
         }
         self
     }
 
     /// Returns the result of calls by `work.depth` clients in `time`.
-    pub fn clients(peer: &str, work: &Work, samples: Vec<Duration>, time: Duration) -> Report {
+    pub(crate) fn clients(peer: &str, work: &Work, samples: Vec<Duration>, time: Duration) -> Report {
         let secs = time.as_secs_f64();
-        Report::Clients(ClientsLine {
+        Report(Line::Clients(ClientsLine {
             peer: peer.to_owned(),
             test: Test::Clients,
             depth: work.depth,
@@ -199,13 +169,13 @@ impl Report {
             calls_s: rounded(samples.len() as f64 / secs, 3),
             secs: rounded(secs, 6),
             latency: Latency::of(samples),
-        })
+        }))
     }
 
     /// Returns the result of `work.calls()` calls, `work.depth` at a time from one thread, in `time`.
-    pub fn pipeline(peer: &str, work: &Work, batch: Option<bool>, time: Duration) -> Report {
+    pub(crate) fn pipeline(peer: &str, work: &Work, batch: Option<bool>, time: Duration) -> Report {
         let secs = time.as_secs_f64();
-        Report::Pipeline(PipelineLine {
+        Report(Line::Pipeline(PipelineLine {
             peer: peer.to_owned(),
             test: Test::Pipeline,
             depth: work.depth,
@@ -214,13 +184,13 @@ impl Report {
             batch: batch.map(u8::from),
             calls_s: rounded(f64::from(work.calls()) / secs, 3),
             secs: rounded(secs, 6),
-        })
+        }))
     }
 
     /// Returns the result of calls, with the time until the last call returned, and until the server had
     /// counted all of them.
-    pub fn last(peer: &str, work: &Work, counted: u64, [called, confirmed]: [Duration; 2]) -> Report {
-        Report::Last(LastLine {
+    pub(crate) fn last(peer: &str, work: &Work, counted: u64, [called, confirmed]: [Duration; 2]) -> Report {
+        Report(Line::Last(LastLine {
             peer: peer.to_owned(),
             test: Test::Last,
             operations: work.operations,
@@ -230,24 +200,26 @@ impl Report {
             secs: rounded(called.as_secs_f64(), 9),
             counted_secs: rounded(confirmed.as_secs_f64(), 9),
             lookup_ns: None,
-        })
+        }))
     }
 
     /// Prints the line on stdout.
-    ///
-    /// # Errors
-    /// stdout is closed.
     pub fn print(&self) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        serde_json::to_writer(&mut out, self)?;
-        writeln!(out)?;
-        out.flush()
+        print_line(self)
     }
 }
 
+/// Prints a line of JSON on stdout.
+pub(crate) fn print_line(object: &impl Serialize) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, object)?;
+    writeln!(out)?;
+    out.flush()
+}
+
 impl Latency {
-    /// Returns the figures of `samples`; zeros if there are no samples.
-    pub fn of(mut samples: Vec<Duration>) -> Latency {
+    /// Zeros if there are no samples.
+    pub(crate) fn of(mut samples: Vec<Duration>) -> Latency {
         samples.sort_unstable();
         let n = samples.len();
         let at = |i: usize| samples.get(i).map_or(0.0, |&d| micros(d));

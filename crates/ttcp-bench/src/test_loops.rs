@@ -52,9 +52,6 @@ where
 
 /// Tests `ping`, `demux` and `echo`: makes `work.calls()` calls, one at a time, and measures the time of each
 /// call. The time includes dropping the result. A warm-up with a tenth of the calls is not counted.
-///
-/// # Errors
-/// A call fails; the file of samples cannot be written.
 pub async fn latency<C, CF, T, E>(peer: &str, work: &Work, mut call: C) -> anyhow::Result<Report>
 where
     C: FnMut() -> CF,
@@ -78,9 +75,6 @@ where
 
 /// Test `pipeline`: makes `work.calls()` calls, `work.depth` outstanding at a time, all within the calling
 /// task. A warm-up with a tenth of the calls is not counted.
-///
-/// # Errors
-/// A call fails.
 pub async fn pipeline<C, CF, E>(peer: &str, work: &Work, call: C) -> anyhow::Result<Report>
 where
     C: Fn() -> CF,
@@ -262,6 +256,7 @@ mod tests {
 
     use super::*;
     use crate::blocking::complete;
+    use crate::report::Line;
     use crate::work::{Element, Test, parse_work};
 
     fn work(test: Test) -> Work {
@@ -279,7 +274,7 @@ mod tests {
         };
         let report = complete(ttcp("t", &work(Test::Ttcp), send, || ready(Ok(bytes.replace(0))))).unwrap();
         assert_eq!(sends.get(), 2 + 11, "a tenth of 1000 bytes, then 1000, in buffers of 96");
-        let Report::Flood(line) = report else { panic!("{report:?}") };
+        let Report(Line::Flood(line)) = report else { panic!("{report:?}") };
         assert_eq!((line.size, line.element, line.syncs), (100, Element::Struct, None));
     }
 
@@ -295,7 +290,7 @@ mod tests {
             bytes.set(bytes.get() - some);
             ready(Ok(some))
         };
-        let Report::Flood(line) = complete(ttcp("t", &work(Test::Ttcp), send, sync)).unwrap() else {
+        let Report(Line::Flood(line)) = complete(ttcp("t", &work(Test::Ttcp), send, sync)).unwrap() else {
             panic!()
         };
         assert!(line.syncs > Some(1), "{line:?}");
@@ -323,7 +318,7 @@ mod tests {
             calls.set(calls.get() + 1);
             ready(io::Result::Ok(()))
         };
-        let Report::Latency(line) = complete(latency("t", &work(Test::Ping), call)).unwrap() else {
+        let Report(Line::Latency(line)) = complete(latency("t", &work(Test::Ping), call)).unwrap() else {
             panic!()
         };
         assert_eq!((line.n, calls.get()), (40, 44));
@@ -354,7 +349,7 @@ mod tests {
             ready(Ok(Tally { last: some, others: 0 }))
         };
         let work = Work { n: None, ..work(Test::Last) };
-        let Report::Last(line) = complete(last("t", &work, call, tally)).unwrap() else { panic!() };
+        let Report(Line::Last(line)) = complete(last("t", &work, call, tally)).unwrap() else { panic!() };
         assert_eq!((calls.get(), line.counted, line.operations, line.oneway), (110, 100, 100, true));
         assert!(line.counted_secs >= line.secs && line.secs > 0.0, "{line:?}");
     }
@@ -387,7 +382,8 @@ mod tests {
             calls.fetch_add(1, Relaxed);
             io::Result::Ok(())
         };
-        let Report::Pipeline(line) = complete(pipeline("t", &work(Test::Pipeline), call)).unwrap() else {
+        let Report(Line::Pipeline(line)) = complete(pipeline("t", &work(Test::Pipeline), call)).unwrap()
+        else {
             panic!()
         };
         assert_eq!((line.n, line.depth, line.batch), (40, 7, None));

@@ -1,7 +1,6 @@
 //! The phases of an abuse test, and its criteria.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,11 +14,11 @@ use super::attackers::{Attack, AttackCounts};
 use super::client::ServiceFigures;
 use super::report::{Phase, Report, ResourceUsage};
 use super::server::{INITIAL_DELAY, MAX_CONNECTIONS, Sabotage, ServerCounters};
-use crate::harness::EXIT_INTERRUPTED;
 use crate::harness::child::Child;
 use crate::harness::environment::Environment;
 use crate::harness::processor::process_time;
 use crate::harness::progress::Progress;
+use crate::harness::{EXIT_INTERRUPTED, interruption_flag, write_json};
 use crate::system;
 
 /// Timeout of a process for its start, for a report, and for the release of its resources. It is long because
@@ -30,7 +29,6 @@ const PROCESS_TIMEOUT: Duration = Duration::from_secs(600);
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum delay of a sabotaged server. The client's timeout is longer.
 const MAX_DELAY: Duration = Duration::from_secs(5);
-/// Interval for polling whether the user has interrupted the test.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Duration of the calls before the first phase, which establish the connection and its buffers,
 /// milliseconds.
@@ -41,7 +39,6 @@ const MAX_MEMORY_GROWTH: u64 = 384 << 20;
 /// Number of connections without attackers: one of the well-behaved client, and one of a new client.
 const IDLE_CONNECTIONS: u64 = 2;
 
-/// The phases, in order.
 const PHASES: [(&str, &[Attack]); 7] = [
     ("before", &[]),
     ("slowloris", &[Attack::Slowloris]),
@@ -54,14 +51,8 @@ const PHASES: [(&str, &[Attack]); 7] = [
 
 /// Attacks a server, prints the service that its client got, and returns a failure code if a criterion is
 /// violated.
-///
-/// # Errors
-/// The test cannot start, a process ends, or the result cannot be written.
 pub fn abuse(args: &AbuseArgs) -> anyhow::Result<ExitCode> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
-    }
+    let interrupted = interruption_flag()?;
     let environment = Environment::current();
     if !environment.optimised {
         eprintln!("ttcp: the figures of a debug build are meaningless: use cargo run --profile bench-lto");
@@ -93,8 +84,7 @@ pub fn abuse(args: &AbuseArgs) -> anyhow::Result<ExitCode> {
     let report = test.end();
     print!("{}", report.text());
     if let Some(path) = &args.json {
-        let text = serde_json::to_string_pretty(&report)?;
-        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        write_json(path, &report)?;
     }
     Ok(match (report.interrupted, report.holds()) {
         (true, _) => ExitCode::from(EXIT_INTERRUPTED),
@@ -103,7 +93,6 @@ pub fn abuse(args: &AbuseArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// A running abuse test.
 struct AbuseTest {
     seconds: u64,
     interrupted: Arc<AtomicBool>,
@@ -285,7 +274,6 @@ impl AbuseTest {
         })
     }
 
-    /// Ends all processes.
     fn end(mut self) -> Report {
         self.report.interrupted = self.is_interrupted();
         if !self.report.interrupted {

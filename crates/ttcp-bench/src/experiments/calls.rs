@@ -11,8 +11,7 @@ use clap::ValueEnum;
 use serde_json::Value;
 
 use super::integrity::PASS;
-use super::plan::ClientOutput;
-use super::plan::{Figures, Step, line_figure};
+use super::plan::{ClientOutput, Figures, Step, flood, line_figure};
 use super::store::{Cell, Data};
 use crate::figures::{Column, Section, Table, format_bytes, format_figure, published_rows};
 use crate::harness::Peer;
@@ -32,9 +31,6 @@ const POLLS: [&str; 8] =
     ["poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2", "io_uring_enter"];
 
 /// Checks whether system calls can be counted here.
-///
-/// # Errors
-/// The reason why they cannot.
 pub(crate) fn check_available() -> Result<(), String> {
     let mut words = strace_command("/dev/null").into_iter();
     let program = words.next().unwrap_or_default();
@@ -58,17 +54,8 @@ pub(crate) fn counting_step(peer: &Peer, element: Element, sent: Element, quick:
     }
     let payload = (BUFFER_SIZE / sent.bytes()) * sent.bytes();
     let total = payload * if quick { REQUESTS_QUICK } else { REQUESTS };
-    let words = [
-        "ttcp",
-        "--type",
-        &sent.to_string(),
-        "--size",
-        &BUFFER_SIZE.to_string(),
-        "--total",
-        &total.to_string(),
-    ];
     let cell = Cell::default().with("type", element.to_string().as_str()).with(PASS, CALL_COUNTS);
-    Step::new(&cell, &traced_peer, words.map(String::from).to_vec(), figures)
+    Step::new(&cell, &traced_peer, flood(sent, BUFFER_SIZE, total), figures)
 }
 
 /// Returns the command that traces the system calls of a program that transfer data or wait. The trace in
@@ -83,7 +70,6 @@ fn strace_command(file: &str) -> Vec<String> {
         .to_vec()
 }
 
-/// The counts of one side.
 #[derive(Debug, Default, PartialEq)]
 struct SystemCallCounts {
     writes: u64,
@@ -221,7 +207,6 @@ pub(crate) fn section(data: &Data, experiment: &str, section: &mut Section) {
     section.table(published_rows("sigcomm96.text", "Published system calls", is_about_calls));
 }
 
-/// Returns whether a published row is about system calls or control bytes.
 pub(crate) fn is_about_calls(table: &Published, row: &[&'static str]) -> bool {
     let quantity = table.text(row, "quantity").unwrap_or_default();
     [

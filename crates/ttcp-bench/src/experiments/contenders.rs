@@ -7,11 +7,9 @@ use crate::harness::placement::HOST;
 use crate::harness::{BuiltIn, Peer};
 use crate::work::Element;
 
-/// A participant.
 #[derive(Debug, Clone)]
 pub(crate) struct Contender {
     pub(crate) peer: Peer,
-    /// The element type of structs: a plain or a zero-copy struct.
     pub(crate) struct_element: Element,
     /// Whether only structs are measured, because another participant is the same for other types.
     pub(crate) is_for_structs_only: bool,
@@ -19,7 +17,6 @@ pub(crate) struct Contender {
     pub(crate) sends_memory: bool,
 }
 
-/// A configuration of zorb: the name, and the options of server and client.
 type Variant = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const VARIANTS: &[Variant] = &[
@@ -51,9 +48,6 @@ impl Contender {
 }
 
 /// Returns all participants, or the selected ones, in the order of the tables. Those of `--peer` come last.
-///
-/// # Errors
-/// A selected name is unknown, or two participants have the same name.
 pub(crate) fn contenders(common: &CommonArgs, built_in: &[BuiltIn]) -> anyhow::Result<Vec<Contender>> {
     let program = std::env::current_exe()?;
     let mut all = Vec::new();
@@ -99,23 +93,16 @@ fn variants(zorb: &Peer) -> Vec<Contender> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        common: CommonArgs,
-    }
+    use crate::work::parse_options;
 
     fn names(line: &str) -> anyhow::Result<Vec<String>> {
-        let words = ["x"].into_iter().chain(line.split('|').filter(|word| !word.is_empty()));
+        let words = line.split('|').filter(|word| !word.is_empty());
         let built_in = [
             BuiltIn::new("raw", "raw-server", "raw-client {args}"),
             BuiltIn::new("zorb", "server", "client {args} --ior {ready}").with_zero_copy(),
         ];
-        let all = contenders(&Line::try_parse_from(words)?.common, &built_in)?;
+        let all = contenders(&parse_options(words)?, &built_in)?;
         Ok(all.into_iter().map(|one| one.peer.name).collect())
     }
 
@@ -140,7 +127,7 @@ mod tests {
     #[test]
     fn zero_copy_structs_are_sent_only_by_peers_that_support_them() {
         let built_in = [BuiltIn::new("zorb", "server", "client").with_zero_copy()];
-        let all = contenders(&Line::try_parse_from(["x"]).unwrap().common, &built_in).unwrap();
+        let all = contenders(&parse_options([]).unwrap(), &built_in).unwrap();
         let named = |name: &str| all.iter().find(|one| one.peer.name == name).unwrap();
         assert_eq!(named("zorb").sent_element(Element::Struct), Some(Element::Struct));
         assert_eq!(named("zorb").sent_element(Element::Octet), Some(Element::Octet));

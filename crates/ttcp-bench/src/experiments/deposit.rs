@@ -7,9 +7,8 @@ use clap::Args;
 use super::contenders::Contender;
 use super::driver;
 use super::integrity;
-use super::plan::ClientOutput;
-use super::plan::{Experiment, Figures, Plan, Step, line_figure};
-use super::store::{Cell, Data, Outcome, Sample};
+use super::plan::{ClientOutput, Experiment, Figures, Plan, Step, flood, line_figures};
+use super::store::{Cell, Data, Sample};
 use crate::external_peers::ZERO_COPY;
 use crate::figures::{
     Axis, Chart, Column, Scale, Section, Series, Table, format_bytes, format_figure, published_table,
@@ -18,7 +17,7 @@ use crate::harness::BuiltIn;
 use crate::harness::CommonArgs;
 use crate::harness::processor::ProcessorTime;
 use crate::statistics::median;
-use crate::work::{parse_bytes, parse_size};
+use crate::work::{Element, parse_bytes, parse_size};
 
 const NAME: &str = "deposit";
 
@@ -29,7 +28,6 @@ pub(crate) const EXPERIMENT: Experiment =
 const SIZE_LOGARITHMS: std::ops::RangeInclusive<u32> = 12..=24;
 const SIZES_QUICK: [u64; 2] = [1 << 12, 1 << 20];
 
-/// The participants, and their descriptions.
 const PARTICIPANTS: [(&str, &str); 7] = [
     ("raw", "TCP sockets, Rust"),
     ("c", "TCP sockets, C"),
@@ -41,7 +39,7 @@ const PARTICIPANTS: [(&str, &str); 7] = [
 ];
 
 /// Options of `ttcp deposit`.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct DepositArgs {
     /// Options of every experiment.
     #[command(flatten)]
@@ -56,20 +54,11 @@ pub struct DepositArgs {
 
 impl DepositArgs {
     /// Runs the experiment, and prints its section.
-    ///
-    /// # Errors
-    /// The experiment cannot start, or its results cannot be written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
         driver::run_one(&self.common, built_in, |contenders| plan(self, contenders))
     }
-
-    /// Returns the arguments for the whole experiment.
-    pub(crate) fn of(common: CommonArgs) -> DepositArgs {
-        DepositArgs { common, sizes: None, total: None }
-    }
 }
 
-/// Returns the measurements of a round.
 pub(crate) fn plan(args: &DepositArgs, contenders: &[Contender]) -> Plan {
     let quick = args.common.quick;
     let all_sizes = || SIZE_LOGARITHMS.map(|log| 1 << log).collect();
@@ -86,25 +75,15 @@ pub(crate) fn plan(args: &DepositArgs, contenders: &[Contender]) -> Plan {
         let cell = Cell::default().with("bytes", size);
         for Contender { peer, .. } in contenders.iter().filter(takes_part) {
             let checked = (4 * size).max(integrity::MIN_FLOOD_SIZE);
-            checks.extend(integrity::check(peer, cell.clone(), flood(size, checked)));
-            steps.push(Step::new(&cell, peer, flood(size, total), figures));
+            checks.extend(integrity::check(peer, cell.clone(), flood(Element::Octet, size, checked)));
+            steps.push(Step::new(&cell, peer, flood(Element::Octet, size, total), figures));
         }
     }
     Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 7, checks, steps }
 }
 
-/// Returns the client's arguments for a flood.
-fn flood(size: u64, total: u64) -> Vec<String> {
-    let words = ["ttcp", "--type", "octet", "--size", &size.to_string(), "--total", &total.to_string()];
-    words.map(String::from).to_vec()
-}
-
 fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
-    let mut figures: Figures = [
-        ("mbit_s".to_owned(), line_figure(output.line, "mbit_s")?),
-        ("secs".to_owned(), line_figure(output.line, "secs")?),
-    ]
-    .into();
+    let mut figures = line_figures(output.line, &["mbit_s", "secs"])?;
     if output.line.get("lent").is_some() {
         let count =
             |name: &str| output.line.get(name).and_then(serde_json::Value::as_f64).unwrap_or_default();
@@ -115,15 +94,9 @@ fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
 
 /// Returns the processor time in percent of the time of the measured part and the warm-up.
 fn processor_share(sample: &Sample, side: fn(ProcessorTime) -> f64) -> Option<f64> {
-    match &sample.outcome {
-        Outcome::Figures { figures, processor: Some(used), .. } => {
-            Some(100.0 * side(*used) / (figures.get("secs")? * 1.1))
-        }
-        _ => None,
-    }
+    Some(100.0 * side(sample.processor()?) / (sample.figure("secs")? * 1.1))
 }
 
-/// The samples of this experiment.
 struct DepositSamples<'d> {
     data: &'d Data,
     peers: Vec<&'d str>,

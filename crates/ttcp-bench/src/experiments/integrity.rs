@@ -4,8 +4,7 @@
 //! A server that only counts bytes would not notice wrong contents. Comparing takes time. Therefore the
 //! measured floods do not compare contents, but the same programs are checked immediately before.
 
-use super::plan::ClientOutput;
-use super::plan::{Figures, Plan, Step, line_figure};
+use super::plan::{ClientOutput, Figures, Plan, Step, line_figure};
 use super::store::{Cell, Data};
 use crate::harness::Peer;
 
@@ -26,17 +25,14 @@ pub(crate) fn check(peer: &Peer, cell: Cell, client: Vec<String>) -> Option<Step
     Some(Step::new(&cell.with(PASS, INTEGRITY), &peer.with_check()?, client, figures))
 }
 
-/// Returns whether a cell is a check of contents.
 pub(crate) fn is_check(cell: &Cell) -> bool {
     cell.word(PASS) == Some(INTEGRITY)
 }
 
-/// Returns whether a check of a peer applies to a measurement.
 pub(crate) fn applies_to(check: &Cell, peer: &str, step: &Step) -> bool {
     is_check(check) && step.peer.name == peer && check.without(PASS).is_part_of(&step.cell)
 }
 
-/// Returns the peers of a plan with checks that are measured without a check.
 pub(crate) fn peers_without_check(plan: &Plan) -> Vec<&str> {
     let mut names = Vec::new();
     let checks: Vec<&Step> = plan.checks.iter().filter(|step| is_check(&step.cell)).collect();
@@ -57,7 +53,6 @@ pub(crate) fn refusal(failure: &str) -> String {
     }
 }
 
-/// Returns the text of a section about the checks.
 pub(crate) fn format_checks(data: &Data, experiment: &str) -> String {
     let mut checked_peers = Vec::new();
     let mut unchecked = Vec::new();

@@ -8,8 +8,7 @@ use hdrhistogram::Histogram;
 
 use super::contenders::Contender;
 use super::driver;
-use super::plan::ClientOutput;
-use super::plan::{Experiment, Figures, Plan, Step, line_figure};
+use super::plan::{ClientOutput, Experiment, Figures, Plan, Step, line_figures};
 use super::store::{Cell, Data};
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, format_figure};
 use crate::harness::BuiltIn;
@@ -23,10 +22,8 @@ const NAME: &str = "latency";
 pub(crate) const EXPERIMENT: Experiment =
     Experiment { name: NAME, published_ids: &["gigabit97.latency"], section };
 
-/// Numbers of elements.
 const UNITS: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 const UNITS_QUICK: [u64; 2] = [1, 1024];
-/// Element types of the sequences.
 const TYPES: [Element; 2] = [Element::Octet, Element::Struct];
 /// The file to which the client writes the times of its calls.
 const TIMES_FILE: &str = "times";
@@ -35,7 +32,7 @@ const TIMES_FILE: &str = "times";
 const MAX_TIME_NS: u64 = 60_000_000_000;
 
 /// Options of `ttcp latency`.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct LatencyArgs {
     /// Options of every experiment.
     #[command(flatten)]
@@ -50,20 +47,11 @@ pub struct LatencyArgs {
 
 impl LatencyArgs {
     /// Runs the experiment, and prints its section.
-    ///
-    /// # Errors
-    /// The experiment cannot start, or its results cannot be written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
         driver::run_one(&self.common, built_in, |contenders| plan(self, contenders))
     }
-
-    /// Returns the arguments for the whole experiment.
-    pub(crate) fn of(common: CommonArgs) -> LatencyArgs {
-        LatencyArgs { common, units: None, n: None }
-    }
 }
 
-/// Returns the measurements of a round.
 pub(crate) fn plan(args: &LatencyArgs, contenders: &[Contender]) -> Plan {
     let quick = args.common.quick;
     let units = args.units.as_deref().unwrap_or(if quick { &UNITS_QUICK } else { &UNITS });
@@ -106,10 +94,7 @@ fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
         std::fs::remove_file(&path).map_err(|e| format!("the file of times cannot be removed: {e}"))?;
         return figures;
     }
-    ["p50_us", "p99_us", "max_us", "mean_us"]
-        .into_iter()
-        .map(|name| Ok((name.to_owned(), line_figure(output.line, name)?)))
-        .collect()
+    line_figures(output.line, &["p50_us", "p99_us", "max_us", "mean_us"])
 }
 
 fn figures_of_times(path: &Path) -> Result<Figures, String> {

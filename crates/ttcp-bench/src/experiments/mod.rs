@@ -5,7 +5,7 @@
 //! stored immediately.
 
 mod calls;
-pub mod compare;
+mod compare;
 mod contenders;
 mod demultiplexing;
 mod deposit;
@@ -14,7 +14,7 @@ mod integrity;
 mod ladder;
 mod latency;
 mod plan;
-pub mod report;
+mod report;
 mod scale;
 mod series;
 mod store;
@@ -25,10 +25,12 @@ use std::process::ExitCode;
 
 use crate::harness::{BuiltIn, CommonArgs};
 
+pub use compare::{CompareArgs, compare};
 pub use demultiplexing::DemultiplexingArgs;
 pub use deposit::DepositArgs;
 pub use ladder::LadderArgs;
 pub use latency::LatencyArgs;
+pub use report::{ReportArgs, report};
 pub use scale::{CrowdArgs, HoldArgs, ScaleArgs, crowd, hold};
 pub use series::SeriesArgs;
 pub use throughput::ThroughputArgs;
@@ -37,7 +39,6 @@ pub use whitebox::WhiteboxArgs;
 use contenders::Contender;
 use plan::{Experiment, Plan};
 
-/// All experiments, in the order of the report.
 pub(crate) const EXPERIMENTS: &[Experiment] = &[
     throughput::EXPERIMENT,
     whitebox::EXPERIMENT,
@@ -50,25 +51,22 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
 ];
 
 /// Runs all experiments, for `ttcp run --all`.
-///
-/// # Errors
-/// The run cannot start, or its results cannot be written.
 pub fn run_all(common: &CommonArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
     let contenders = contenders::contenders(common, built_in)?;
     driver::run(common, &plans(common, &contenders)?)
 }
 
-/// Returns the plans of all experiments, in the order of [`EXPERIMENTS`].
 fn plans(common: &CommonArgs, contenders: &[Contender]) -> anyhow::Result<[Plan; EXPERIMENTS.len()]> {
+    let common = || common.clone();
     Ok([
-        throughput::plan(&ThroughputArgs::of(common.clone()), contenders),
-        whitebox::plan(&WhiteboxArgs::of(common.clone()), contenders),
-        demultiplexing::plan(&DemultiplexingArgs::of(common.clone()), contenders),
-        latency::plan(&LatencyArgs::of(common.clone()), contenders),
-        scale::plan(&ScaleArgs::of(common.clone()), contenders),
-        series::plan(&SeriesArgs::of(common.clone()), contenders)?,
-        deposit::plan(&DepositArgs::of(common.clone()), contenders),
-        ladder::plan(&LadderArgs::of(common.clone()), contenders),
+        throughput::plan(&ThroughputArgs { common: common(), ..Default::default() }, contenders),
+        whitebox::plan(&WhiteboxArgs::of(common()), contenders),
+        demultiplexing::plan(&DemultiplexingArgs { common: common(), ..Default::default() }, contenders),
+        latency::plan(&LatencyArgs { common: common(), ..Default::default() }, contenders),
+        scale::plan(&ScaleArgs { common: common(), ..Default::default() }, contenders),
+        series::plan(&SeriesArgs::of(common()), contenders)?,
+        deposit::plan(&DepositArgs { common: common(), ..Default::default() }, contenders),
+        ladder::plan(&LadderArgs { common: common(), ..Default::default() }, contenders),
     ])
 }
 
@@ -76,11 +74,9 @@ fn plans(common: &CommonArgs, contenders: &[Contender]) -> anyhow::Result<[Plan;
 mod tests {
     use std::collections::BTreeSet;
 
-    use clap::Parser;
-
     use super::*;
     use crate::literature::{Published, uncovered};
-    use crate::work::Element;
+    use crate::work::{Element, parse_options};
 
     #[test]
     fn experiments_have_unique_names_and_cover_all_published_tables() {
@@ -94,19 +90,14 @@ mod tests {
 
     #[test]
     fn every_experiment_measures_zorb_omniorb_and_sockets() {
-        #[derive(Parser)]
-        struct Line {
-            #[command(flatten)]
-            common: CommonArgs,
-        }
         let all = ["raw", "zorb", "omniorb"].map(|name| Contender {
             peer: format!("{name}=server {{check}}::client").parse().unwrap(),
             struct_element: Element::Struct,
             is_for_structs_only: false,
             sends_memory: name == "raw",
         });
-        for quick in [&["x", "--quick"][..], &["x"]] {
-            let plans = plans(&Line::parse_from(quick).common, &all).unwrap();
+        for quick in [&["--quick"][..], &[]] {
+            let plans = plans(&parse_options(quick.iter().copied()).unwrap(), &all).unwrap();
             assert!(
                 plans.iter().map(|plan| plan.experiment.name).eq(EXPERIMENTS.iter().map(|kind| kind.name))
             );

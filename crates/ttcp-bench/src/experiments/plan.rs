@@ -10,12 +10,12 @@ use crate::figures::Section;
 use crate::harness::Peer;
 use crate::harness::links::Link;
 use crate::harness::peers::{Failure, Site};
+use crate::work::Element;
 
 /// The setting of a cell with the name of the link between client and server. Cells without it use the
 /// loopback device.
 pub(crate) const LINK: &str = "link";
 
-/// A kind of experiment.
 pub(crate) struct Experiment {
     /// The name of the subcommand, also used in samples.
     pub(crate) name: &'static str,
@@ -29,34 +29,27 @@ pub(crate) struct Experiment {
 pub(crate) struct Step {
     pub(crate) cell: Cell,
     pub(crate) peer: Peer,
-    /// Additional arguments of the server.
     pub(crate) server: Vec<String>,
-    /// The client's arguments.
     pub(crate) client: Vec<String>,
-    /// Computes the figures from the client's output.
     pub(crate) figures: FigureFn,
     /// Performs the measurement: [`Step::run_once`] if one run of server and client yields all figures.
     pub(crate) perform: fn(&Step, &mut Site<'_>) -> Result<Outcome, Failure>,
 }
 
 impl Step {
-    /// Returns a measurement by one run of server and client.
     pub(crate) fn new(cell: &Cell, peer: &Peer, client: Vec<String>, figures: FigureFn) -> Step {
         let (cell, peer) = (cell.clone(), peer.clone());
         Step { cell, peer, server: Vec::new(), client, figures, perform: Step::run_once }
     }
 }
 
-/// Computes the figures of a measurement.
 pub(crate) type FigureFn = fn(&ClientOutput<'_>) -> Result<Figures, String>;
 
 /// Figures by their names, which end in their units.
 pub(crate) type Figures = BTreeMap<String, f64>;
 
-/// An experiment that is ready to run.
 pub(crate) struct Plan {
     pub(crate) experiment: &'static Experiment,
-    /// Default number of rounds.
     pub(crate) rounds: u32,
     /// The links of the cells that have the setting [`LINK`].
     pub(crate) links: Vec<Link>,
@@ -67,16 +60,22 @@ pub(crate) struct Plan {
     pub(crate) steps: Vec<Step>,
 }
 
-/// The output of a client.
 pub(crate) struct ClientOutput<'s> {
-    /// The printed line.
     pub(crate) line: &'s Value,
-    /// The directory of the placeholder `{dir}`.
     pub(crate) dir: &'s Path,
 }
 
-/// Returns a figure of the client's line.
 pub(crate) fn line_figure(line: &Value, name: &str) -> Result<f64, String> {
     let figure = line.get(name).and_then(Value::as_f64).ok_or_else(|| format!("it has no {name}"))?;
     if figure.is_finite() && figure > 0.0 { Ok(figure) } else { Err(format!("{name} is {figure}")) }
+}
+
+pub(crate) fn line_figures(line: &Value, names: &[&str]) -> Result<Figures, String> {
+    names.iter().map(|name| Ok(((*name).to_owned(), line_figure(line, name)?))).collect()
+}
+
+/// Returns the client's arguments for a flood. Without `total`, it has to be added.
+pub(crate) fn flood(element: Element, size: u64, total: impl Into<Option<u64>>) -> Vec<String> {
+    let total = total.into().map(|total| format!(" --total {total}")).unwrap_or_default();
+    format!("ttcp --type {element} --size {size}{total}").split(' ').map(str::to_owned).collect()
 }

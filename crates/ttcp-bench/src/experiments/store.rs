@@ -20,7 +20,6 @@ use crate::harness::processor::ProcessorTime;
 
 /// The file with an [`Environment`] for each run.
 const ENVIRONMENTS: &str = "environments.jsonl";
-/// The file with the samples.
 const SAMPLES: &str = "samples.jsonl";
 
 /// The settings of a measurement by name, such as `type` and `units`.
@@ -28,49 +27,36 @@ const SAMPLES: &str = "samples.jsonl";
 #[serde(transparent)]
 pub(crate) struct Cell(BTreeMap<String, Setting>);
 
-/// A setting of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Setting {
-    /// A count.
     Number(u64),
-    /// A word.
     Word(String),
 }
 
-/// A measurement of a cell with a peer in a round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample {
-    /// The name of the experiment.
     pub(crate) experiment: String,
     pub(crate) cell: Cell,
-    /// The name of the peer.
     pub(crate) peer: String,
     /// The round, from 0.
     pub(crate) round: u32,
     /// The run: the index of its environment.
     pub(crate) run: usize,
-    /// The result.
     #[serde(flatten)]
     pub(crate) outcome: Outcome,
 }
 
-/// The result of a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Outcome {
-    /// A successful measurement.
     Figures {
         /// The figures by name. The names end in units.
         figures: BTreeMap<String, f64>,
-        /// Processor times, if the system provides them.
         processor: Option<ProcessorTime>,
-        /// The line that the client printed.
         line: Value,
     },
-    /// A failed measurement.
     Failure {
-        /// The reason.
         failure: String,
     },
 }
@@ -82,17 +68,14 @@ impl Cell {
         self
     }
 
-    /// Returns the cell without a setting.
     pub(crate) fn without(&self, name: &str) -> Cell {
         Cell(self.0.iter().filter(|(other, _)| *other != name).map(|(n, s)| (n.clone(), s.clone())).collect())
     }
 
-    /// Returns whether the other cell has all settings of this one.
     pub(crate) fn is_part_of(&self, other: &Cell) -> bool {
         self.0.iter().all(|(name, setting)| other.0.get(name) == Some(setting))
     }
 
-    /// Returns a setting that is a word.
     pub(crate) fn word(&self, name: &str) -> Option<&str> {
         match self.0.get(name) {
             Some(Setting::Word(word)) => Some(word),
@@ -100,7 +83,6 @@ impl Cell {
         }
     }
 
-    /// Returns a setting that is a count.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         match self.0.get(name) {
             Some(Setting::Number(number)) => Some(*number),
@@ -131,50 +113,46 @@ impl From<&str> for Setting {
 }
 
 impl Sample {
-    /// Returns the figure with that name.
     pub(crate) fn figure(&self, name: &str) -> Option<f64> {
         match &self.outcome {
             Outcome::Figures { figures, .. } => figures.get(name).copied(),
             Outcome::Failure { .. } => None,
         }
     }
+
+    pub(crate) fn processor(&self) -> Option<ProcessorTime> {
+        match self.outcome {
+            Outcome::Figures { processor, .. } => processor,
+            Outcome::Failure { .. } => None,
+        }
+    }
 }
 
-/// The contents of a results directory.
 #[derive(Debug, Default)]
 pub(crate) struct Data {
-    /// The environments, one for each run.
     pub(crate) environments: Vec<Environment>,
-    /// The samples in the order in which they were taken.
     samples: Vec<Sample>,
-    /// Indices of the samples of each experiment and peer.
     indices: BTreeMap<String, BTreeMap<String, Vec<usize>>>,
 }
 
 impl Data {
-    /// Returns the data of these environments and samples.
     pub(crate) fn new(environments: Vec<Environment>, samples: Vec<Sample>) -> Data {
         let mut data = Data { environments, ..Data::default() };
         samples.into_iter().for_each(|sample| data.push(sample));
         data
     }
 
-    /// Appends a sample.
     pub(crate) fn push(&mut self, sample: Sample) {
         let peers = self.indices.entry(sample.experiment.clone()).or_default();
         peers.entry(sample.peer.clone()).or_default().push(self.samples.len());
         self.samples.push(sample);
     }
 
-    /// Returns the samples in the order in which they were taken.
     pub(crate) fn samples(&self) -> &[Sample] {
         &self.samples
     }
 
     /// Reads a directory.
-    ///
-    /// # Errors
-    /// There are no results, or a line is not a result; the message contains its number.
     pub(crate) fn read(dir: &Path) -> anyhow::Result<Data> {
         let data = Data::new(read_lines(&dir.join(ENVIRONMENTS))?, read_lines(&dir.join(SAMPLES))?);
         if data.samples.is_empty() {
@@ -183,12 +161,10 @@ impl Data {
         Ok(data)
     }
 
-    /// Returns the samples of an experiment.
     pub(crate) fn samples_of(&self, experiment: &str) -> impl Iterator<Item = &Sample> {
         self.samples.iter().filter(move |sample| sample.experiment == experiment)
     }
 
-    /// Returns the peers of an experiment, in order of first appearance.
     pub(crate) fn peers(&self, experiment: &str) -> Vec<&str> {
         let mut peers = Vec::new();
         for sample in self.samples_of(experiment) {
@@ -261,16 +237,12 @@ fn complete_lines<T: DeserializeOwned>(file: &mut File, path: &Path) -> anyhow::
 pub(crate) struct Store {
     dir: PathBuf,
     data: Data,
-    /// The keys of successful measurements.
     measured: BTreeSet<Key>,
     samples: File,
 }
 
 impl Store {
     /// Opens a directory for a run in this environment, and creates it if it does not exist.
-    ///
-    /// # Errors
-    /// The directory cannot be written, is used by another run, or contains a line that is not a result.
     pub(crate) fn open(dir: &Path, environment: Environment) -> anyhow::Result<Store> {
         std::fs::create_dir_all(dir)
             .with_context(|| format!("cannot create the directory {}", dir.display()))?;
@@ -282,15 +254,11 @@ impl Store {
         Ok(Store { dir: dir.to_owned(), data: Data::new(environments, known), measured, samples })
     }
 
-    /// Returns whether a cell has been successfully measured with a peer in a round.
     pub(crate) fn has(&self, experiment: &str, cell: &Cell, peer: &str, round: u32) -> bool {
         self.measured.contains(&(experiment.to_owned(), cell.clone(), peer.to_owned(), round))
     }
 
     /// Appends a sample of this run.
-    ///
-    /// # Errors
-    /// The sample cannot be written; earlier samples remain intact.
     pub(crate) fn add(&mut self, mut sample: Sample) -> anyhow::Result<()> {
         sample.run = self.data.environments.len() - 1;
         write(&mut self.samples, &sample).with_context(|| {
@@ -301,7 +269,6 @@ impl Store {
         Ok(())
     }
 
-    /// Returns all data.
     pub(crate) fn data(&self) -> &Data {
         &self.data
     }

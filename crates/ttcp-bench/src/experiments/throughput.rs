@@ -7,9 +7,8 @@ use clap::Args;
 
 use super::contenders::Contender;
 use super::driver;
-use super::plan::ClientOutput;
-use super::plan::{Experiment, Figures, LINK, Plan, Step, line_figure};
-use super::store::{Cell, Data, Outcome, Sample};
+use super::plan::{ClientOutput, Experiment, Figures, LINK, Plan, Step, flood, line_figures};
+use super::store::{Cell, Data, Sample};
 use super::{calls, integrity};
 use crate::external_peers;
 use crate::figures::{
@@ -59,7 +58,7 @@ const LINKS_QUICK: [Link; 2] = [Link::Loopback, Link::Shaped(622, 9_180)];
 const SIZES_SLOW: [u64; 6] = [1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20];
 
 /// Options of `ttcp throughput`.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct ThroughputArgs {
     /// Options of every experiment.
     #[command(flatten)]
@@ -97,34 +96,10 @@ pub struct ThroughputArgs {
 
 impl ThroughputArgs {
     /// Runs the experiment, and prints its section.
-    ///
-    /// # Errors
-    /// The experiment cannot start, or its results cannot be written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
         driver::run_one(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
-    /// Returns the arguments for the whole experiment.
-    pub(crate) fn of(common: CommonArgs) -> ThroughputArgs {
-        ThroughputArgs {
-            common,
-            types: None,
-            sizes: None,
-            queues: None,
-            total: None,
-            links: None,
-            host: None,
-            shell: None,
-        }
-    }
-}
-
-/// Parses the size of socket queues.
-fn parse_queue(text: &str) -> Result<u64, String> {
-    if text == "auto" { Ok(0) } else { parse_size(text) }
-}
-
-impl ThroughputArgs {
     /// Returns the links to measure, without those that cannot be set up here.
     fn links(&self) -> Vec<Link> {
         let default: &[Link] = match (&self.host, self.common.quick) {
@@ -149,7 +124,10 @@ impl ThroughputArgs {
     }
 }
 
-/// Returns the measurements of a round.
+fn parse_queue(text: &str) -> Result<u64, String> {
+    if text == "auto" { Ok(0) } else { parse_size(text) }
+}
+
 pub(crate) fn plan(args: &ThroughputArgs, contenders: &[Contender]) -> Plan {
     let quick = args.common.quick;
     let types = args.types.as_deref().unwrap_or(&TYPES);
@@ -256,32 +234,18 @@ fn counting_steps(contenders: &[Contender], types: &[Element], quick: bool) -> V
     types.iter().flat_map(of_type).collect()
 }
 
-/// Returns the client's arguments for a flood.
-fn flood(element: Element, size: u64, total: u64) -> Vec<String> {
-    let words =
-        ["ttcp", "--type", &element.to_string(), "--size", &size.to_string(), "--total", &total.to_string()];
-    words.map(String::from).to_vec()
-}
-
 fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
-    Ok([
-        ("mbit_s".to_owned(), line_figure(output.line, "mbit_s")?),
-        ("secs".to_owned(), line_figure(output.line, "secs")?),
-    ]
-    .into())
+    line_figures(output.line, &["mbit_s", "secs"])
 }
 
-/// The samples of this experiment, in the order of the report.
 struct FloodSamples<'d> {
     data: &'d Data,
     peers: Vec<&'d str>,
     types: Vec<&'d str>,
     sizes: Vec<u64>,
-    /// Each link with its queues.
     links: Vec<(&'d str, Vec<&'d str>)>,
 }
 
-/// A link with a size of socket queues.
 #[derive(Clone, Copy)]
 struct Route<'d> {
     link: &'d str,
@@ -334,7 +298,6 @@ impl<'d> FloodSamples<'d> {
     }
 }
 
-/// Returns element type, size and route of a cell.
 fn cell_settings(cell: &Cell) -> Option<(&str, u64, Route<'_>)> {
     let route = Route { link: cell.word(LINK).unwrap_or(LOOPBACK), queue: cell.word("queue")? };
     Some((cell.word("type")?, cell.number("bytes")?, route))
@@ -449,7 +412,6 @@ fn add_shares(samples: &FloodSamples<'_>, section: &mut Section) {
     section.table(published_rows("sigcomm96.text", "Other published figures: testbed and times", is_other));
 }
 
-/// Adds a chart and a table of an element type.
 fn add_type(samples: &FloodSamples<'_>, section: &mut Section, element: &str, route: Route<'_>) {
     let rates = |peer: &str, size: u64| samples.rate(peer, element, size, route);
     let peers: Vec<&str> = samples
@@ -494,19 +456,15 @@ fn add_type(samples: &FloodSamples<'_>, section: &mut Section, element: &str, ro
     section.table(Table { caption, columns, rows });
 }
 
-/// Adds the processor times per GB.
 fn add_processor_times(samples: &FloodSamples<'_>, section: &mut Section) {
     let size = if samples.sizes.contains(&PROCESSOR_TIME_SIZE) {
         PROCESSOR_TIME_SIZE
     } else {
         samples.sizes.last().copied().unwrap_or_default()
     };
-    let per_gb = |sample: &Sample, side: fn(ProcessorTime) -> f64| match &sample.outcome {
-        Outcome::Figures { figures, processor: Some(used), .. } => {
-            let gigabytes = figures.get("mbit_s")? * figures.get("secs")? / 8e3 * 1.1;
-            Some(side(*used) / gigabytes * 1e3)
-        }
-        _ => None,
+    let per_gb = |sample: &Sample, side: fn(ProcessorTime) -> f64| {
+        let gigabytes = sample.figure("mbit_s")? * sample.figure("secs")? / 8e3 * 1.1;
+        Some(side(sample.processor()?) / gigabytes * 1e3)
     };
     let mut columns = vec![Column::words("type")];
     for peer in &samples.peers {

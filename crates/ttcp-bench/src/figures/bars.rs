@@ -10,25 +10,17 @@ use super::chart::{
 
 // Sizes in SVG units.
 
-/// Height of a bar with the space around it.
 const BAR_HEIGHT: u32 = 24;
 /// Horizontal position of the left end of the bars. Their names are to the left of it.
 const BARS_LEFT: u32 = 200;
-/// Height of the axis below the bars.
 const AXIS_HEIGHT: u32 = 48;
-/// Height of a legend line above the bars.
 const LEGEND_LINE_HEIGHT: u32 = 24;
 const LEGEND_COLUMN_WIDTH: u32 = 130;
-/// Margin to the right of the bars.
 const RIGHT_MARGIN: u32 = 24;
-/// Minimum width of a part that shows its figure.
 const MIN_LABELLED_WIDTH: f64 = 34.0;
 
 /// Returns an SVG element for a page.
-///
-/// # Errors
-/// The length of a part is negative or not finite.
-pub fn inline(bars: &Bars) -> Result<String, DrawingError> {
+pub(crate) fn inline(bars: &Bars) -> Result<String, DrawingError> {
     let failed = |reason: String| DrawingError { caption: bars.caption.clone(), reason };
     let lengths = bars.bars.iter().flat_map(|(name, parts)| parts.iter().map(move |length| (name, length)));
     for (name, length) in lengths {

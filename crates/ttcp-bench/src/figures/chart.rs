@@ -7,7 +7,6 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::{Axis, Chart, Scale, Series};
 
-/// Width of a chart in SVG units; pages scale it.
 pub(super) const WIDTH: u32 = 760;
 const HEIGHT: u32 = 400;
 const LEGEND_LINE_HEIGHT: u32 = 20;
@@ -30,10 +29,9 @@ fn dashed_colour(series: usize) -> RGBColor {
     RGBColor(1, 3, (series % COLOUR_COUNT) as u8)
 }
 
-/// An error: a chart cannot be drawn.
 #[derive(Debug, thiserror::Error)]
 #[error("the chart \"{caption}\" cannot be drawn: {reason}")]
-pub struct DrawingError {
+pub(crate) struct DrawingError {
     pub(super) caption: String,
     pub(super) reason: String,
 }
@@ -44,10 +42,7 @@ const STANDALONE_COLOURS: &str = "<style>:root{color:#222;--grid:#ddd;--s0:#0072
 --s2:#35c79a;--s3:#e29cc4;--s4:#e6c229;--s5:#8fd0f5;--s6:#b48ad0;--s7:#aaa}}</style>";
 
 /// Returns an SVG element for a page.
-///
-/// # Errors
-/// A value cannot be placed on its axis.
-pub fn inline(chart: &Chart) -> Result<String, DrawingError> {
+pub(crate) fn inline(chart: &Chart) -> Result<String, DrawingError> {
     let legend = (chart.series.len() as u32).div_ceil(WIDTH / LEGEND_COLUMN_WIDTH) * LEGEND_LINE_HEIGHT
         + LEGEND_LINE_HEIGHT / 2;
     let mut svg = String::new();
@@ -73,7 +68,6 @@ pub(super) fn finished(svg: &str, height: u32, caption: &str) -> String {
     svg.replacen(&size, &name, 1)
 }
 
-/// Returns an SVG element as a standalone file.
 pub(super) fn standalone(svg: &str) -> String {
     let end = svg.find('>').map_or(0, |end| end + 1);
     let (start, rest) = svg.split_at(end);
@@ -198,7 +192,6 @@ impl Range {
     }
 }
 
-/// Formats a number without trailing zeros.
 pub(super) fn format_without_zeros(value: f64) -> String {
     let text = format!("{value:.6}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

@@ -9,7 +9,7 @@ use super::{Block, Column, Document, Table};
 
 /// Returns the text. `chart_link` returns the link to a chart from the section's id and the chart's number in
 /// the section, which starts at 0.
-pub fn markdown(document: &Document, chart_link: impl Fn(&str, usize) -> String) -> String {
+pub(crate) fn markdown(document: &Document, chart_link: impl Fn(&str, usize) -> String) -> String {
     let mut out = format!("# {}\n", document.title);
     let mut paragraph = |text: &str| {
         let _ = write!(out, "\n{text}\n");
@@ -43,7 +43,7 @@ pub fn markdown(document: &Document, chart_link: impl Fn(&str, usize) -> String)
 
 /// Formats a table with columns that are padded to their widest cells, so that it is readable on a terminal,
 /// too.
-pub fn format_table(table: &Table) -> String {
+pub(crate) fn format_table(table: &Table) -> String {
     let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
     let title = |column: &Column| {
         cell(&if column.is_published {

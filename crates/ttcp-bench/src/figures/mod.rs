@@ -3,120 +3,94 @@
 //! [`page`] renders a report as one HTML page, [`markdown`] as a Markdown file with separate charts, and
 //! [`chart`] and [`bars`] draw charts as SVG. [`published_table`] returns the tables of the literature.
 
-pub mod bars;
-pub mod chart;
-pub mod markdown;
-pub mod page;
+pub(crate) mod bars;
+pub(crate) mod chart;
+pub(crate) mod markdown;
+pub(crate) mod page;
 mod published;
 
-pub use published::{published_rows, published_table};
+pub(crate) use published::{published_rows, published_table};
 
-/// A whole report.
 #[derive(Debug, Clone, Default)]
-pub struct Document {
-    /// The title.
-    pub title: String,
+pub(crate) struct Document {
+    pub(crate) title: String,
     /// The paragraphs above all sections.
-    pub summary: Vec<String>,
+    pub(crate) summary: Vec<String>,
     /// Notes on the validity of the figures.
-    pub caveats: Vec<String>,
-    /// The sections in their order.
-    pub sections: Vec<Section>,
+    pub(crate) caveats: Vec<String>,
+    pub(crate) sections: Vec<Section>,
 }
 
-/// A section of a report.
 #[derive(Debug, Clone, Default)]
-pub struct Section {
+pub(crate) struct Section {
     /// The target of links, one word.
-    pub id: String,
-    /// The heading.
-    pub title: String,
-    /// The contents in their order.
-    pub blocks: Vec<Block>,
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) blocks: Vec<Block>,
 }
 
-/// A part of a section.
 #[derive(Debug, Clone)]
-pub enum Block {
-    /// A paragraph.
+pub(crate) enum Block {
     Text(String),
-    /// A table.
     Table(Table),
-    /// A line chart.
     Chart(Chart),
-    /// A bar chart.
     Bars(Bars),
 }
 
 /// A table. The text of an absent figure is `-`.
 #[derive(Debug, Clone, Default)]
-pub struct Table {
+pub(crate) struct Table {
     /// The caption; may be empty.
-    pub caption: String,
-    /// The columns.
-    pub columns: Vec<Column>,
-    /// The rows of cells.
-    pub rows: Vec<Vec<String>>,
+    pub(crate) caption: String,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
+pub(crate) struct Column {
     /// The heading, with the unit.
-    pub title: String,
+    pub(crate) title: String,
     /// Whether the column contains figures, which are right-aligned.
-    pub has_figures: bool,
+    pub(crate) has_figures: bool,
     /// Whether the figures are published ones, not measured ones.
-    pub is_published: bool,
+    pub(crate) is_published: bool,
 }
 
-/// A line chart.
 #[derive(Debug, Clone)]
-pub struct Chart {
-    /// The caption.
-    pub caption: String,
-    /// The horizontal axis.
-    pub x: Axis,
-    /// The vertical axis.
-    pub y: Axis,
-    /// The lines.
-    pub series: Vec<Series>,
+pub(crate) struct Chart {
+    pub(crate) caption: String,
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+    pub(crate) series: Vec<Series>,
 }
 
 /// A chart of horizontal bars. Each bar consists of the same parts.
 #[derive(Debug, Clone)]
-pub struct Bars {
-    /// The caption.
-    pub caption: String,
+pub(crate) struct Bars {
+    pub(crate) caption: String,
     /// The quantity that the lengths represent, with the unit.
-    pub label: String,
+    pub(crate) label: String,
     /// The names of the parts, from left to right.
-    pub parts: Vec<String>,
+    pub(crate) parts: Vec<String>,
     /// The bars, with their names and the lengths of their parts.
-    pub bars: Vec<(String, Vec<f64>)>,
+    pub(crate) bars: Vec<(String, Vec<f64>)>,
 }
 
-/// A drawing of a section.
 #[derive(Debug, Clone, Copy)]
-pub enum Drawing<'s> {
-    /// A line chart.
+pub(crate) enum Drawing<'s> {
     Chart(&'s Chart),
-    /// A bar chart.
     Bars(&'s Bars),
 }
 
-/// An axis of a chart.
 #[derive(Debug, Clone)]
-pub struct Axis {
+pub(crate) struct Axis {
     /// The quantity, with the unit.
-    pub label: String,
-    /// The spacing of its values.
-    pub scale: Scale,
+    pub(crate) label: String,
+    pub(crate) scale: Scale,
 }
 
-/// The spacing of values along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
+pub(crate) enum Scale {
     /// Linear, starting at zero.
     Linear,
     /// Logarithmic with powers of two, for bytes.
@@ -125,20 +99,17 @@ pub enum Scale {
     Decades,
 }
 
-/// A line of a chart.
 #[derive(Debug, Clone)]
-pub struct Series {
+pub(crate) struct Series {
     /// The name in the legend.
-    pub name: String,
-    /// The points from left to right.
-    pub points: Vec<(f64, f64)>,
+    pub(crate) name: String,
+    pub(crate) points: Vec<(f64, f64)>,
     /// Whether the points are published figures, not measured ones. The line is then dashed.
-    pub is_published: bool,
+    pub(crate) is_published: bool,
 }
 
 impl Block {
-    /// Returns the block's drawing, if it has one.
-    pub fn drawing(&self) -> Option<Drawing<'_>> {
+    pub(crate) fn drawing(&self) -> Option<Drawing<'_>> {
         match self {
             Block::Chart(chart) => Some(Drawing::Chart(chart)),
             Block::Bars(bars) => Some(Drawing::Bars(bars)),
@@ -148,8 +119,7 @@ impl Block {
 }
 
 impl Drawing<'_> {
-    /// Returns the caption.
-    pub fn caption(&self) -> &str {
+    pub(crate) fn caption(&self) -> &str {
         match self {
             Drawing::Chart(chart) => &chart.caption,
             Drawing::Bars(bars) => &bars.caption,
@@ -157,10 +127,7 @@ impl Drawing<'_> {
     }
 
     /// Returns an SVG element for a page.
-    ///
-    /// # Errors
-    /// A value cannot be drawn.
-    pub fn inline(&self) -> Result<String, chart::DrawingError> {
+    pub(crate) fn inline(&self) -> Result<String, chart::DrawingError> {
         match self {
             Drawing::Chart(chart) => chart::inline(chart),
             Drawing::Bars(bars) => bars::inline(bars),
@@ -168,10 +135,7 @@ impl Drawing<'_> {
     }
 
     /// Returns a standalone SVG file, which uses the reader's light or dark colour scheme.
-    ///
-    /// # Errors
-    /// The errors of [`inline`](Self::inline).
-    pub fn file(&self) -> Result<String, chart::DrawingError> {
+    pub(crate) fn file(&self) -> Result<String, chart::DrawingError> {
         self.inline().map(|svg| chart::standalone(&svg))
     }
 }
@@ -179,7 +143,7 @@ impl Drawing<'_> {
 impl Table {
     /// Returns a table without caption. `titles` are separated by `|`. All columns except the first are
     /// figures.
-    pub fn of_figures(titles: &str, rows: Vec<Vec<String>>) -> Table {
+    pub(crate) fn of_figures(titles: &str, rows: Vec<Vec<String>>) -> Table {
         let mut columns: Vec<Column> = titles.split('|').map(Column::figures).collect();
         if let Some(first) = columns.first_mut() {
             first.has_figures = false;
@@ -189,80 +153,71 @@ impl Table {
 }
 
 impl Column {
-    /// Returns a column of words.
-    pub fn words(title: impl Into<String>) -> Column {
+    pub(crate) fn words(title: impl Into<String>) -> Column {
         Column { title: title.into(), has_figures: false, is_published: false }
     }
 
-    /// Returns a column of measured figures.
-    pub fn figures(title: impl Into<String>) -> Column {
+    pub(crate) fn figures(title: impl Into<String>) -> Column {
         Column { title: title.into(), has_figures: true, is_published: false }
     }
 
-    /// Returns a column of published figures.
-    pub fn published(title: impl Into<String>) -> Column {
+    pub(crate) fn published(title: impl Into<String>) -> Column {
         Column { title: title.into(), has_figures: true, is_published: true }
     }
 }
 
 impl Axis {
-    /// Returns an axis with this label and scale.
-    pub fn new(label: impl Into<String>, scale: Scale) -> Axis {
+    pub(crate) fn new(label: impl Into<String>, scale: Scale) -> Axis {
         Axis { label: label.into(), scale }
     }
 }
 
 impl Series {
-    /// Returns a line of measured points.
-    pub fn measured(name: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
+    pub(crate) fn measured(name: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
         Series { name: name.into(), points, is_published: false }
     }
 
-    /// Returns a line of published points.
-    pub fn published(name: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
+    pub(crate) fn published(name: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
         Series { name: name.into(), points, is_published: true }
     }
 }
 
 impl Section {
-    /// Returns an empty section.
-    pub fn new(id: impl Into<String>, title: impl Into<String>) -> Section {
+    pub(crate) fn new(id: impl Into<String>, title: impl Into<String>) -> Section {
         Section { id: id.into(), title: title.into(), blocks: Vec::new() }
     }
 
-    /// Adds a paragraph.
-    pub fn text(&mut self, text: impl Into<String>) {
+    pub(crate) fn text(&mut self, text: impl Into<String>) {
         self.blocks.push(Block::Text(text.into()));
     }
 
     /// Adds a table, unless it has no rows.
-    pub fn table(&mut self, table: Table) {
+    pub(crate) fn table(&mut self, table: Table) {
         if !table.rows.is_empty() {
             self.blocks.push(Block::Table(table));
         }
     }
 
     /// Adds a line chart, unless it has no points.
-    pub fn chart(&mut self, chart: Chart) {
+    pub(crate) fn chart(&mut self, chart: Chart) {
         if chart.series.iter().any(|series| !series.points.is_empty()) {
             self.blocks.push(Block::Chart(chart));
         }
     }
 
     /// Adds a bar chart, unless it has no bars.
-    pub fn bars(&mut self, bars: Bars) {
+    pub(crate) fn bars(&mut self, bars: Bars) {
         if !bars.bars.is_empty() {
             self.blocks.push(Block::Bars(bars));
         }
     }
 
-    /// Returns all charts of the section.
-    pub fn drawings(&self) -> impl Iterator<Item = Drawing<'_>> {
+    pub(crate) fn drawings(&self) -> impl Iterator<Item = Drawing<'_>> {
         self.blocks.iter().filter_map(Block::drawing)
     }
 
-    /// Returns the line charts of the section.
-    pub fn charts(&self) -> impl Iterator<Item = &Chart> {
+    #[cfg(test)]
+    pub(crate) fn charts(&self) -> impl Iterator<Item = &Chart> {
         self.blocks.iter().filter_map(|block| match block {
             Block::Chart(chart) => Some(chart),
             _ => None,
@@ -271,7 +226,7 @@ impl Section {
 }
 
 /// Formats a figure with about three significant digits and without exponent; `None` as `-`.
-pub fn format_figure(figure: Option<f64>) -> String {
+pub(crate) fn format_figure(figure: Option<f64>) -> String {
     match figure {
         None => "-".to_owned(),
         Some(f) if f.abs() >= 99.95 => format!("{f:.0}"),
@@ -281,8 +236,13 @@ pub fn format_figure(figure: Option<f64>) -> String {
     }
 }
 
+/// Formats a percentage with one decimal place; `None` as `-`.
+pub(crate) fn format_percent(figure: Option<f64>) -> String {
+    figure.map_or_else(|| "-".to_owned(), |figure| format!("{figure:.1}"))
+}
+
 /// Formats a number of bytes in the largest binary unit without fraction, such as `64 KiB`.
-pub fn format_bytes(count: u64) -> String {
+pub(crate) fn format_bytes(count: u64) -> String {
     for (shift, unit) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
         if count >> shift > 0 && count & ((1 << shift) - 1) == 0 {
             return format!("{} {unit}", count >> shift);

@@ -7,11 +7,7 @@ use super::{Block, Document, Drawing, Section, Table};
 
 const STYLE: &str = include_str!("page.css");
 
-/// Returns the page.
-///
-/// # Errors
-/// A chart has a value that cannot be drawn.
-pub fn page(document: &Document) -> Result<String, DrawingError> {
+pub(crate) fn page(document: &Document) -> Result<String, DrawingError> {
     let sections = document.sections.iter().map(section_markup).collect::<Result<Vec<_>, _>>()?;
     let markup = html! {
         (DOCTYPE)

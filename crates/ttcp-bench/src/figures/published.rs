@@ -15,12 +15,11 @@ const UNITS: &[(&str, &str)] = &[
 
 /// Returns a whole published table, with its source after the caption. If the id is unknown, the table has no
 /// rows, and [`Section::table`](super::Section::table) omits it.
-pub fn published_table(id: &str, caption: &str) -> Table {
+pub(crate) fn published_table(id: &str, caption: &str) -> Table {
     published_rows(id, caption, |_, _| true)
 }
 
-/// Returns the selected rows of a published table.
-pub fn published_rows(
+pub(crate) fn published_rows(
     id: &str,
     caption: &str,
     is_selected: impl Fn(&Published, &[&'static str]) -> bool,

@@ -7,7 +7,7 @@ use clap::Args;
 use super::peers::Peer;
 
 /// Options of every experiment.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct CommonArgs {
     /// Number of rounds, whose medians are shown (default: depends on the experiment)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]

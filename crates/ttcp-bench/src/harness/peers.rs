@@ -5,7 +5,6 @@ use std::process::ExitStatus;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use serde_json::Value;
 use thiserror::Error;
@@ -14,6 +13,7 @@ use super::children::{Children, Process, ProcessEvent, format_status};
 use super::cores::Pins;
 use super::placement::{HOST, Placement};
 use super::processor::{Meter, ProcessorTime};
+use crate::series::now;
 
 /// Minimum time within which a server must print READY.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -29,7 +29,7 @@ const CHECK: &str = "{check}";
 /// the server's command, `{check}` is `--check` or nothing. In the client's command, `{ready}` is the text
 /// after READY in the server's output, and `{port}` the digits at the end of this text. `{pid}` is the
 /// server's process id. A word `{args}` is the test and its options; without it, they are appended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Peer {
     /// The title of the peer's column or row in tables.
     pub name: String,
@@ -46,113 +46,48 @@ pub struct Peer {
     pub samples: bool,
 }
 
-/// The reason why a measurement failed.
+/// The reason why a measurement failed. The ends of stderr in it are on lines of their own.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
-    /// A program could not be started.
     #[error("cannot start the {role} ({program}): {source}")]
-    Start {
-        /// `server` or `client`.
-        role: &'static str,
-        /// The program.
-        program: String,
-        /// The system's reason.
-        source: std::io::Error,
-    },
-    /// The server ended, or closed stdout, before READY.
+    Start { role: &'static str, program: String, source: std::io::Error },
     #[error("the server ended with {status} before it was ready{stderr}")]
-    NotReady {
-        /// Its exit status.
-        status: String,
-        /// The end of its stderr, on lines of its own.
-        stderr: String,
-    },
-    /// The server did not print READY in time.
+    NotReady { status: String, stderr: String },
     #[error("the server was not ready within {} s{stderr}", .waited.as_secs_f64())]
-    StartTimeout {
-        /// The timeout.
-        waited: Duration,
-        /// The end of its stderr, on lines of its own.
-        stderr: String,
-    },
-    /// The server ended while the client ran.
+    StartTimeout { waited: Duration, stderr: String },
     #[error("the server ended with {status} during the test{stderr}")]
-    ServerDied {
-        /// Its exit status.
-        status: String,
-        /// The end of its stderr, on lines of its own.
-        stderr: String,
-    },
-    /// The client failed.
+    ServerDied { status: String, stderr: String },
     #[error("the client ended with {status}{stderr}{server_stderr}")]
-    ClientFailed {
-        /// Its exit status.
-        status: String,
-        /// The end of its stderr, on lines of its own.
-        stderr: String,
-        /// The end of the server's stderr, on lines of its own.
-        server_stderr: String,
-    },
-    /// The client did not end in time.
+    ClientFailed { status: String, stderr: String, server_stderr: String },
     #[error("the client was not done within {} s{stderr}", .waited.as_secs_f64())]
-    ClientTimeout {
-        /// The timeout.
-        waited: Duration,
-        /// The end of its stderr, on lines of its own.
-        stderr: String,
-    },
-    /// The client's line does not follow the contract.
+    ClientTimeout { waited: Duration, stderr: String },
     #[error("the client's last line is not a result: {reason}: {line:?}")]
-    BadLine {
-        /// The reason.
-        reason: String,
-        /// The line.
-        line: String,
-    },
-    /// The link between client and server could not be set up.
+    BadLine { reason: String, line: String },
     #[error("cannot set up the link of {link}: {reason}")]
-    Link {
-        /// Its name.
-        link: String,
-        /// The reason.
-        reason: String,
-    },
-    /// A server could not be started on another machine, or its files could not be fetched.
+    Link { link: String, reason: String },
     #[error("cannot fetch references from {host}: {reason}")]
-    Fetch {
-        /// The machine.
-        host: String,
-        /// The reason.
-        reason: String,
-    },
-    /// The profiler did not provide the expected data.
+    Fetch { host: String, reason: String },
     #[error("the profiler failed: {reason}")]
-    Profiler {
-        /// The reason.
-        reason: String,
-    },
-    /// The deadline of the whole run has passed.
+    Profiler { reason: String },
     #[error("not measured: the time limit of the whole run is exceeded")]
     NoTime,
-    /// The user interrupted the program.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl Peer {
     /// Returns a peer whose commands are subcommands of this program, at the path `program`.
-    pub(crate) fn built_in(program: &Path, peer: &BuiltIn) -> Peer {
+    pub(crate) fn built_in(program: &Path, BuiltIn(peer): &BuiltIn) -> Peer {
         let command = |words: &[String]| {
             std::iter::once(program.to_string_lossy().into_owned()).chain(words.iter().cloned()).collect()
         };
-        Peer {
-            name: peer.name.to_owned(),
-            server: command(&peer.server),
-            client: command(&peer.client),
-            batch: peer.batch,
-            zero_copy: peer.zero_copy,
-            samples: peer.samples,
-        }
+        Peer { server: command(&peer.server), client: command(&peer.client), ..peer.clone() }
+    }
+
+    /// Returns a peer with these commands, which are split into words at blanks.
+    fn of_commands(name: &str, server: &str, client: &str) -> Peer {
+        let words = |line: &str| line.split_whitespace().map(String::from).collect();
+        Peer { name: name.to_owned(), server: words(server), client: words(client), ..Peer::default() }
     }
 
     /// Returns the same peer with the server's option `--check`; `None` if the server has no such option.
@@ -194,7 +129,6 @@ impl Peer {
         Ok(ClientRun { line, processor, ended_at })
     }
 
-    /// Runs only the client, for a peer without a server.
     pub(crate) fn run_client(&self, client: Vec<String>, site: &mut Site<'_>) -> Result<Value, Failure> {
         let mut client = start(site, "client", &self.client_command(client, site, ""))?;
         let (line, _) = wait_line(site, &mut client, None)?;
@@ -228,79 +162,48 @@ impl Peer {
 
 /// A peer that this program contains: subcommands and their arguments, with the placeholders of [`Peer`].
 #[derive(Debug, Clone)]
-pub struct BuiltIn {
-    /// The title of the peer's column or row in tables.
-    pub name: &'static str,
-    /// Subcommand and arguments of the server.
-    pub server: Vec<String>,
-    /// Subcommand and arguments of the client.
-    pub client: Vec<String>,
-    /// Whether client and server have the option `--batch`.
-    pub batch: bool,
-    /// Whether the client supports `--type zstruct`.
-    pub zero_copy: bool,
-    /// Whether the client has the option `--samples`.
-    pub samples: bool,
-}
+pub struct BuiltIn(Peer);
 
 impl BuiltIn {
     /// Returns a peer with these commands, which are split into words at blanks.
-    pub fn new(name: &'static str, server: &str, client: &str) -> BuiltIn {
-        let words = |line: &str| line.split_whitespace().map(String::from).collect();
-        BuiltIn {
-            name,
-            server: words(server),
-            client: words(client),
-            batch: false,
-            zero_copy: false,
-            samples: false,
-        }
+    pub fn new(name: &str, server: &str, client: &str) -> BuiltIn {
+        BuiltIn(Peer::of_commands(name, server, client))
     }
 
     /// Sets that the client supports `--type zstruct`.
     pub fn with_zero_copy(self) -> BuiltIn {
-        BuiltIn { zero_copy: true, ..self }
+        BuiltIn(Peer { zero_copy: true, ..self.0 })
     }
 
     /// Sets that the client has the option `--samples`.
     pub fn with_samples(self) -> BuiltIn {
-        BuiltIn { samples: true, ..self }
+        BuiltIn(Peer { samples: true, ..self.0 })
     }
 
     /// Sets that client and server have the option `--batch`.
     pub fn with_batch(self) -> BuiltIn {
-        BuiltIn { batch: true, ..self }
+        BuiltIn(Peer { batch: true, ..self.0 })
     }
 }
 
-/// The result of a client's run.
 #[derive(Debug)]
 pub(crate) struct ClientRun {
-    /// The client's whole line.
     pub(crate) line: Value,
-    /// ProcessorTime times, if the system provides them.
     pub(crate) processor: Option<ProcessorTime>,
     /// When the client printed its line, by the system's monotonic clock, which profilers use, too.
     pub(crate) ended_at: Duration,
 }
 
-/// The environment and the time limits of a measurement.
 pub(crate) struct Site<'a> {
     pub(crate) children: &'a mut Children,
-    /// A directory for files of the peers.
     pub(crate) dir: &'a Path,
-    /// Where the processes run.
     pub(crate) placement: Placement,
-    /// Cores for the processes.
     pub(crate) pins: Option<&'a Pins>,
-    /// Timeout of a client.
     pub(crate) timeout: Duration,
-    /// When the whole run must end.
     pub(crate) deadline: Option<Instant>,
 }
 
 impl Site<'_> {
-    /// Returns the end of a timeout that starts now, but at most the run's deadline.
     fn deadline_of(&self, timeout: Duration) -> Instant {
         let end = Instant::now() + timeout;
         self.deadline.map_or(end, |d| d.min(end))
@@ -319,15 +222,7 @@ impl FromStr for Peer {
         const FORM: &str = "a peer must have the form NAME=SERVER_CMD::CLIENT_CMD";
         let (name, commands) = text.split_once('=').ok_or(FORM)?;
         let (server, client) = commands.split_once("::").ok_or(FORM)?;
-        let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
-        let peer = Peer {
-            name: name.trim().to_owned(),
-            server: words(server),
-            client: words(client),
-            batch: false,
-            zero_copy: false,
-            samples: false,
-        };
+        let peer = Peer::of_commands(name.trim(), server, client);
         if peer.name.is_empty() || peer.server.is_empty() || peer.client.is_empty() {
             return Err(FORM.into());
         }
@@ -387,7 +282,7 @@ fn wait_line(
         match site.children.next_event(client, server.as_deref(), deadline) {
             ProcessEvent::Line(line) => {
                 if !line.is_empty() {
-                    last = (line, monotonic());
+                    last = (line, Duration::from_nanos(now()));
                 }
             }
             ProcessEvent::Interrupted => return Err(Failure::Interrupted),
@@ -425,16 +320,10 @@ fn wait_line(
     }
 }
 
-fn monotonic() -> Duration {
-    let now = clock_gettime(ClockId::Monotonic);
-    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or_default())
-}
-
 fn format_exit(status: Option<ExitStatus>) -> String {
     status.map_or_else(|| "an unknown status".to_owned(), format_status)
 }
 
-/// Returns the stderr of a process as indented lines after a message.
 fn indented_stderr(role: &str, process: &mut Process) -> String {
     process.stderr().lines().map(|line| format!("\n    {role}: {line}")).collect()
 }

@@ -49,18 +49,15 @@ pub enum Order {
 /// A sequence, as encoded bytes and in memory.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// The element type.
-    pub kind: Kind,
-    /// The byte order of the encoding.
-    pub order: Order,
-    /// The number of elements.
-    pub count: usize,
+    pub(crate) kind: Kind,
+    pub(crate) order: Order,
+    pub(crate) count: usize,
     /// The type code, in this machine's byte order.
-    pub code: Bytes,
+    pub(crate) code: Bytes,
     /// The encoding that compiled code writes.
-    pub wire: Bytes,
+    pub(crate) wire: Bytes,
     /// The elements in C's memory layout.
-    pub memory: Vec<u8>,
+    pub(crate) memory: Vec<u8>,
 }
 
 impl Kind {
@@ -68,8 +65,7 @@ impl Kind {
     pub const ALL: [Kind; 6] =
         [Kind::Short, Kind::Char, Kind::Long, Kind::Octet, Kind::Double, Kind::BinStruct];
 
-    /// Returns the size of an element, bytes.
-    pub fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         match self {
             Kind::Char | Kind::Octet => 1,
             Kind::Short => 2,
@@ -101,8 +97,7 @@ impl Order {
     /// Both orders.
     pub const ALL: [Order; 2] = [Order::Native, Order::Foreign];
 
-    /// Returns the byte order for streams.
-    pub fn byte_order(self) -> ByteOrder {
+    pub(crate) fn byte_order(self) -> ByteOrder {
         match (self, ByteOrder::NATIVE) {
             (Order::Native, native) => native,
             (Order::Foreign, ByteOrder::Big) => ByteOrder::Little,
@@ -134,13 +129,11 @@ impl Case {
         Case { kind, order, count, code, wire, memory }
     }
 
-    /// Returns whether the encoding has the opposite byte order.
-    pub fn swaps(&self) -> bool {
+    pub(crate) fn swaps(&self) -> bool {
         self.order == Order::Foreign
     }
 
-    /// Returns the size of all elements, bytes.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.count * self.kind.bytes()
     }
 
@@ -151,7 +144,7 @@ impl Case {
     }
 
     /// Returns whether `memory` contains the elements. Padding is ignored.
-    pub fn matches_memory(&self, memory: &[u8]) -> bool {
+    pub(crate) fn matches_memory(&self, memory: &[u8]) -> bool {
         let size = self.kind.bytes();
         memory.len() >= self.memory.len()
             && memory

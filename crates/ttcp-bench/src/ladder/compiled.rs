@@ -10,8 +10,7 @@ use zorb::{Bytes, Char, Seq};
 use super::Engine;
 use super::case::{BinStruct, Case, Kind, memory_layout};
 
-/// Returns the engine for a type.
-pub fn engine(case: &Case) -> Box<dyn Engine> {
+pub(crate) fn engine(case: &Case) -> Box<dyn Engine> {
     let order = case.order.byte_order();
     match case.kind {
         Kind::Short => Box::new(Stub::<Seq<i16>>::new(order)),
@@ -111,7 +110,6 @@ impl MessageOutput {
         Self { order, encoder: Encoder::new(order, Version::V1_2), parts: VecDeque::new() }
     }
 
-    /// Returns the encoder for the next message.
     pub(super) fn begin(&mut self) -> &mut Encoder {
         self.parts.clear();
         self.encoder.reset(self.order, Version::V1_2);
@@ -129,7 +127,6 @@ impl MessageOutput {
         }
     }
 
-    /// Returns the last message.
     pub(super) fn bytes(&self) -> Vec<u8> {
         if self.parts.is_empty() {
             self.encoder.head().to_vec()

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -13,6 +12,7 @@ use super::base::{CallCounts, Routine};
 use super::case::{Case, Kind, Order};
 use super::size::{Functions, Size};
 use super::{Engine, Step};
+use crate::report::print_line;
 use crate::work::{parse_bytes, parse_size};
 
 /// Minimum duration of a measurement. The work is repeated until then.
@@ -29,8 +29,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Both sides.
-    pub const ALL: [Side; 2] = [Side::Sender, Side::Receiver];
+    pub(crate) const ALL: [Side; 2] = [Side::Sender, Side::Receiver];
 }
 
 /// Options of `ttcp ladder-step`.
@@ -59,7 +58,6 @@ pub struct LadderStepArgs {
     pub total: u64,
 }
 
-/// The printed result.
 #[derive(Debug, Serialize)]
 struct Line {
     step: Step,
@@ -67,24 +65,19 @@ struct Line {
     kind: Kind,
     order: Order,
     side: Side,
-    /// Size of a sequence, bytes.
     size: usize,
-    /// Number of encoded or decoded bytes.
     bytes: u64,
-    /// Duration, seconds.
     secs: f64,
     mbit_s: f64,
     /// Number of bytes that were compared with those of compiled code: of the encoding and of the elements in
     /// memory.
     checked: usize,
-    /// Number of elements in a sequence.
     elements: usize,
     /// Calls of each routine for one sequence, if they are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     calls: Option<BTreeMap<&'static str, u64>>,
 }
 
-/// The printed size of a step's machine code.
 #[derive(Debug, Serialize)]
 struct CodeLine {
     step: Step,
@@ -93,18 +86,12 @@ struct CodeLine {
 }
 
 /// Performs the measurement, and prints the result.
-///
-/// # Errors
-/// The engine's output is wrong.
 pub fn ladder_step(args: &LadderStepArgs) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
     if args.code {
         let size = Functions::of_this_program()?.of(args.step)?;
-        serde_json::to_writer(&mut out, &CodeLine { step: args.step, size })?;
-    } else {
-        serde_json::to_writer(&mut out, &measure(args)?)?;
+        return Ok(print_line(&CodeLine { step: args.step, size })?);
     }
-    Ok(writeln!(out)?)
+    Ok(print_line(&measure(args)?)?)
 }
 
 fn measure(args: &LadderStepArgs) -> anyhow::Result<Line> {
@@ -156,10 +143,7 @@ fn repeated_work<'a>(
 
 /// Decodes the encoding of compiled code, copies the value, and encodes it again. Compares all elements and
 /// bytes with those of compiled code, and returns their number.
-///
-/// # Errors
-/// A byte differs.
-pub fn check(engine: &mut dyn Engine, case: &Case) -> anyhow::Result<usize> {
+pub(crate) fn check(engine: &mut dyn Engine, case: &Case) -> anyhow::Result<usize> {
     engine.receive(&case.wire)?;
     let is_right = |elements: Option<Vec<u8>>| elements.is_none_or(|elements| case.matches_memory(&elements));
     ensure!(is_right(engine.memory()), "the decoded elements are wrong");
@@ -172,15 +156,16 @@ pub fn check(engine: &mut dyn Engine, case: &Case) -> anyhow::Result<usize> {
 }
 
 /// Returns the number of calls of each routine for one sequence.
-///
-/// # Errors
-/// The engine does not support the type.
-pub fn calls(step: Step, side: Side, case: &Case) -> anyhow::Result<Option<BTreeMap<&'static str, u64>>> {
+pub(crate) fn calls(
+    step: Step,
+    side: Side,
+    case: &Case,
+) -> anyhow::Result<Option<BTreeMap<&'static str, u64>>> {
     let Some(mut engine) = step.counted(case)? else { return Ok(None) };
     let mut work = repeated_work(engine.as_mut(), side, case)?;
     CallCounts::take();
     work()?;
     let counts = CallCounts::take();
-    let named = Routine::ALL.iter().zip(counts).filter(|(_, count)| *count > 0);
-    Ok(Some(named.map(|(routine, count)| (routine.name(), count)).collect()))
+    let named = Routine::NAMES.into_iter().zip(counts).filter(|(_, count)| *count > 0);
+    Ok(Some(named.collect()))
 }

@@ -4,30 +4,30 @@
 //!
 //! | step | | change |
 //! |---|---|---|
-//! | 0 | [`original`](measured::original) | none: a traversal of the type code's bytes with a callback for each value |
-//! | 1 | [`inlined`](measured::inlined) | small routines are inlined |
-//! | 2 | [`merged`](measured::merged) | sizes are computed once, and traversal and callbacks are one routine |
-//! | 3 | [`receiver`](measured::receiver) | the receiver is split into small routines, and error handling is out of line |
-//! | 4 | [`sender`](measured::sender) | the sender is split, too |
-//! | 5 | [`typed`](measured::typed) | consecutive numbers are checked, swapped and copied in one loop |
-//! | 6 | [`program`] | zorb's interpreter: a type code is compiled once to a flat program |
-//! | 7 | [`compiled`] | compiled stubs |
+//! | 0 | `original` | none: a traversal of the type code's bytes with a callback for each value |
+//! | 1 | `inlined` | small routines are inlined |
+//! | 2 | `merged` | sizes are computed once, and traversal and callbacks are one routine |
+//! | 3 | `receiver` | the receiver is split into small routines, and error handling is out of line |
+//! | 4 | `sender` | the sender is split, too |
+//! | 5 | `typed` | consecutive numbers are checked, swapped and copied in one loop |
+//! | 6 | `program` | zorb's interpreter: a type code is compiled once to a flat program |
+//! | 7 | `compiled` | compiled stubs |
 //!
 //! A step that reuses code of another step compiles the same file again. Therefore each step has machine code
-//! of its own, whose size can be determined ([`size`]). All steps are compiled twice: for measurements, and
+//! of its own, whose size can be determined (`size`). All steps are compiled twice: for measurements, and
 //! with counted calls.
 
-pub mod base;
+pub(crate) mod base;
 pub mod case;
-pub mod compiled;
+mod compiled;
 #[path = "steps.rs"]
-pub mod counted;
+mod counted;
 #[path = "steps.rs"]
-pub mod measured;
+mod measured;
 pub mod measurement;
-pub mod program;
-pub mod raw;
-pub mod size;
+mod program;
+mod raw;
+mod size;
 #[cfg(test)]
 mod tests;
 
@@ -62,50 +62,35 @@ pub enum Step {
     Raw,
 }
 
-/// Decodes and encodes values of one type, and stores the current value.
-pub trait Engine {
-    /// Decodes a value, and stores it.
-    ///
-    /// # Errors
-    /// The bytes do not encode the type.
+/// Decodes and encodes values of one type, and stores the current value. Methods fail if the bytes or the
+/// memory do not contain a value of the type.
+pub(crate) trait Engine {
     fn receive(&mut self, wire: &Bytes) -> anyhow::Result<()>;
 
-    /// Frees the stored value and all its buffers.
-    ///
-    /// # Errors
-    /// The memory does not contain a value of the type.
     fn release(&mut self) -> anyhow::Result<()>;
 
-    /// Encodes the stored value, and replaces the previous output.
-    ///
-    /// # Errors
-    /// The memory does not contain a value of the type.
     fn send(&mut self) -> anyhow::Result<()>;
 
-    /// Returns the output of [`send`](Self::send).
     fn sent(&mut self) -> Vec<u8>;
 
     /// Returns the stored elements in C's memory layout; `None` if the engine does not store elements.
     fn memory(&mut self) -> Option<Vec<u8>>;
 
     /// Returns the number of buffers in use; 0 if the engine has no buffers.
+    #[cfg(test)]
     fn used_buffers(&self) -> usize {
         0
     }
 
     /// Replaces the stored value by a copy. Stubs and programs do nothing, because their values are reference
     /// counted.
-    ///
-    /// # Errors
-    /// The memory does not contain a value of the type.
     fn copy(&mut self) -> anyhow::Result<()> {
         Ok(())
     }
 }
 
 impl Step {
-    /// The steps in their order.
-    pub const ALL: [Step; 8] = [
+    pub(crate) const ALL: [Step; 8] = [
         Step::Original,
         Step::Inlined,
         Step::Merged,
@@ -116,13 +101,12 @@ impl Step {
         Step::Compiled,
     ];
 
-    /// Returns the number of the step, from 0.
-    pub fn number(self) -> usize {
+    pub(crate) fn number(self) -> usize {
         self as usize
     }
 
     /// Returns the title in tables, such as `3 receiver split`.
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Step::Original => "0 original",
             Step::Inlined => "1 inlined",
@@ -136,11 +120,7 @@ impl Step {
         }
     }
 
-    /// Returns the engine for the type of a case.
-    ///
-    /// # Errors
-    /// The engine does not support the type.
-    pub fn engine(self, case: &Case) -> anyhow::Result<Box<dyn Engine>> {
+    pub(crate) fn engine(self, case: &Case) -> anyhow::Result<Box<dyn Engine>> {
         match self {
             Step::Program => Ok(Box::new(program::Interpreter::new(case))),
             Step::Compiled => Ok(compiled::engine(case)),
@@ -150,10 +130,7 @@ impl Step {
     }
 
     /// Returns the engine with counted calls; `None` for steps whose calls are not counted.
-    ///
-    /// # Errors
-    /// The engine does not support the type.
-    pub fn counted(self, case: &Case) -> anyhow::Result<Option<Box<dyn Engine>>> {
+    pub(crate) fn counted(self, case: &Case) -> anyhow::Result<Option<Box<dyn Engine>>> {
         match self {
             Step::Program | Step::Compiled | Step::Raw => Ok(None),
             step => counted::engine::<CallCounts>(step, &case.code, case.swaps()).map(Some),

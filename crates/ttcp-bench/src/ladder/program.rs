@@ -13,7 +13,7 @@ use super::compiled::MessageOutput;
 
 /// Converts between the encoding and C's memory layout by a compiled program.
 #[derive(Debug)]
-pub struct Interpreter {
+pub(crate) struct Interpreter {
     program: Program,
     order: ByteOrder,
     value: Option<Bytes>,
@@ -21,8 +21,7 @@ pub struct Interpreter {
 }
 
 impl Interpreter {
-    /// Returns the interpreter for the type of a case.
-    pub fn new(case: &Case) -> Self {
+    pub(crate) fn new(case: &Case) -> Self {
         let order = case.order.byte_order();
         let program = Program::of(&type_code(case.kind));
         Self { program, order, value: None, output: MessageOutput::new(order) }

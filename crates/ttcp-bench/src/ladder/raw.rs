@@ -4,9 +4,8 @@ use zorb::Bytes;
 
 use super::Engine;
 
-/// The engine of the baseline.
 #[derive(Debug, Default)]
-pub struct RawCopier {
+pub(crate) struct RawCopier {
     received: Vec<u8>,
     sent: Vec<u8>,
 }

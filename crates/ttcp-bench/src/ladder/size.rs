@@ -41,19 +41,15 @@ const STUB_ENTRY_POINTS: [&str; 2] =
 /// Parts of the names of called functions that count as stubs: those of the codec, and of the types.
 const STUB_NAME_PARTS: [&str; 2] = ["giop_codec::cdr::", "ttcp_bench::ladder::case::"];
 
-/// The machine code of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Size {
-    /// Size of all functions, bytes.
+pub(crate) struct Size {
     #[serde(rename = "code_bytes")]
-    pub bytes: u64,
-    /// Number of functions.
-    pub functions: usize,
+    pub(crate) bytes: u64,
+    pub(crate) functions: usize,
 }
 
-/// The functions of this program.
 #[derive(Debug)]
-pub struct Functions {
+pub(crate) struct Functions {
     architecture: Architecture,
     functions: Vec<Function>,
     /// Indices of the functions by start address.
@@ -68,11 +64,7 @@ struct Function {
 }
 
 impl Functions {
-    /// Reads this program's own file.
-    ///
-    /// # Errors
-    /// The file cannot be read, or has no symbols.
-    pub fn of_this_program() -> anyhow::Result<Functions> {
+    pub(crate) fn of_this_program() -> anyhow::Result<Functions> {
         let path = std::env::current_exe().context("cannot find this program's own file")?;
         let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let file = object::File::parse(&*bytes).context("this program's own file is not an object file")?;
@@ -96,11 +88,8 @@ impl Functions {
         Ok(Functions { architecture: file.architecture(), functions, by_address })
     }
 
-    /// Returns the size of a step's machine code.
-    ///
-    /// # Errors
-    /// No function of the step was found: the names of functions have changed.
-    pub fn of(&self, step: Step) -> anyhow::Result<Size> {
+    /// Returns the size of a step's machine code. Fails if the names of its functions have changed.
+    pub(crate) fn of(&self, step: Step) -> anyhow::Result<Size> {
         let sizes: Vec<u64> = match step {
             Step::Program => self
                 .select(|name| PROGRAM_MODULES.iter().any(|part| name.contains(part)))

@@ -1,11 +1,12 @@
 //! The steps that interpret type codes, and their engines.
+#![allow(dead_code, reason = "a step compiles files of other steps, and uses only a part of them")]
 
-pub mod inlined;
-pub mod merged;
-pub mod original;
-pub mod receiver;
-pub mod sender;
-pub mod typed;
+pub(crate) mod inlined;
+pub(crate) mod merged;
+pub(crate) mod original;
+pub(crate) mod receiver;
+pub(crate) mod sender;
+pub(crate) mod typed;
 
 use std::marker::PhantomData;
 
@@ -19,10 +20,7 @@ const VALUE_SIZE: usize = 128;
 
 /// Returns the engine of a step. The type code must be in this machine's byte order. With `swap`, encoded
 /// values are in the opposite byte order.
-///
-/// # Errors
-/// The type code is invalid, or of a type that these engines do not support.
-pub fn engine<T: CallCounter>(step: Step, code: &[u8], swap: bool) -> anyhow::Result<Box<dyn Engine>> {
+pub(crate) fn engine<T: CallCounter>(step: Step, code: &[u8], swap: bool) -> anyhow::Result<Box<dyn Engine>> {
     Ok(match step {
         Step::Original => Box::new(Original::<T>::new(code, swap)?),
         Step::Inlined => Box::new(Inlined::<T>::new(code, swap)?),
@@ -89,6 +87,7 @@ macro_rules! interpreters {
                 Some(copy)
             }
 
+            #[cfg(test)]
             fn used_buffers(&self) -> usize {
                 self.env.heap.used_blocks()
             }

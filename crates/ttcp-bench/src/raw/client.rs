@@ -16,11 +16,10 @@ use super::conn::{
 use super::series::Series;
 use crate::blocking::complete;
 use crate::many_clients::{self, ClientSlot};
-use crate::report::Report;
+use crate::report::{Line, Report};
 use crate::test_loops::{self, Tally};
 use crate::work::Test;
 
-/// The name of this peer in reports.
 const NAME: &str = "raw";
 
 /// Runs the test against the server at `args.host` and `args.port`.
@@ -79,7 +78,7 @@ pub fn client(args: &RawClientArgs) -> anyhow::Result<Report> {
         }
         Test::Series => {
             let series = Series::new(&client, work.series)?;
-            Ok(Report::Series(complete(crate::series::run(NAME, work, &series))?))
+            Ok(Report(Line::Series(complete(crate::series::run(NAME, work, &series))?)))
         }
         Test::Objects | Test::Clients => bail!("the test '{}' does not use a single connection", work.test),
     }
@@ -101,7 +100,6 @@ pub(crate) fn echo(stream: &TcpStream, bytes: &[u8]) -> io::Result<Vec<u8>> {
     Client { stream, incoming: RefCell::new(Incoming::new(stream)) }.echo(bytes)
 }
 
-/// Runs one of several simultaneous clients.
 fn run_slot(slot: ClientSlot, address: SocketAddrV4, sockbuf: Option<u64>) -> anyhow::Result<Vec<Duration>> {
     let stream = connect(address, sockbuf)?;
     let client = Client { stream: &stream, incoming: RefCell::new(Incoming::new(&stream)) };
@@ -115,7 +113,6 @@ pub(super) struct Client<'s> {
 }
 
 impl Client<'_> {
-    /// Makes a two-way call whose reply has the size of `result`.
     pub(super) fn call(&self, kind: u32, payload: &[u8], result: &mut [u8]) -> io::Result<()> {
         let mut incoming = self.incoming.borrow_mut();
         let len = self.request(&mut incoming, kind, payload)?;
@@ -131,14 +128,12 @@ impl Client<'_> {
         Ok(echoed)
     }
 
-    /// Makes a two-way call with a reply of any size.
     pub(super) fn query(&self, kind: u32) -> io::Result<Vec<u8>> {
         let mut incoming = self.incoming.borrow_mut();
         let len = self.request(&mut incoming, kind, &[])?;
         incoming.read_new_buffer(len as usize)
     }
 
-    /// Sends a request, and returns the length of the reply's payload.
     fn request(&self, incoming: &mut Incoming<'_>, kind: u32, payload: &[u8]) -> io::Result<u32> {
         const ID: u32 = 1;
         send(self.stream, &call_header(Header { kind, len: payload.len() as u32 }, ID), payload)?;
@@ -186,7 +181,6 @@ impl Client<'_> {
     }
 }
 
-/// Reads the header of a reply and returns the length of its payload.
 fn read_reply_header(incoming: &mut Incoming<'_>, kind: u32, id: u32) -> io::Result<u32> {
     let mut bytes = [0; CALL_HEADER_SIZE];
     incoming.fill(&mut bytes)?;

@@ -15,13 +15,9 @@ use crate::reference::announce_ready;
 use crate::series::ArrivalLog;
 use crate::test_loops::{self, Tally};
 
-/// Maximum size of replies to pings that are sent together, bytes.
 const MAX_BATCH_SIZE: usize = 16_384;
 
 /// Serves until killed. Prints `READY HOST:PORT` when it is ready for calls.
-///
-/// # Errors
-/// The port is not available, or accepting fails.
 pub fn server(args: &RawServerArgs) -> anyhow::Result<()> {
     args.parent_watch.start()?;
     let address = SocketAddrV4::new(args.host, args.port);
@@ -109,11 +105,11 @@ fn serve(stream: &TcpStream, operations: &Operations, batch: bool, check: bool) 
         }
         let id = incoming.id()?;
         let payload = incoming.read_new_buffer(len)?;
+        let reply = |bytes: &[u8]| {
+            send(stream, &call_header(Header { len: bytes.len() as u32, ..header }, id), bytes)
+        };
         match header.kind {
-            kind::SYNC => {
-                let count = std::mem::take(&mut byte_count).to_ne_bytes();
-                send(stream, &call_header(Header { len: count.len() as u32, ..header }, id), &count)?;
-            }
+            kind::SYNC => reply(&std::mem::take(&mut byte_count).to_ne_bytes())?,
             kind::PING if batch => {
                 delayed_replies.extend_from_slice(&call_header(header, id));
                 if incoming.is_drained() || delayed_replies.len() + CALL_HEADER_SIZE > MAX_BATCH_SIZE {
@@ -122,18 +118,16 @@ fn serve(stream: &TcpStream, operations: &Operations, batch: bool, check: bool) 
                 }
             }
             kind::BEGIN | kind::CALL | kind::ARRIVALS => {
-                let reply = series::reply(header.kind, &mut log, &payload)?;
-                send(stream, &call_header(Header { len: reply.len() as u32, ..header }, id), &reply)?;
+                reply(&series::reply(header.kind, &mut log, &payload)?)?;
             }
-            kind::PING | kind::ECHO => send(stream, &call_header(header, id), &payload)?,
+            kind::PING | kind::ECHO => reply(&payload)?,
             kind::TALLY => {
                 let Tally { last, others } = std::mem::take(&mut tally);
-                let counts = [last.to_ne_bytes(), others.to_ne_bytes()].concat();
-                send(stream, &call_header(Header { len: counts.len() as u32, ..header }, id), &counts)?;
+                reply(&[last.to_ne_bytes(), others.to_ne_bytes()].concat())?;
             }
             number => {
                 operation(number)?(&mut tally);
-                send(stream, &call_header(header, id), &payload)?;
+                reply(&payload)?;
             }
         }
     }

@@ -8,19 +8,14 @@ use crate::harness::Peer;
 use crate::harness::peers::{ClientRun, Failure, Site};
 use crate::harness::processor::ProcessorTime;
 
-/// The result of one client run.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Sample {
-    /// The figure in the cell's unit.
     pub(crate) figure: f64,
-    /// The client's whole line.
     pub(crate) line: Value,
-    /// Processor times, if the system provides them.
     pub(crate) processor: Option<ProcessorTime>,
 }
 
 impl Peer {
-    /// Starts the server, runs the client's test, and ends both.
     pub(crate) fn measure(&self, cell: &Cell, site: &mut Site<'_>) -> Result<Sample, Failure> {
         let cell = &if self.zero_copy { cell.clone() } else { cell.with_plain_structs() };
         let (server, client) = self.arguments(cell);
@@ -49,15 +44,7 @@ mod tests {
     use crate::work::Test;
 
     fn ping() -> Cell {
-        Cell {
-            test: Test::Ping,
-            element: None,
-            size: None,
-            total: None,
-            n: Some(5),
-            depth: None,
-            batch: false,
-        }
+        Cell { n: Some(5), ..Cell::new(Test::Ping) }
     }
 
     fn script(text: &str) -> Vec<String> {

@@ -27,7 +27,6 @@ use crate::harness::progress::Progress;
 use crate::harness::{BuiltIn, CommonArgs, EXIT_INTERRUPTED, Peer};
 use crate::work::{Element, Test, parse_bytes, parse_size};
 
-/// Time limit of `--quick`.
 const QUICK_LIMIT: Duration = Duration::from_secs(55);
 
 /// Options of `ttcp run`.
@@ -65,9 +64,6 @@ pub struct RunArgs {
 
 /// Measures the selected peers of `built_in` and all others, and prints the table on stdout. Returns the exit
 /// code, which is success only if every measurement succeeded.
-///
-/// # Errors
-/// The run cannot start, or its results cannot be written.
 pub fn run(args: &RunArgs, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
     ensure!(
         args.common.out.is_none(),
@@ -199,21 +195,14 @@ fn measure_all(args: &RunArgs, results: &mut Results) -> anyhow::Result<Vec<Stri
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Parser)]
-    struct Run {
-        #[command(flatten)]
-        args: RunArgs,
-    }
+    use crate::work::parse_options;
 
     fn names(line: &str) -> anyhow::Result<Vec<String>> {
-        let words = ["run"].into_iter().chain(line.split('|').filter(|w| !w.is_empty()));
+        let words = line.split('|').filter(|w| !w.is_empty());
         let built_in =
             [BuiltIn::new("raw", "raw-server", "raw-client"), BuiltIn::new("zorb", "server", "client")];
-        let peers = selected_peers(&Run::try_parse_from(words)?.args, &built_in)?;
+        let peers = selected_peers(&parse_options(words)?, &built_in)?;
         Ok(peers.into_iter().map(|p| p.name).collect())
     }
 

@@ -7,7 +7,6 @@ use super::RunArgs;
 use crate::figures::format_bytes;
 use crate::work::{Element, Test};
 
-/// The element types of the flood, in table order.
 const ELEMENTS: [Element; 7] = [
     Element::Octet,
     Element::Char,
@@ -17,12 +16,10 @@ const ELEMENTS: [Element; 7] = [
     Element::Struct,
     Element::Zstruct,
 ];
-/// The buffer sizes of the flood, bytes.
 const SIZES: [u64; 4] = [1 << 10, 8 << 10, 64 << 10, 1 << 20];
 /// The payloads of echo, as type and size in bytes: 64 KiB of `octet`s, and 1,000 structs.
 const ECHO_PAYLOADS: [(Element, u64); 3] =
     [(Element::Octet, 65_536), (Element::Struct, 24_000), (Element::Zstruct, 24_000)];
-/// The tests, in table order.
 const TESTS: [Test; 5] = [Test::Ping, Test::Demux, Test::Echo, Test::Pipeline, Test::Ttcp];
 
 /// A test with its options, performed with every peer.
@@ -49,7 +46,6 @@ pub(crate) struct Cell {
     pub(crate) batch: bool,
 }
 
-/// The unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) enum Unit {
     /// 10^9 user bits per second.
@@ -64,7 +60,6 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// Returns the printed name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Unit::GbitPerSecond => "Gbit/s",
@@ -73,14 +68,16 @@ impl Unit {
         }
     }
 
-    /// Returns whether a larger figure is better.
     pub(crate) fn more_is_better(self) -> bool {
         self != Unit::Microseconds
     }
 }
 
 impl Cell {
-    /// Returns the cells that `args` selects, in table order.
+    pub(crate) fn new(test: Test) -> Cell {
+        Cell { test, element: None, size: None, total: None, n: None, depth: None, batch: false }
+    }
+
     pub(crate) fn all(args: &RunArgs) -> Vec<Cell> {
         let types = args.types.as_deref().unwrap_or(&ELEMENTS);
         let sizes = args.sizes.as_deref().unwrap_or(&SIZES);
@@ -133,7 +130,7 @@ impl Cell {
             (_, true) => 3_000,
         };
         let n = Some(args.n.unwrap_or(n));
-        Cell { test, element: None, size: None, total: None, n, depth: None, batch: false }
+        Cell { n, ..Cell::new(test) }
     }
 
     fn flood(element: Element, size: u64, args: &RunArgs) -> Cell {
@@ -144,15 +141,7 @@ impl Cell {
             _ => (1 << 30, 128 << 20),
         };
         let total = args.total.unwrap_or(if args.common.quick { quick } else { full });
-        Cell {
-            test: Test::Ttcp,
-            element: Some(element),
-            size: Some(size),
-            total: Some(total),
-            n: None,
-            depth: None,
-            batch: false,
-        }
+        Cell { element: Some(element), size: Some(size), total: Some(total), ..Cell::new(Test::Ttcp) }
     }
 
     /// Returns the same cell for a peer that supports only plain structs.
@@ -177,7 +166,6 @@ impl Cell {
         out
     }
 
-    /// Returns the row's name: test, type, size.
     pub(crate) fn name(&self) -> String {
         let mut out = self.test.to_string();
         for part in [
@@ -195,7 +183,6 @@ impl Cell {
         out
     }
 
-    /// Returns the unit of this cell's figure.
     pub(crate) fn unit(&self) -> Unit {
         match self.test {
             Test::Ttcp => Unit::GbitPerSecond,
@@ -207,9 +194,6 @@ impl Cell {
     }
 
     /// Extracts this cell's figure from a client's line.
-    ///
-    /// # Errors
-    /// The line belongs to another test, or lacks the figure; the message contains the details.
     pub(crate) fn figure(&self, line: &Value) -> Result<f64, String> {
         let check = |name: &str, expected: Value| match line.get(name) {
             Some(value) if *value != expected => Err(format!("{name} is {value}, not {expected}")),
@@ -235,20 +219,13 @@ impl Cell {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
     use serde_json::json;
 
     use super::*;
-
-    #[derive(Parser)]
-    struct Run {
-        #[command(flatten)]
-        args: RunArgs,
-    }
+    use crate::work::parse_options;
 
     fn cells(line: &str) -> Vec<Cell> {
-        let words = line.split_whitespace();
-        Cell::all(&Run::try_parse_from(std::iter::once("run").chain(words)).unwrap().args)
+        Cell::all(&parse_options(line.split_whitespace()).unwrap())
     }
 
     #[test]

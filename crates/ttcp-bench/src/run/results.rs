@@ -12,53 +12,37 @@ use crate::harness::peers::Failure;
 use crate::harness::processor::ProcessorTime;
 use crate::statistics::{Summary, median};
 
-/// The peer to which all others are compared.
 pub(crate) const BASELINE: &str = "raw";
 
-/// All results of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Results {
     /// Version of this format.
     pub(crate) format: u32,
-    /// The machine and the configuration.
     pub(crate) environment: Environment,
-    /// Number of requested rounds.
     pub(crate) repeat: u32,
-    /// Number of completed rounds.
     pub(crate) rounds: u32,
-    /// Whether the user interrupted the run.
     pub(crate) interrupted: bool,
-    /// The measured peers.
     pub(crate) peers: Vec<Peer>,
     /// The results, in table order.
     pub(crate) cells: Vec<Row>,
 }
 
-/// One test with all peers.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// The test.
     #[serde(flatten)]
     pub(crate) cell: Cell,
-    /// The unit of the figures.
     pub(crate) unit: Unit,
-    /// Whether a larger figure is better.
     pub(crate) more_is_better: bool,
     /// One entry for each peer, in the order of [`Results::peers`].
     pub(crate) results: Vec<Entry>,
 }
 
-/// One test with one peer.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Entry {
-    /// Name of the peer.
     pub(crate) peer: String,
-    /// Median of the figures.
     pub(crate) median: Option<f64>,
-    /// Smallest figure.
     pub(crate) min: Option<f64>,
-    /// Largest figure.
     pub(crate) max: Option<f64>,
     /// Median of the ratios to the baseline's figure of the same round, because figures that are measured
     /// close to each other are comparable. More than 1 is better for throughput, less than 1 for latency.
@@ -67,16 +51,13 @@ pub(crate) struct Entry {
     pub(crate) processor: Option<f64>,
     /// Medians of the processor times of client and server, in the same unit.
     pub(crate) sides: Option<[f64; 2]>,
-    /// The successful measurements.
     pub(crate) samples: Vec<Sample>,
     /// The round of each sample.
     pub(crate) rounds: Vec<usize>,
-    /// The failures of the other measurements.
     pub(crate) failures: Vec<String>,
 }
 
 impl Results {
-    /// Returns results without measurements.
     pub(crate) fn new(environment: Environment, repeat: u32, peers: Vec<Peer>, cells: Vec<Cell>) -> Results {
         let row = |cell: Cell| Row {
             name: cell.name(),
@@ -108,7 +89,6 @@ impl Results {
         }
     }
 
-    /// Returns the number of failed measurements.
     pub(crate) fn failure_count(&self) -> usize {
         self.cells.iter().flat_map(|row| &row.results).map(|e| e.failures.len()).sum()
     }
@@ -136,7 +116,6 @@ impl Results {
         format_table(&Table { caption: String::new(), columns, rows: self.cells.iter().map(line).collect() })
     }
 
-    /// Returns the table of processor times as Markdown.
     pub(crate) fn processor_table(&self) -> String {
         let mut columns = ["processor", "unit"].map(Column::words).to_vec();
         columns.extend(self.peers.iter().map(|peer| Column::figures(&peer.name)));
@@ -148,11 +127,9 @@ impl Results {
         format_table(&Table { caption: String::new(), columns, rows: self.cells.iter().map(line).collect() })
     }
 
-    /// The legend of [`processor_table`](Self::processor_table).
     pub(crate) const PROCESSOR_LEGEND: &'static str = "Medians of the processor time in user and kernel mode, per GB \
          (10^9 bytes) of user data or per call: of both sides together (client + server). The times include the start of the client and the warm-up.";
 
-    /// Returns the legend of the table.
     pub(crate) fn legend(&self) -> String {
         format!(
             "Medians of {} interleaved round(s). A ratio is the median of the ratios within each round. ttcp: user bits that were sent, decoded and \
@@ -176,7 +153,6 @@ impl Entry {
         self.max = summary.map(|s| s.max);
     }
 
-    /// Returns round and figure of each sample.
     fn figures(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
         self.rounds.iter().copied().zip(self.samples.iter().map(|s| s.figure))
     }
@@ -188,7 +164,6 @@ impl Entry {
         median(&ratios.collect::<Vec<_>>())
     }
 
-    /// Formats the processor times.
     fn format_processor(&self, scale: f64) -> String {
         let format = |figure: f64| format_figure(Some(scale * figure));
         match (self.processor, self.sides) {
@@ -224,22 +199,12 @@ mod tests {
 
     fn results() -> Results {
         let peers = ["raw=s::c", "zorb=s::c"].map(|p| p.parse().unwrap()).to_vec();
-        let ping = Cell {
-            test: Test::Ping,
-            element: None,
-            size: None,
-            total: None,
-            n: Some(9),
-            depth: None,
-            batch: false,
-        };
+        let ping = Cell { n: Some(9), ..Cell::new(Test::Ping) };
         let flood = Cell {
-            test: Test::Ttcp,
             element: Some(Element::Octet),
             size: Some(65_536),
             total: Some(1 << 20),
-            n: None,
-            ..ping.clone()
+            ..Cell::new(Test::Ttcp)
         };
         Results::new(Environment::current(), 3, peers, vec![ping, flood])
     }

@@ -23,35 +23,27 @@ const REPORT_TIMEOUT_NS: u64 = 10_000_000_000;
 
 /// Result of `series`. Times in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct SeriesLine {
-    /// Name of the peer.
-    pub peer: String,
-    /// Always [`Test::Series`].
-    pub test: Test,
-    /// The contents of the messages.
-    pub kind: MessageKind,
-    /// Whether the messages were calls or oneways.
-    pub mode: CallMode,
+pub(crate) struct SeriesLine {
+    pub(crate) peer: String,
+    pub(crate) test: Test,
+    pub(crate) kind: MessageKind,
+    pub(crate) mode: CallMode,
     /// Units of 32 bytes in each message.
-    pub units: u32,
-    /// Size of each message, bytes.
-    pub size: u64,
-    /// Messages counted.
-    pub n: u32,
-    /// `--frame`, microseconds.
-    pub frame_us: u64,
+    pub(crate) units: u32,
+    pub(crate) size: u64,
+    pub(crate) n: u32,
+    pub(crate) frame_us: u64,
     /// Uncounted first messages whose contents the server found to be correct.
-    pub checked: u32,
+    pub(crate) checked: u32,
     /// Counted messages that the server received.
-    pub arrived: u32,
-    /// Arithmetic mean of the times, microseconds.
-    pub mean_us: f64,
+    pub(crate) arrived: u32,
+    pub(crate) mean_us: f64,
     /// The start of each message, from the start of the first frame.
-    pub start_ns: Vec<u64>,
+    pub(crate) start_ns: Vec<u64>,
     /// For how long the client was occupied with each message.
-    pub time_ns: Vec<u64>,
+    pub(crate) time_ns: Vec<u64>,
     /// From the start of each message until the server had decoded it.
-    pub latency_ns: Vec<u64>,
+    pub(crate) latency_ns: Vec<u64>,
 }
 
 /// The calls of a peer's client, for one kind and one mode of messages.
@@ -61,7 +53,6 @@ pub(crate) trait SeriesCalls {
     fn begin(&self, elements: u32) -> impl Future<Output = anyhow::Result<()>> + Send;
     /// Sends a message. Returns the arrival time if the message is answered.
     fn message(&self, sent: u64, number: u32) -> impl Future<Output = anyhow::Result<Option<u64>>> + Send;
-    /// Returns the record since [`begin`](Self::begin).
     fn arrivals(&self) -> impl Future<Output = anyhow::Result<Arrivals>> + Send;
     /// Waits until that time on the clock of [`now`].
     fn wait(&self, until: u64) -> impl Future<Output = ()> + Send;
@@ -79,9 +70,6 @@ pub(crate) fn sleep_until(until: u64) {
 }
 
 /// Runs the test: messages whose contents are checked, then the counted ones.
-///
-/// # Errors
-/// A call fails; contents, numbers or times differ from what was sent.
 pub(crate) async fn run(peer: &str, work: &Work, calls: &impl SeriesCalls) -> anyhow::Result<SeriesLine> {
     let options = work.series;
     calls.begin(options.elements()).await?;
@@ -132,7 +120,6 @@ pub(crate) async fn run(peer: &str, work: &Work, calls: &impl SeriesCalls) -> an
     })
 }
 
-/// A message that the client sent.
 struct SentMessage {
     at: u64,
     time: u64,

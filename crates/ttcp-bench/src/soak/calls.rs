@@ -18,18 +18,13 @@ use super::record_file::{Id, Outcome, Record};
 
 /// Time after its deadline at which a call counts as hung.
 const HUNG_AFTER: Duration = Duration::from_secs(20);
-/// Pause after a call that failed.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A task that makes calls.
 pub(super) struct Caller {
-    /// State shared with other callers.
     pub(super) shared: Arc<SharedState>,
-    /// The random choice of calls.
     pub(super) rng: Rng,
 }
 
-/// The kinds of calls: their names, and their relative frequencies.
 pub(super) const KINDS: [(&str, u32); 19] = [
     ("ping", 12),
     ("octets", 10),
@@ -60,28 +55,23 @@ pub(super) fn is_recorded(kind: &str) -> bool {
     kind != NEW_CONNECTION
 }
 
-/// How long a caller waits for a result.
 #[derive(Debug, Clone, Copy)]
 enum WaitMode {
-    /// Until the call's normal timeout.
     Unlimited,
-    /// Until a short deadline of the call.
     Deadline(Duration),
     /// The caller drops the call after this time.
     Drop(Duration),
 }
 
-/// The parameters of a call.
+#[derive(Clone)]
 struct CallParams {
     orb: Arc<ClientOrb>,
     wait: WaitMode,
     kind: u8,
 }
 
-/// The reason why a call has no result.
 enum Failure {
     System(SystemException),
-    /// A user exception.
     User,
 }
 
@@ -100,7 +90,6 @@ impl From<DynamicException> for Failure {
     }
 }
 
-/// Makes calls until the client must end all calls.
 pub(super) async fn call_until_quiet(mut caller: Caller) {
     while !caller.shared.is_ending() {
         if caller.call().await.is_none() {
@@ -144,7 +133,7 @@ impl Caller {
     }
 
     fn random_kind(&mut self) -> usize {
-        let frequencies = self.shared.frequencies();
+        let frequencies = &self.shared.frequencies;
         let mut left = self.rng.u32(..frequencies.iter().sum::<u32>().max(1));
         for (kind, frequency) in frequencies.iter().enumerate() {
             match left.checked_sub(*frequency) {
@@ -202,12 +191,11 @@ impl Caller {
             .and_then(|exception| kinds.iter().position(|kind| *kind == exception.kind))
             .map_or(0, |index| index as u8 + 1);
         let record = Record { id, outcome, kind: params.kind, must_be_answered, exception };
-        if let Err(error) = self.shared.records().append_record(record) {
+        if let Err(error) = self.shared.records.append_record(record) {
             self.shared.violation(format!("cannot write the record file: {error}"));
         }
     }
 
-    /// Makes a call as `params` specify, and records its start and its outcome.
     async fn perform<T, E: Into<Failure>>(
         &self,
         params: &CallParams,
@@ -217,7 +205,7 @@ impl Caller {
         self.record(params, id, Outcome::Begun, None);
         let (timeout, is_dropped) = match params.wait {
             WaitMode::Drop(after) => (after, true),
-            WaitMode::Unlimited | WaitMode::Deadline(_) => (self.shared.call_timeout() + HUNG_AFTER, false),
+            WaitMode::Unlimited | WaitMode::Deadline(_) => (self.shared.call_timeout + HUNG_AFTER, false),
         };
         let (outcome, exception, result) = match tokio::time::timeout(timeout, call).await {
             Ok(Ok(result)) => (Outcome::Answered, None, Some(result)),
@@ -239,7 +227,6 @@ impl Caller {
         result
     }
 
-    /// Reports a violation if the result differs from the expected one.
     fn compare<T: PartialEq>(&self, what: &str, id: Id, received: &T, expected: &T) -> Option<()> {
         if received != expected {
             self.shared.violation(format!("call {:x}: {what}: the result is wrong", id.0));
@@ -272,18 +259,14 @@ impl Caller {
         }
         let text = |index: usize| format!("{seed} \u{e4} {index}");
         match self.rng.u32(..7) {
-            0 => echo!(
-                "longs",
-                echo_longs,
-                (0..len as i32).map(|i| i.wrapping_mul(seed)).collect::<Seq<_>>(),
-                Seq::clone
-            ),
-            1 => echo!(
-                "doubles",
-                echo_doubles,
-                (0..len).map(|i| i as f64 * 0.5).collect::<Seq<_>>(),
-                Seq::clone
-            ),
+            0 => {
+                let sent: Seq<_> = (0..len as i32).map(|i| i.wrapping_mul(seed)).collect();
+                echo!("longs", echo_longs, sent, Seq::clone)
+            }
+            1 => {
+                let sent: Seq<_> = (0..len).map(|i| i as f64 * 0.5).collect();
+                echo!("doubles", echo_doubles, sent, Seq::clone)
+            }
             2 => echo!("texts", echo_texts, (0..len / 8).map(ascii).collect::<Vec<_>>(), Vec::as_slice),
             3 => {
                 let item = |index: usize| Item {
@@ -313,8 +296,7 @@ impl Caller {
     /// call used the same connection.
     async fn flood(&mut self, params: &CallParams) -> Option<()> {
         // Oneways have no result that a caller could stop waiting for.
-        let params =
-            CallParams { orb: Arc::clone(&params.orb), wait: WaitMode::Unlimited, kind: params.kind };
+        let params = CallParams { wait: WaitMode::Unlimited, ..params.clone() };
         let target: TargetRef = self.resolve_name(&params, TARGET).await?;
         let flood = self.shared.id();
         let before = target.connection().await.ok()?;
@@ -394,11 +376,11 @@ impl Caller {
         // A call that panics ends with COMPLETED_MAYBE. `Deadline` permits this outcome.
         let how = self.rng.u8(..3);
         let wait = if matches!(params.wait, WaitMode::Unlimited) {
-            WaitMode::Deadline(self.shared.call_timeout())
+            WaitMode::Deadline(self.shared.call_timeout)
         } else {
             params.wait
         };
-        let params = CallParams { orb: Arc::clone(&params.orb), wait, kind: params.kind };
+        let params = CallParams { wait, ..params.clone() };
         let answered = self.perform(&params, id, target.fail(id.0, how)).await;
         if answered.is_some() {
             self.shared.violation(format!("call {:x} should have failed, but succeeded", id.0));
@@ -421,7 +403,6 @@ impl Caller {
         answered
     }
 
-    /// Makes several calls, and awaits them afterwards in reverse order.
     async fn deferred(&mut self, params: &CallParams) -> Option<()> {
         let target = self.target(params).await?;
         let ids: Vec<Id> = (0..self.rng.usize(1..6)).map(|_| self.shared.id()).collect();
@@ -442,7 +423,7 @@ impl Caller {
     async fn handler(&mut self, params: &CallParams) -> Option<()> {
         // A call with a reply handler cannot be dropped.
         let wait = if matches!(params.wait, WaitMode::Drop(_)) { WaitMode::Unlimited } else { params.wait };
-        let params = CallParams { orb: Arc::clone(&params.orb), wait, kind: params.kind };
+        let params = CallParams { wait, ..params.clone() };
         let slim: SlimRef = self.resolve_name(&params, SLIM).await?;
         let id = self.shared.id();
         let (handler, answer) = Handler::new();
@@ -513,7 +494,6 @@ fn ascii(number: usize) -> String {
 
 type BumpResult = Result<u64, SystemException>;
 
-/// Receives the outcome of one call.
 struct Handler(Mutex<Option<oneshot::Sender<BumpResult>>>);
 
 impl Handler {

@@ -66,9 +66,6 @@ pub(super) struct ClientReport {
 }
 
 /// Makes calls when ordered, until stdin is closed.
-///
-/// # Errors
-/// The record file does not exist, or the references are invalid.
 pub fn soak_client(args: &SoakClientArgs) -> anyhow::Result<()> {
     let orders = receive_orders()?;
     super::runtime(args.transport)?.block_on(async { tokio::spawn(serve(args.clone(), orders)).await? })
@@ -137,14 +134,14 @@ pub(super) fn is_selected(only: &[String], kind: &str) -> bool {
 /// Number of ORBs of a client, which have different configurations.
 pub(super) const ORB_COUNT: usize = 4;
 
-/// State shared by the tasks that make calls.
 pub(super) struct SharedState {
     number: u16,
-    /// The index of the next call.
     next: AtomicU32,
-    records: RecordFile,
-    call_timeout: Duration,
-    frequencies: [u32; calls::KINDS.len()],
+    pub(super) records: RecordFile,
+    /// The time within which the server must answer a call.
+    pub(super) call_timeout: Duration,
+    /// The relative frequencies of the kinds of calls.
+    pub(super) frequencies: [u32; calls::KINDS.len()],
     references: BTreeMap<String, String>,
     transport: Transport,
     orbs: [Mutex<Option<Arc<ClientOrb>>>; ORB_COUNT],
@@ -153,7 +150,6 @@ pub(super) struct SharedState {
     fallbacks: AtomicU64,
 }
 
-/// An ORB with its connection.
 pub(super) struct ClientOrb {
     /// `None` after the ORB was given up.
     orb: Mutex<Option<Orb>>,
@@ -161,7 +157,6 @@ pub(super) struct ClientOrb {
 }
 
 impl ClientOrb {
-    /// Returns the ORB, unless it was given up.
     pub(super) fn orb(&self) -> Option<Orb> {
         self.orb.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -179,23 +174,8 @@ impl ClientOrb {
 }
 
 impl SharedState {
-    /// Returns the id of a new call.
     pub(super) fn id(&self) -> Id {
         Id::new(self.number, self.next.fetch_add(1, Ordering::Relaxed))
-    }
-
-    pub(super) fn records(&self) -> &RecordFile {
-        &self.records
-    }
-
-    /// Returns the time within which the server must answer a call.
-    pub(super) fn call_timeout(&self) -> Duration {
-        self.call_timeout
-    }
-
-    /// Returns the relative frequencies of the kinds of calls.
-    pub(super) fn frequencies(&self) -> &[u32] {
-        &self.frequencies
     }
 
     /// Returns whether no further calls may be made.
@@ -203,12 +183,10 @@ impl SharedState {
         self.is_ending.load(Ordering::Relaxed)
     }
 
-    /// Returns the reference of that name.
     pub(super) fn reference(&self, name: &str) -> Option<&str> {
         self.references.get(name).map(String::as_str)
     }
 
-    /// Reports a violation.
     pub(super) fn violation(&self, text: String) {
         let mut report = self.report();
         if report.violations.len() < MAX_VIOLATIONS {
@@ -216,15 +194,11 @@ impl SharedState {
         }
     }
 
-    /// Returns one of the ORBs.
     pub(super) fn orb(&self, index: usize) -> Option<Arc<ClientOrb>> {
         self.slot(index)?.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Replaces an ORB with a new one, and returns the previous one.
-    ///
-    /// # Errors
-    /// The new ORB cannot be built.
     pub(super) async fn replace_orb(&self, index: usize) -> anyhow::Result<Option<Arc<ClientOrb>>> {
         let mut limits = Limits::default();
         limits.linger_timeout = Duration::from_secs(10);

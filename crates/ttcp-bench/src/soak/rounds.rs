@@ -23,8 +23,8 @@ use super::servant::Sabotage;
 use super::state::State;
 use crate::cli::Transport;
 use crate::harness::child::Child;
+use crate::harness::{interruption_flag, write_json};
 
-/// Maximum duration of a round.
 const MAX_ROUND_TIME: Duration = Duration::from_secs(10);
 /// Maximum number of repetitions of all rounds after the requested time. They are repeated until each kind of
 /// call and fault has happened at least once.
@@ -78,21 +78,14 @@ pub struct SoakArgs {
 }
 
 impl SoakArgs {
-    /// Returns whether rounds of that kind are selected.
     fn has_rounds(&self, kind: RoundKind) -> bool {
         self.rounds.is_empty() || self.rounds.iter().any(|name| name == kind.name())
     }
 }
 
 /// Runs a soak, prints the results, and returns a failure code if there are violations.
-///
-/// # Errors
-/// The soak cannot start, or the result cannot be written.
 pub fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
-    }
+    let interrupted = interruption_flag()?;
     let start = Instant::now();
     let time = Duration::from_secs(args.seconds.unwrap_or(args.minutes * 60));
     let kinds: Vec<RoundKind> = RoundKind::ALL.into_iter().filter(|kind| args.has_rounds(*kind)).collect();
@@ -121,24 +114,18 @@ pub fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
     report.seconds = start.elapsed().as_secs_f64();
     print!("{}", report.text());
     if let Some(path) = &args.json {
-        let text = serde_json::to_string_pretty(&report)?;
-        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        write_json(path, &report)?;
     }
     Ok(if report.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The faults of a round, in addition to misbehaving peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RoundKind {
     /// No faults. The resources at the end are the baseline.
     WarmUp,
-    /// No faults.
     Calm,
-    /// The server and clients are suspended for a while.
     Stops,
-    /// The server shuts down in an orderly way, and is restarted.
     Restarts,
-    /// The server and clients are killed and restarted.
     Kills,
 }
 
@@ -155,38 +142,30 @@ impl RoundKind {
         }
     }
 
-    /// Returns whether the server must answer each call that its caller awaits.
     fn is_calm(self) -> bool {
         matches!(self, RoundKind::WarmUp | RoundKind::Calm | RoundKind::Restarts)
     }
 }
 
-/// A client process.
 struct Client {
     number: u16,
     child: Child,
     records: RecordFile,
 }
 
-/// A running soak.
 struct Soak {
     args: SoakArgs,
     rng: Rng,
     interrupted: Arc<AtomicBool>,
     address: SocketAddr,
-    /// The file in which servers record executions.
     executions: RecordFile,
     server: Child,
     /// The server's report READY.
     references: String,
     clients: Vec<Client>,
-    /// Number of clients that were started so far.
     client_count: u16,
-    /// Number of faults that were injected in this round.
     fault_count: u64,
-    /// Numbers of the clients that were killed in this round.
     killed: BTreeSet<u16>,
-    /// Records of these clients.
     killed_records: Vec<Record>,
     raw_peers: RawPeers,
     /// The resources of the server and of a client after the first round.
@@ -339,7 +318,6 @@ impl Soak {
         Ok(())
     }
 
-    /// Shuts the server down in an orderly way, and restarts it.
     fn shut_down_server(&mut self) -> anyhow::Result<()> {
         // Peers that do not read replies keep their connections open, which delays the server's shutdown.
         let gate = self.raw_peers.gate();
@@ -370,7 +348,6 @@ impl Soak {
         Ok(())
     }
 
-    /// Ends all calls, and checks the remaining resources and the records of the round.
     fn check_quiet(&mut self, kind: RoundKind) -> anyhow::Result<()> {
         let gate = self.raw_peers.gate();
         let paused = RawPeers::pause(&gate);
@@ -451,7 +428,6 @@ impl Soak {
         }
     }
 
-    /// Compares the records of clients and servers.
     fn compare_records(&mut self, kind: RoundKind) -> anyhow::Result<()> {
         let mut records = std::mem::take(&mut self.killed_records);
         for client in &mut self.clients {
@@ -473,7 +449,6 @@ impl Soak {
         Ok(())
     }
 
-    /// Ends all processes.
     fn end(mut self) -> Report {
         self.report.interrupted = self.is_interrupted();
         for client in &mut self.clients {
@@ -496,9 +471,6 @@ impl Soak {
 
 /// Waits until a child uses no more resources than `baseline`. Returns its resources, and a text for each
 /// resource that still exceeds the baseline after `timeout`.
-///
-/// # Errors
-/// The child does not report its resources.
 fn settle(
     child: &mut Child,
     baseline: Option<State>,
@@ -541,7 +513,6 @@ fn excess_resources(state: &State, baseline: Option<&State>) -> Vec<String> {
     violations
 }
 
-/// Starts a server at the port, and returns it with its report READY.
 fn start_server(args: &SoakArgs, port: u16, executions: &RecordFile) -> anyhow::Result<(Child, String)> {
     let mut arguments = vec!["soak-server".to_owned(), "--port".to_owned(), port.to_string()];
     arguments.extend(["--transport".to_owned(), args.transport.to_string()]);

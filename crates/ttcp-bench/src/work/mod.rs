@@ -3,8 +3,6 @@
 mod parse;
 mod series;
 
-use std::fmt;
-
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -180,41 +178,26 @@ impl Work {
 /// Returns the work of a client's command line.
 #[cfg(test)]
 pub(crate) fn parse_work(line: &str) -> Work {
-    #[derive(clap::Parser)]
-    struct Client {
-        #[command(flatten)]
-        work: Work,
-    }
-    <Client as clap::Parser>::try_parse_from(["client"].into_iter().chain(line.split(' '))).unwrap().work
+    parse_options(line.split(' ')).unwrap()
 }
 
-impl fmt::Display for Test {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Test::Ttcp => "ttcp",
-            Test::Ping => "ping",
-            Test::Echo => "echo",
-            Test::Demux => "demux",
-            Test::Pipeline => "pipeline",
-            Test::Series => "series",
-            Test::Objects => "objects",
-            Test::Clients => "clients",
-            Test::Last => "last",
-        })
-    }
+/// Parses the options of a command.
+#[cfg(test)]
+pub(crate) fn parse_options<'w, A: Args>(words: impl IntoIterator<Item = &'w str>) -> Result<A, clap::Error> {
+    let command = A::augment_args(clap::Command::new("ttcp").no_binary_name(true));
+    A::from_arg_matches(&command.try_get_matches_from(words)?)
 }
 
-impl fmt::Display for Element {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Element::Octet => "octet",
-            Element::Char => "char",
-            Element::Short => "short",
-            Element::Long => "long",
-            Element::Double => "double",
-            Element::Struct => "struct",
-            Element::Zstruct => "zstruct",
-            Element::Struct32 => "struct32",
-        })
-    }
+/// Displays values as on the command line.
+macro_rules! display_as_options {
+    ($($type:ty),*) => {$(
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                clap::ValueEnum::to_possible_value(self).map_or(Ok(()), |value| f.write_str(value.get_name()))
+            }
+        }
+    )*};
 }
+pub(crate) use display_as_options;
+
+display_as_options!(Test, Element, MessageKind, CallMode);

@@ -1,7 +1,5 @@
 //! The options of the test `series`.
 
-use std::fmt;
-
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
@@ -69,12 +67,6 @@ impl MessageKind {
     }
 }
 
-impl fmt::Display for MessageKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// Whether a message is answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -93,12 +85,6 @@ impl CallMode {
             CallMode::Call => "call",
             CallMode::Oneway => "oneway",
         }
-    }
-}
-
-impl fmt::Display for CallMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -8,17 +8,15 @@ use zorb::prelude::*;
 use zorb::wire::Version;
 
 use super::idl::{BinStruct, TtcpRef, WideRef, zero_copy};
+use super::integrity::elements;
 use super::{NAME, dii, many, series, wide};
 use crate::cli::{ClientArgs, Giop, Invocation};
 use crate::reference::Object;
-use crate::report::Report;
+use crate::report::{Line, Report};
 use crate::test_loops;
 use crate::work::{Element, Test, Work};
 
 /// Runs the test against the server that `args.ior` names.
-///
-/// # Errors
-/// The server cannot be reached, a call fails, or an echo differs.
 pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
     args.work.check()?;
     if args.work.test == Test::Clients {
@@ -37,7 +35,9 @@ pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
         let url = args.ior.url(args.work.object())?;
         let report = match (orbs.as_slice(), args.invocation) {
             ([orb], Invocation::Sii) if args.work.test == Test::Series => {
-                series::run(orb, args.orb.runtime, &args.work, &url).await.map(Report::Series)
+                series::run(orb, args.orb.runtime, &args.work, &url)
+                    .await
+                    .map(|line| Report(Line::Series(line)))
             }
             ([orb], Invocation::Sii) if args.work.test == Test::Last => {
                 wide::last(orb, &args.work, &args.ior).await
@@ -56,7 +56,6 @@ pub fn client(args: &ClientArgs) -> anyhow::Result<Report> {
     })
 }
 
-/// Returns an ORB for one connection.
 pub(super) async fn orb(args: &ClientArgs) -> anyhow::Result<Orb> {
     let mut builder = args.orb.builder().limits(super::limits()).max_giop_version(version(args.giop));
     if let Some(size) = args.work.sockbuf {
@@ -77,7 +76,7 @@ async fn run_on_all(orbs: &[Orb], work: &Work, url: &str) -> anyhow::Result<Repo
     let next = || all.get(call_count.fetch_add(1, Ordering::Relaxed) % all.len()).context("no connection");
     match (work.test, work.element) {
         (Test::Ttcp, Element::Octet) => {
-            let bytes = (0..work.elements()).map(test_loops::pattern).collect::<Bytes>();
+            let bytes: Bytes = elements(work.elements());
             let send = || async { anyhow::Ok(next()?.send_octet_seq(bytes.clone()).await?) };
             // Requests of a connection are served in order: the reply to a ping confirms earlier bytes.
             let sync = || async {
@@ -120,29 +119,21 @@ async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Report> {
 async fn flood(ttcp: &TtcpRef, work: &Work) -> anyhow::Result<Report> {
     let n = work.elements();
     macro_rules! flood {
-        ($send:ident, $seq:expr) => {{
-            let seq = $seq;
+        ($send:ident, $seq:ty) => {{
+            let seq: $seq = elements(n);
             test_loops::ttcp(NAME, work, || ttcp.$send(seq.clone()), || ttcp.sync()).await
         }};
     }
     match work.element {
-        Element::Octet => flood!(send_octet_seq, (0..n).map(test_loops::pattern).collect::<Bytes>()),
-        Element::Char => {
-            flood!(send_char_seq, (0..n).map(|i| Char(test_loops::pattern(i))).collect::<Seq<_>>())
-        }
-        Element::Short => {
-            flood!(send_short_seq, (0..n).map(|i| i16::from(test_loops::pattern(i))).collect::<Seq<_>>())
-        }
-        Element::Long => {
-            flood!(send_long_seq, (0..n).map(|i| i32::from(test_loops::pattern(i))).collect::<Seq<_>>())
-        }
-        Element::Double => {
-            flood!(send_double_seq, (0..n).map(|i| f64::from(test_loops::pattern(i))).collect::<Seq<_>>())
-        }
+        Element::Octet => flood!(send_octet_seq, Bytes),
+        Element::Char => flood!(send_char_seq, Seq<Char>),
+        Element::Short => flood!(send_short_seq, Seq<i16>),
+        Element::Long => flood!(send_long_seq, Seq<i32>),
+        Element::Double => flood!(send_double_seq, Seq<f64>),
         Element::Struct32 => anyhow::bail!("only plain sockets support --type struct32"),
         // `run` sends zero-copy structs to another object.
         Element::Struct | Element::Zstruct => {
-            let structs = structs(n);
+            let structs: Vec<BinStruct> = elements(n);
             test_loops::ttcp(NAME, work, || ttcp.send_struct_seq(&structs), || ttcp.sync()).await
         }
     }
@@ -151,7 +142,7 @@ async fn flood(ttcp: &TtcpRef, work: &Work) -> anyhow::Result<Report> {
 async fn echo(ttcp: &TtcpRef, work: &Work) -> anyhow::Result<Report> {
     let n = work.elements();
     if work.element == Element::Struct {
-        let structs = structs(n);
+        let structs: Vec<BinStruct> = elements(n);
         ensure!(ttcp.echo_structs(&structs).await? == structs, "the echo differs from what was sent");
         return test_loops::latency(NAME, work, || ttcp.echo_structs(&structs)).await;
     }
@@ -162,27 +153,12 @@ async fn echo(ttcp: &TtcpRef, work: &Work) -> anyhow::Result<Report> {
 
 /// Runs the flood or the echo with structs that are sent in their memory representation.
 async fn zero_copy(ttcp: &zero_copy::TtcpRef, work: &Work) -> anyhow::Result<Report> {
-    let structs = structs_in_memory(work.elements());
+    let structs: Seq<zero_copy::BinStruct> = elements(work.elements());
     if work.test == Test::Ttcp {
         return test_loops::ttcp(NAME, work, || ttcp.send_struct_seq(structs.clone()), || ttcp.sync()).await;
     }
     ensure!(ttcp.echo_structs(structs.clone()).await? == structs, "the echo differs from what was sent");
     test_loops::latency(NAME, work, || ttcp.echo_structs(structs.clone())).await
-}
-
-pub(super) fn structs_in_memory(n: usize) -> Seq<zero_copy::BinStruct> {
-    let in_memory =
-        |BinStruct { s, c, l, o, d }| zero_copy::BinStruct { s, c, l, o, d, ..Default::default() };
-    structs(n).into_iter().map(in_memory).collect()
-}
-
-pub(super) fn structs(n: usize) -> Vec<BinStruct> {
-    (0..n).map(record).collect()
-}
-
-/// Returns the struct at position `i` of every test buffer.
-pub(super) fn record(i: usize) -> BinStruct {
-    BinStruct { s: i as i16, c: Char(test_loops::pattern(i)), l: i as i32, o: i as u8, d: i as f64 * 0.5 }
 }
 
 fn version(giop: Giop) -> Version {

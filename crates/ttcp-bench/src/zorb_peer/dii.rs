@@ -5,15 +5,12 @@ use zorb::dynamic::{Mode, NamedValue, Request};
 use zorb::prelude::*;
 
 use super::NAME;
-use super::client::{structs, structs_in_memory};
+use super::idl::{BinStruct, zero_copy};
+use super::integrity::elements;
 use crate::report::Report;
-use crate::test_loops::{self, pattern};
+use crate::test_loops;
 use crate::work::{Element, Test, Work};
 
-/// Runs the test on the object that `url` names.
-///
-/// # Errors
-/// The server cannot be reached, a call fails, or an echo differs.
 pub(super) async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Report> {
     let object: ObjectRef = orb.resolve_unchecked(url).await?;
     let call = |operation| Request::new(&object, operation);
@@ -55,19 +52,13 @@ pub(super) async fn run(orb: &Orb, work: &Work, url: &str) -> anyhow::Result<Rep
 /// Returns the oneway operation for sequences of that type, and a sequence.
 fn flood(element: Element, n: usize) -> anyhow::Result<(&'static str, Any)> {
     Ok(match element {
-        Element::Octet => ("sendOctetSeq", Any::new((0..n).map(pattern).collect::<Bytes>())?),
-        Element::Char => ("sendCharSeq", Any::new((0..n).map(|i| Char(pattern(i))).collect::<Seq<_>>())?),
-        Element::Short => {
-            ("sendShortSeq", Any::new((0..n).map(|i| i16::from(pattern(i))).collect::<Seq<_>>())?)
-        }
-        Element::Long => {
-            ("sendLongSeq", Any::new((0..n).map(|i| i32::from(pattern(i))).collect::<Seq<_>>())?)
-        }
-        Element::Double => {
-            ("sendDoubleSeq", Any::new((0..n).map(|i| f64::from(pattern(i))).collect::<Seq<_>>())?)
-        }
-        Element::Struct => ("sendStructSeq", Any::new(structs(n))?),
-        Element::Zstruct => ("sendStructSeq", Any::new(structs_in_memory(n))?),
+        Element::Octet => ("sendOctetSeq", Any::new(elements::<_, Bytes>(n))?),
+        Element::Char => ("sendCharSeq", Any::new(elements::<_, Seq<Char>>(n))?),
+        Element::Short => ("sendShortSeq", Any::new(elements::<_, Seq<i16>>(n))?),
+        Element::Long => ("sendLongSeq", Any::new(elements::<_, Seq<i32>>(n))?),
+        Element::Double => ("sendDoubleSeq", Any::new(elements::<_, Seq<f64>>(n))?),
+        Element::Struct => ("sendStructSeq", Any::new(elements::<_, Vec<BinStruct>>(n))?),
+        Element::Zstruct => ("sendStructSeq", Any::new(elements::<_, Seq<zero_copy::BinStruct>>(n))?),
         Element::Struct32 => bail!("only plain sockets support --type struct32"),
     })
 }

@@ -1,14 +1,21 @@
-//! The check that received elements are those that every client sends (`--check`).
+//! The elements that every client sends, and the check that received elements are the same (`--check`).
 
 use zorb::prelude::*;
 
 use super::idl::{BinStruct, zero_copy};
 use crate::test_loops::pattern;
 
-/// An element type of test buffers.
-pub(super) trait TestElement: Sized {
-    /// Returns whether this is the element at position `i` of test buffers.
-    fn is_at(&self, i: usize) -> bool;
+pub(super) trait TestElement: PartialEq + Sized {
+    fn at(i: usize) -> Self;
+
+    fn is_at(&self, i: usize) -> bool {
+        *self == Self::at(i)
+    }
+}
+
+/// Returns the first `n` elements of every test buffer.
+pub(super) fn elements<T: TestElement, C: FromIterator<T>>(n: usize) -> C {
+    (0..n).map(T::at).collect()
 }
 
 /// Ends the process if an element differs from what clients send, because a measurement would be invalid. The
@@ -21,42 +28,41 @@ pub(super) fn exit_if_different<T: TestElement>(items: &[T]) {
     }
 }
 
-/// Returns the position of the first element that differs from what clients send.
 fn first_difference<T: TestElement>(items: &[T]) -> Option<usize> {
     items.iter().enumerate().position(|(i, item)| !item.is_at(i))
-}
-
-impl TestElement for u8 {
-    fn is_at(&self, i: usize) -> bool {
-        *self == pattern(i)
-    }
-}
-
-impl TestElement for Char {
-    fn is_at(&self, i: usize) -> bool {
-        self.0 == pattern(i)
-    }
 }
 
 macro_rules! numbers {
     ($($number:ty)*) => {
         $(impl TestElement for $number {
-            fn is_at(&self, i: usize) -> bool {
-                *self == <$number>::from(pattern(i))
+            fn at(i: usize) -> Self {
+                Self::from(pattern(i))
             }
         })*
     };
 }
 
-numbers! { i16 i32 f64 }
+numbers! { u8 i16 i32 f64 }
+
+impl TestElement for Char {
+    fn at(i: usize) -> Self {
+        Char(pattern(i))
+    }
+}
 
 impl TestElement for BinStruct {
-    fn is_at(&self, i: usize) -> bool {
-        *self == super::client::record(i)
+    fn at(i: usize) -> Self {
+        BinStruct { s: i as i16, c: Char(pattern(i)), l: i as i32, o: i as u8, d: i as f64 * 0.5 }
     }
 }
 
 impl TestElement for zero_copy::BinStruct {
+    fn at(i: usize) -> Self {
+        let BinStruct { s, c, l, o, d } = BinStruct::at(i);
+        zero_copy::BinStruct { s, c, l, o, d, ..Default::default() }
+    }
+
+    // Ignores the padding.
     fn is_at(&self, i: usize) -> bool {
         let &zero_copy::BinStruct { s, c, l, o, d, .. } = self;
         BinStruct { s, c, l, o, d }.is_at(i)
@@ -78,7 +84,7 @@ mod tests {
         doubles[0] = f64::from_bits(doubles[0].to_bits() ^ 1);
         assert_eq!(first_difference(&doubles), Some(0), "the last bit");
 
-        let structs = super::super::client::structs(70_000);
+        let structs: Vec<BinStruct> = elements(70_000);
         assert_eq!(first_difference(&structs), None, "integers wrap around");
         let changed = |change: fn(&mut BinStruct)| {
             let mut structs = structs.clone();
@@ -93,7 +99,7 @@ mod tests {
             changed(|s| s.d = -s.d),
         ];
         assert_eq!(all, [Some(41); 5]);
-        let in_memory: Vec<_> = super::super::client::structs_in_memory(70_000).iter().cloned().collect();
+        let in_memory: Vec<zero_copy::BinStruct> = elements(70_000);
         assert_eq!(first_difference(&in_memory), None);
         assert_eq!(first_difference(&in_memory[1..]), Some(0));
     }

@@ -10,6 +10,8 @@ use zorb::{ObjectId, Servant};
 use super::NAME;
 use super::client::orb;
 use super::idl::{BinStruct, TtcpRef, TtcpServant};
+use super::integrity::elements;
+use super::server::counting_servant;
 use crate::cli::{ClientArgs, Invocation, ServerArgs};
 use crate::many_clients;
 use crate::many_objects::{self, RandomSequence, Serving, identifying_byte_count};
@@ -19,9 +21,6 @@ use crate::test_loops;
 
 /// Activates the additional objects in a POA of their own, and publishes the references to those that are
 /// called.
-///
-/// # Errors
-/// An object cannot be activated, or the file cannot be written.
 pub(super) fn activate(orb: &Orb, args: &ServerArgs, servant: impl Fn() -> Servant) -> anyhow::Result<()> {
     let objects = args.many.objects;
     if objects == 0 {
@@ -58,9 +57,6 @@ pub(super) fn activate(orb: &Orb, args: &ServerArgs, servant: impl Fn() -> Serva
 
 /// Test `objects`. Before the calls, each called object receives a number of bytes, and must confirm this
 /// number, to check that each reference leads to a different object.
-///
-/// # Errors
-/// An object cannot be reached, or confirms a wrong number; a call fails.
 pub(super) async fn objects(orb: &Orb, args: &ClientArgs) -> anyhow::Result<Report> {
     ensure!(args.invocation == Invocation::Sii, "the test 'objects' supports only --invocation sii");
     let Address::File(ior) = &args.ior else {
@@ -71,7 +67,7 @@ pub(super) async fn objects(orb: &Orb, args: &ClientArgs) -> anyhow::Result<Repo
         all.push(orb.resolve(&url).await.with_context(|| format!("calling {url}"))?);
     }
     for (index, object) in all.iter().enumerate() {
-        let bytes = (0..identifying_byte_count(index) as usize).map(test_loops::pattern).collect::<Bytes>();
+        let bytes: Bytes = elements(identifying_byte_count(index) as usize);
         object.send_octet_seq(bytes).await?;
     }
     for (index, object) in all.iter().enumerate() {
@@ -95,9 +91,6 @@ pub(super) async fn objects(orb: &Orb, args: &ClientArgs) -> anyhow::Result<Repo
 }
 
 /// Test `clients`: each client has a thread, a runtime and an ORB.
-///
-/// # Errors
-/// The server cannot be reached, or a call fails.
 pub(super) fn clients(args: &ClientArgs) -> anyhow::Result<Report> {
     ensure!(
         args.invocation == Invocation::Sii && args.connections == 1,
@@ -130,47 +123,11 @@ impl DefaultServant {
         *bytes.entry(zorb::request().object_id().into()).or_default() += (items.len() * item_size) as u64;
         Ok(())
     }
-}
 
-impl TtcpServant for DefaultServant {
-    async fn send_short_seq(&self, s: Seq<i16>) -> Result<(), SystemException> {
-        self.add(&s, 2)
-    }
-
-    async fn send_long_seq(&self, s: Seq<i32>) -> Result<(), SystemException> {
-        self.add(&s, 4)
-    }
-
-    async fn send_double_seq(&self, s: Seq<f64>) -> Result<(), SystemException> {
-        self.add(&s, 8)
-    }
-
-    async fn send_char_seq(&self, s: Seq<Char>) -> Result<(), SystemException> {
-        self.add(&s, 1)
-    }
-
-    async fn send_octet_seq(&self, s: Bytes) -> Result<(), SystemException> {
-        self.add(&s, 1)
-    }
-
-    async fn send_struct_seq(&self, s: &[BinStruct]) -> Result<(), SystemException> {
-        self.add(s, 24)
-    }
-
-    async fn sync(&self) -> Result<u64, SystemException> {
+    fn take(&self) -> u64 {
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(bytes.remove(&ObjectId::from(zorb::request().object_id())).unwrap_or_default())
-    }
-
-    async fn ping(&self) -> Result<(), SystemException> {
-        Ok(())
-    }
-
-    async fn echo_octets(&self, s: Bytes) -> Result<Bytes, SystemException> {
-        Ok(s)
-    }
-
-    async fn echo_structs(&self, s: &[BinStruct]) -> Result<Vec<BinStruct>, SystemException> {
-        Ok(s.to_vec())
+        bytes.remove(&ObjectId::from(zorb::request().object_id())).unwrap_or_default()
     }
 }
+
+counting_servant!(DefaultServant);

@@ -49,17 +49,6 @@ impl FloodTimer {
         flood.calls += 1;
         Ok(())
     }
-
-    fn start(&self) -> Result<(), SystemException> {
-        *self.flood.lock().unwrap_or_else(PoisonError::into_inner) = Flood::default();
-        Ok(())
-    }
-
-    fn stop(&self) -> Result<(), SystemException> {
-        let flood = std::mem::take(&mut *self.flood.lock().unwrap_or_else(PoisonError::into_inner));
-        eprintln!("{}", format_flood(&flood, flood.started.elapsed().as_secs_f64()));
-        Ok(())
-    }
 }
 
 fn format_flood(flood: &Flood, seconds: f64) -> String {
@@ -93,11 +82,14 @@ impl TtcpSequenceServant for FloodTimer {
     }
 
     async fn start_timer(&self) -> Result<(), SystemException> {
-        self.start()
+        *self.flood.lock().unwrap_or_else(PoisonError::into_inner) = Flood::default();
+        Ok(())
     }
 
     async fn stop_timer(&self) -> Result<(), SystemException> {
-        self.stop()
+        let flood = std::mem::take(&mut *self.flood.lock().unwrap_or_else(PoisonError::into_inner));
+        eprintln!("{}", format_flood(&flood, flood.started.elapsed().as_secs_f64()));
+        Ok(())
     }
 }
 

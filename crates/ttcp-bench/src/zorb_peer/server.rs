@@ -12,13 +12,9 @@ use super::{dsi, integrity, many, published, series, wide};
 use crate::cli::{Runtime, ServerArgs, Skeleton};
 use crate::reference::{self, Object};
 
-/// Maximum number of connections, in total and from one client.
 const MAX_CONNECTIONS: usize = 10_000;
 
 /// Serves until killed.
-///
-/// # Errors
-/// The port is in use, or a file cannot be written.
 pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
     anyhow::ensure!(args.orb.runtime != Runtime::Blocking, "a server needs --runtime current or multi");
     args.parent_watch.start()?;
@@ -63,7 +59,6 @@ pub fn server(args: &ServerArgs) -> anyhow::Result<()> {
     })
 }
 
-/// Creates `poas` nested POAs, and returns the innermost.
 fn innermost_poa(orb: &Orb, poas: u32) -> anyhow::Result<Option<Poa>> {
     let mut innermost = None;
     for level in 0..poas {
@@ -73,7 +68,6 @@ fn innermost_poa(orb: &Orb, poas: u32) -> anyhow::Result<Option<Poa>> {
     Ok(innermost)
 }
 
-/// Returns a servant of the contract.
 fn servant(object: Object, args: &ServerArgs, calls: &Arc<CallCounts>) -> Servant {
     let ttcp = || Ttcp { check: args.check, ..Ttcp::default() };
     match wide::servant(object, calls, args.demux.operations.into()) {
@@ -97,7 +91,6 @@ fn activate(orb: &Orb, poa: Option<&Poa>, key: &str, servant: Servant) -> anyhow
 #[derive(Debug, Default)]
 pub struct Ttcp {
     bytes: AtomicU64,
-    /// Whether each element is compared with the test pattern.
     check: bool,
 }
 
@@ -113,49 +106,61 @@ impl Ttcp {
         self.bytes.fetch_add((items.len() * item_size) as u64, Ordering::Relaxed);
         Ok(())
     }
-}
 
-impl TtcpServant for Ttcp {
-    async fn send_short_seq(&self, s: Seq<i16>) -> Result<(), SystemException> {
-        self.add(&s, 2)
-    }
-
-    async fn send_long_seq(&self, s: Seq<i32>) -> Result<(), SystemException> {
-        self.add(&s, 4)
-    }
-
-    async fn send_double_seq(&self, s: Seq<f64>) -> Result<(), SystemException> {
-        self.add(&s, 8)
-    }
-
-    async fn send_char_seq(&self, s: Seq<Char>) -> Result<(), SystemException> {
-        self.add(&s, 1)
-    }
-
-    async fn send_octet_seq(&self, s: Bytes) -> Result<(), SystemException> {
-        self.add(&s, 1)
-    }
-
-    async fn send_struct_seq(&self, s: &[BinStruct]) -> Result<(), SystemException> {
-        self.add(s, 24)
-    }
-
-    async fn sync(&self) -> Result<u64, SystemException> {
-        Ok(self.bytes.swap(0, Ordering::Relaxed))
-    }
-
-    async fn ping(&self) -> Result<(), SystemException> {
-        Ok(())
-    }
-
-    async fn echo_octets(&self, s: Bytes) -> Result<Bytes, SystemException> {
-        Ok(s)
-    }
-
-    async fn echo_structs(&self, s: &[BinStruct]) -> Result<Vec<BinStruct>, SystemException> {
-        Ok(s.to_vec())
+    fn take(&self) -> u64 {
+        self.bytes.swap(0, Ordering::Relaxed)
     }
 }
+
+/// Implements the contract by the methods `add`, for received sequences, and `take`, for the count.
+macro_rules! counting_servant {
+    ($servant:ty) => {
+        impl TtcpServant for $servant {
+            async fn send_short_seq(&self, s: Seq<i16>) -> Result<(), SystemException> {
+                self.add(&s, 2)
+            }
+
+            async fn send_long_seq(&self, s: Seq<i32>) -> Result<(), SystemException> {
+                self.add(&s, 4)
+            }
+
+            async fn send_double_seq(&self, s: Seq<f64>) -> Result<(), SystemException> {
+                self.add(&s, 8)
+            }
+
+            async fn send_char_seq(&self, s: Seq<Char>) -> Result<(), SystemException> {
+                self.add(&s, 1)
+            }
+
+            async fn send_octet_seq(&self, s: Bytes) -> Result<(), SystemException> {
+                self.add(&s, 1)
+            }
+
+            async fn send_struct_seq(&self, s: &[BinStruct]) -> Result<(), SystemException> {
+                self.add(s, 24)
+            }
+
+            async fn sync(&self) -> Result<u64, SystemException> {
+                Ok(self.take())
+            }
+
+            async fn ping(&self) -> Result<(), SystemException> {
+                Ok(())
+            }
+
+            async fn echo_octets(&self, s: Bytes) -> Result<Bytes, SystemException> {
+                Ok(s)
+            }
+
+            async fn echo_structs(&self, s: &[BinStruct]) -> Result<Vec<BinStruct>, SystemException> {
+                Ok(s.to_vec())
+            }
+        }
+    };
+}
+pub(super) use counting_servant;
+
+counting_servant!(Ttcp);
 
 impl zero_copy::TtcpServant for Ttcp {
     async fn send_struct_seq(&self, s: Seq<zero_copy::BinStruct>) -> Result<(), SystemException> {
@@ -163,7 +168,7 @@ impl zero_copy::TtcpServant for Ttcp {
     }
 
     async fn sync(&self) -> Result<u64, SystemException> {
-        TtcpServant::sync(self).await
+        Ok(self.take())
     }
 
     async fn echo_structs(

@@ -18,14 +18,13 @@ use super::idl::{WideRef, WideServant};
 #[cfg(all(feature = "thousand", not(debug_assertions)))]
 use super::thousand;
 use crate::reference::{Address, Object};
-use crate::report::Report;
+use crate::report::{Line, Report};
 use crate::test_loops;
 use crate::work::Work;
 
 /// Whether this build has the interfaces of a thousand operations.
 pub const HAS_THOUSAND: bool = cfg!(all(feature = "thousand", not(debug_assertions)));
 
-/// Returns the objects of this server.
 pub(super) fn objects() -> impl Iterator<Item = Object> {
     let large = [Object::Thousand, Object::ThousandOneway].into_iter().filter(|_| HAS_THOUSAND);
     [Object::Wide, Object::WideOneway, Object::Tally, Object::Lookups].into_iter().chain(large)
@@ -47,7 +46,6 @@ pub(super) fn servant(object: Object, calls: &Arc<CallCounts>, way: OperationDem
     })
 }
 
-/// Counts the calls of all its operations.
 struct CallCounter(Arc<CallCounts>);
 
 macro_rules! count {
@@ -132,13 +130,9 @@ impl LookupsServant for Lookups {
     }
 }
 
-/// Number of look-ups for the mean.
 const TIMES: u32 = 10_000;
 
 /// Runs the test `last` against the server at that address.
-///
-/// # Errors
-/// The server cannot be reached, a call fails, or the server counted a different number.
 pub(super) async fn last(orb: &Orb, work: &Work, at: &Address) -> anyhow::Result<Report> {
     let tally: TallyRef = orb.resolve(&at.url(Object::Tally)?).await?;
     let counts = || async {
@@ -169,7 +163,7 @@ pub(super) async fn last(orb: &Orb, work: &Work, at: &Address) -> anyhow::Result
     };
     // Servers of other ORBs have no such object.
     if work.lookup
-        && let Report::Last(line) = &mut report
+        && let Report(Line::Last(line)) = &mut report
     {
         let lookups: LookupsRef = orb.resolve(&at.url(Object::Lookups)?).await?;
         line.lookup_ns = Some(lookups.operation(work.operations, TIMES).await?);

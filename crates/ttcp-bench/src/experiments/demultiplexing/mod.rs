@@ -10,8 +10,7 @@ use clap::{Args, ValueEnum};
 
 use super::contenders::Contender;
 use super::driver;
-use super::plan::ClientOutput;
-use super::plan::{Experiment, Figures, Plan, Step, line_figure};
+use super::plan::{ClientOutput, Experiment, Figures, Plan, Step, line_figure};
 use super::store::Cell;
 use crate::harness::CommonArgs;
 use crate::harness::{BuiltIn, Peer};
@@ -83,7 +82,6 @@ impl Strategy {
         }
     }
 
-    /// Returns the server's options for it.
     fn server_options(self) -> [&'static str; 2] {
         match self {
             Strategy::Linear => ["--demux-operations", "linear"],
@@ -95,7 +93,6 @@ impl Strategy {
         }
     }
 
-    /// Returns its description in tables.
     fn description(self) -> &'static str {
         match self {
             Strategy::Linear => "linear: linear search",
@@ -109,7 +106,7 @@ impl Strategy {
 }
 
 /// Options of `ttcp demultiplexing`.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct DemultiplexingArgs {
     /// Options of every experiment.
     #[command(flatten)]
@@ -127,20 +124,11 @@ pub struct DemultiplexingArgs {
 
 impl DemultiplexingArgs {
     /// Runs the experiment and prints its section.
-    ///
-    /// # Errors
-    /// The experiment cannot start, or its results cannot be written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
         driver::run_one(&self.common, built_in, |contenders| plan(self, contenders))
     }
-
-    /// Returns the arguments for the whole experiment.
-    pub(crate) fn of(common: CommonArgs) -> DemultiplexingArgs {
-        DemultiplexingArgs { common, operations: None, iterations: None, strategies: None }
-    }
 }
 
-/// Returns the measurements of a round.
 pub(crate) fn plan(args: &DemultiplexingArgs, contenders: &[Contender]) -> Plan {
     let quick = args.common.quick;
     let operations = args.operations.as_deref().unwrap_or(if quick { &OPERATIONS[..1] } else { &OPERATIONS });
@@ -186,10 +174,8 @@ fn cell(operations: u32, call: &str, iterations: u32) -> Cell {
         .with("iterations", u64::from(iterations))
 }
 
-/// A participant with a strategy.
 struct StrategyPeer {
     peer: Peer,
-    /// The strategy of zorb; `None` for other peers.
     strategy: Option<Strategy>,
 }
 
@@ -211,7 +197,6 @@ fn peers(strategies: &[Strategy], contenders: &[&Contender]) -> Vec<StrategyPeer
 }
 
 impl StrategyPeer {
-    /// Returns whether it has an interface with `operations` operations.
     fn has_interface(&self, operations: u32) -> bool {
         operations <= 100 || HAS_THOUSAND || self.strategy.is_none()
     }
@@ -228,7 +213,6 @@ impl StrategyPeer {
     }
 }
 
-/// Returns the figures of a line, if the server counted exactly its calls.
 fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
     let of = |name: &str| line_figure(output.line, name);
     let calls = of("iterations")? * f64::from(CALLS_PER_ITERATION);

@@ -1,9 +1,11 @@
 //! The section of the report.
 
-use super::super::store::{Cell, Data, Outcome, Sample};
+use super::super::store::{Cell, Data, Sample};
 use super::functions;
 use super::{CALLS, ITERATIONS, NAME, Strategy, cell};
-use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, format_figure, published_table};
+use crate::figures::{
+    Axis, Chart, Column, Scale, Section, Series, Table, format_figure, format_percent, published_table,
+};
 use crate::literature::Published;
 use crate::statistics::median;
 
@@ -55,7 +57,6 @@ pub(super) fn section(data: &Data) -> Section {
     section
 }
 
-/// The samples of this experiment.
 struct StrategySamples<'d> {
     data: &'d Data,
     peers: Vec<&'d str>,
@@ -107,7 +108,6 @@ impl<'d> StrategySamples<'d> {
         median(&improvements.collect::<Vec<_>>())
     }
 
-    /// Returns the measured strategies except the baseline.
     fn better(&self) -> impl Iterator<Item = Strategy> {
         let measured =
             |strategy: &Strategy| *strategy != BASELINE && self.peers.contains(&strategy.peer_name());
@@ -115,15 +115,10 @@ impl<'d> StrategySamples<'d> {
     }
 }
 
-/// Returns the processor time of the server for the measured calls, in milliseconds.
 fn server_ms(sample: &Sample) -> Option<f64> {
-    match &sample.outcome {
-        Outcome::Figures { processor: Some(used), .. } => Some(used.server / WITH_WARM_UP * 1e3),
-        _ => None,
-    }
+    Some(sample.processor()?.server / WITH_WARM_UP * 1e3)
 }
 
-/// Returns how a peer finds operations.
 fn strategy_of_peer(peer: &str) -> &str {
     let own = Strategy::ALL.into_iter().find(|strategy| strategy.peer_name() == peer);
     own.map_or("-", Strategy::description)
@@ -209,7 +204,7 @@ fn improvement_table(
         samples.improvement(strategy.peer_name(), &cell, |sample| sample.figure("counted_secs"))
     };
     let row = |strategy: Strategy| {
-        let gains = samples.iterations.iter().map(|iterations| percent(gain(strategy, *iterations)));
+        let gains = samples.iterations.iter().map(|iterations| format_percent(gain(strategy, *iterations)));
         [strategy.peer_name().to_owned(), strategy.description().to_owned()]
             .into_iter()
             .chain(gains)
@@ -247,7 +242,6 @@ fn with_published(mut table: Table, id: Option<&str>, name: &str, unit: &str) ->
     table
 }
 
-/// Adds the processor times of the server.
 fn add_server_times(samples: &StrategySamples<'_>, section: &mut Section) {
     section.text(
         "Server: processor time of the whole process for the counted calls, including the kernel. The time of a look-up in zorb is the mean \
@@ -277,7 +271,7 @@ fn add_server_times(samples: &StrategySamples<'_>, section: &mut Section) {
                 let mut row = vec![(*peer).to_owned()];
                 row.extend(samples.iterations.iter().map(|count| format_figure(server_ms_of(*count))));
                 row.push(format_figure(server_ms_of(most).map(|ms| ms / calls * 1e3)));
-                row.push(percent(gain));
+                row.push(format_percent(gain));
                 row.push(format_figure(samples.figure(peer, &cell, "lookup_ns")));
                 row
             };
@@ -288,9 +282,4 @@ fn add_server_times(samples: &StrategySamples<'_>, section: &mut Section) {
             section.table(Table { caption, columns, rows: rows.collect() });
         }
     }
-}
-
-/// Formats a percentage with one decimal place.
-fn percent(figure: Option<f64>) -> String {
-    figure.map_or_else(|| "-".to_owned(), |figure| format!("{figure:.1}"))
 }

@@ -10,8 +10,7 @@ use serde_json::Value;
 
 use super::contenders::Contender;
 use super::driver;
-use super::plan::ClientOutput;
-use super::plan::{Experiment, Figures, Plan, Step, line_figure};
+use super::plan::{ClientOutput, Experiment, Figures, Plan, Step, line_figures};
 use super::store::Cell;
 use crate::harness::CommonArgs;
 use crate::harness::{BuiltIn, Peer};
@@ -40,7 +39,6 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     section: section::section,
 };
 
-/// Size of a sequence in bytes.
 const SIZE: u64 = 128 << 10;
 /// The other ORBs whose clients can marshal without a connection.
 const OTHER_ORBS: [&str; 1] = ["omniorb"];
@@ -48,7 +46,7 @@ const OTHER_ORBS: [&str; 1] = ["omniorb"];
 const CODE: &str = "code";
 
 /// Options of `ttcp ladder`.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct LadderArgs {
     /// Options of every experiment.
     #[command(flatten)]
@@ -66,16 +64,8 @@ pub struct LadderArgs {
 
 impl LadderArgs {
     /// Runs the experiment and prints its section.
-    ///
-    /// # Errors
-    /// The experiment cannot start, or its results cannot be written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
         driver::run_one(&self.common, built_in, |contenders| plan(self, contenders))
-    }
-
-    /// Returns the arguments for the whole experiment.
-    pub(crate) fn of(common: CommonArgs) -> LadderArgs {
-        LadderArgs { common, types: None, steps: None, total: None }
     }
 }
 
@@ -131,7 +121,6 @@ fn cell(element: &str, side: &str, order: &str) -> Cell {
     Cell::default().with("type", element).with("side", side).with("order", order)
 }
 
-/// Returns the name of a value on the command line.
 fn word(value: &impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
@@ -139,30 +128,17 @@ fn word(value: &impl ValueEnum) -> String {
 fn peer(step: ladder::Step) -> Peer {
     let program = std::env::current_exe().unwrap_or_else(|_| "ttcp".into());
     let client = [program.to_string_lossy().into_owned(), "ladder-step".into(), "--step".into(), word(&step)];
-    Peer {
-        name: step.title().to_owned(),
-        server: Vec::new(),
-        client: client.to_vec(),
-        batch: false,
-        zero_copy: false,
-        samples: false,
-    }
+    Peer { name: step.title().to_owned(), client: client.to_vec(), ..Peer::default() }
 }
 
 fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
     if output.line.get("code_bytes").is_some() {
-        return ["code_bytes", "functions"]
-            .into_iter()
-            .map(|name| Ok((name.to_owned(), line_figure(output.line, name)?)))
-            .collect();
+        return line_figures(output.line, &["code_bytes", "functions"]);
     }
     if let Some(digest) = output.line.get("digest").and_then(Value::as_str) {
         check_digest(output.line, digest)?;
     }
-    let mut figures: Figures = ["mbit_s", "secs", "bytes", "checked", "elements"]
-        .into_iter()
-        .map(|name| Ok((name.to_owned(), line_figure(output.line, name)?)))
-        .collect::<Result<_, String>>()?;
+    let mut figures = line_figures(output.line, &["mbit_s", "secs", "bytes", "checked", "elements"])?;
     if let Some(calls) = output.line.get("calls").and_then(Value::as_object) {
         let elements = figures.get("elements").copied().unwrap_or(1.0);
         let mut all = 0.0;
@@ -176,7 +152,6 @@ fn figures(output: &ClientOutput<'_>) -> Result<Figures, String> {
     Ok(figures)
 }
 
-/// Checks that another ORB wrote the same bytes as the stubs.
 fn check_digest(line: &Value, digest: &str) -> Result<(), String> {
     let word = |name: &str| line.get(name).and_then(Value::as_str).unwrap_or_default();
     let kind = Element::from_str(word("type"), false)?;

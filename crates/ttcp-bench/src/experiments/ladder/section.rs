@@ -40,11 +40,9 @@ pub(super) fn section(data: &Data) -> Section {
     section
 }
 
-/// The samples of this experiment.
 struct LadderSamples<'d> {
     data: &'d Data,
     steps: Vec<Step>,
-    /// Other ORBs.
     others: Vec<&'d str>,
     kinds: Vec<Kind>,
 }
@@ -91,7 +89,6 @@ impl<'d> LadderSamples<'d> {
         median(&rates(step).iter().filter_map(ratio).collect::<Vec<_>>())
     }
 
-    /// Adds the chart and the table of a side and byte order.
     fn rates(&self, section: &mut Section, side: Side, order: Order) {
         let (side_word, order_word) = (word(&side), word(&order));
         let line = |kind: &Kind| {
@@ -121,7 +118,6 @@ impl<'d> LadderSamples<'d> {
         });
     }
 
-    /// Adds the table of measured and published speed-ups.
     fn factors(&self, section: &mut Section) {
         let steps_to_measure: Vec<Step> =
             Step::ALL.into_iter().skip(1).filter(|step| self.steps.contains(step)).collect();
@@ -157,7 +153,6 @@ impl<'d> LadderSamples<'d> {
         section.table(Table { caption, columns, rows });
     }
 
-    /// Adds the chart and the table of code sizes.
     fn code(&self, section: &mut Section) {
         let cell = Cell::default().with("figure", CODE);
         let figure = |step: Step, name: &str| median(&self.data.figures(NAME, step.title(), &cell, name));
@@ -195,7 +190,6 @@ impl<'d> LadderSamples<'d> {
         section.table(Table { caption, columns, rows: steps.map(row).collect() });
     }
 
-    /// Adds the table of calls of each routine per element, with the published counts of receivers.
     fn calls(&self, section: &mut Section, side: Side) {
         let counted: Vec<Step> = self
             .steps
@@ -203,9 +197,9 @@ impl<'d> LadderSamples<'d> {
             .copied()
             .filter(|step| !matches!(step, Step::Raw | Step::Program | Step::Compiled))
             .collect();
-        let published = |id: &str, kind: Kind, routine: Routine| {
+        let published = |id: &str, kind: Kind, routine: &str| {
             let table = Published::of(id).filter(|_| side == Side::Receiver)?;
-            let keys = [("data_type", kind.name()), ("function", routine.name())];
+            let keys = [("data_type", kind.name()), ("function", routine)];
             table.text(table.row(&keys)?, "calls_per_element")
         };
         let mut columns = vec![Column::words("type"), Column::words("routine")];
@@ -220,12 +214,12 @@ impl<'d> LadderSamples<'d> {
         let mut rows = Vec::new();
         for kind in &self.kinds {
             let each = |step: Step, name: &str| self.figure(step, *kind, side, Order::Native, name);
-            for routine in Routine::ALL {
-                let name = format!("calls_{}", routine.name());
+            for routine in Routine::NAMES {
+                let name = format!("calls_{routine}");
                 if counted.iter().all(|step| each(*step, &name).is_none()) {
                     continue;
                 }
-                let mut row = vec![kind.name().to_owned(), routine.name().to_owned()];
+                let mut row = vec![kind.name().to_owned(), routine.to_owned()];
                 for step in &counted {
                     // A counted step that does not list the routine does not call it.
                     let figure = each(*step, &name).or_else(|| each(*step, "calls").map(|_| 0.0));
@@ -271,7 +265,6 @@ fn format_count(figure: Option<f64>) -> String {
     }
 }
 
-/// Adds the complete published tables.
 pub(super) fn add_literature(section: &mut Section) {
     for (id, caption) in [
         ("iiop98.ladder", "The steps as they were published"),

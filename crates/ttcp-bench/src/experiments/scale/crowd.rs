@@ -2,7 +2,6 @@
 //!
 //! Like `ttcp hold`, it replaces the client of a peer.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
@@ -13,10 +12,9 @@ use serde_json::json;
 
 use super::hold::Server;
 use crate::parent_watch::ParentWatchArgs;
-use crate::report::Latency;
+use crate::report::{Latency, print_line};
 use crate::system;
 
-/// Stack size of a client thread in bytes.
 const STACK_SIZE: usize = 128 << 10;
 
 /// Options of `ttcp crowd`.
@@ -38,9 +36,6 @@ pub struct CrowdArgs {
 
 /// Lets all clients connect and call at the same moment, and prints their times and the memory of the server.
 /// All connections stay open until all clients have replies.
-///
-/// # Errors
-/// A client cannot connect, or gets no reply or a wrong one.
 pub fn crowd(args: &CrowdArgs) -> anyhow::Result<ExitCode> {
     args.parent_watch.start()?;
     system::raise_open_file_limit();
@@ -79,8 +74,6 @@ pub fn crowd(args: &CrowdArgs) -> anyhow::Result<ExitCode> {
         "memory_bytes": before,
         "all_memory_bytes": all_memory,
     });
-    let mut out = io::stdout().lock();
-    writeln!(out, "{line}")?;
-    out.flush()?;
+    print_line(&line)?;
     Ok(ExitCode::SUCCESS)
 }

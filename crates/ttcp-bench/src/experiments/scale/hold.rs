@@ -4,7 +4,7 @@
 //! It replaces the client of a peer, so it is started and ended like any client.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -18,9 +18,9 @@ use crate::giop;
 use crate::parent_watch::ParentWatchArgs;
 use crate::raw;
 use crate::reference::{Address, Object};
+use crate::report;
 use crate::system;
 
-/// Timeout of a connection attempt and of a call.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Options of `ttcp hold`.
@@ -45,9 +45,6 @@ pub struct HoldArgs {
 
 /// Opens the connections, runs the client, and calls over each connection once more. Prints the client's
 /// result with the findings.
-///
-/// # Errors
-/// A connection cannot be opened or is closed, a reply is wrong, or the client fails.
 pub fn hold(args: &HoldArgs) -> anyhow::Result<ExitCode> {
     args.parent_watch.start()?;
     system::raise_open_file_limit();
@@ -84,17 +81,13 @@ pub fn hold(args: &HoldArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the client's result with the findings.
 fn print_line(line: &mut Value, found: BTreeMap<&str, f64>) -> anyhow::Result<()> {
     line.as_object_mut()
         .context("the client's line is not an object")?
         .insert("beside".into(), serde_json::to_value(found)?);
-    let mut out = io::stdout().lock();
-    writeln!(out, "{line}")?;
-    Ok(out.flush()?)
+    Ok(report::print_line(line)?)
 }
 
-/// Runs the client and returns its last line.
 fn client(words: &[String]) -> anyhow::Result<Value> {
     let (program, arguments) = words.split_first().context("no client")?;
     let mut command = Command::new(program);
@@ -111,10 +104,8 @@ fn client(words: &[String]) -> anyhow::Result<Value> {
     serde_json::from_str(&last).with_context(|| format!("the client's last line is not a result: {last:?}"))
 }
 
-/// A server and how to call it.
 pub(super) struct Server {
     address: SocketAddr,
-    /// The object to call; `None` for plain sockets.
     key: Option<ObjectKey>,
 }
 
@@ -133,7 +124,6 @@ impl Server {
         Ok(Server { address, key: Some(profile.object_key) })
     }
 
-    /// Opens a connection and makes a call over it.
     pub(super) fn open(&self, number: u32) -> anyhow::Result<TcpStream> {
         let opened = TcpStream::connect_timeout(&self.address, TIMEOUT).and_then(|stream| {
             stream.set_nodelay(true)?;
@@ -157,7 +147,6 @@ impl Server {
         Ok(stream)
     }
 
-    /// Calls with `number` and checks that the reply contains it.
     fn echo(&self, mut stream: &TcpStream, number: u64) -> anyhow::Result<()> {
         let octets = number.to_be_bytes();
         let reply = match &self.key {

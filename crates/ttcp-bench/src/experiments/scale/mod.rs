@@ -10,8 +10,7 @@ use clap::{Args, ValueEnum};
 
 use super::contenders::Contender;
 use super::driver;
-use super::plan::ClientOutput;
-use super::plan::{Experiment, FigureFn, Figures, Plan, Step, line_figure};
+use super::plan::{ClientOutput, Experiment, FigureFn, Figures, Plan, Step, line_figure, line_figures};
 use super::store::Cell;
 use crate::harness::CommonArgs;
 use crate::harness::{BuiltIn, Peer};
@@ -40,7 +39,6 @@ const MAX_OTHER_FILES: u64 = 100;
 /// A server configuration: the peer, the name in the results, and the options of the server.
 type Variant = (&'static str, &'static str, &'static [&'static str]);
 
-/// The participants of the part with many objects.
 const OBJECT_VARIANTS: &[Variant] = &[
     ("zorb", "zorb", &[]),
     ("zorb", "zorb-ids", &["--serving", "ids"]),
@@ -61,7 +59,6 @@ const CONNECTION_VARIANTS: &[Variant] = &[
     ("jacorb", "jacorb", &[]),
 ];
 
-/// The participants of the parts with many clients.
 const CLIENT_VARIANTS: &[Variant] = &[
     ("raw", "raw", &[]),
     ("c", "c", &[]),
@@ -88,7 +85,6 @@ pub enum Part {
 impl Part {
     const ALL: [Part; 4] = [Part::Objects, Part::Connections, Part::Clients, Part::Crowd];
 
-    /// Returns the name of its setting in cells.
     fn setting(self) -> &'static str {
         match self {
             Part::Objects => "objects",
@@ -112,7 +108,7 @@ impl Part {
 }
 
 /// Options of `ttcp scale`.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct ScaleArgs {
     /// Options of every experiment.
     #[command(flatten)]
@@ -139,24 +135,8 @@ pub struct ScaleArgs {
 
 impl ScaleArgs {
     /// Runs the experiment and prints its section.
-    ///
-    /// # Errors
-    /// The experiment cannot start, or its results cannot be written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
         driver::run_one(&self.common, built_in, |contenders| plan(self, contenders))
-    }
-
-    /// Returns the arguments for the whole experiment.
-    pub(crate) fn of(common: CommonArgs) -> ScaleArgs {
-        ScaleArgs {
-            common,
-            parts: None,
-            objects: None,
-            connections: None,
-            clients: None,
-            crowd: None,
-            n: None,
-        }
     }
 
     fn counts(&self, part: Part) -> &[u32] {
@@ -195,7 +175,6 @@ pub(crate) fn plan(args: &ScaleArgs, contenders: &[Contender]) -> Plan {
     Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 3, checks: Vec::new(), steps }
 }
 
-/// Returns the participants and the options of their servers.
 fn participants(args: &ScaleArgs, part: Part, contenders: &[Contender]) -> Vec<(Peer, Vec<String>)> {
     let mut participants = Vec::new();
     for (of, name, server) in part.variants() {
@@ -259,17 +238,14 @@ fn hold_command(connections: u32, client: Vec<String>) -> Vec<String> {
 
 /// Returns the client's latencies and the figures `names` of its line.
 fn latency_and(output: &ClientOutput<'_>, names: &[&str]) -> Result<Figures, String> {
-    let figure = |name: &&str| Ok(((*name).to_owned(), line_figure(output.line, name)?));
-    ["p50_us", "p99_us", "mean_us", "max_us"].iter().chain(names).map(figure).collect()
+    line_figures(output.line, &[&["p50_us", "p99_us", "mean_us", "max_us"], names].concat())
 }
 
 /// Returns the client's latencies and the figures `names` of the findings of [`hold`].
 fn latency_and_findings(output: &ClientOutput<'_>, names: &[&str]) -> Result<Figures, String> {
     let mut figures = latency_and(output, &[])?;
     let found = output.line.get("beside").ok_or("it has no figures of the server")?;
-    for name in names {
-        figures.insert((*name).to_owned(), line_figure(found, name)?);
-    }
+    figures.extend(line_figures(found, names)?);
     Ok(figures)
 }
 
@@ -294,19 +270,12 @@ fn figures_of_crowd(output: &ClientOutput<'_>) -> Result<Figures, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
     use crate::experiments::contenders;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: ScaleArgs,
-    }
+    use crate::work::parse_options;
 
     fn plan_of(line: &str) -> Plan {
-        let args = Line::try_parse_from(line.split(' ')).unwrap().args;
+        let args: ScaleArgs = parse_options(line.split(' ')).unwrap();
         let built_in = [
             BuiltIn::new("raw", "raw-server", "raw-client {args} --port {port}"),
             BuiltIn::new("zorb", "server", "client {args} --ior {ready}"),
@@ -322,7 +291,7 @@ mod tests {
     #[test]
     fn parts_have_their_participants() {
         let plan = plan_of(
-            "x --peers raw,zorb,zorb-copying --objects 7 --connections 3 --clients 2 --crowd 9 --n 5 --peer a=s::c",
+            "--peers raw,zorb,zorb-copying --objects 7 --connections 3 --clients 2 --crowd 9 --n 5 --peer a=s::c",
         );
         let all: Vec<String> = plan.steps.iter().map(format_step).collect();
         assert_eq!(
@@ -353,7 +322,7 @@ mod tests {
 
     #[test]
     fn measurements_beyond_the_file_limit_are_omitted() {
-        let plan = plan_of("x --peers raw --parts connections,clients --connections 1,1000000 --clients 2");
+        let plan = plan_of("--peers raw --parts connections,clients --connections 1,1000000 --clients 2");
         if system::raise_open_file_limit() < 1_000_000 {
             assert_eq!(
                 plan.steps.iter().map(|step| step.cell.name()).collect::<Vec<_>>(),

@@ -13,8 +13,7 @@ use serde_json::Value;
 
 use super::contenders::Contender;
 use super::driver;
-use super::plan::ClientOutput;
-use super::plan::{Figures, Plan, Step, line_figure};
+use super::plan::{ClientOutput, Figures, Plan, Step, line_figure};
 use super::store::Cell;
 use crate::harness::CommonArgs;
 use crate::harness::{BuiltIn, Peer};
@@ -53,7 +52,6 @@ pub(crate) const EXPERIMENT: super::plan::Experiment = super::plan::Experiment {
 const SOCKET_PEERS: [&str; 2] = ["raw", "c"];
 /// Peers that send typed values. Other configurations of zorb are not measured.
 const ORB_PEERS: [&str; 3] = ["zorb", "omniorb", "jacorb"];
-/// Number of messages of each kind and size.
 const MESSAGES: u32 = 50;
 const MESSAGES_QUICK: u32 = 10;
 /// Length of a time frame, as in the published series.
@@ -108,7 +106,6 @@ impl SeriesArgs {
         driver::run(&self.common, &[plan(self, &contenders)?])
     }
 
-    /// Returns the arguments for the whole experiment, with short frames.
     pub(crate) fn of(common: CommonArgs) -> SeriesArgs {
         let frame = (!common.quick).then_some(FRAME_MS_IN_FULL_RUN);
         SeriesArgs {
@@ -140,7 +137,6 @@ impl SeriesArgs {
     }
 }
 
-/// Returns the numbers of units in the messages of the published series.
 fn published_units() -> Vec<u32> {
     let table = Published::of("rtorb00.f1");
     let sizes = table.iter().flat_map(|table| table.points("message_size_bytes", "message_size_bytes"));
@@ -149,9 +145,6 @@ fn published_units() -> Vec<u32> {
 
 /// Returns the measurements of a round. They are ordered by size, so that sockets and ORBs are measured close
 /// to each other for each size.
-///
-/// # Errors
-/// The path of this program's own file cannot be determined.
 pub(crate) fn plan(args: &SeriesArgs, contenders: &[Contender]) -> anyhow::Result<Plan> {
     let priority = args.priority.or_next_best();
     let program = std::env::current_exe().context("cannot find this program's own file")?;

@@ -5,12 +5,11 @@ use super::summary::{Outlier, SettingSummary, size};
 use super::{FRAME_MS, NAME, SOCKET_PEERS};
 use crate::experiments::store::Data;
 use crate::figures::{Axis, Chart, Column, Scale, Section, Series, Table, format_figure};
-use crate::work::{CallMode, MessageKind};
-
+use crate::work::CallMode::{self, Call, Oneway};
+use crate::work::MessageKind;
 /// The kinds of messages in the charts: those of most published figures.
 const CHART_KINDS: [MessageKind; 4] =
     [MessageKind::Float, MessageKind::Record, MessageKind::NaRecord, MessageKind::Any];
-/// Number of outliers that are listed individually.
 const MAX_LISTED_OUTLIERS: usize = 40;
 
 /// The peer whose times are far above those of the others: its virtual machine interprets at first.
@@ -25,50 +24,37 @@ pub(super) struct PublishedFigure {
     includes_slow: bool,
 }
 
-/// All figures in the order of their publication.
 pub(super) const FIGURES: [PublishedFigure; 9] = [
-    figure("rtorb00.f1", "Time of a call-and-return operation, mean", CallMode::Call, "mean_us", true),
+    figure("rtorb00.f1", "Time of a call-and-return operation, mean", Call, "mean_us", true),
     figure(
         "rtorb00.f3",
         "Time of a call-and-return operation, mean, selected series",
-        CallMode::Call,
+        Call,
         "mean_us",
         false,
     ),
     figure(
         "rtorb00.f4",
         "Time of a call-and-return operation, standard deviation",
-        CallMode::Call,
+        Call,
         "deviation_us",
         true,
     ),
-    figure("rtorb00.f6", "Time of a one-way operation, mean", CallMode::Oneway, "mean_us", true),
-    figure(
-        "rtorb00.f8",
-        "Time of a one-way operation, mean, selected series",
-        CallMode::Oneway,
-        "mean_us",
-        false,
-    ),
-    figure(
-        "rtorb00.f10",
-        "From client to server in call-and-return, mean",
-        CallMode::Call,
-        "latency_us",
-        true,
-    ),
-    figure("rtorb00.f11", "From client to server one-way, mean", CallMode::Oneway, "latency_us", true),
+    figure("rtorb00.f6", "Time of a one-way operation, mean", Oneway, "mean_us", true),
+    figure("rtorb00.f8", "Time of a one-way operation, mean, selected series", Oneway, "mean_us", false),
+    figure("rtorb00.f10", "From client to server in call-and-return, mean", Call, "latency_us", true),
+    figure("rtorb00.f11", "From client to server one-way, mean", Oneway, "latency_us", true),
     figure(
         "rtorb00.f13",
         "From client to server in call-and-return, standard deviation",
-        CallMode::Call,
+        Call,
         "latency_deviation_us",
         true,
     ),
     figure(
         "rtorb00.f14",
         "From client to server one-way, standard deviation",
-        CallMode::Oneway,
+        Oneway,
         "latency_deviation_us",
         true,
     ),
@@ -122,18 +108,17 @@ fn add_setting(summary: &SettingSummary<'_>, section: &mut Section) {
     for figure in &FIGURES {
         section.chart(chart(summary, figure));
     }
-    for mode in [CallMode::Call, CallMode::Oneway] {
+    for mode in [Call, Oneway] {
         for kind in &summary.kinds {
             section.table(kind_table(summary, mode, *kind));
         }
     }
-    for mode in [CallMode::Call, CallMode::Oneway] {
+    for mode in [Call, Oneway] {
         section.table(comparison::trends(summary, mode));
     }
     add_outliers(summary, section);
 }
 
-/// Returns the measured counterpart of a published figure.
 fn chart(summary: &SettingSummary<'_>, figure: &PublishedFigure) -> Chart {
     let milliseconds = |peer: &str, kind| {
         let points = summary.points(peer, kind, figure.mode, figure.figure);
@@ -164,7 +149,6 @@ fn chart(summary: &SettingSummary<'_>, figure: &PublishedFigure) -> Chart {
     }
 }
 
-/// Returns the table of a kind and mode, with a row for each size.
 fn kind_table(summary: &SettingSummary<'_>, mode: CallMode, kind: MessageKind) -> Table {
     let mut columns = vec![Column::figures("message, bytes")];
     for peer in &summary.peers {
@@ -195,13 +179,12 @@ fn kind_table(summary: &SettingSummary<'_>, mode: CallMode, kind: MessageKind) -
     Table { caption, columns, rows: summary.units.iter().map(row).collect() }
 }
 
-/// Adds the number of outliers and the largest ones.
 fn add_outliers(summary: &SettingSummary<'_>, section: &mut Section) {
     let mut columns = vec![Column::words("peer"), Column::words("mode")];
     columns.extend(["messages", "outliers", "first messages", "percent"].map(Column::figures));
     let (mut rows, mut farthest) = (Vec::new(), Vec::new());
     for peer in &summary.peers {
-        for mode in [CallMode::Call, CallMode::Oneway] {
+        for mode in [Call, Oneway] {
             let (messages, found) = summary.outliers(peer, mode);
             let first = found.iter().filter(|outlier| outlier.number == 1).count();
             let percent = 100.0 * found.len() as f64 / messages.max(1) as f64;
@@ -243,10 +226,9 @@ fn add_outliers(summary: &SettingSummary<'_>, section: &mut Section) {
     section.table(Table { caption, columns, rows });
 }
 
-/// Returns the name of the mode in headings.
 pub(super) fn mode_title(mode: CallMode) -> &'static str {
     match mode {
-        CallMode::Call => "Call-and-return",
-        CallMode::Oneway => "One-way",
+        Call => "Call-and-return",
+        Oneway => "One-way",
     }
 }

@@ -12,7 +12,7 @@ use clap::Args;
 use super::contenders::Contender;
 use super::driver;
 use super::integrity;
-use super::plan::{Experiment, Figures, Plan, Step};
+use super::plan::{Experiment, Figures, Plan, Step, flood};
 use super::store::Cell;
 use crate::harness::BuiltIn;
 use crate::harness::CommonArgs;
@@ -37,10 +37,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     section: section::section,
 };
 
-/// Element types of the sequences.
 const TYPES: [Element; 6] =
     [Element::Char, Element::Short, Element::Long, Element::Double, Element::Struct, Element::Octet];
-/// Size of the sender's buffer in bytes.
 const SIZE: u64 = 128 << 10;
 /// Number of user bytes to which all figures refer.
 const TOTAL: u64 = 64 << 20;
@@ -72,20 +70,15 @@ pub struct WhiteboxArgs {
 
 impl WhiteboxArgs {
     /// Runs the experiment and prints its section.
-    ///
-    /// # Errors
-    /// The experiment cannot start, or its results cannot be written.
     pub fn run(&self, built_in: &[BuiltIn]) -> anyhow::Result<ExitCode> {
         driver::run_one(&self.common, built_in, |contenders| plan(self, contenders))
     }
 
-    /// Returns the arguments for the whole experiment.
     pub(crate) fn of(common: CommonArgs) -> WhiteboxArgs {
         WhiteboxArgs { common, types: None, size: SIZE, total: None, sampled: None }
     }
 }
 
-/// The profiled side of a flood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Sender,
@@ -106,7 +99,6 @@ impl Side {
 const PERF: &str = "perf";
 const CALLGRIND: &str = "callgrind";
 
-/// The profilers, or the reasons why they are not available.
 struct Profilers {
     perf: Result<Perf, String>,
     callgrind: Result<Callgrind, String>,
@@ -134,7 +126,6 @@ impl Profilers {
     }
 }
 
-/// Returns the measurements of a round.
 pub(crate) fn plan(args: &WhiteboxArgs, contenders: &[Contender]) -> Plan {
     let quick = args.common.quick;
     let types = args.types.as_deref().unwrap_or(if quick { &TYPES[..1] } else { &TYPES });
@@ -156,7 +147,7 @@ pub(crate) fn plan(args: &WhiteboxArgs, contenders: &[Contender]) -> Plan {
         for (peer, sent) in participants(*element) {
             let cell = Cell::default().with("type", element.to_string().as_str()).with("bytes", args.size);
             let checked = (4 * args.size).max(integrity::MIN_FLOOD_SIZE);
-            checks.extend(integrity::check(&peer, cell, flood(sent, args.size, Some(checked))));
+            checks.extend(integrity::check(&peer, cell, flood(sent, args.size, checked)));
         }
     }
     for by in Profilers::get().names() {
@@ -178,14 +169,4 @@ pub(crate) fn plan(args: &WhiteboxArgs, contenders: &[Contender]) -> Plan {
         }
     }
     Plan { experiment: &EXPERIMENT, links: Vec::new(), rounds: 1, checks, steps }
-}
-
-/// Returns the client's arguments for a flood. For callgrind, the total is added later.
-fn flood(element: Element, size: u64, total: Option<u64>) -> Vec<String> {
-    let mut words =
-        ["ttcp", "--type", &element.to_string(), "--size", &size.to_string()].map(String::from).to_vec();
-    if let Some(total) = total {
-        words.extend(["--total".to_owned(), total.to_string()]);
-    }
-    words
 }

@@ -7,24 +7,21 @@ use super::super::store::{Data, Outcome, Sample};
 use super::measure::{Function, REST};
 use super::{CALLGRIND, NAME, PERF, Side};
 use crate::figures::{
-    Bars, Column, Section, Table, format_bytes, format_figure, published_rows, published_table,
+    Bars, Column, Section, Table, format_bytes, format_figure, format_percent, published_rows,
+    published_table,
 };
 use crate::literature::Published;
 use crate::profiler::groups::Group;
 
-/// Minimum share in percent of a function in the tables.
 const MIN_SHARE_PERCENT: f64 = 1.0;
-/// Maximum number of functions of a profile in the tables.
 const MAX_FUNCTIONS: usize = 10;
 
 /// The published figures that stem from profiles; the others are about floods and calls.
 const PROFILE_QUANTITIES: &[&str] =
     &["calls", "time in", "share in", "per write", "write size", "write buffer", "structs per buffer"];
 
-/// The results of both profilers for a side of a peer.
 #[derive(Default)]
 struct SideProfile {
-    /// By name.
     functions: BTreeMap<String, Row>,
     /// All milliseconds, and the number of samples.
     all_ms: Option<(f64, f64)>,
@@ -43,7 +40,6 @@ struct Row {
 }
 
 impl SideProfile {
-    /// Returns the mean of all samples of the cell.
     fn of(data: &Data, peer: &str, element: &str, side: Side) -> Option<SideProfile> {
         let mut profile = SideProfile::default();
         for by in [PERF, CALLGRIND] {
@@ -109,7 +105,6 @@ impl SideProfile {
         Some(100.0 * row.instructions? / self.all_instructions?.max(f64::MIN_POSITIVE))
     }
 
-    /// Returns the functions with at least the minimum share, the most expensive first.
     fn main_functions(&self) -> Vec<(&str, &Row)> {
         let weight = |row: &Row| match self.all_ms {
             Some(_) => self.ms_share(row),
@@ -126,7 +121,6 @@ impl SideProfile {
     }
 }
 
-/// All profiles with their element types and peers, in the order of the report.
 struct ProfileSamples<'d> {
     profiles: Vec<(&'d str, &'d str, Side, SideProfile)>,
 }
@@ -231,8 +225,8 @@ fn add_groups(samples: &ProfileSamples<'_>, side: Side, section: &mut Section) {
         let mut row = vec![element.to_owned(), peer.to_owned()];
         row.push(format_figure(profile.all_ms.map(|(ms, _)| ms)));
         row.push(profile.all_ms.map_or_else(|| "-".to_owned(), |(_, samples)| format!("{samples:.0}")));
-        row.extend(Group::DISPLAYED.map(|group| percent(Some(of(group)))));
-        row.push(percent(Some(shares.get(&Group::Unnamed).copied().unwrap_or_default())));
+        row.extend(Group::DISPLAYED.map(|group| format_percent(Some(of(group)))));
+        row.push(format_percent(Some(shares.get(&Group::Unnamed).copied().unwrap_or_default())));
         rows.push(row);
         bars.push((format!("{element}, {peer}"), Group::DISPLAYED.map(of).to_vec()));
     }
@@ -267,20 +261,16 @@ fn add_functions(samples: &ProfileSamples<'_>, side: Side, section: &mut Section
                 name.to_owned(),
                 Group::of(name).displayed_as().to_string(),
                 format_figure(row.ms),
-                percent(profile.ms_share(row)),
+                format_percent(profile.ms_share(row)),
                 if calls > 0.0 { format!("{calls:.0}") } else { "-".to_owned() },
                 format_figure(row.instructions.map(|instructions| instructions / 1e3)),
-                percent(profile.instruction_share(row)),
+                format_percent(profile.instruction_share(row)),
             ]);
         }
     }
     let caption =
         format!("The {}: functions with 1 % or more, at most {MAX_FUNCTIONS} per flood.", side.name());
     section.table(Table { caption, columns, rows });
-}
-
-fn percent(share: Option<f64>) -> String {
-    share.map_or_else(|| "-".to_owned(), |share| format!("{share:.1}"))
 }
 
 fn add_chains(samples: &ProfileSamples<'_>, section: &mut Section) {
@@ -305,7 +295,6 @@ fn add_chains(samples: &ProfileSamples<'_>, section: &mut Section) {
     section.table(Table { caption, columns, rows });
 }
 
-/// Returns the last two parts of a path.
 fn short(function: &str) -> String {
     let plain = function.rsplit(" as ").next().unwrap_or(function).replace('>', "");
     let names: Vec<&str> = plain.split("::").filter(|name| *name != "{{closure}}").collect();

@@ -8,28 +8,24 @@ use super::kind::*;
 use super::{Fault, Status};
 
 /// Size and alignment of a sequence in memory, bytes.
-pub const SEQUENCE_SIZE: (usize, usize) = (16, 8);
+pub(crate) const SEQUENCE_SIZE: (usize, usize) = (16, 8);
 
 /// Size and alignment of a type code in memory, bytes: its kind, and the end and length of its parameters.
-pub const TYPE_CODE_SIZE: (usize, usize) = (12, 4);
+pub(crate) const TYPE_CODE_SIZE: (usize, usize) = (12, 4);
 
 /// Maximum size of a block, so that a wrong length in the data does not exhaust the memory.
 const MAX_BLOCK_SIZE: usize = 4 << 20;
 
-/// The allocator of the buffers.
 #[derive(Debug, Default)]
-pub struct Heap {
+pub(crate) struct Heap {
     blocks: Vec<Vec<u8>>,
     free: Vec<usize>,
 }
 
 impl Heap {
     /// Returns a block of at least `size` bytes with arbitrary contents.
-    ///
-    /// # Errors
-    /// [`Fault::Memory`] if `size` is too large.
     #[inline(never)]
-    pub fn allocate(&mut self, size: usize) -> Result<u64, Fault> {
+    pub(crate) fn allocate(&mut self, size: usize) -> Result<u64, Fault> {
         if size > MAX_BLOCK_SIZE {
             return Err(Fault::Memory);
         }
@@ -45,78 +41,60 @@ impl Heap {
 
     /// Takes a block out of the heap, until it is [returned](Self::return_block).
     #[inline(never)]
-    pub fn take_block(&mut self, handle: u64) -> Vec<u8> {
+    pub(crate) fn take_block(&mut self, handle: u64) -> Vec<u8> {
         self.blocks.get_mut(handle as usize).map(std::mem::take).unwrap_or_default()
     }
 
-    /// Returns a block to the heap.
     #[inline(never)]
-    pub fn return_block(&mut self, handle: u64, block: Vec<u8>) {
+    pub(crate) fn return_block(&mut self, handle: u64, block: Vec<u8>) {
         if let Some(slot) = self.blocks.get_mut(handle as usize) {
             *slot = block;
         }
     }
 
-    /// Frees a block for reuse.
     #[inline(never)]
-    pub fn release(&mut self, handle: u64) {
+    pub(crate) fn release(&mut self, handle: u64) {
         self.free.push(handle as usize);
     }
 
-    /// Returns the number of blocks that are not free.
-    pub fn used_blocks(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn used_blocks(&self) -> usize {
         self.blocks.len() - self.free.len()
     }
 }
 
-/// Returns length and buffer of the sequence at the start of `value`.
-///
-/// # Errors
-/// [`Fault::Memory`] if the memory is too short.
 #[inline(always)]
-pub fn sequence(value: &[u8]) -> Result<(u32, u64), Fault> {
+pub(crate) fn sequence(value: &[u8]) -> Result<(u32, u64), Fault> {
     Ok((u32::from_ne_bytes(load(value, 4)?), u64::from_ne_bytes(load(value, 8)?)))
 }
 
-/// Writes a sequence with this length and buffer.
-///
-/// # Errors
-/// [`Fault::Memory`] if the memory is too short.
 #[inline(always)]
-pub fn store_sequence(value: &mut [u8], length: u32, buffer: u64) -> Status {
+pub(crate) fn store_sequence(value: &mut [u8], length: u32, buffer: u64) -> Status {
     store(value, 0, length.to_ne_bytes())?;
     store(value, 4, length.to_ne_bytes())?;
     store(value, 8, buffer.to_ne_bytes())
 }
 
-/// Returns the bytes of a number.
-///
-/// # Errors
-/// [`Fault::Memory`] if the memory is too short.
 #[inline(always)]
-pub fn load<const N: usize>(value: &[u8], at: usize) -> Result<[u8; N], Fault> {
+pub(crate) fn load<const N: usize>(value: &[u8], at: usize) -> Result<[u8; N], Fault> {
     value.get(at..).and_then(<[u8]>::first_chunk).copied().ok_or(Fault::Memory)
 }
 
-/// Writes the bytes of a number.
-///
-/// # Errors
-/// [`Fault::Memory`] if the memory is too short.
 #[inline(always)]
-pub fn store<const N: usize>(value: &mut [u8], at: usize, bytes: [u8; N]) -> Status {
+pub(crate) fn store<const N: usize>(value: &mut [u8], at: usize, bytes: [u8; N]) -> Status {
     *value.get_mut(at..).and_then(<[u8]>::first_chunk_mut).ok_or(Fault::Memory)? = bytes;
     Ok(())
 }
 
 /// Returns the bytes from `at` on, or an empty slice if `at` is out of bounds.
 #[inline(always)]
-pub fn at(value: &mut [u8], at: usize) -> &mut [u8] {
+pub(crate) fn at(value: &mut [u8], at: usize) -> &mut [u8] {
     value.get_mut(at..).unwrap_or_default()
 }
 
 /// Returns size and alignment of a basic type or an enum; `None` for other kinds.
 #[inline(always)]
-pub fn basic(kind: u32) -> Option<(usize, usize)> {
+pub(crate) fn basic(kind: u32) -> Option<(usize, usize)> {
     Some(match kind {
         NULL | VOID => (0, 1),
         BOOLEAN | CHAR | OCTET => (1, 1),

@@ -1,17 +1,16 @@
 //! Code that all steps that interpret type codes share: faults, values in memory, the kinds of types, and
 //! call counters.
 
-pub mod kind;
-pub mod memory;
+pub(crate) mod kind;
+pub(crate) mod memory;
 
 use std::cell::RefCell;
 use std::fmt;
 
-pub use memory::Heap;
+pub(crate) use memory::Heap;
 
-/// The reason why a traversal failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// The data ends within a value or a type code.
     End,
     /// The kind is not supported, or the bytes are not a type code. Supported are basic types, enums,
@@ -23,29 +22,23 @@ pub enum Fault {
     Memory,
 }
 
-/// The result of a traversal.
-pub type Status = Result<(), Fault>;
+pub(crate) type Status = Result<(), Fault>;
 
-/// The context that is passed to every routine.
 #[derive(Debug, Default)]
-pub struct Environment {
-    /// The allocator of the buffers.
-    pub heap: Heap,
+pub(crate) struct Environment {
+    pub(crate) heap: Heap,
 }
 
 /// The routines whose calls are counted. Inlined routines are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
-pub enum Routine {
+pub(crate) enum Routine {
     /// Writes a value; in later steps, only a constructed value.
     Encoder,
     /// Reads a value; in later steps, only a constructed value.
     Decoder,
-    /// Frees the buffers of a value.
     DeepFree,
-    /// Traverses a type.
     Traverse,
-    /// Traverses the members of a struct.
     StructTraverse,
     /// Computes size and alignment of a type.
     SizeAndAlignment,
@@ -53,76 +46,48 @@ pub enum Routine {
     ParamCount,
     /// Returns the element type.
     TypeCodeParam,
-    /// Returns the kind of a type code.
     Kind,
-    /// Reads a number.
     Get,
-    /// Writes a number.
     Put,
-    /// Skips a string.
     SkipString,
-    /// Reads a type code.
     GetTypeCode,
-    /// Swaps the byte order of a number.
     Swap,
 }
 
 impl Routine {
-    /// All routines, in the order of the counts.
-    pub const ALL: [Routine; 14] = [
-        Routine::Encoder,
-        Routine::Decoder,
-        Routine::DeepFree,
-        Routine::Traverse,
-        Routine::StructTraverse,
-        Routine::SizeAndAlignment,
-        Routine::ParamCount,
-        Routine::TypeCodeParam,
-        Routine::Kind,
-        Routine::Get,
-        Routine::Put,
-        Routine::SkipString,
-        Routine::GetTypeCode,
-        Routine::Swap,
+    /// The names in the literature, in the order of the routines.
+    pub(crate) const NAMES: [&str; 14] = [
+        "CDR::encoder",
+        "CDR::decoder",
+        "deep_free",
+        "TypeCode::traverse",
+        "struct_traverse",
+        "calc_nested_size_and_alignment",
+        "TypeCode::param_count",
+        "TypeCode::typecode_param",
+        "TypeCode::kind",
+        "CDR::get_*",
+        "CDR::put_*",
+        "CDR::skip_string",
+        "CDR::get_typecode",
+        "swap",
     ];
-
-    /// Returns the name in the literature.
-    pub fn name(self) -> &'static str {
-        match self {
-            Routine::Encoder => "CDR::encoder",
-            Routine::Decoder => "CDR::decoder",
-            Routine::DeepFree => "deep_free",
-            Routine::Traverse => "TypeCode::traverse",
-            Routine::StructTraverse => "struct_traverse",
-            Routine::SizeAndAlignment => "calc_nested_size_and_alignment",
-            Routine::ParamCount => "TypeCode::param_count",
-            Routine::TypeCodeParam => "TypeCode::typecode_param",
-            Routine::Kind => "TypeCode::kind",
-            Routine::Get => "CDR::get_*",
-            Routine::Put => "CDR::put_*",
-            Routine::SkipString => "CDR::skip_string",
-            Routine::GetTypeCode => "CDR::get_typecode",
-            Routine::Swap => "swap",
-        }
-    }
 }
 
-/// The numbers of calls, in the order of [`Routine::ALL`].
-pub type Counts = [u64; Routine::ALL.len()];
+/// The numbers of calls, in the order of [`Routine::NAMES`].
+pub(crate) type Counts = [u64; Routine::NAMES.len()];
 
 /// Counts calls, or does nothing. Engines have it as a type parameter.
-pub trait CallCounter: fmt::Debug + 'static {
-    /// Counts a call of `routine`.
+pub(crate) trait CallCounter: fmt::Debug + 'static {
     fn call(routine: Routine);
 }
 
 /// Does nothing, for measurements.
 #[derive(Debug)]
-pub struct NoCounting;
+pub(crate) struct NoCounting;
 
-/// Counts the calls of the current thread.
 #[derive(Debug)]
-pub struct CallCounts;
+pub(crate) struct CallCounts;
 
 impl CallCounter for NoCounting {
     #[inline(always)]
@@ -130,7 +95,7 @@ impl CallCounter for NoCounting {
 }
 
 thread_local! {
-    static COUNTS: RefCell<Counts> = const { RefCell::new([0; Routine::ALL.len()]) };
+    static COUNTS: RefCell<Counts> = const { RefCell::new([0; Routine::NAMES.len()]) };
 }
 
 impl CallCounter for CallCounts {
@@ -140,8 +105,7 @@ impl CallCounter for CallCounts {
 }
 
 impl CallCounts {
-    /// Returns and resets the counts.
-    pub fn take() -> Counts {
+    pub(crate) fn take() -> Counts {
         COUNTS.take()
     }
 }

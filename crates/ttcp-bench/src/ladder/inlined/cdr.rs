@@ -9,9 +9,8 @@ use std::marker::PhantomData;
 use super::kind::{ARRAY, ENUM, SEQUENCE, STRUCT};
 use super::{CallCounter, Fault, Routine, Status, raise};
 
-/// A reader or writer of encoded values.
 #[derive(Debug)]
-pub struct Cdr<'a, T> {
+pub(crate) struct Cdr<'a, T> {
     read: &'a [u8],
     written: Vec<u8>,
     next: usize,
@@ -21,33 +20,29 @@ pub struct Cdr<'a, T> {
 
 impl<'a, T: CallCounter> Cdr<'a, T> {
     /// Returns a reader of these bytes. With `swap`, they are in the opposite byte order.
-    pub fn reader(read: &'a [u8], swap: bool) -> Self {
+    pub(crate) fn reader(read: &'a [u8], swap: bool) -> Self {
         Self { read, written: Vec::new(), next: 0, swap, counter: PhantomData }
     }
 
     /// Returns a writer that overwrites this buffer, and extends it if necessary.
-    pub fn writer(written: Vec<u8>, swap: bool) -> Self {
+    pub(crate) fn writer(written: Vec<u8>, swap: bool) -> Self {
         Self { read: &[], written, next: 0, swap, counter: PhantomData }
     }
 
     /// Returns a reader of an encapsulation: its first byte is the byte order.
-    ///
-    /// # Errors
-    /// [`Fault::End`] if `bytes` is empty.
     #[inline(always)]
-    pub fn encapsulation(bytes: &'a [u8]) -> Result<Self, Fault> {
+    pub(crate) fn encapsulation(bytes: &'a [u8]) -> Result<Self, Fault> {
         let little = *bytes.first().ok_or(Fault::End)? != 0;
         let swap = little != cfg!(target_endian = "little");
         Ok(Self { read: bytes, written: Vec::new(), next: 1, swap, counter: PhantomData })
     }
 
-    /// Returns the number of bytes that were read or written.
-    pub fn position(&self) -> usize {
+    pub(crate) fn position(&self) -> usize {
         self.next
     }
 
     /// Returns the buffer, whose first [`position`](Self::position) bytes are the output.
-    pub fn into_buffer(self) -> Vec<u8> {
+    pub(crate) fn into_buffer(self) -> Vec<u8> {
         self.written
     }
 
@@ -80,124 +75,78 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
         }
     }
 
-    /// Reads an `octet`.
-    ///
-    /// # Errors
-    /// [`Fault::End`].
+    /// Returns the bytes of the next number, in this machine's byte order.
     #[inline(always)]
-    pub fn get_octet(&mut self) -> Result<u8, Fault> {
+    fn next_number<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
+        let mut bytes = self.next_bytes()?;
+        if self.swap {
+            swap_bytes::<T, N>(&mut bytes);
+        }
+        Ok(bytes)
+    }
+
+    /// Writes the bytes of a number, which are in this machine's byte order.
+    #[inline(always)]
+    fn put_number<const N: usize>(&mut self, mut bytes: [u8; N]) -> Status {
+        if self.swap {
+            swap_bytes::<T, N>(&mut bytes);
+        }
+        *self.next_space()? = bytes;
+        Ok(())
+    }
+
+    #[inline(always)]
+    pub(crate) fn get_octet(&mut self) -> Result<u8, Fault> {
         self.next_bytes().map(u8::from_ne_bytes)
     }
 
-    /// Reads a number of 2 bytes.
-    ///
-    /// # Errors
-    /// [`Fault::End`].
     #[inline(always)]
-    pub fn get_short(&mut self) -> Result<u16, Fault> {
-        let mut bytes = self.next_bytes()?;
-        if self.swap {
-            swap_bytes::<T, 2>(&mut bytes);
-        }
-        Ok(u16::from_ne_bytes(bytes))
+    pub(crate) fn get_short(&mut self) -> Result<u16, Fault> {
+        self.next_number().map(u16::from_ne_bytes)
     }
 
-    /// Reads a number of 4 bytes.
-    ///
-    /// # Errors
-    /// [`Fault::End`].
     #[inline(always)]
-    pub fn get_long(&mut self) -> Result<u32, Fault> {
-        let mut bytes = self.next_bytes()?;
-        if self.swap {
-            swap_bytes::<T, 4>(&mut bytes);
-        }
-        Ok(u32::from_ne_bytes(bytes))
+    pub(crate) fn get_long(&mut self) -> Result<u32, Fault> {
+        self.next_number().map(u32::from_ne_bytes)
     }
 
-    /// Reads a number of 8 bytes.
-    ///
-    /// # Errors
-    /// [`Fault::End`].
     #[inline(always)]
-    pub fn get_longlong(&mut self) -> Result<u64, Fault> {
-        let mut bytes = self.next_bytes()?;
-        if self.swap {
-            swap_bytes::<T, 8>(&mut bytes);
-        }
-        Ok(u64::from_ne_bytes(bytes))
+    pub(crate) fn get_longlong(&mut self) -> Result<u64, Fault> {
+        self.next_number().map(u64::from_ne_bytes)
     }
 
-    /// Writes an `octet`.
-    ///
-    /// # Errors
-    /// Never: the buffer grows.
     #[inline(always)]
-    pub fn put_octet(&mut self, value: u8) -> Status {
+    pub(crate) fn put_octet(&mut self, value: u8) -> Status {
         *self.next_space()? = [value];
         Ok(())
     }
 
-    /// Writes a number of 2 bytes.
-    ///
-    /// # Errors
-    /// Never: the buffer grows.
     #[inline(always)]
-    pub fn put_short(&mut self, value: u16) -> Status {
-        let mut bytes = value.to_ne_bytes();
-        if self.swap {
-            swap_bytes::<T, 2>(&mut bytes);
-        }
-        *self.next_space()? = bytes;
-        Ok(())
+    pub(crate) fn put_short(&mut self, value: u16) -> Status {
+        self.put_number(value.to_ne_bytes())
     }
 
-    /// Writes a number of 4 bytes.
-    ///
-    /// # Errors
-    /// Never: the buffer grows.
     #[inline(always)]
-    pub fn put_long(&mut self, value: u32) -> Status {
-        let mut bytes = value.to_ne_bytes();
-        if self.swap {
-            swap_bytes::<T, 4>(&mut bytes);
-        }
-        *self.next_space()? = bytes;
-        Ok(())
+    pub(crate) fn put_long(&mut self, value: u32) -> Status {
+        self.put_number(value.to_ne_bytes())
     }
 
-    /// Writes a number of 8 bytes.
-    ///
-    /// # Errors
-    /// Never: the buffer grows.
     #[inline(always)]
-    pub fn put_longlong(&mut self, value: u64) -> Status {
-        let mut bytes = value.to_ne_bytes();
-        if self.swap {
-            swap_bytes::<T, 8>(&mut bytes);
-        }
-        *self.next_space()? = bytes;
-        Ok(())
+    pub(crate) fn put_longlong(&mut self, value: u64) -> Status {
+        self.put_number(value.to_ne_bytes())
     }
 
     /// Returns the bytes of `count` consecutive numbers, with a single bounds check.
-    ///
-    /// # Errors
-    /// [`Fault::End`].
     #[inline(always)]
-    pub fn get_run(&mut self, count: usize, size: usize) -> Result<&'a [u8], Fault> {
+    pub(crate) fn get_run(&mut self, count: usize, size: usize) -> Result<&'a [u8], Fault> {
         if count > 0 {
             self.next = self.aligned(size);
         }
         self.take(count.saturating_mul(size))
     }
 
-    /// Returns the space for `count` consecutive numbers.
-    ///
-    /// # Errors
-    /// [`Fault::Memory`] if `count` is too large.
     #[inline(always)]
-    pub fn put_run(&mut self, count: usize, size: usize) -> Result<&mut [u8], Fault> {
+    pub(crate) fn put_run(&mut self, count: usize, size: usize) -> Result<&mut [u8], Fault> {
         if count > 0 {
             self.next = self.aligned(size);
         }
@@ -209,8 +158,7 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
         self.written.get_mut(at..self.next).ok_or(Fault::Memory)
     }
 
-    /// Returns whether numbers are in the opposite byte order.
-    pub fn swaps(&self) -> bool {
+    pub(crate) fn swaps(&self) -> bool {
         self.swap
     }
 
@@ -220,23 +168,16 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
         self.written.resize((2 * self.next).max(1 << 10), 0);
     }
 
-    /// Skips a string.
-    ///
-    /// # Errors
-    /// [`Fault::End`] if there is no complete string.
     #[inline(never)]
-    pub fn skip_string(&mut self) -> Status {
+    pub(crate) fn skip_string(&mut self) -> Status {
         T::call(Routine::SkipString);
         let length = self.get_long()? as usize;
         self.take(length).map(drop)
     }
 
     /// Reads a type code. Returns its kind, and its parameters without copying them.
-    ///
-    /// # Errors
-    /// [`Fault::Kind`] for kinds that this engine does not support, [`Fault::End`].
     #[inline(never)]
-    pub fn get_type_code(&mut self) -> Result<(u32, &'a [u8]), Fault> {
+    pub(crate) fn get_type_code(&mut self) -> Result<(u32, &'a [u8]), Fault> {
         T::call(Routine::GetTypeCode);
         let kind = self.get_long()?;
         let parameters = match kind {

@@ -2,21 +2,21 @@
 //!
 //! Only the [stream](cdr) differs from the [original](super::original) engine.
 
-pub mod cdr;
+pub(crate) mod cdr;
 #[path = "../original/code.rs"]
-pub mod code;
+pub(crate) mod code;
 #[path = "../original/traverse.rs"]
-pub mod traverse;
+pub(crate) mod traverse;
 #[path = "../original/visits.rs"]
-pub mod visits;
+pub(crate) mod visits;
 
-pub use super::base::*;
-pub use cdr::Cdr;
-pub use code::{StoredTypeCode, TypeCode};
-pub use visits::{Visit, decoder as decode, deep_copy as copy, deep_free as free, encoder as encode};
+pub(crate) use super::base::*;
+pub(crate) use cdr::Cdr;
+pub(crate) use code::{StoredTypeCode, TypeCode};
+pub(crate) use visits::{decoder as decode, deep_copy as copy, deep_free as free, encoder as encode};
 
 /// Returns the fault. Inlined: faults are not moved out of line yet.
 #[inline(always)]
-pub fn raise(fault: Fault) -> Fault {
+pub(crate) fn raise(fault: Fault) -> Fault {
     fault
 }

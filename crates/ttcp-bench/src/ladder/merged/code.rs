@@ -4,9 +4,8 @@ use super::kind::{ARRAY, SEQUENCE, STRUCT};
 use super::memory::{SEQUENCE_SIZE, basic};
 use super::{CallCounter, Cdr, Fault, Routine};
 
-/// A stored type code and its layout.
 #[derive(Debug, Clone)]
-pub struct StoredTypeCode {
+pub(crate) struct StoredTypeCode {
     kind: u32,
     parameters: Vec<u8>,
     layout: Layout,
@@ -14,41 +13,32 @@ pub struct StoredTypeCode {
 
 /// The precomputed memory layout of a type.
 #[derive(Debug, Clone)]
-pub struct Layout {
+pub(crate) struct Layout {
     /// Size of a value in memory, bytes.
-    pub size: usize,
+    pub(crate) size: usize,
     /// Alignment of a value in memory, bytes.
-    pub alignment: usize,
+    pub(crate) alignment: usize,
     /// For a struct: the offset of each member.
-    pub offsets: Vec<usize>,
-    /// The layouts of the members, or of the elements.
-    pub parts: Vec<Layout>,
+    pub(crate) offsets: Vec<usize>,
+    pub(crate) parts: Vec<Layout>,
 }
 
-/// A type code with its layout.
 #[derive(Debug, Clone, Copy)]
-pub struct TypeCode<'a> {
-    /// The kind.
-    pub kind: u32,
+pub(crate) struct TypeCode<'a> {
+    pub(crate) kind: u32,
     /// The encoded parameters: an encapsulation, or empty.
-    pub parameters: &'a [u8],
-    /// The memory layout.
-    pub layout: &'a Layout,
+    pub(crate) parameters: &'a [u8],
+    pub(crate) layout: &'a Layout,
 }
 
 impl StoredTypeCode {
-    /// Reads a type code in this machine's byte order.
-    ///
-    /// # Errors
-    /// The type code is invalid, or its kind is not supported.
-    pub fn read<T: CallCounter>(bytes: &[u8]) -> Result<Self, Fault> {
+    pub(crate) fn read<T: CallCounter>(bytes: &[u8]) -> Result<Self, Fault> {
         let (kind, parameters) = Cdr::<T>::reader(bytes, false).get_type_code()?;
         let layout = Layout::of::<T>(kind, parameters)?;
         Ok(Self { kind, parameters: parameters.to_vec(), layout })
     }
 
-    /// Returns the type code.
-    pub fn code(&self) -> TypeCode<'_> {
+    pub(crate) fn code(&self) -> TypeCode<'_> {
         TypeCode { kind: self.kind, parameters: &self.parameters, layout: &self.layout }
     }
 }
@@ -96,21 +86,15 @@ impl Layout {
 
 impl<'a> TypeCode<'a> {
     /// Returns a stream of the parameters, in their own byte order.
-    ///
-    /// # Errors
-    /// [`Fault::End`] if there are no parameters.
     #[inline(always)]
-    pub fn parameters<T: CallCounter>(&self) -> Result<Cdr<'a, T>, Fault> {
+    pub(crate) fn parameters<T: CallCounter>(&self) -> Result<Cdr<'a, T>, Fault> {
         Cdr::encapsulation(self.parameters)
     }
 
     /// Returns the type and the offset of the member with that index. The caller passes the kind and the
     /// parameters, which it has already read.
-    ///
-    /// # Errors
-    /// [`Fault::End`] if there is no such member.
     #[inline(always)]
-    pub fn member(
+    pub(crate) fn member(
         &self,
         index: usize,
         (kind, parameters): (u32, &'a [u8]),
@@ -122,12 +106,8 @@ impl<'a> TypeCode<'a> {
     }
 }
 
-/// Returns the type of the elements.
-///
-/// # Errors
-/// The type code is invalid.
 #[inline(never)]
-pub fn typecode_param<'a, T: CallCounter>(code: &TypeCode<'a>) -> Result<TypeCode<'a>, Fault> {
+pub(crate) fn typecode_param<'a, T: CallCounter>(code: &TypeCode<'a>) -> Result<TypeCode<'a>, Fault> {
     T::call(Routine::TypeCodeParam);
     let (kind, parameters) = code.parameters::<T>()?.get_type_code()?;
     let layout = code.layout.parts.first().ok_or(Fault::End)?;
@@ -135,11 +115,8 @@ pub fn typecode_param<'a, T: CallCounter>(code: &TypeCode<'a>) -> Result<TypeCod
 }
 
 /// Returns the bound of a sequence, or the length of an array.
-///
-/// # Errors
-/// The type code is invalid.
 #[inline(never)]
-pub fn ulong_param<T: CallCounter>(code: &TypeCode<'_>) -> Result<u32, Fault> {
+pub(crate) fn ulong_param<T: CallCounter>(code: &TypeCode<'_>) -> Result<u32, Fault> {
     let mut parameters = code.parameters::<T>()?;
     parameters.get_type_code()?;
     parameters.get_long()

@@ -10,17 +10,17 @@
 //! The bytes of a struct's type code, with the names of its members, are still parsed for every value.
 
 #[path = "../inlined/cdr.rs"]
-pub mod cdr;
-pub mod code;
-pub mod traverse;
+pub(crate) mod cdr;
+pub(crate) mod code;
+pub(crate) mod traverse;
 
-pub use super::base::*;
-pub use super::inlined::raise;
-pub use cdr::Cdr;
-pub use code::{StoredTypeCode, TypeCode};
-pub use traverse::{copy, decode, encode, free};
+pub(crate) use super::base::*;
+pub(crate) use super::inlined::raise;
+pub(crate) use cdr::Cdr;
+pub(crate) use code::{StoredTypeCode, TypeCode};
+pub(crate) use traverse::{copy, decode, encode, free};
 
-/// Whether the traversal supports reading values.
-pub const DECODES: bool = true;
-/// Whether the traversal supports writing values.
-pub const ENCODES: bool = true;
+/// Whether the traversal reads values; later steps have other routines for this.
+const DECODES: bool = true;
+/// Whether the traversal writes values.
+const ENCODES: bool = true;

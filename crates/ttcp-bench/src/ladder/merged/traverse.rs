@@ -5,25 +5,16 @@ use super::kind::*;
 use super::memory::{self, basic, load, store};
 use super::{CallCounter, Cdr, DECODES, ENCODES, Environment, Fault, Routine, Status, TypeCode};
 
-/// The operation on each value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Visit {
-    /// Writes the value to the stream.
+pub(crate) enum Visit {
     Encode,
-    /// Reads the value from the stream.
     Decode,
-    /// Copies the value.
     Copy,
-    /// Frees the buffers of the value.
     Free,
 }
 
-/// Writes a value to the stream.
-///
-/// # Errors
-/// The type code is invalid.
 #[inline(never)]
-pub fn encode<T: CallCounter>(
+pub(crate) fn encode<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
@@ -33,12 +24,8 @@ pub fn encode<T: CallCounter>(
     traverse(code, Visit::Encode, value, other, stream, env, None)
 }
 
-/// Reads a value from the stream.
-///
-/// # Errors
-/// The data ends too early, has more elements than allowed, or the type code is invalid.
 #[inline(never)]
-pub fn decode<T: CallCounter>(
+pub(crate) fn decode<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
@@ -48,12 +35,8 @@ pub fn decode<T: CallCounter>(
     traverse(code, Visit::Decode, value, other, stream, env, None)
 }
 
-/// Copies a value to `other`.
-///
-/// # Errors
-/// The type code is invalid.
 #[inline(never)]
-pub fn copy<T: CallCounter>(
+pub(crate) fn copy<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
@@ -64,11 +47,8 @@ pub fn copy<T: CallCounter>(
 }
 
 /// Frees the buffers of a value. A sequence of numbers has a single buffer, and is not traversed.
-///
-/// # Errors
-/// The type code is invalid.
 #[inline(never)]
-pub fn free<T: CallCounter>(
+pub(crate) fn free<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
@@ -90,11 +70,8 @@ pub fn free<T: CallCounter>(
 
 /// Applies the operation to a value and its parts. `element` is the type of the elements, if the caller knows
 /// it.
-///
-/// # Errors
-/// The errors of the functions above.
 #[inline(never)]
-pub fn traverse<T: CallCounter>(
+pub(crate) fn traverse<T: CallCounter>(
     code: &TypeCode<'_>,
     visit: Visit,
     value: &mut [u8],

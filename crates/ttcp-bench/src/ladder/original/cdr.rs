@@ -5,9 +5,8 @@ use std::marker::PhantomData;
 use super::kind::{ARRAY, ENUM, SEQUENCE, STRUCT};
 use super::{CallCounter, Fault, Routine, Status};
 
-/// A reader or writer of encoded values.
 #[derive(Debug)]
-pub struct Cdr<'a, T> {
+pub(crate) struct Cdr<'a, T> {
     read: &'a [u8],
     written: Vec<u8>,
     next: usize,
@@ -17,33 +16,29 @@ pub struct Cdr<'a, T> {
 
 impl<'a, T: CallCounter> Cdr<'a, T> {
     /// Returns a reader of these bytes. With `swap`, they are in the opposite byte order.
-    pub fn reader(read: &'a [u8], swap: bool) -> Self {
+    pub(crate) fn reader(read: &'a [u8], swap: bool) -> Self {
         Self { read, written: Vec::new(), next: 0, swap, counter: PhantomData }
     }
 
     /// Returns a writer that overwrites this buffer, and extends it if necessary.
-    pub fn writer(written: Vec<u8>, swap: bool) -> Self {
+    pub(crate) fn writer(written: Vec<u8>, swap: bool) -> Self {
         Self { read: &[], written, next: 0, swap, counter: PhantomData }
     }
 
     /// Returns a reader of an encapsulation: its first byte is the byte order.
-    ///
-    /// # Errors
-    /// [`Fault::End`] if `bytes` is empty.
     #[inline(always)]
-    pub fn encapsulation(bytes: &'a [u8]) -> Result<Self, Fault> {
+    pub(crate) fn encapsulation(bytes: &'a [u8]) -> Result<Self, Fault> {
         let little = *bytes.first().ok_or(Fault::End)? != 0;
         let swap = little != cfg!(target_endian = "little");
         Ok(Self { read: bytes, written: Vec::new(), next: 1, swap, counter: PhantomData })
     }
 
-    /// Returns the number of bytes that were read or written.
-    pub fn position(&self) -> usize {
+    pub(crate) fn position(&self) -> usize {
         self.next
     }
 
     /// Returns the buffer, whose first [`position`](Self::position) bytes are the output.
-    pub fn into_buffer(self) -> Vec<u8> {
+    pub(crate) fn into_buffer(self) -> Vec<u8> {
         self.written
     }
 
@@ -52,24 +47,16 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
         self.next.wrapping_add(size - 1) & !(size - 1)
     }
 
-    /// Reads an `octet`.
-    ///
-    /// # Errors
-    /// [`Fault::End`].
     #[inline(never)]
-    pub fn get_octet(&mut self) -> Result<u8, Fault> {
+    pub(crate) fn get_octet(&mut self) -> Result<u8, Fault> {
         T::call(Routine::Get);
         let octet = *self.read.get(self.next).ok_or(Fault::End)?;
         self.next += 1;
         Ok(octet)
     }
 
-    /// Reads a number of 2 bytes.
-    ///
-    /// # Errors
-    /// [`Fault::End`].
     #[inline(never)]
-    pub fn get_short(&mut self) -> Result<u16, Fault> {
+    pub(crate) fn get_short(&mut self) -> Result<u16, Fault> {
         T::call(Routine::Get);
         let at = self.aligned(2);
         let bytes = self.read.get(at..).and_then(<[u8]>::first_chunk).ok_or(Fault::End)?;
@@ -78,12 +65,8 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
         Ok(if self.swap { value.swap_bytes() } else { value })
     }
 
-    /// Reads a number of 4 bytes.
-    ///
-    /// # Errors
-    /// [`Fault::End`].
     #[inline(never)]
-    pub fn get_long(&mut self) -> Result<u32, Fault> {
+    pub(crate) fn get_long(&mut self) -> Result<u32, Fault> {
         T::call(Routine::Get);
         let at = self.aligned(4);
         let bytes = self.read.get(at..).and_then(<[u8]>::first_chunk).ok_or(Fault::End)?;
@@ -92,12 +75,8 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
         Ok(if self.swap { value.swap_bytes() } else { value })
     }
 
-    /// Reads a number of 8 bytes.
-    ///
-    /// # Errors
-    /// [`Fault::End`].
     #[inline(never)]
-    pub fn get_longlong(&mut self) -> Result<u64, Fault> {
+    pub(crate) fn get_longlong(&mut self) -> Result<u64, Fault> {
         T::call(Routine::Get);
         let at = self.aligned(8);
         let bytes = self.read.get(at..).and_then(<[u8]>::first_chunk).ok_or(Fault::End)?;
@@ -106,47 +85,31 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
         Ok(if self.swap { value.swap_bytes() } else { value })
     }
 
-    /// Writes an `octet`.
-    ///
-    /// # Errors
-    /// Never: the buffer grows.
     #[inline(never)]
-    pub fn put_octet(&mut self, value: u8) -> Status {
+    pub(crate) fn put_octet(&mut self, value: u8) -> Status {
         T::call(Routine::Put);
         *self.next_space(1)?.first_mut().ok_or(Fault::Memory)? = value;
         Ok(())
     }
 
-    /// Writes a number of 2 bytes.
-    ///
-    /// # Errors
-    /// Never: the buffer grows.
     #[inline(never)]
-    pub fn put_short(&mut self, value: u16) -> Status {
+    pub(crate) fn put_short(&mut self, value: u16) -> Status {
         T::call(Routine::Put);
         let value = if self.swap { value.swap_bytes() } else { value };
         self.next_space(2)?.copy_from_slice(&value.to_ne_bytes());
         Ok(())
     }
 
-    /// Writes a number of 4 bytes.
-    ///
-    /// # Errors
-    /// Never: the buffer grows.
     #[inline(never)]
-    pub fn put_long(&mut self, value: u32) -> Status {
+    pub(crate) fn put_long(&mut self, value: u32) -> Status {
         T::call(Routine::Put);
         let value = if self.swap { value.swap_bytes() } else { value };
         self.next_space(4)?.copy_from_slice(&value.to_ne_bytes());
         Ok(())
     }
 
-    /// Writes a number of 8 bytes.
-    ///
-    /// # Errors
-    /// Never: the buffer grows.
     #[inline(never)]
-    pub fn put_longlong(&mut self, value: u64) -> Status {
+    pub(crate) fn put_longlong(&mut self, value: u64) -> Status {
         T::call(Routine::Put);
         let value = if self.swap { value.swap_bytes() } else { value };
         self.next_space(8)?.copy_from_slice(&value.to_ne_bytes());
@@ -170,23 +133,16 @@ impl<'a, T: CallCounter> Cdr<'a, T> {
         self.written.resize((2 * self.next).max(1 << 10), 0);
     }
 
-    /// Skips a string.
-    ///
-    /// # Errors
-    /// [`Fault::End`] if there is no complete string.
     #[inline(never)]
-    pub fn skip_string(&mut self) -> Status {
+    pub(crate) fn skip_string(&mut self) -> Status {
         T::call(Routine::SkipString);
         let length = self.get_long()? as usize;
         self.take(length).map(drop)
     }
 
     /// Reads a type code. Returns its kind, and its parameters without copying them.
-    ///
-    /// # Errors
-    /// [`Fault::Kind`] for kinds that this engine does not support, [`Fault::End`].
     #[inline(never)]
-    pub fn get_type_code(&mut self) -> Result<(u32, &'a [u8]), Fault> {
+    pub(crate) fn get_type_code(&mut self) -> Result<(u32, &'a [u8]), Fault> {
         T::call(Routine::GetTypeCode);
         let kind = self.get_long()?;
         let parameters = match kind {

@@ -12,12 +12,12 @@
 //! Routines that were calls in the published engine are calls here, too (`inline(never)`).
 //! `benches/dynamic.rs` includes this directory as its baseline.
 
-pub mod cdr;
-pub mod code;
-pub mod traverse;
-pub mod visits;
+pub(crate) mod cdr;
+pub(crate) mod code;
+pub(crate) mod traverse;
+pub(crate) mod visits;
 
-pub use super::base::*;
-pub use cdr::Cdr;
-pub use code::{StoredTypeCode, TypeCode};
-pub use visits::{Visit, decoder as decode, deep_copy as copy, deep_free as free, encoder as encode};
+pub(crate) use super::base::*;
+pub(crate) use cdr::Cdr;
+pub(crate) use code::{StoredTypeCode, TypeCode};
+pub(crate) use visits::{decoder as decode, deep_copy as copy, deep_free as free, encoder as encode};

@@ -6,11 +6,8 @@ use super::visits::{Visit, decoder};
 use super::{CallCounter, Cdr, Environment, Fault, Routine, Status, TypeCode};
 
 /// Calls `visit` for each element or member of a value, or for the value itself if it is not constructed.
-///
-/// # Errors
-/// A visit fails, or the type code is invalid.
 #[inline(never)]
-pub fn traverse<T: CallCounter>(
+pub(crate) fn traverse<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
@@ -64,11 +61,8 @@ fn elements<T: CallCounter>(
 }
 
 /// Calls `visit`, if there is one, for each member. Returns size and alignment of the struct.
-///
-/// # Errors
-/// A visit fails, or the type code is invalid.
 #[inline(never)]
-pub fn struct_traverse<T: CallCounter>(
+pub(crate) fn struct_traverse<T: CallCounter>(
     parameters: &mut Cdr<'_, T>,
     value: &mut [u8],
     other: &mut [u8],
@@ -97,11 +91,8 @@ pub fn struct_traverse<T: CallCounter>(
 }
 
 /// Returns size and alignment of a value in memory, bytes.
-///
-/// # Errors
-/// The type code is invalid.
 #[inline(never)]
-pub fn calc_nested_size_and_alignment<T: CallCounter>(
+pub(crate) fn calc_nested_size_and_alignment<T: CallCounter>(
     code: &TypeCode<'_>,
     env: &mut Environment,
 ) -> Result<(usize, usize), Fault> {
@@ -128,11 +119,11 @@ pub fn calc_nested_size_and_alignment<T: CallCounter>(
 }
 
 /// Returns the size of an element in memory, bytes.
-///
-/// # Errors
-/// The type code is invalid.
 #[inline(always)]
-pub fn element_size<T: CallCounter>(element: &TypeCode<'_>, env: &mut Environment) -> Result<usize, Fault> {
+pub(crate) fn element_size<T: CallCounter>(
+    element: &TypeCode<'_>,
+    env: &mut Environment,
+) -> Result<usize, Fault> {
     match basic(element.kind) {
         Some((size, _)) => Ok(size),
         None => Ok(calc_nested_size_and_alignment::<T>(element, env)?.0),
@@ -147,11 +138,8 @@ fn param_count<T: CallCounter>(code: &TypeCode<'_>) -> usize {
 }
 
 /// Returns the type of the elements. The type is decoded from the parameters as a value that is a type code.
-///
-/// # Errors
-/// The type code is invalid.
 #[inline(never)]
-pub fn typecode_param<'a, T: CallCounter>(
+pub(crate) fn typecode_param<'a, T: CallCounter>(
     code: &TypeCode<'a>,
     env: &mut Environment,
 ) -> Result<TypeCode<'a>, Fault> {
@@ -169,11 +157,8 @@ pub fn typecode_param<'a, T: CallCounter>(
 }
 
 /// Returns the bound of a sequence, or the length of an array.
-///
-/// # Errors
-/// The type code is invalid.
 #[inline(never)]
-pub fn ulong_param<T: CallCounter>(code: &TypeCode<'_>) -> Result<u32, Fault> {
+pub(crate) fn ulong_param<T: CallCounter>(code: &TypeCode<'_>) -> Result<u32, Fault> {
     if param_count::<T>(code) < 2 {
         return Err(Fault::Kind(code.kind));
     }

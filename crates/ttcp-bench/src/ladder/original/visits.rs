@@ -7,14 +7,11 @@ use super::{CallCounter, Cdr, Environment, Fault, Routine, Status, TypeCode};
 
 /// The callback for a value. The arguments are the type, the memory of the value and of its copy, the stream,
 /// and the environment.
-pub type Visit<T> = fn(&TypeCode<'_>, &mut [u8], &mut [u8], &mut Cdr<'_, T>, &mut Environment) -> Status;
+pub(crate) type Visit<T> =
+    fn(&TypeCode<'_>, &mut [u8], &mut [u8], &mut Cdr<'_, T>, &mut Environment) -> Status;
 
-/// Writes a value to the stream.
-///
-/// # Errors
-/// The type code is invalid.
 #[inline(never)]
-pub fn encoder<T: CallCounter>(
+pub(crate) fn encoder<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
@@ -38,12 +35,8 @@ pub fn encoder<T: CallCounter>(
     }
 }
 
-/// Reads a value from the stream.
-///
-/// # Errors
-/// The data ends too early, has more elements than allowed, or the type code is invalid.
 #[inline(never)]
-pub fn decoder<T: CallCounter>(
+pub(crate) fn decoder<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
@@ -80,12 +73,8 @@ pub fn decoder<T: CallCounter>(
     }
 }
 
-/// Copies a value to `other`.
-///
-/// # Errors
-/// The type code is invalid.
 #[inline(never)]
-pub fn deep_copy<T: CallCounter>(
+pub(crate) fn deep_copy<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],
@@ -113,12 +102,8 @@ pub fn deep_copy<T: CallCounter>(
     }
 }
 
-/// Frees the buffers of a value.
-///
-/// # Errors
-/// The type code is invalid.
 #[inline(never)]
-pub fn deep_free<T: CallCounter>(
+pub(crate) fn deep_free<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     other: &mut [u8],

@@ -5,12 +5,8 @@ use super::kind::*;
 use super::memory::{self, basic, store};
 use super::{CallCounter, Cdr, Environment, Fault, Routine, Status, TypeCode, decode_scalars, raise};
 
-/// Reads a value from the stream.
-///
-/// # Errors
-/// The data ends too early, has more elements than allowed, or the type code is invalid.
 #[inline(never)]
-pub fn decode<T: CallCounter>(
+pub(crate) fn decode<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     _: &mut [u8],
@@ -110,11 +106,8 @@ fn elements<T: CallCounter>(
 }
 
 /// Reads consecutive numbers one by one.
-///
-/// # Errors
-/// The data ends too early.
 #[inline(always)]
-pub fn decode_one_by_one<T: CallCounter>(
+pub(crate) fn decode_one_by_one<T: CallCounter>(
     kind: u32,
     count: usize,
     value: &mut [u8],

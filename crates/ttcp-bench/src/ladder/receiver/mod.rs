@@ -6,27 +6,25 @@
 //! values.
 
 #[path = "../inlined/cdr.rs"]
-pub mod cdr;
+pub(crate) mod cdr;
 #[path = "../merged/code.rs"]
-pub mod code;
-pub mod decode;
+pub(crate) mod code;
+pub(crate) mod decode;
 #[path = "../merged/traverse.rs"]
-pub mod traverse;
+pub(crate) mod traverse;
 
-pub use super::base::*;
-pub use cdr::Cdr;
-pub use code::{StoredTypeCode, TypeCode};
-pub use decode::{decode, decode_one_by_one as decode_scalars};
-pub use traverse::{copy, encode, free};
+pub(crate) use super::base::*;
+pub(crate) use cdr::Cdr;
+pub(crate) use code::{StoredTypeCode, TypeCode};
+pub(crate) use decode::{decode, decode_one_by_one as decode_scalars};
+pub(crate) use traverse::{copy, encode, free};
 
-/// Whether the traversal supports reading values.
-pub const DECODES: bool = false;
-/// Whether the traversal supports writing values.
-pub const ENCODES: bool = true;
+const DECODES: bool = false;
+const ENCODES: bool = true;
 
 /// Returns the fault. Not inlined, so that error handling is out of line.
 #[cold]
 #[inline(never)]
-pub fn raise(fault: Fault) -> Fault {
+pub(crate) fn raise(fault: Fault) -> Fault {
     fault
 }

@@ -5,12 +5,8 @@ use super::kind::*;
 use super::memory::{self, basic, load};
 use super::{CallCounter, Cdr, Environment, Fault, Routine, Status, TypeCode, encode_scalars, raise};
 
-/// Writes a value to the stream.
-///
-/// # Errors
-/// The type code is invalid.
 #[inline(never)]
-pub fn encode<T: CallCounter>(
+pub(crate) fn encode<T: CallCounter>(
     code: &TypeCode<'_>,
     value: &mut [u8],
     _: &mut [u8],
@@ -105,11 +101,8 @@ fn elements<T: CallCounter>(
 }
 
 /// Writes consecutive numbers one by one.
-///
-/// # Errors
-/// The memory is too short.
 #[inline(always)]
-pub fn encode_one_by_one<T: CallCounter>(
+pub(crate) fn encode_one_by_one<T: CallCounter>(
     kind: u32,
     count: usize,
     value: &mut [u8],

@@ -4,27 +4,25 @@
 //! The literature describes this step as future work.
 
 #[path = "../inlined/cdr.rs"]
-pub mod cdr;
+pub(crate) mod cdr;
 #[path = "../merged/code.rs"]
-pub mod code;
+pub(crate) mod code;
 #[path = "../receiver/decode.rs"]
-pub mod decode;
+pub(crate) mod decode;
 #[path = "../sender/encode.rs"]
-pub mod encode;
-pub mod sequences;
+pub(crate) mod encode;
+pub(crate) mod sequences;
 #[path = "../merged/traverse.rs"]
-pub mod traverse;
+pub(crate) mod traverse;
 
-pub use super::base::*;
-pub use super::receiver::raise;
-pub use cdr::Cdr;
-pub use code::{StoredTypeCode, TypeCode};
-pub use decode::decode;
-pub use encode::encode;
-pub use sequences::{decode_scalars, encode_scalars};
-pub use traverse::{copy, free};
+pub(crate) use super::base::*;
+pub(crate) use super::receiver::raise;
+pub(crate) use cdr::Cdr;
+pub(crate) use code::{StoredTypeCode, TypeCode};
+pub(crate) use decode::decode;
+pub(crate) use encode::encode;
+pub(crate) use sequences::{decode_scalars, encode_scalars};
+pub(crate) use traverse::{copy, free};
 
-/// Whether the traversal supports reading values.
-pub const DECODES: bool = false;
-/// Whether the traversal supports writing values.
-pub const ENCODES: bool = false;
+const DECODES: bool = false;
+const ENCODES: bool = false;

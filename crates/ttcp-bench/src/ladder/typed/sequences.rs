@@ -3,12 +3,8 @@
 use super::kind::*;
 use super::{CallCounter, Cdr, Fault, Routine, Status, raise};
 
-/// Reads consecutive numbers.
-///
-/// # Errors
-/// The data ends too early.
 #[inline(always)]
-pub fn decode_scalars<T: CallCounter>(
+pub(crate) fn decode_scalars<T: CallCounter>(
     kind: u32,
     count: usize,
     value: &mut [u8],
@@ -24,12 +20,8 @@ pub fn decode_scalars<T: CallCounter>(
     }
 }
 
-/// Writes consecutive numbers.
-///
-/// # Errors
-/// The memory is too short.
 #[inline(always)]
-pub fn encode_scalars<T: CallCounter>(
+pub(crate) fn encode_scalars<T: CallCounter>(
     kind: u32,
     count: usize,
     value: &mut [u8],
