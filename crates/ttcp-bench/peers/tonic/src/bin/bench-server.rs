@@ -128,7 +128,7 @@ async fn main() -> anyhow::Result<()> {
     socket.listen(64)?;
     socket.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(socket.into())?;
-    ttcp_bench::reference::ready(listener.local_addr()?)?;
+    ttcp_bench::reference::announce_ready(listener.local_addr()?)?;
     let connections = TcpListenerStream::new(listener).map(|accepted| {
         let stream = accepted?;
         stream.set_nodelay(true)?;
