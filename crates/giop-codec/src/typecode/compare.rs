@@ -1,19 +1,21 @@
-//! Comparison of type codes ("TypeCodes", `equal` and `equivalent`).
+//! Comparison of type codes, and their compact form ("TypeCodes", `equal`, `equivalent`,
+//! `get_compact_typecode`).
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::TypeCode;
-use super::node::{Body, Index, Member, NamedType, Node, Nodes, Union, Value};
+use super::node::{Body, Builder, Index, Member, NamedType, Node, Nodes, Union, Value};
 
-/// The maximum number of type pairs compared; with more, two codes count as different. Two codes with the
-/// same structure whose nodes are within the limits need fewer.
+/// The maximum number of type pairs compared. If there are more, two codes count as different. Two codes with
+/// the same structure whose nodes are within the limits need fewer.
 const MAX_PAIRS: usize = 1 << 15;
 
 impl TypeCode {
     /// Returns whether the two are identical in kinds, ids, names, members, bounds and aliases.
     ///
-    /// Two codes are equal even if recursive types are written out to different depths. If more than 32768
-    /// different pairs of types are to be compared, they count as different.
+    /// Codes in which recursive types are written out to different depths can be equal. If more than 32768
+    /// different pairs of types are to be compared, the codes count as different.
     pub fn equal(&self, other: &TypeCode) -> bool {
         Comparison::new(self, other, true).run(self.root, other.root)
     }
@@ -21,30 +23,59 @@ impl TypeCode {
     /// Returns whether a value of one type can be used as a value of the other. Aliases are resolved; names
     /// and visibility are ignored. If both types have a repository id, only the ids are compared.
     ///
-    /// If more than 32768 different pairs of types are to be compared, they count as different.
+    /// If more than 32768 different pairs of types are to be compared, the codes count as different.
     pub fn equivalent(&self, other: &TypeCode) -> bool {
         Comparison::new(self, other, false).run(self.root, other.root)
     }
+
+    /// Returns the same type without the names of types, members and enumerators, which take most of its
+    /// encoding. Ids and aliases remain. The result is equivalent to this type code, but not equal to it.
+    #[doc(alias = "get_compact_typecode")]
+    pub fn compact(&self) -> TypeCode {
+        if let Nodes::Static(_) = self.nodes
+            && !matches!(self.node(), Node::Named(_))
+        {
+            return self.clone();
+        }
+        let mut builder = Builder::default();
+        let root = builder.copy_from(&self.nodes, self.root);
+        let Some(nodes) = builder.finish() else { return self.clone() };
+        let nodes: Box<[Node]> = nodes.all().iter().cloned().map(without_names).collect();
+        TypeCode::new(Nodes::from(nodes), root)
+    }
+}
+
+fn without_names(mut node: Node) -> Node {
+    const NONE: Cow<'static, str> = Cow::Borrowed("");
+    if let Node::Named(NamedType { name, body, .. }) = &mut node {
+        *name = NONE;
+        match body {
+            Body::Members(members) => members.iter_mut().for_each(|member| member.name = NONE),
+            Body::Union(union) => union.members.iter_mut().for_each(|member| member.name = NONE),
+            Body::Value(value) => value.members.iter_mut().for_each(|member| member.name = NONE),
+            Body::Enumerators(names) => names.fill(NONE),
+            Body::Opaque | Body::Content(_) => {}
+        }
+    }
+    node
 }
 
 struct Comparison<'a> {
     a: &'a Nodes,
     b: &'a Nodes,
     exact: bool,
-    /// The pairs still to be compared.
-    pairs: Vec<(Index, Index)>,
-    /// The pairs already compared or still to be compared.
-    met: HashSet<(Index, Index)>,
+    pending: Vec<(Index, Index)>,
+    queued: HashSet<(Index, Index)>,
 }
 
 impl<'a> Comparison<'a> {
     fn new(a: &'a TypeCode, b: &'a TypeCode, exact: bool) -> Comparison<'a> {
-        Comparison { a: &a.nodes, b: &b.nodes, exact, pairs: Vec::new(), met: HashSet::new() }
+        Comparison { a: &a.nodes, b: &b.nodes, exact, pending: Vec::new(), queued: HashSet::new() }
     }
 
-    /// Queues two types for comparison; returns `false` if they obviously differ. A pair that was queued
-    /// before is skipped, because it is equal if all others are. Therefore recursive types end.
-    fn pair(&mut self, mut a: Index, mut b: Index) -> bool {
+    /// Queues two types for comparison; returns `false` if they obviously differ. A pair is queued only
+    /// once, so that the comparison of recursive types ends.
+    fn queue_pair(&mut self, mut a: Index, mut b: Index) -> bool {
         if !self.exact {
             (a, b) = (self.a.unaliased(a), self.b.unaliased(b));
         }
@@ -54,22 +85,18 @@ impl<'a> Comparison<'a> {
         if let (Node::Basic(a), Node::Basic(b)) = (self.a.at(a), self.b.at(b)) {
             return a == b;
         }
-        if self.met.insert((a, b)) {
-            self.pairs.push((a, b));
+        if self.queued.insert((a, b)) {
+            self.pending.push((a, b));
         }
-        self.met.len() <= MAX_PAIRS
+        self.queued.len() <= MAX_PAIRS
     }
 
     fn run(&mut self, a: Index, b: Index) -> bool {
-        if !self.pair(a, b) {
-            return false;
+        let mut equal = self.queue_pair(a, b);
+        while equal && let Some((a, b)) = self.pending.pop() {
+            equal = self.nodes(self.a.at(a), self.b.at(b));
         }
-        while let Some((a, b)) = self.pairs.pop() {
-            if !self.nodes(self.a.at(a), self.b.at(b)) {
-                return false;
-            }
-        }
-        true
+        equal
     }
 
     /// Compares everything except the types that these two consist of, which are queued.
@@ -79,7 +106,7 @@ impl<'a> Comparison<'a> {
             (Node::Fixed { digits: a, scale: x }, Node::Fixed { digits: b, scale: y }) => a == b && x == y,
             (Node::Sequence { element: a, bound: x }, Node::Sequence { element: b, bound: y })
             | (Node::Array { element: a, length: x }, Node::Array { element: b, length: y }) => {
-                x == y && self.pair(*a, *b)
+                x == y && self.queue_pair(*a, *b)
             }
             (Node::Named(a), Node::Named(b)) => self.named(a, b),
             (Node::Recursive(a), Node::Recursive(b)) => a == b,
@@ -103,15 +130,10 @@ impl<'a> Comparison<'a> {
     fn bodies(&mut self, a: &Body, b: &Body) -> bool {
         match (a, b) {
             (Body::Opaque, Body::Opaque) => true,
-            (Body::Content(a), Body::Content(b)) => self.pair(*a, *b),
+            (Body::Content(a), Body::Content(b)) => self.queue_pair(*a, *b),
             (Body::Members(a), Body::Members(b)) => self.members(a, b, false),
-            (Body::Enumerators(a), Body::Enumerators(b)) => {
-                if self.exact {
-                    a == b
-                } else {
-                    a.len() == b.len()
-                }
-            }
+            (Body::Enumerators(a), Body::Enumerators(b)) if self.exact => a == b,
+            (Body::Enumerators(a), Body::Enumerators(b)) => a.len() == b.len(),
             (Body::Union(a), Body::Union(b)) => self.unions(a, b),
             (Body::Value(a), Body::Value(b)) => self.values(a, b),
             _ => false,
@@ -119,31 +141,28 @@ impl<'a> Comparison<'a> {
     }
 
     fn members(&mut self, a: &[Member], b: &[Member], labels: bool) -> bool {
-        if a.len() != b.len() {
-            return false;
-        }
-        a.iter().zip(b).all(|(a, b)| {
+        let mut equal = |(a, b): (&Member, &Member)| {
             (!self.exact || a.name == b.name)
                 && (!(labels || self.exact) || a.label == b.label)
-                && self.pair(a.kind, b.kind)
-        })
+                && self.queue_pair(a.kind, b.kind)
+        };
+        a.len() == b.len() && a.iter().zip(b).all(&mut equal)
     }
 
     fn unions(&mut self, a: &Union, b: &Union) -> bool {
         // The label of a default member is always 0, because the label on the wire is discarded.
         a.default == b.default
-            && self.pair(a.discriminator, b.discriminator)
+            && self.queue_pair(a.discriminator, b.discriminator)
             && self.members(&a.members, &b.members, true)
     }
 
     fn values(&mut self, a: &Value, b: &Value) -> bool {
-        match (a.base, b.base) {
-            (Some(a), Some(b)) if self.pair(a, b) => {}
-            (None, None) => {}
-            _ => return false,
-        }
-        // omniORB swaps the visibilities, so only an exact comparison includes them.
-        a.modifier == b.modifier && self.members(&a.members, &b.members, false)
+        let same_base = match (a.base, b.base) {
+            (Some(a), Some(b)) => self.queue_pair(a, b),
+            (a, b) => a == b,
+        };
+        // omniORB swaps the visibilities, so that only an exact comparison includes them.
+        same_base && a.modifier == b.modifier && self.members(&a.members, &b.members, false)
     }
 }
 
@@ -152,7 +171,7 @@ mod tests {
     use crate::typecode::{TcKind, TypeCode, Typed};
 
     #[test]
-    fn aliases_are_seen_by_equal_and_looked_through_by_equivalent() {
+    fn equal_distinguishes_aliases_and_equivalent_resolves_them() {
         let long = TypeCode::LONG;
         let list = TypeCode::sequence(&long, 0);
         assert!(list.equal(&Vec::<i32>::type_code()) && list == Vec::<i32>::type_code());

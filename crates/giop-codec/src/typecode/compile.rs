@@ -1,62 +1,53 @@
-//! Compilation of types to programs: every node of an arena once, however often it is used.
+//! Compilation of types to programs. Every node of an arena is compiled once.
 
 use super::kind::TcKind;
-use super::node::{Body as Shape, Member, NamedType, Node, Nodes};
+use super::node::{Body, Member, NamedType, Node, Nodes};
 use crate::program::{Field, FieldKind, Index, Labels, MAX_FIELDS, NO_PLAN, Op, Plan, Steps, Switch};
 
 /// The maximum memory of all plans of an arena, counted in fields; types beyond it are processed member by
-/// member. The budget also depends on the number of nodes and members (`LEAST_WEIGHT` plus `WEIGHT_EACH` for
-/// each), so that a type code of a few bytes cannot cause much memory use.
-const MAX_WEIGHT: usize = 8192;
-const LEAST_WEIGHT: usize = 256;
-const WEIGHT_EACH: usize = 4;
+/// member. The budget also depends on the number of nodes and members (`MIN_PLAN_WEIGHT` plus
+/// `WEIGHT_OF_PART` for each), so that a type code of a few bytes cannot cause much memory use.
+const MAX_PLAN_WEIGHT: usize = 8192;
+const MIN_PLAN_WEIGHT: usize = 256;
+const WEIGHT_OF_PART: usize = 4;
 
-/// The maximum number of members examined, for each field of the plan budget.
-const MAX_WORK: usize = 8;
+/// The maximum number of members examined for plans, as a multiple of the plan budget.
+const MAX_WORK_FACTOR: usize = 8;
 
 /// The maximum number of fields of an array within a larger type.
-const MAX_UNROLLED: usize = 64;
+const MAX_ARRAY_FIELDS: usize = 64;
 
 /// The maximum number of type levels searched for fixed layouts.
 const MAX_LEVELS: usize = 48;
 
-/// The result of the analysis of a node.
 #[derive(Clone, Copy, Debug)]
 enum LayoutClass {
-    Unknown,
-    /// The analysis is in progress: the type contains itself.
-    InProgress,
     /// Fixed layout, with upper bounds for the number of fields (an empty field counts as one) and nesting
-    /// levels. There is no plan for more than `MAX_FIELDS` fields.
-    Fixed {
-        fields: usize,
-        least: u32,
-        levels: usize,
-    },
+    /// levels, and the minimum size in bytes. There is no plan for more than `MAX_FIELDS` fields.
+    Fixed { fields: usize, least: u32, levels: usize },
     /// Variable size with a minimum in bytes.
-    Varies {
-        least: u32,
-    },
+    Variable { least: u32 },
 }
 
 const EMPTY: LayoutClass = LayoutClass::Fixed { fields: 0, least: 0, levels: 0 };
 
 struct Compiler<'a> {
     nodes: &'a Nodes,
-    classes: Vec<LayoutClass>,
-    /// The remaining budget of all plans.
+    /// `None` until a type is classified.
+    classes: Vec<Option<LayoutClass>>,
+    /// The remaining budget of all plans, in fields.
     weight: usize,
+    /// The remaining number of members to be examined for plans.
     work: usize,
-    body: Steps,
+    steps: Steps,
 }
 
 impl Steps {
-    /// Compiles the program for values of all types of an arena.
     pub(crate) fn new(nodes: &Nodes) -> Steps {
         let count = nodes.all().len();
-        let body = Steps {
+        let steps = Steps {
             ops: Vec::with_capacity(count + 8),
-            alias: aliases(nodes),
+            alias: resolve_aliases(nodes),
             entries: vec![0; count].into(),
             plans: Vec::new(),
             plan_of: vec![NO_PLAN; count].into(),
@@ -66,29 +57,30 @@ impl Steps {
             contents: (0..count).map(|_| Default::default()).collect(),
         };
         let parts: usize = nodes.all().iter().map(|node| 1 + node.members().len()).sum();
-        let weight = WEIGHT_EACH.saturating_mul(parts).saturating_add(LEAST_WEIGHT).min(MAX_WEIGHT);
-        let work = weight * MAX_WORK;
-        let mut compiler = Compiler { nodes, classes: vec![LayoutClass::Unknown; count], weight, work, body };
+        let weight =
+            WEIGHT_OF_PART.saturating_mul(parts).saturating_add(MIN_PLAN_WEIGHT).min(MAX_PLAN_WEIGHT);
+        let work = weight * MAX_WORK_FACTOR;
+        let mut compiler = Compiler { nodes, classes: vec![None; count], weight, work, steps };
         for index in 0..count as Index {
-            compiler.look(index, 0);
+            compiler.classify(index, 0);
         }
         for index in 0..count as Index {
             compiler.node(index);
         }
-        compiler.aliases();
-        let mut body = compiler.body;
-        body.ops.shrink_to_fit();
-        body.empties = body.ops.iter().any(|op| match *op {
-            Op::Bulk { plan, .. } => body.plan(plan).is_some_and(|plan| plan.least() == 0),
-            Op::Each { element, .. } => body.least(element) == 0,
+        compiler.copy_to_aliases();
+        let mut steps = compiler.steps;
+        steps.ops.shrink_to_fit();
+        steps.empties = steps.ops.iter().any(|op| match *op {
+            Op::Bulk { plan, .. } => steps.plan(plan).is_some_and(|plan| plan.least() == 0),
+            Op::Each { element, .. } => steps.least(element) == 0,
             _ => false,
         });
-        body
+        steps
     }
 }
 
-/// Returns the field of a basic type, whose width is the binary logarithm of its size; `None` if its encoding
-/// is not of fixed layout.
+/// Returns the field of a basic type; `None` if its encoding has no fixed layout. The first argument of
+/// `Field::one` is the binary logarithm of the size in bytes.
 fn basic(kind: TcKind) -> Option<Field> {
     Some(match kind {
         TcKind::Boolean => Field::one(0, FieldKind::Bool),
@@ -102,113 +94,105 @@ fn basic(kind: TcKind) -> Option<Field> {
 }
 
 impl Compiler<'_> {
-    /// Determines whether a type is of fixed layout, and its minimum size.
-    fn look(&mut self, index: Index, level: usize) -> LayoutClass {
+    /// Determines the layout class of a type, once.
+    fn classify(&mut self, index: Index, level: usize) -> LayoutClass {
         let at = index as usize;
         match self.classes.get(at) {
-            Some(LayoutClass::Unknown) if level < MAX_LEVELS => {}
-            Some(known @ (LayoutClass::Fixed { .. } | LayoutClass::Varies { .. })) => return *known,
-            _ => return LayoutClass::Varies { least: 0 },
+            Some(None) if level < MAX_LEVELS => {}
+            Some(Some(known)) => return *known,
+            _ => return LayoutClass::Variable { least: 0 },
         }
-        self.set(at, LayoutClass::InProgress);
+        // The class of the type where it contains itself.
+        self.set(at, LayoutClass::Variable { least: 0 });
         let nodes = self.nodes;
         let found = match nodes.at(index) {
             Node::Basic(kind) => match basic(*kind) {
                 Some(field) => LayoutClass::Fixed { fields: 1, least: field.len() as u32, levels: 0 },
                 None if matches!(kind, TcKind::Null | TcKind::Void) => EMPTY,
-                None => LayoutClass::Varies { least: least_of(*kind) },
+                None => LayoutClass::Variable { least: min_size_of_variable(*kind) },
             },
-            Node::Text { .. } | Node::Sequence { .. } => LayoutClass::Varies { least: 4 },
-            Node::Fixed { .. } => LayoutClass::Varies { least: 1 },
-            Node::Array { element, length } => match self.look(*element, level + 1) {
+            Node::Text { .. } | Node::Sequence { .. } => LayoutClass::Variable { least: 4 },
+            Node::Fixed { .. } => LayoutClass::Variable { least: 1 },
+            Node::Array { element, length } => match self.classify(*element, level + 1) {
                 LayoutClass::Fixed { .. } if *length == 0 => EMPTY,
-                // Not fixed, because the decoder is charged for each element.
-                LayoutClass::Fixed { fields: 0, .. } => LayoutClass::Varies { least: 0 },
+                // Not fixed: the decoder must charge for each element, although it has no bytes.
+                LayoutClass::Fixed { fields: 0, .. } => LayoutClass::Variable { least: 0 },
                 LayoutClass::Fixed { fields, least, levels } if levels < MAX_LEVELS => {
                     let all = fields.saturating_mul(*length as usize);
                     let fields = match all {
                         _ if self.is_one_field(*element) => fields,
-                        all if all > MAX_UNROLLED => usize::MAX,
+                        all if all > MAX_ARRAY_FIELDS => usize::MAX,
                         all => all,
                     };
                     LayoutClass::Fixed { fields, least: least.saturating_mul(*length), levels: levels + 1 }
                 }
-                LayoutClass::Fixed { least, .. } => {
-                    LayoutClass::Varies { least: least.saturating_mul(*length) }
+                LayoutClass::Fixed { least, .. } | LayoutClass::Variable { least } => {
+                    LayoutClass::Variable { least: least.saturating_mul(*length) }
                 }
-                LayoutClass::Varies { least } => LayoutClass::Varies { least: least.saturating_mul(*length) },
-                LayoutClass::Unknown | LayoutClass::InProgress => LayoutClass::Varies { least: 0 },
             },
-            Node::Named(named) => self.look_named(named, level),
-            Node::Recursive(_) => LayoutClass::Varies { least: 0 },
+            Node::Named(named) => self.classify_named(named, level),
+            Node::Recursive(_) => LayoutClass::Variable { least: 0 },
         };
         self.set(at, found);
         found
     }
 
-    fn look_named(&mut self, named: &NamedType, level: usize) -> LayoutClass {
+    fn classify_named(&mut self, named: &NamedType, level: usize) -> LayoutClass {
         match (&named.body, named.kind) {
-            (Shape::Content(content), TcKind::Alias) => self.look(*content, level + 1),
-            (Shape::Members(members), kind) => {
+            (Body::Content(content), TcKind::Alias) => self.classify(*content, level + 1),
+            (Body::Members(members), kind) => {
                 let (mut fields, mut least, mut levels) = (0_usize, 0_u32, 0);
                 let mut fixed = kind == TcKind::Struct;
                 for member in members {
-                    let (more, least_of) = match self.look(member.kind, level + 1) {
+                    let (more, least_of) = match self.classify(member.kind, level + 1) {
                         LayoutClass::Fixed { fields, least, levels: of } => {
                             levels = levels.max(of);
                             (fields, least)
                         }
-                        LayoutClass::Varies { least } => {
+                        LayoutClass::Variable { least } => {
                             fixed = false;
                             (0, least)
-                        }
-                        LayoutClass::Unknown | LayoutClass::InProgress => {
-                            fixed = false;
-                            (0, 0)
                         }
                     };
                     fields = fields.saturating_add(more.max(1));
                     least = least.saturating_add(least_of);
                 }
                 levels += 1;
-                if fixed && levels < MAX_LEVELS {
-                    LayoutClass::Fixed { fields, least, levels }
-                } else {
-                    LayoutClass::Varies { least }
+                match fixed && levels < MAX_LEVELS {
+                    true => LayoutClass::Fixed { fields, least, levels },
+                    false => LayoutClass::Variable { least },
                 }
             }
-            (Shape::Enumerators(_), _) => LayoutClass::Fixed { fields: 1, least: 4, levels: 0 },
-            (Shape::Union(_), _) => LayoutClass::Varies { least: 1 },
-            (Shape::Opaque, TcKind::AbstractInterface) => LayoutClass::Varies { least: 1 },
-            (_, TcKind::ObjRef | TcKind::Component | TcKind::Home) => LayoutClass::Varies { least: 8 },
+            (Body::Enumerators(_), _) => LayoutClass::Fixed { fields: 1, least: 4, levels: 0 },
+            (_, TcKind::ObjRef | TcKind::Component | TcKind::Home) => LayoutClass::Variable { least: 8 },
             // The size of a null value.
-            (_, TcKind::Value | TcKind::Event | TcKind::ValueBox) => LayoutClass::Varies { least: 4 },
-            _ => LayoutClass::Varies { least: 1 },
+            (_, TcKind::Value | TcKind::Event | TcKind::ValueBox) => LayoutClass::Variable { least: 4 },
+            _ => LayoutClass::Variable { least: 1 },
         }
     }
 
     fn set(&mut self, at: usize, known: LayoutClass) {
-        self.classes.get_mut(at).into_iter().for_each(|place| *place = known);
+        self.classes.get_mut(at).into_iter().for_each(|place| *place = Some(known));
     }
 
-    /// Returns whether an array of this type is one field, because the type is a number or an array of
-    /// numbers.
+    /// Returns whether an array of this type is one field: the type is a number or an array of numbers.
     fn is_one_field(&self, mut index: Index) -> bool {
         for _ in 0..MAX_LEVELS {
-            index = self.body.unaliased(index);
+            index = self.steps.unaliased(index);
             match self.nodes.at(index) {
                 Node::Array { element, .. } => index = *element,
                 Node::Basic(kind) => return basic(*kind).is_some(),
-                Node::Named(NamedType { body: Shape::Enumerators(_), .. }) => return true,
+                Node::Named(NamedType { body: Body::Enumerators(_), .. }) => return true,
                 _ => return false,
             }
         }
         false
     }
 
-    /// Returns whether a type is fixed, and of few enough fields to be a part of a plan.
+    /// Returns whether a type is fixed, with few enough fields for a plan, and the budget is not exhausted.
     fn is_small(&mut self, index: Index) -> bool {
-        let fixed = matches!(self.look(index, 0), LayoutClass::Fixed { fields, .. } if fields <= MAX_FIELDS);
+        let fixed =
+            matches!(self.classify(index, 0), LayoutClass::Fixed { fields, .. } if fields <= MAX_FIELDS);
         fixed && self.weight > 0 && self.work > 0
     }
 
@@ -216,33 +200,30 @@ impl Compiler<'_> {
     fn fields(&mut self, index: Index, out: &mut Vec<Field>) -> bool {
         let nodes = self.nodes;
         self.work = self.work.saturating_sub(1);
-        match nodes.at(self.body.unaliased(index)) {
+        match nodes.at(self.steps.unaliased(index)) {
             Node::Basic(kind) => {
                 basic(*kind).into_iter().for_each(|field| push(out, field));
                 true
             }
+            Node::Array { length: 0, .. } => true,
             Node::Array { element, length } => {
                 let mut inner = Vec::new();
-                if *length == 0 {
-                    return true;
-                }
                 if !self.fields(*element, &mut inner) {
                     return false;
                 }
-                if inner.is_empty() {
-                    return true;
-                }
-                if let [field] = inner.as_mut_slice() {
-                    let Some(count) = field.count.checked_mul(*length) else { return false };
-                    field.count = count;
-                    field.joined = field.width > 2 && self.is_one_field(*element);
-                    push(out, *field);
-                } else {
-                    (0..*length).for_each(|_| inner.iter().for_each(|field| push(out, *field)));
+                match inner.as_mut_slice() {
+                    [] => {}
+                    [field] => {
+                        let Some(count) = field.count.checked_mul(*length) else { return false };
+                        field.count = count;
+                        field.joined = field.width > 2 && self.is_one_field(*element);
+                        push(out, *field);
+                    }
+                    _ => (0..*length).for_each(|_| inner.iter().for_each(|field| push(out, *field))),
                 }
                 true
             }
-            Node::Named(NamedType { body: Shape::Enumerators(names), .. }) => {
+            Node::Named(NamedType { body: Body::Enumerators(names), .. }) => {
                 push(out, Field::one(2, FieldKind::Enum(names.len() as u32)));
                 true
             }
@@ -250,67 +231,61 @@ impl Compiler<'_> {
         }
     }
 
-    /// Adds the plan of these fields; `number` tells whether they are a number or an array of numbers.
+    /// Adds the plan of these fields. `number`: they are a number or an array of numbers.
     fn plan(&mut self, fields: Vec<Field>, number: bool) -> Option<u32> {
         let mut plan = Plan::new(fields)?;
         plan.number = number;
         self.weight = self.weight.saturating_sub(plan.weight());
-        self.body.plans.push(plan);
-        Some(self.body.plans.len() as u32 - 1)
+        self.steps.plans.push(plan);
+        Some(self.steps.plans.len() as u32 - 1)
     }
 
-    /// Returns the plan of a type, if it has one.
     fn plan_of(&mut self, index: Index) -> Option<u32> {
-        let index = self.body.unaliased(index);
-        if let Some(plan) = self.body.plan_of.get(index as usize)
+        let index = self.steps.unaliased(index);
+        if let Some(plan) = self.steps.plan_of.get(index as usize)
             && *plan != NO_PLAN
         {
             return Some(*plan);
         }
-        if !self.is_small(index) {
-            return None;
-        }
         let mut fields = Vec::new();
-        if !self.fields(index, &mut fields) {
+        if !self.is_small(index) || !self.fields(index, &mut fields) {
             return None;
         }
         let number = self.is_one_field(index);
         let plan = self.plan(fields, number)?;
-        self.body.plan_of.get_mut(index as usize).into_iter().for_each(|place| *place = plan);
+        self.steps.plan_of.get_mut(index as usize).into_iter().for_each(|place| *place = plan);
         Some(plan)
     }
 
     fn op(&mut self, op: Op) {
-        self.body.ops.push(op);
+        self.steps.ops.push(op);
     }
 
-    /// Compiles the program of a type.
     fn node(&mut self, index: Index) {
         let at = index as usize;
-        let entry = self.body.ops.len() as u32;
-        self.body.entries.get_mut(at).into_iter().for_each(|place| *place = entry);
+        let entry = self.steps.ops.len() as u32;
+        self.steps.entries.get_mut(at).into_iter().for_each(|place| *place = entry);
         let nodes = self.nodes;
         let plan = self.plan_of(index);
-        let looked = self.look(index, 0);
-        let least = match (plan.and_then(|plan| self.body.plan(plan)), looked) {
+        let looked = self.classify(index, 0);
+        let least = match (plan.and_then(|plan| self.steps.plan(plan)), looked) {
             (Some(plan), _) => plan.least() as u32,
-            (None, LayoutClass::Varies { least } | LayoutClass::Fixed { least, .. }) => least,
-            (None, LayoutClass::Unknown | LayoutClass::InProgress) => 0,
+            (None, LayoutClass::Variable { least } | LayoutClass::Fixed { least, .. }) => least,
         };
-        self.body.least.get_mut(at).into_iter().for_each(|place| *place = least);
+        self.steps.least.get_mut(at).into_iter().for_each(|place| *place = least);
         match nodes.at(index) {
             Node::Named(NamedType { kind: TcKind::Alias, .. }) => return,
-            Node::Named(NamedType { body: Shape::Members(members), kind, .. }) if plan.is_none() => {
+            Node::Named(NamedType { body: Body::Members(members), kind, .. }) if plan.is_none() => {
                 if *kind == TcKind::Except {
                     self.op(Op::ExceptId(index));
                 }
                 self.members(members);
             }
-            Node::Named(NamedType { body: Shape::Union(union), .. }) => {
-                let op = match Labels::of_node(nodes, union.discriminator) {
-                    Some(labels) => Op::Union(self.switch(labels, index)),
-                    None => Op::Refused,
-                };
+            Node::Named(NamedType { body: Body::Union(union), .. }) => {
+                let op = Labels::of_node(nodes, union.discriminator).map_or(Op::Refused, |labels| {
+                    self.steps.switches.push(Switch { labels, union: index });
+                    Op::Union(self.steps.switches.len() as u32 - 1)
+                });
                 self.op(op);
             }
             _ => self.part(index),
@@ -354,10 +329,10 @@ impl Compiler<'_> {
         }
     }
 
-    /// Compiles a type as a part of another one: one step.
+    /// Compiles a type as a part of another one: to one step.
     fn part(&mut self, index: Index) {
         let nodes = self.nodes;
-        let index = self.body.unaliased(index);
+        let index = self.steps.unaliased(index);
         if let Some(plan) = self.plan_of(index) {
             return self.op(Op::Block(plan));
         }
@@ -377,16 +352,16 @@ impl Compiler<'_> {
             Node::Fixed { digits, .. } => Op::Decimal { digits: *digits },
             Node::Sequence { element, bound } => match self.plan_of(*element) {
                 Some(plan) => Op::Bulk { plan, bound: *bound },
-                None => Op::Each { element: self.body.unaliased(*element), bound: *bound },
+                None => Op::Each { element: self.steps.unaliased(*element), bound: *bound },
             },
             Node::Array { element, length } => match self.plan_of(*element) {
                 Some(plan) => Op::Run { plan, count: *length },
-                None => Op::Times { element: self.body.unaliased(*element), count: *length },
+                None => Op::Times { element: self.steps.unaliased(*element), count: *length },
             },
             Node::Recursive(_) => Op::Refused,
             Node::Named(named) => match (&named.body, named.kind) {
-                (Shape::Members(_) | Shape::Union(_), _) => Op::Call(index),
-                (Shape::Enumerators(names), _) => {
+                (Body::Members(_) | Body::Union(_), _) => Op::Call(index),
+                (Body::Enumerators(names), _) => {
                     self.field(index, Field::one(2, FieldKind::Enum(names.len() as u32)))
                 }
                 (_, TcKind::ObjRef | TcKind::Component | TcKind::Home) => Op::Object,
@@ -402,23 +377,18 @@ impl Compiler<'_> {
     /// Returns the step for a number or ordinal after the plan budget is exhausted.
     fn field(&mut self, index: Index, field: Field) -> Op {
         let Some(plan) = self.plan(vec![field], true) else { return Op::Refused };
-        self.body.plan_of.get_mut(index as usize).into_iter().for_each(|place| *place = plan);
+        self.steps.plan_of.get_mut(index as usize).into_iter().for_each(|place| *place = plan);
         Op::Block(plan)
     }
 
-    fn switch(&mut self, labels: Labels, union: Index) -> u32 {
-        self.body.switches.push(Switch { labels, union });
-        self.body.switches.len() as u32 - 1
-    }
-
     /// Copies the entries of each alias from its resolved type.
-    fn aliases(&mut self) {
+    fn copy_to_aliases(&mut self) {
         for index in 0..self.nodes.all().len() as Index {
-            let content = self.body.unaliased(index);
+            let content = self.steps.unaliased(index);
             if content != index {
                 let (from, to) = (content as usize, index as usize);
-                let body = &mut self.body;
-                for table in [&mut body.entries, &mut body.least, &mut body.plan_of] {
+                let steps = &mut self.steps;
+                for table in [&mut steps.entries, &mut steps.least, &mut steps.plan_of] {
                     let value = table.get(from).copied().unwrap_or_default();
                     table.get_mut(to).into_iter().for_each(|place| *place = value);
                 }
@@ -427,41 +397,40 @@ impl Compiler<'_> {
     }
 }
 
-/// Resolves the aliases of all nodes, and visits each node once.
-fn aliases(nodes: &Nodes) -> Box<[Index]> {
-    let mut found: Vec<Option<Index>> = vec![None; nodes.all().len()];
-    for index in 0..found.len() {
-        let (mut at, mut way) = (index as Index, Vec::new());
+/// Resolves the aliases of all nodes. Each node is visited once.
+fn resolve_aliases(nodes: &Nodes) -> Box<[Index]> {
+    let mut resolved: Vec<Option<Index>> = vec![None; nodes.all().len()];
+    for index in 0..resolved.len() {
+        let (mut current, mut chain) = (index as Index, Vec::new());
         let end = loop {
-            match (found.get(at as usize).copied().flatten(), nodes.at(at)) {
+            match (resolved.get(current as usize).copied().flatten(), nodes.at(current)) {
                 (Some(end), _) => break end,
-                (None, Node::Named(NamedType { kind: TcKind::Alias, body: Shape::Content(content), .. }))
-                    if way.len() < found.len() =>
+                (None, Node::Named(NamedType { kind: TcKind::Alias, body: Body::Content(content), .. }))
+                    if chain.len() < resolved.len() =>
                 {
-                    way.push(at);
-                    at = *content;
+                    chain.push(current);
+                    current = *content;
                 }
-                _ => break at,
+                _ => break current,
             }
         };
-        for passed in way.into_iter().chain([at]) {
-            found.get_mut(passed as usize).into_iter().for_each(|place| *place = Some(end));
+        for alias in chain.into_iter().chain([current]) {
+            resolved.get_mut(alias as usize).into_iter().for_each(|place| *place = Some(end));
         }
     }
-    found.into_iter().map(|end| end.unwrap_or_default()).collect()
+    resolved.into_iter().map(|end| end.unwrap_or_default()).collect()
 }
 
-/// Returns the minimum size in bytes of a basic type that is not of fixed layout.
-fn least_of(kind: TcKind) -> u32 {
+fn min_size_of_variable(kind: TcKind) -> u32 {
     match kind {
         TcKind::Any | TcKind::TypeCode | TcKind::Principal => 4,
-        // A length byte and two bytes, or only two bytes.
+        // Two bytes. In GIOP 1.2 a length byte precedes them.
         TcKind::WChar => 2,
         _ => 0,
     }
 }
 
-/// Appends a field; extends the last field if both are of the same kind.
+/// Appends a field, or extends the last one if both are of the same kind.
 fn push(out: &mut Vec<Field>, field: Field) {
     if let Some(last) = out.last_mut()
         && !(last.joined || field.joined)

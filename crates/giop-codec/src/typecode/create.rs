@@ -1,5 +1,4 @@
-//! Functions that create single type codes ("TypeCodes / Creating TypeCodes", the operations of the ORB
-//! interface).
+//! Functions that create single type codes ("TypeCodes / Creating TypeCodes").
 
 use std::borrow::Cow;
 
@@ -11,54 +10,47 @@ use super::node::Node;
 use super::set::{TypeRef, TypeSet, UnionLabel};
 
 /// Each of these functions copies the given type codes. Types that are shared within one type code remain
-/// shared in the new one. Equal types from two type codes do not become shared.
+/// shared in the new one. Equal types of two type codes do not become shared.
 ///
 /// Names may be empty, and so may the ids of structs, unions, enums and aliases.
+///
+/// # Errors
+/// Those of the method of [`TypeSet`] that defines a type of this kind, and of [`TypeSet::type_code`].
 impl TypeCode {
     /// `struct name { members };`
-    ///
-    /// # Errors
-    /// Those of [`TypeSet::define_struct`] and [`TypeSet::type_code`].
     #[doc(alias = "create_struct_tc")]
     pub fn create_struct(
         id: &str,
         name: &str,
         members: &[(&str, &TypeCode)],
     ) -> Result<TypeCode, CreateError> {
-        let (mut set, root) = TypeSet::around(id);
-        let members = added(&mut set, members);
-        set.define_struct(root, id, name, &members)?;
-        set.type_code(root)
+        created(id, |set, root| {
+            let members = add_members(set, members);
+            set.define_struct(root, id, name, &members)
+        })
     }
 
     /// `exception name { members };`
     ///
     /// # Errors
     /// Those of [`TypeSet::define_exception`] and [`TypeSet::type_code`]. [`CreateError::Incomplete`] also if
-    /// a member contains a placeholder, because an exception cannot be part of the type that it stands for.
+    /// a member contains a placeholder, because an exception cannot be a part of the type that replaces it.
     #[doc(alias = "create_exception_tc")]
     pub fn create_exception(
         id: &str,
         name: &str,
         members: &[(&str, &TypeCode)],
     ) -> Result<TypeCode, CreateError> {
-        let mut set = TypeSet::new();
-        let root = set.declare();
-        let members = added(&mut set, members);
-        set.define_exception(root, id, name, &members)?;
-        set.type_code(root)
+        created("", |set, root| {
+            let members = add_members(set, members);
+            set.define_exception(root, id, name, &members)
+        })
     }
 
     /// `enum name { enumerators };`
-    ///
-    /// # Errors
-    /// Those of [`TypeSet::define_enum`].
     #[doc(alias = "create_enum_tc")]
     pub fn create_enum(id: &str, name: &str, enumerators: &[&str]) -> Result<TypeCode, CreateError> {
-        let mut set = TypeSet::new();
-        let root = set.declare();
-        set.define_enum(root, id, name, enumerators)?;
-        set.type_code(root)
+        created("", |set, root| set.define_enum(root, id, name, enumerators))
     }
 
     /// `union name switch (discriminator) { members };` with a member for each label, in order. Members with
@@ -76,9 +68,6 @@ impl TypeCode {
     /// assert_eq!(error, Err(CreateError::LabelType(0)));
     /// # Ok::<(), CreateError>(())
     /// ```
-    ///
-    /// # Errors
-    /// Those of [`TypeSet::define_union`] and [`TypeSet::type_code`].
     #[doc(alias = "create_union_tc")]
     pub fn create_union(
         id: &str,
@@ -86,46 +75,35 @@ impl TypeCode {
         discriminator: &TypeCode,
         members: &[(UnionLabel, &str, &TypeCode)],
     ) -> Result<TypeCode, CreateError> {
-        let (mut set, root) = TypeSet::around(id);
-        let discriminator = set.add(discriminator);
-        let one: Vec<_> = members.iter().map(|(label, name, code)| (*label, *name, set.add(code))).collect();
-        let same = |one: usize, other: usize| {
-            members.get(one).zip(members.get(other)).is_some_and(|(one, other)| one.2 == other.2)
-        };
-        set.union(root, id, name, discriminator, &one, same)?;
-        set.type_code(root)
+        created(id, |set, root| {
+            let discriminator = set.add(discriminator);
+            let added: Vec<_> =
+                members.iter().map(|(label, name, code)| (*label, *name, set.add(code))).collect();
+            let same =
+                |a: usize, b: usize| members.get(a).zip(members.get(b)).is_some_and(|(a, b)| a.2 == b.2);
+            set.union(root, id, name, discriminator, &added, same)
+        })
     }
 
     /// `typedef original name;`
-    ///
-    /// # Errors
-    /// Those of [`TypeSet::define_alias`].
     #[doc(alias = "create_alias_tc")]
     pub fn create_alias(id: &str, name: &str, original: &TypeCode) -> Result<TypeCode, CreateError> {
-        let mut set = TypeSet::new();
-        let root = set.declare();
-        let original = set.add(original);
-        set.define_alias(root, id, name, original)?;
-        set.type_code(root)
+        created("", |set, root| {
+            let original = set.add(original);
+            set.define_alias(root, id, name, original)
+        })
     }
 
     /// `valuetype name content;`
-    ///
-    /// # Errors
-    /// Those of [`TypeSet::define_value_box`].
     #[doc(alias = "create_value_box_tc")]
     pub fn create_value_box(id: &str, name: &str, content: &TypeCode) -> Result<TypeCode, CreateError> {
-        let mut set = TypeSet::new();
-        let root = set.declare();
-        let content = set.add(content);
-        set.define_value_box(root, id, name, content)?;
-        set.type_code(root)
+        created("", |set, root| {
+            let content = set.add(content);
+            set.define_value_box(root, id, name, content)
+        })
     }
 
     /// `valuetype name : base { members };`
-    ///
-    /// # Errors
-    /// Those of [`TypeSet::define_value`] and [`TypeSet::type_code`].
     #[doc(alias = "create_value_tc")]
     pub fn create_value(
         id: &str,
@@ -134,13 +112,10 @@ impl TypeCode {
         base: Option<&TypeCode>,
         members: &[(&str, &TypeCode, Visibility)],
     ) -> Result<TypeCode, CreateError> {
-        value(TcKind::Value, id, name, modifier, base, members)
+        create_value_of(TcKind::Value, id, name, modifier, base, members)
     }
 
     /// `eventtype name : base { members };`
-    ///
-    /// # Errors
-    /// Those of [`create_value`](TypeCode::create_value).
     #[doc(alias = "create_event_tc")]
     pub fn create_event(
         id: &str,
@@ -149,61 +124,7 @@ impl TypeCode {
         base: Option<&TypeCode>,
         members: &[(&str, &TypeCode, Visibility)],
     ) -> Result<TypeCode, CreateError> {
-        value(TcKind::Event, id, name, modifier, base, members)
-    }
-
-    /// `interface name;`
-    ///
-    /// # Errors
-    /// [`InvalidId`](CreateError::InvalidId), [`InvalidName`](CreateError::InvalidName).
-    #[doc(alias = "create_interface_tc")]
-    pub fn create_interface(id: &str, name: &str) -> Result<TypeCode, CreateError> {
-        opaque(TcKind::ObjRef, id, name)
-    }
-
-    /// `abstract interface name;`
-    ///
-    /// # Errors
-    /// Those of [`create_interface`](TypeCode::create_interface).
-    #[doc(alias = "create_abstract_interface_tc")]
-    pub fn create_abstract_interface(id: &str, name: &str) -> Result<TypeCode, CreateError> {
-        opaque(TcKind::AbstractInterface, id, name)
-    }
-
-    /// `local interface name;`
-    ///
-    /// # Errors
-    /// Those of [`create_interface`](TypeCode::create_interface).
-    #[doc(alias = "create_local_interface_tc")]
-    pub fn create_local_interface(id: &str, name: &str) -> Result<TypeCode, CreateError> {
-        opaque(TcKind::LocalInterface, id, name)
-    }
-
-    /// `component name;`
-    ///
-    /// # Errors
-    /// Those of [`create_interface`](TypeCode::create_interface).
-    #[doc(alias = "create_component_tc")]
-    pub fn create_component(id: &str, name: &str) -> Result<TypeCode, CreateError> {
-        opaque(TcKind::Component, id, name)
-    }
-
-    /// `home name;`
-    ///
-    /// # Errors
-    /// Those of [`create_interface`](TypeCode::create_interface).
-    #[doc(alias = "create_home_tc")]
-    pub fn create_home(id: &str, name: &str) -> Result<TypeCode, CreateError> {
-        opaque(TcKind::Home, id, name)
-    }
-
-    /// `native name;`
-    ///
-    /// # Errors
-    /// Those of [`create_interface`](TypeCode::create_interface).
-    #[doc(alias = "create_native_tc")]
-    pub fn create_native(id: &str, name: &str) -> Result<TypeCode, CreateError> {
-        opaque(TcKind::Native, id, name)
+        create_value_of(TcKind::Event, id, name, modifier, base, members)
     }
 
     /// `fixed<digits, scale>`.
@@ -243,11 +164,11 @@ impl TypeCode {
     }
 
     /// Creates a placeholder for the struct, union or value type with this id, so that the type codes of its
-    /// members can be created first. The `create_..` call that creates the type with this id replaces the
-    /// placeholders in its copies of the member types. The member type codes themselves do not change.
+    /// members can be created first. The `create_..` call that creates the type with this id copies the
+    /// member types, and replaces the placeholders in the copies.
     ///
-    /// Its kind is [`TcKind::Null`]. A type code that is or contains a placeholder cannot be sent
-    /// (`BAD_TYPECODE` minor OMG 1); see [`is_complete`](TypeCode::is_complete). A [`TypeSet`] creates
+    /// The kind of a placeholder is [`TcKind::Null`]. A type code that is or contains a placeholder cannot be
+    /// sent (`BAD_TYPECODE` minor OMG 1); see [`is_complete`](TypeCode::is_complete). A [`TypeSet`] creates
     /// recursive types without placeholders.
     ///
     /// ```
@@ -266,7 +187,7 @@ impl TypeCode {
     /// [`InvalidId`](CreateError::InvalidId).
     #[doc(alias = "create_recursive_tc")]
     pub fn create_recursive(id: &str) -> Result<TypeCode, CreateError> {
-        if !check::repository_id(id) {
+        if !check::is_repository_id(id) {
             return Err(CreateError::InvalidId);
         }
         Ok(TypeCode::leaf(Node::Recursive(Cow::Owned(id.to_owned()))))
@@ -275,23 +196,57 @@ impl TypeCode {
     /// Returns whether the type code contains no placeholder of
     /// [`create_recursive`](TypeCode::create_recursive).
     pub fn is_complete(&self) -> bool {
-        let placeholder = |node: &Node| matches!(node, Node::Recursive(_));
-        if !self.nodes.all().iter().any(placeholder) {
+        let is_placeholder = |node: &Node| matches!(node, Node::Recursive(_));
+        if !self.nodes.all().iter().any(is_placeholder) {
             return true;
         }
-        // The placeholder may be elsewhere in the type code that this one is a part of, so search only this
-        // part.
+        // The placeholder may be in a part of the arena that this type does not refer to. Search only its own
+        // parts.
         let mut set = TypeSet::new();
         set.add(self);
-        !set.any(placeholder)
+        !set.has_node(is_placeholder)
     }
 }
 
-fn added<'a>(set: &mut TypeSet, members: &[(&'a str, &TypeCode)]) -> Vec<(&'a str, TypeRef)> {
+macro_rules! create_opaque {
+    ($($name:ident $alias:literal $kind:ident $idl:literal;)*) => {
+        impl TypeCode {$(
+            #[doc = concat!("`", $idl, " name;`")]
+            ///
+            /// # Errors
+            /// [`InvalidId`](CreateError::InvalidId), [`InvalidName`](CreateError::InvalidName).
+            #[doc(alias = $alias)]
+            pub fn $name(id: &str, name: &str) -> Result<TypeCode, CreateError> {
+                created("", |set, root| set.define_opaque(root, TcKind::$kind, id, name))
+            }
+        )*}
+    };
+}
+
+create_opaque! {
+    create_interface "create_interface_tc" ObjRef "interface";
+    create_abstract_interface "create_abstract_interface_tc" AbstractInterface "abstract interface";
+    create_local_interface "create_local_interface_tc" LocalInterface "local interface";
+    create_component "create_component_tc" Component "component";
+    create_home "create_home_tc" Home "home";
+    create_native "create_native_tc" Native "native";
+}
+
+/// Creates the type code of one type, which replaces the placeholders with this id, if it is not empty.
+fn created(
+    placeholder_id: &str,
+    define: impl FnOnce(&mut TypeSet, TypeRef) -> Result<(), CreateError>,
+) -> Result<TypeCode, CreateError> {
+    let (mut set, root) = TypeSet::replacing(placeholder_id);
+    define(&mut set, root)?;
+    set.type_code(root)
+}
+
+fn add_members<'a>(set: &mut TypeSet, members: &[(&'a str, &TypeCode)]) -> Vec<(&'a str, TypeRef)> {
     members.iter().map(|(name, code)| (*name, set.add(code))).collect()
 }
 
-fn value(
+fn create_value_of(
     kind: TcKind,
     id: &str,
     name: &str,
@@ -299,16 +254,10 @@ fn value(
     base: Option<&TypeCode>,
     members: &[(&str, &TypeCode, Visibility)],
 ) -> Result<TypeCode, CreateError> {
-    let (mut set, root) = TypeSet::around(id);
-    let base = base.map(|base| set.add(base));
-    let members: Vec<_> = members.iter().map(|(name, code, seen)| (*name, set.add(code), *seen)).collect();
-    set.define_value(root, kind, id, name, modifier, base, &members)?;
-    set.type_code(root)
-}
-
-fn opaque(kind: TcKind, id: &str, name: &str) -> Result<TypeCode, CreateError> {
-    let mut set = TypeSet::new();
-    let root = set.declare();
-    set.define_opaque(root, kind, id, name)?;
-    set.type_code(root)
+    created(id, |set, root| {
+        let base = base.map(|base| set.add(base));
+        let members: Vec<_> =
+            members.iter().map(|(name, code, visibility)| (*name, set.add(code), *visibility)).collect();
+        set.define_value(root, kind, id, name, modifier, base, &members)
+    })
 }

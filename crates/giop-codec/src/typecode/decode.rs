@@ -1,10 +1,10 @@
 //! Decoding of type codes ("TypeCode", in "CDR Transfer Syntax / Pseudo-Object Types").
 
+use core::any::Any;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::TypeCode;
-use super::cache;
 use super::kind::{TcKind, ValueModifier};
 use super::node::{Body, Builder, Index, Member, Name, NamedType, Node, Nodes, Union, Value};
 use crate::cdr::{CdrDecode, Decoder};
@@ -24,12 +24,34 @@ pub const MAX_LEVELS: usize = 32;
 /// The number that replaces the kind of a type to refer to another type of the same type code.
 pub(super) const INDIRECTION: u32 = 0xFFFF_FFFF;
 
+/// A cache of type codes by their encoding, so that a repeated one is decoded once.
+pub trait TypeCodeCache: Send + Sync {
+    /// Returns the cached type code with this kind and encapsulation. The encapsulation includes its byte
+    /// order flag.
+    fn find(&self, kind: u32, encapsulation: &[u8]) -> Option<TypeCode>;
+
+    /// Stores a type code that was not found and has been decoded.
+    fn keep(&self, kind: u32, encapsulation: &[u8], code: &TypeCode);
+}
+
+/// The functions that find types in a context of one Rust type.
+pub(crate) struct TypeLookup {
+    pub(crate) type_codes: for<'c> fn(&'c dyn Any) -> Option<&'c dyn TypeCodeCache>,
+    /// Finds the type code of a value type by its repository id.
+    pub(crate) value_type: fn(&dyn Any, &str) -> Option<TypeCode>,
+}
+
+/// Returns the decoder's context, and the functions that find types in it.
+pub(crate) fn type_lookup<'a>(d: &Decoder<'a>) -> Option<(&'a dyn Any, &'static TypeLookup)> {
+    let context = d.any_context()?;
+    Some((context, context.lookup().downcast_ref()?))
+}
+
 impl CdrDecode for TypeCode {
     /// A kind without parameters.
     const MIN_SIZE: usize = 4;
 
-    /// At most [`MAX_NODES`] types in [`MAX_LEVELS`] levels. Names are copied, because a type code outlives
-    /// the message that contained it. If the context
+    /// At most [`MAX_NODES`] types in [`MAX_LEVELS`] levels. If the context
     /// [has](crate::value::DecodeContext::type_codes) a type code with the same encoding, that one is
     /// returned without decoding.
     fn decode(d: &mut Decoder<'_>) -> Result<TypeCode, DecodeError> {
@@ -38,17 +60,17 @@ impl CdrDecode for TypeCode {
         if let Some(basic) = TcKind::from_number(kind).and_then(TypeCode::basic) {
             return Ok(basic);
         }
-        match cache::type_codes(d) {
+        match type_lookup(d).and_then(|(context, lookup)| (lookup.type_codes)(context)) {
             Some(cache) if has_encapsulation(kind) => {
                 let bookmark = d.bookmark();
                 let len = d.read_len(1)?;
-                let octets = d.take(len)?;
-                if let Some(code) = cache.find(kind, octets) {
+                let encapsulation = d.take(len)?;
+                if let Some(code) = cache.find(kind, encapsulation) {
                     return Ok(code);
                 }
                 d.return_to(bookmark);
                 let code = read(d, kind)?;
-                cache.keep(kind, octets, &code);
+                cache.keep(kind, encapsulation, &code);
                 Ok(code)
             }
             _ => read(d, kind),
@@ -64,10 +86,9 @@ fn has_encapsulation(kind: u32) -> bool {
     !simple && kind != INDIRECTION
 }
 
-/// Reads the type whose kind was just read.
 fn read(d: &mut Decoder<'_>, kind: u32) -> Result<TypeCode, DecodeError> {
     let mut reader = Reader { builder: Builder::default(), places: HashMap::new(), open: Vec::new() };
-    let root = reader.of_kind(d, kind)?;
+    let root = reader.read_type_of_kind(d, kind)?;
     match reader.builder.finish() {
         Some(nodes) => Ok(TypeCode::new(nodes, root)),
         None => Err(d.error(DecodeErrorKind::InvalidTypeCode)),
@@ -76,27 +97,25 @@ fn read(d: &mut Decoder<'_>, kind: u32) -> Result<TypeCode, DecodeError> {
 
 struct Reader {
     builder: Builder,
-    /// The types with parameters of which at least the kind was read, by the position of their kind in the
-    /// outermost stream. Basic types are not included, because peers do not refer to them: the reference
-    /// would be longer than the type.
+    /// The types with parameters that are complete or being read, by the position of their kind in the
+    /// outermost stream. No peer refers to a basic type, because the indirection would be longer.
     places: HashMap<usize, Index>,
-    /// The types that are being read, innermost last. The flag is true for types through which recursion can
-    /// end. It is false for a sequence, array or alias, because one that consists only of itself has no
-    /// finite values.
+    /// The types that are being read, innermost last, and whether a type may contain itself through this one.
+    /// A sequence, array or alias that consists only of itself is not valid.
     open: Vec<(Index, bool)>,
 }
 
 impl Reader {
-    fn kind(&mut self, d: &mut Decoder<'_>) -> Result<Index, DecodeError> {
+    fn read_type(&mut self, d: &mut Decoder<'_>) -> Result<Index, DecodeError> {
         let kind = d.read_u32()?;
-        self.of_kind(d, kind)
+        self.read_type_of_kind(d, kind)
     }
 
-    /// Reads the type whose kind was just read.
-    fn of_kind(&mut self, d: &mut Decoder<'_>, kind: u32) -> Result<Index, DecodeError> {
+    /// Reads the rest of a type whose kind was read.
+    fn read_type_of_kind(&mut self, d: &mut Decoder<'_>, kind: u32) -> Result<Index, DecodeError> {
         let at = d.stream_position() - 4;
         if kind == INDIRECTION {
-            return self.indirection(d);
+            return self.read_indirection(d);
         }
         let Some(kind) = TcKind::from_number(kind) else { return Err(invalid(d, 4)) };
         if kind.is_basic() {
@@ -124,9 +143,9 @@ impl Reader {
                     return Err(d.error(DecodeErrorKind::DepthLimit));
                 }
                 let mut inner = d.encapsulation()?;
-                let ends = !matches!(kind, TcKind::Sequence | TcKind::Array | TcKind::Alias);
-                self.open.push((index, ends));
-                let node = self.complex(&mut inner, kind)?;
+                let recursive = !matches!(kind, TcKind::Sequence | TcKind::Array | TcKind::Alias);
+                self.open.push((index, recursive));
+                let node = self.read_parameters(&mut inner, kind)?;
                 self.open.pop();
                 d.take_back(&inner);
                 node
@@ -136,56 +155,54 @@ impl Reader {
         Ok(index)
     }
 
-    /// Resolves an indirection to an earlier type. The offset leads from its own position to the type's kind.
-    fn indirection(&mut self, d: &mut Decoder<'_>) -> Result<Index, DecodeError> {
+    /// Resolves an indirection to an earlier type. The offset leads from the offset to the kind of the type.
+    fn read_indirection(&mut self, d: &mut Decoder<'_>) -> Result<Index, DecodeError> {
         let offset = d.read_i32()?;
         let from = d.stream_position() - 4;
         // An offset of -4 would refer to this indirection itself.
         let to = (offset < -4).then(|| from.checked_sub(offset.unsigned_abs() as usize)).flatten();
         let Some(index) = to.and_then(|to| self.places.get(&to).copied()) else { return Err(invalid(d, 4)) };
-        let around = self.open.iter().position(|(open, _)| *open == index);
-        if let Some(around) = around
-            && !self.open.iter().skip(around).any(|(_, ends)| *ends)
-        {
+        let enclosing = self.open.iter().position(|(open, _)| *open == index);
+        if enclosing.is_some_and(|first| !self.open.iter().skip(first).any(|(_, recursive)| *recursive)) {
             return Err(invalid(d, 4));
         }
         Ok(index)
     }
 
-    fn complex(&mut self, d: &mut Decoder<'_>, kind: TcKind) -> Result<Node, DecodeError> {
+    fn read_parameters(&mut self, d: &mut Decoder<'_>, kind: TcKind) -> Result<Node, DecodeError> {
         match kind {
             TcKind::Sequence => {
-                let element = self.kind(d)?;
+                let element = self.read_type(d)?;
                 return Ok(Node::Sequence { element, bound: d.read_u32()? });
             }
             TcKind::Array => {
-                let element = self.kind(d)?;
+                let element = self.read_type(d)?;
                 return Ok(Node::Array { element, length: d.read_u32()? });
             }
             _ => {}
         }
         let at = d.position();
-        let id = name(d)?;
+        let id = read_name(d)?;
         if id.len() > MAX_REPOSITORY_ID {
             return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
         }
-        let name = name(d)?;
+        let name = read_name(d)?;
         let body = match kind {
-            TcKind::Struct | TcKind::Except => Body::Members(self.members(d, |_| Ok(0))?),
-            TcKind::Enum => Body::Enumerators(enumerators(d)?),
-            TcKind::Union => Body::Union(Box::new(self.union(d)?)),
-            TcKind::ValueBox if id == WSTRING_VALUE => Body::Content(self.wide_kind(d)?),
-            TcKind::Alias | TcKind::ValueBox => Body::Content(self.kind(d)?),
-            TcKind::Value | TcKind::Event => Body::Value(Box::new(self.value(d)?)),
+            TcKind::Struct | TcKind::Except => Body::Members(self.read_members(d, |_| Ok(0))?),
+            TcKind::Enum => Body::Enumerators(read_enumerators(d)?),
+            TcKind::Union => Body::Union(Box::new(self.read_union(d)?)),
+            TcKind::ValueBox if id == WSTRING_VALUE => Body::Content(self.read_wide_content(d)?),
+            TcKind::Alias | TcKind::ValueBox => Body::Content(self.read_type(d)?),
+            TcKind::Value | TcKind::Event => Body::Value(Box::new(self.read_value(d)?)),
             _ => Body::Opaque,
         };
         Ok(Node::Named(NamedType { kind, id, name, body }))
     }
 
-    /// Reads the type in a box of a `wstring`. Java ORBs write the type code of a `string` there, but values
-    /// with a `wstring`.
-    fn wide_kind(&mut self, d: &mut Decoder<'_>) -> Result<Index, DecodeError> {
-        let content = self.kind(d)?;
+    /// Reads the content type of the box of a `wstring`. Java ORBs write the type code of a `string` there,
+    /// although the box contains a `wstring`.
+    fn read_wide_content(&mut self, d: &mut Decoder<'_>) -> Result<Index, DecodeError> {
+        let content = self.read_type(d)?;
         let Some(Node::Text { wide: false, bound }) = self.builder.get(content) else { return Ok(content) };
         let node = Node::Text { wide: true, bound: *bound };
         if self.builder.len() >= MAX_NODES {
@@ -195,27 +212,28 @@ impl Reader {
         Ok(self.builder.push(node))
     }
 
-    /// Reads a count, then for each member its name, its type, and the output of `visibility`.
-    fn members(
+    /// Reads a count, then for each member its name, its type, and what `visibility` reads.
+    fn read_members(
         &mut self,
         d: &mut Decoder<'_>,
         visibility: impl Fn(&mut Decoder<'_>) -> Result<i64, DecodeError>,
     ) -> Result<Box<[Member]>, DecodeError> {
-        let count = d.read_len(MIN_MEMBER)?;
+        let count = d.read_len(MIN_MEMBER_SIZE)?;
         let mut members = d.new_vec(count)?;
         for _ in 0..count {
-            let name = name(d)?;
-            let kind = self.kind(d)?;
+            let name = read_name(d)?;
+            let kind = self.read_type(d)?;
             members.push(Member { name, kind, label: visibility(d)? });
         }
         Ok(members.into())
     }
 
-    fn union(&mut self, d: &mut Decoder<'_>) -> Result<Union, DecodeError> {
-        let discriminator = self.kind(d)?;
-        let Some(labels) = self.labels(discriminator) else { return Err(invalid(d, 4)) };
+    fn read_union(&mut self, d: &mut Decoder<'_>) -> Result<Union, DecodeError> {
+        let discriminator = self.read_type(d)?;
+        let labels = self.builder.unaliased(discriminator).and_then(Labels::of);
+        let labels = labels.ok_or_else(|| invalid(d, 4))?;
         let default = d.read_i32()?;
-        let count = d.read_len(MIN_MEMBER)?;
+        let count = d.read_len(MIN_MEMBER_SIZE)?;
         let default = match u32::try_from(default) {
             Ok(index) if (index as usize) < count => Some(index),
             Err(_) if default == -1 => None,
@@ -225,90 +243,78 @@ impl Reader {
         d.charge(size_of::<u32>().saturating_mul(count))?;
         for index in 0..count {
             let label = labels.read(d, default == Some(index as u32))?;
-            let name = name(d)?;
-            members.push(Member { name, kind: self.kind(d)?, label });
+            let name = read_name(d)?;
+            members.push(Member { name, kind: self.read_type(d)?, label });
         }
         Ok(Union::new(discriminator, default, members.into()))
     }
 
-    /// Returns the encoding of a discriminator's labels; `None` if the type cannot be a discriminator.
-    fn labels(&self, mut discriminator: Index) -> Option<Labels> {
-        // The loop ends at an alias that is not known yet, including one that refers to itself.
-        while let Node::Named(NamedType { kind: TcKind::Alias, body: Body::Content(content), .. }) =
-            self.builder.get(discriminator)?
-        {
-            discriminator = *content;
-        }
-        match self.builder.get(discriminator)? {
-            Node::Basic(kind) => Labels::of_basic(*kind),
-            Node::Named(NamedType { body: Body::Enumerators(names), .. }) => {
-                Some(Labels::Enum(u32::try_from(names.len()).ok()?))
-            }
-            _ => None,
-        }
-    }
-
-    fn value(&mut self, d: &mut Decoder<'_>) -> Result<Value, DecodeError> {
+    fn read_value(&mut self, d: &mut Decoder<'_>) -> Result<Value, DecodeError> {
         let modifier = d.read_i16()?;
         let Some(modifier) = ValueModifier::from_number(modifier) else { return Err(invalid(d, 2)) };
-        let base = self.kind(d)?;
+        let base = self.read_type(d)?;
         let base = match self.builder.get(base) {
             Some(Node::Basic(TcKind::Null)) => None,
             Some(Node::Named(NamedType { kind: TcKind::Value | TcKind::Event, .. })) => Some(base),
-            // A base that is not known yet would be its own base.
+            // A base that is still being read would be its own base.
             _ => return Err(invalid(d, 4)),
         };
         // All numbers other than 0 mean public, because there are only two visibilities.
-        let members = self.members(d, |d| d.read_i16().map(|visibility| i64::from(visibility != 0)))?;
+        let members = self.read_members(d, |d| d.read_i16().map(|visibility| i64::from(visibility != 0)))?;
         Ok(Value { modifier, base, members })
     }
 }
 
-/// Returns whether a decimal number may have this number of digits and this scale. The limits also keep its
-/// text form short.
+/// Returns whether a `fixed` may have this number of digits and this scale. The limits also keep its text
+/// form short.
 pub(crate) fn has_digits(digits: u16, scale: i16) -> bool {
     (1..=31).contains(&digits) && (-31..=31).contains(&scale)
 }
 
-/// An empty name and a kind, without the padding between them.
-const MIN_MEMBER: usize = 9;
+/// Minimum size in bytes of a member: an empty name and a kind. The padding between them is not counted.
+const MIN_MEMBER_SIZE: usize = 9;
 
-/// Returns an error at the item of `size` bytes that was just read.
+/// Returns an error at the position of the item that was read last, which has `size` bytes.
 #[cold]
 fn invalid(d: &Decoder<'_>, size: usize) -> DecodeError {
     DecodeError::new(DecodeErrorKind::InvalidTypeCode, d.position().saturating_sub(size))
 }
 
-/// Reads a name: always in ISO 8859-1, independent of the code sets.
-fn name(d: &mut Decoder<'_>) -> Result<Name, DecodeError> {
-    let octets = d.read_octet_str()?;
-    if octets.is_empty() {
+/// Names are always in ISO 8859-1, independent of the code sets.
+fn read_name(d: &mut Decoder<'_>) -> Result<Name, DecodeError> {
+    let bytes = d.read_octet_str()?;
+    if bytes.is_empty() {
         return Ok(Cow::Borrowed(""));
     }
-    if let Ok(text) = str::from_utf8(octets)
+    if let Ok(text) = str::from_utf8(bytes)
         && text.is_ascii()
     {
         d.charge(text.len())?;
         return Ok(Cow::Owned(text.to_owned()));
     }
-    let chars = octets.iter().map(|octet| char::from(*octet));
+    let chars = bytes.iter().map(|byte| char::from(*byte));
     d.charge(chars.clone().map(char::len_utf8).sum())?;
     Ok(Cow::Owned(chars.collect()))
 }
 
-fn enumerators(d: &mut Decoder<'_>) -> Result<Box<[Name]>, DecodeError> {
+fn read_enumerators(d: &mut Decoder<'_>) -> Result<Box<[Name]>, DecodeError> {
     let count = d.read_len(5)?;
     let mut names = d.new_vec(count)?;
     for _ in 0..count {
-        names.push(name(d)?);
+        names.push(read_name(d)?);
     }
     Ok(names.into())
 }
 
 impl Labels {
-    /// Returns the encoding of the labels of a union with that discriminator.
+    /// Returns the labels of a union with this discriminator, if the type can be a discriminator.
     pub(crate) fn of_node(nodes: &Nodes, discriminator: Index) -> Option<Labels> {
-        match nodes.at(nodes.unaliased(discriminator)) {
+        Labels::of(nodes.at(nodes.unaliased(discriminator)))
+    }
+
+    /// Like [`of_node`](Self::of_node), for a type that is not an alias.
+    pub(super) fn of(discriminator: &Node) -> Option<Labels> {
+        match discriminator {
             Node::Basic(kind) => Labels::of_basic(*kind),
             Node::Named(NamedType { body: Body::Enumerators(names), .. }) => {
                 Some(Labels::Enum(names.len() as u32))

@@ -10,8 +10,8 @@ use super::node::{Body, Builder, Index, Member, NamedType, Node, Union, Value};
 
 /// A type as constant data. Its [`TypeCode`] is created once, on first use.
 ///
-/// Types without a name are written in place. Types with a name are a [`Definition`], a `static` that a
-/// function returns. Therefore types can refer to each other recursively, including through generic types.
+/// Types without a name are written in place. A type with a name is a [`Definition`]: a `static` that a
+/// function returns, so that types can refer to each other recursively, including through generic types.
 ///
 /// Generated code for `struct Node { long v; NodeSeq kids; };` with `typedef sequence<Node> NodeSeq;`:
 ///
@@ -23,7 +23,6 @@ use super::node::{Body, Builder, Index, Member, NamedType, Node, Union, Value};
 ///     kids: Vec<Node>,
 /// }
 ///
-/// // A type of its own, so the trait can tell.
 /// impl Typed for Node {
 ///     const DESC: &'static TypeDesc = &TypeDesc::Defined(|| {
 ///         static DEFINITION: Definition = Definition::new(
@@ -35,20 +34,15 @@ use super::node::{Body, Builder, Index, Member, NamedType, Node, Union, Value};
 ///     });
 /// }
 ///
-/// // An alias, which Rust has not as a type: members and signatures name this constant.
+/// // Rust has no distinct type for an alias: members and signatures use this constant.
 /// const NODE_SEQ: &TypeDesc = &TypeDesc::Defined(|| {
 ///     static DEFINITION: Definition =
 ///         Definition::new("IDL:NodeSeq:1.0", "NodeSeq", Shape::Alias(<Vec<Node> as Typed>::DESC));
 ///     &DEFINITION
 /// });
 ///
-/// // What the user sees of it.
-/// fn node_seq_type_code() -> TypeCode {
-///     TypeCode::of_desc(NODE_SEQ)
-/// }
-///
 /// assert_eq!(Node::type_code().to_string(), "struct Node { long v; NodeSeq kids; }");
-/// assert_eq!(Node::type_code().member_type(1), Ok(node_seq_type_code()));
+/// assert_eq!(Node::type_code().member_type(1), Ok(TypeCode::of_desc(NODE_SEQ)));
 /// ```
 ///
 /// The other shapes are `Shape::Except(members)`, `Shape::Enum(&["red", "green"])`, `Shape::Union {
@@ -142,7 +136,7 @@ impl TypeDesc {
     });
 }
 
-/// A type with a repository id, and its type code after first use.
+/// A type with a repository id. The first use creates its type code.
 #[derive(Debug)]
 pub struct Definition {
     id: &'static str,
@@ -157,7 +151,7 @@ impl Definition {
         Definition { id, name, shape, code: OnceLock::new() }
     }
 
-    /// Returns the type code; `desc` must refer to this definition.
+    /// Returns the type code. `desc` must be the description that refers to this definition.
     pub(crate) fn code(&self, desc: &TypeDesc) -> &TypeCode {
         self.code.get_or_init(|| build(desc))
     }
@@ -166,8 +160,8 @@ impl Definition {
 /// A member: its name and its type.
 pub type MemberDesc = (&'static str, &'static TypeDesc);
 
-/// A union's member for one label: the label as a number (an `unsigned long long` by its bits), its name and
-/// its type.
+/// A union's member for one label: the label as a number (see [`TypeCode::member_discriminator`]), its name
+/// and its type.
 pub type UnionMemberDesc = (i64, &'static str, &'static TypeDesc);
 
 /// A value's member: its name, its type, and its visibility.
@@ -186,9 +180,10 @@ pub enum Shape {
     Enum(&'static [&'static str]),
     /// A union.
     Union {
-        /// Its discriminator: an integer, `char`, `wchar`, `boolean`, `octet`, an enum, or an alias of one.
+        /// The discriminator type: an integer, `char`, `wchar`, `boolean`, `octet`, an enum, or an alias of
+        /// one.
         discriminator: &'static TypeDesc,
-        /// The number of the default member, whose label is ignored.
+        /// The index of the default member, whose label is ignored.
         default: Option<u32>,
         /// One member for each label.
         members: &'static [UnionMemberDesc],
@@ -203,15 +198,15 @@ pub enum Shape {
         kind: TcKind,
         /// Custom, abstract, truncatable, or none of these.
         modifier: ValueModifier,
-        /// The base from which it inherits its first members.
+        /// The base that contains the first members.
         base: Option<&'static TypeDesc>,
-        /// Its own members.
+        /// The members that follow those of the base.
         members: &'static [ValueMemberDesc],
     },
 }
 
 impl TypeCode {
-    /// Returns the type code of a description. Allocates only for a type without a name, or on first use.
+    /// Returns the type code of a description. Allocates only on first use, or for a type without a name.
     pub fn of_desc(desc: &TypeDesc) -> TypeCode {
         match desc {
             TypeDesc::Basic(kind) => TypeCode::basic(*kind).unwrap_or(TypeCode::NULL),
@@ -244,10 +239,10 @@ impl Describer {
             TypeDesc::WString { bound } => Node::Text { wide: true, bound },
             TypeDesc::Fixed { digits, scale } => Node::Fixed { digits, scale },
             TypeDesc::Sequence { element, bound } => {
-                let index = self.builder.reserve();
-                let element = self.add(element);
-                self.builder.set(index, Node::Sequence { element, bound });
-                return index;
+                return self.add_with_element(element, |element| Node::Sequence { element, bound });
+            }
+            TypeDesc::Array { element, length } => {
+                return self.add_with_element(element, |element| Node::Array { element, length });
             }
             TypeDesc::Map { key, value, bound } => {
                 let (index, entry) = (self.builder.reserve(), self.builder.reserve());
@@ -257,15 +252,17 @@ impl Describer {
                 self.builder.set(index, Node::Sequence { element: entry, bound });
                 return index;
             }
-            TypeDesc::Array { element, length } => {
-                let index = self.builder.reserve();
-                let element = self.add(element);
-                self.builder.set(index, Node::Array { element, length });
-                return index;
-            }
             TypeDesc::Defined(definition) => return self.definition(definition()),
         };
         self.builder.push(node)
+    }
+
+    /// Adds a sequence or array.
+    fn add_with_element(&mut self, element: &TypeDesc, node: impl FnOnce(Index) -> Node) -> Index {
+        let index = self.builder.reserve();
+        let element = self.add(element);
+        self.builder.set(index, node(element));
+        index
     }
 
     fn definition(&mut self, definition: &'static Definition) -> Index {

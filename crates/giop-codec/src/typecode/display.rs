@@ -1,4 +1,4 @@
-//! Type codes as IDL: the outermost type is written out, and named types within it by their names.
+//! Type codes as IDL. The outermost type is written out. Named types within it appear as their names.
 
 use core::fmt::{self, Display, Formatter, Write as _};
 
@@ -7,16 +7,16 @@ use super::kind::{TcKind, ValueModifier};
 use super::node::{Body, Index, Member, NamedType, Node, Nodes, Union, Value};
 use crate::Printable;
 
-/// The maximum nesting of sequences that is shown.
-const MAX_SHOWN: usize = 16;
+/// The maximum number of nested sequences, and of dimensions of an array, that are shown.
+const MAX_SHOWN_LEVELS: usize = 16;
 
 impl Display for TypeCode {
     /// Formats the type as IDL on one line, such as `struct S { long a; sequence<M::T> b; }`. Names are
     /// [`Printable`].
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.node() {
-            Node::Named(named) => definition(&self.nodes, named, f),
-            _ => used(&self.nodes, self.root, MAX_SHOWN, f),
+            Node::Named(named) => write_definition(&self.nodes, named, f),
+            _ => write_use(&self.nodes, self.root, MAX_SHOWN_LEVELS, f),
         }
     }
 }
@@ -27,7 +27,7 @@ impl fmt::Debug for TypeCode {
     }
 }
 
-/// The displayed name of a type: with the scopes that its id contains, or the plain name.
+/// The displayed name of a type: the name with scopes in its id, otherwise the plain name.
 struct ScopedName<'a>(&'a NamedType);
 
 impl Display for ScopedName<'_> {
@@ -52,8 +52,8 @@ fn idl_path(id: &str) -> Option<&str> {
     (!last.is_empty() && !last.contains('.')).then_some(path)
 }
 
-/// Writes a type as it appears in a use.
-fn used(nodes: &Nodes, index: Index, depth: usize, f: &mut Formatter<'_>) -> fmt::Result {
+/// Writes a type as it appears in the definition of another one.
+fn write_use(nodes: &Nodes, index: Index, depth: usize, f: &mut Formatter<'_>) -> fmt::Result {
     let Some(depth) = depth.checked_sub(1) else { return f.write_str("...") };
     match nodes.at(index) {
         Node::Basic(kind) => f.write_str(kind.keyword()),
@@ -64,19 +64,19 @@ fn used(nodes: &Nodes, index: Index, depth: usize, f: &mut Formatter<'_>) -> fmt
         Node::Fixed { digits, scale } => write!(f, "fixed<{digits}, {scale}>"),
         Node::Sequence { element, bound } => {
             f.write_str("sequence<")?;
-            used(nodes, *element, depth, f)?;
+            write_use(nodes, *element, depth, f)?;
             if *bound == 0 { f.write_char('>') } else { write!(f, ", {bound}>") }
         }
         Node::Array { .. } => {
             let (mut element, mut lengths) = (index, Vec::new());
-            // An array ends at an element of another kind, but may have many dimensions.
+            // Only the number of dimensions is limited: the element of the last one is not an array.
             while let (Node::Array { element: next, length }, true) =
-                (nodes.at(element), lengths.len() < MAX_SHOWN)
+                (nodes.at(element), lengths.len() < MAX_SHOWN_LEVELS)
             {
                 lengths.push(*length);
                 element = *next;
             }
-            used(nodes, element, depth, f)?;
+            write_use(nodes, element, depth, f)?;
             lengths.iter().try_for_each(|length| write!(f, "[{length}]"))
         }
         Node::Named(named) => ScopedName(named).fmt(f),
@@ -84,7 +84,7 @@ fn used(nodes: &Nodes, index: Index, depth: usize, f: &mut Formatter<'_>) -> fmt
     }
 }
 
-fn definition(nodes: &Nodes, named: &NamedType, f: &mut Formatter<'_>) -> fmt::Result {
+fn write_definition(nodes: &Nodes, named: &NamedType, f: &mut Formatter<'_>) -> fmt::Result {
     if let Body::Value(value) = &named.body {
         f.write_str(match value.modifier {
             ValueModifier::Custom => "custom ",
@@ -92,64 +92,64 @@ fn definition(nodes: &Nodes, named: &NamedType, f: &mut Formatter<'_>) -> fmt::R
             ValueModifier::None | ValueModifier::Truncatable => "",
         })?;
     }
-    let keyword = named.kind.keyword();
+    write!(f, "{} ", named.kind.keyword())?;
+    if let (TcKind::Alias, Body::Content(content)) = (named.kind, &named.body) {
+        write_use(nodes, *content, MAX_SHOWN_LEVELS, f)?;
+        return write!(f, " {}", ScopedName(named));
+    }
+    ScopedName(named).fmt(f)?;
     match &named.body {
-        Body::Opaque => write!(f, "{keyword} {}", ScopedName(named)),
-        Body::Content(content) if named.kind == TcKind::Alias => {
-            write!(f, "{keyword} ")?;
-            used(nodes, *content, MAX_SHOWN, f)?;
-            write!(f, " {}", ScopedName(named))
-        }
+        Body::Opaque => Ok(()),
         Body::Content(content) => {
-            write!(f, "{keyword} {} ", ScopedName(named))?;
-            used(nodes, *content, MAX_SHOWN, f)
+            f.write_char(' ')?;
+            write_use(nodes, *content, MAX_SHOWN_LEVELS, f)
         }
         Body::Members(members) => {
-            write!(f, "{keyword} {} {{ ", ScopedName(named))?;
-            members.iter().try_for_each(|member| self::member(nodes, member, f))?;
+            f.write_str(" { ")?;
+            members.iter().try_for_each(|member| self::write_member(nodes, member, f))?;
             f.write_char('}')
         }
         Body::Enumerators(names) => {
-            write!(f, "{keyword} {} {{ ", ScopedName(named))?;
+            f.write_str(" { ")?;
             for (index, name) in names.iter().enumerate() {
                 write!(f, "{}{}", if index == 0 { "" } else { ", " }, Printable::new(name))?;
             }
             f.write_str(" }")
         }
         Body::Union(union) => {
-            write!(f, "{keyword} {} switch (", ScopedName(named))?;
-            used(nodes, union.discriminator, MAX_SHOWN, f)?;
+            f.write_str(" switch (")?;
+            write_use(nodes, union.discriminator, MAX_SHOWN_LEVELS, f)?;
             f.write_str(") { ")?;
-            cases(nodes, union, f)?;
+            write_cases(nodes, union, f)?;
             f.write_char('}')
         }
         Body::Value(value) => {
-            write!(f, "{keyword} {} ", ScopedName(named))?;
-            state(nodes, value, f)
+            f.write_char(' ')?;
+            write_state(nodes, value, f)
         }
     }
 }
 
-fn member(nodes: &Nodes, member: &Member, f: &mut Formatter<'_>) -> fmt::Result {
-    used(nodes, member.kind, MAX_SHOWN, f)?;
+fn write_member(nodes: &Nodes, member: &Member, f: &mut Formatter<'_>) -> fmt::Result {
+    write_use(nodes, member.kind, MAX_SHOWN_LEVELS, f)?;
     write!(f, " {}; ", Printable::new(&member.name))
 }
 
-fn cases(nodes: &Nodes, union: &Union, f: &mut Formatter<'_>) -> fmt::Result {
+fn write_cases(nodes: &Nodes, union: &Union, f: &mut Formatter<'_>) -> fmt::Result {
     for (index, member) in union.members.iter().enumerate() {
         if union.default.map(|default| default as usize) == Some(index) {
             f.write_str("default: ")?;
         } else {
             f.write_str("case ")?;
-            label(nodes, union.discriminator, member.label, f)?;
+            write_label(nodes, union.discriminator, member.label, f)?;
             f.write_str(": ")?;
         }
-        self::member(nodes, member, f)?;
+        self::write_member(nodes, member, f)?;
     }
     Ok(())
 }
 
-fn label(nodes: &Nodes, discriminator: Index, label: i64, f: &mut Formatter<'_>) -> fmt::Result {
+fn write_label(nodes: &Nodes, discriminator: Index, label: i64, f: &mut Formatter<'_>) -> fmt::Result {
     match nodes.at(nodes.unaliased(discriminator)) {
         Node::Basic(TcKind::Boolean) => f.write_str(if label == 0 { "FALSE" } else { "TRUE" }),
         Node::Basic(TcKind::Char | TcKind::WChar) => match u32::try_from(label).ok().and_then(char::from_u32)
@@ -168,16 +168,16 @@ fn label(nodes: &Nodes, discriminator: Index, label: i64, f: &mut Formatter<'_>)
     }
 }
 
-fn state(nodes: &Nodes, value: &Value, f: &mut Formatter<'_>) -> fmt::Result {
+fn write_state(nodes: &Nodes, value: &Value, f: &mut Formatter<'_>) -> fmt::Result {
     if let Some(base) = value.base {
         f.write_str(if value.modifier == ValueModifier::Truncatable { ": truncatable " } else { ": " })?;
-        used(nodes, base, MAX_SHOWN, f)?;
+        write_use(nodes, base, MAX_SHOWN_LEVELS, f)?;
         f.write_char(' ')?;
     }
     f.write_str("{ ")?;
     for member in &value.members {
         f.write_str(if member.label == 0 { "private " } else { "public " })?;
-        self::member(nodes, member, f)?;
+        self::write_member(nodes, member, f)?;
     }
     f.write_char('}')
 }

@@ -9,14 +9,14 @@ use crate::program::Labels;
 use crate::{EncodeError, EncodeErrorKind};
 
 impl CdrEncode for TypeCode {
-    /// A type that was already written in this type code becomes an indirection, and so does an enclosing
-    /// struct, union or value type.
+    /// A type that was already written in this type code becomes an indirection. So does the inner occurrence
+    /// of a struct, union or value type that contains itself.
     ///
     /// # Errors
-    /// [`Unrepresentable`](EncodeErrorKind::Unrepresentable) if the code takes more levels of encapsulations
-    /// than a peer reads, [`MAX_LEVELS`](super::MAX_LEVELS).
+    /// [`Unrepresentable`](EncodeErrorKind::Unrepresentable) if the code has more levels of encapsulations
+    /// than [`MAX_LEVELS`](super::MAX_LEVELS), the limit of the decoder.
     /// [`CharNotInCodeSet`](EncodeErrorKind::CharNotInCodeSet) for a name that is not ISO 8859-1.
-    /// [`IncompleteTypeCode`](EncodeErrorKind::IncompleteTypeCode) if it is not
+    /// [`IncompleteTypeCode`](EncodeErrorKind::IncompleteTypeCode) unless the type code is
     /// [complete](TypeCode::is_complete).
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         if let Node::Basic(kind) = self.node() {
@@ -24,16 +24,16 @@ impl CdrEncode for TypeCode {
             return Ok(());
         }
         let written = vec![None; self.nodes.all().len()];
-        Writer { nodes: &self.nodes, written, around: Vec::new() }.node(e, self.root)
+        Writer { nodes: &self.nodes, written, enclosing: Vec::new() }.node(e, self.root)
     }
 }
 
 struct Writer<'a> {
     nodes: &'a Nodes,
-    /// Positions of the kinds of the types with parameters that are written or begun.
+    /// By index of a type with parameters: the position of its kind, once that is written.
     written: Vec<Option<usize>>,
     /// The types that are being written, outermost first.
-    around: Vec<Index>,
+    enclosing: Vec<Index>,
 }
 
 impl Writer<'_> {
@@ -62,31 +62,29 @@ impl Writer<'_> {
         let Some(place) = self.written.get_mut(index as usize) else {
             return Err(EncodeErrorKind::Unrepresentable.into());
         };
-        // Peers resolve an indirection to an enclosing struct, union or value type. JacORB resolves none to
-        // an enclosing sequence or array, Combat none to an alias. Such a type is written out a second time,
-        // down to an enclosing type that peers resolve. A type that consists only of itself becomes an
-        // indirection in the end.
-        let is_known = match node {
-            Node::Named(named) => !matches!(named.body, Body::Content(_)),
-            _ => false,
-        };
-        let again = !is_known
-            && self.around.len() < MAX_LEVELS
-            && self.around.iter().filter(|around| **around == index).count() == 1;
-        if let Some(place) = place.filter(|_| !again) {
+        // Peers resolve an indirection to an enclosing struct, union or value type. JacORB does not resolve
+        // one to an enclosing sequence or array, and Combat not one to an alias. Such a type is therefore
+        // written a second time inside of itself. A type that contains itself only through such types becomes
+        // an indirection at its third occurrence.
+        let is_resolved_by_peers =
+            matches!(node, Node::Named(named) if !matches!(named.body, Body::Content(_)));
+        let repeats = !is_resolved_by_peers
+            && self.enclosing.len() < MAX_LEVELS
+            && self.enclosing.iter().filter(|enclosing| **enclosing == index).count() == 1;
+        if let Some(place) = place.filter(|_| !repeats) {
             e.put_u32(INDIRECTION);
             let back = i32::try_from(e.len() - place).map_err(|_| EncodeErrorKind::TooLong)?;
             e.put_i32(-back);
             return Ok(());
         }
-        if self.around.len() >= MAX_LEVELS {
+        if self.enclosing.len() >= MAX_LEVELS {
             return Err(EncodeErrorKind::Unrepresentable.into());
         }
         place.get_or_insert(e.len());
         e.put_u32(node.kind().number());
-        self.around.push(index);
+        self.enclosing.push(index);
         e.encapsulate(|e| self.parameters(e, node))?;
-        self.around.pop();
+        self.enclosing.pop();
         Ok(())
     }
 
@@ -100,26 +98,22 @@ impl Writer<'_> {
             Node::Named(NamedType { id, name, body, .. }) => {
                 put_name(e, id)?;
                 put_name(e, name)?;
-                self.body(e, body)
+                match body {
+                    Body::Opaque => Ok(()),
+                    Body::Content(content) => self.node(e, *content),
+                    Body::Members(members) => {
+                        e.put_len(members.len())?;
+                        members.iter().try_for_each(|member| self.member(e, member))
+                    }
+                    Body::Enumerators(names) => {
+                        e.put_len(names.len())?;
+                        names.iter().try_for_each(|name| put_name(e, name))
+                    }
+                    Body::Union(union) => self.union(e, union),
+                    Body::Value(value) => self.value(e, value),
+                }
             }
             Node::Basic(_) | Node::Text { .. } | Node::Fixed { .. } | Node::Recursive(_) => Ok(()),
-        }
-    }
-
-    fn body(&mut self, e: &mut Encoder, body: &Body) -> Result<(), EncodeError> {
-        match body {
-            Body::Opaque => Ok(()),
-            Body::Content(content) => self.node(e, *content),
-            Body::Members(members) => {
-                e.put_len(members.len())?;
-                members.iter().try_for_each(|member| self.member(e, member))
-            }
-            Body::Enumerators(names) => {
-                e.put_len(names.len())?;
-                names.iter().try_for_each(|name| put_name(e, name))
-            }
-            Body::Union(union) => self.union(e, union),
-            Body::Value(value) => self.value(e, value),
         }
     }
 
@@ -162,7 +156,7 @@ impl Writer<'_> {
     }
 }
 
-/// Writes a name: always in ISO 8859-1, independent of the code sets.
+/// Names are always in ISO 8859-1, independent of the code sets.
 fn put_name(e: &mut Encoder, name: &str) -> Result<(), EncodeError> {
     if name.is_ascii() { e.put_ascii(name) } else { e.put_latin1(name) }
 }

@@ -24,7 +24,7 @@ macro_rules! kinds {
             /// The names of all kinds, in the order of [`ALL`](Self::ALL).
             pub(super) const OMG_NAMES: &'static [&'static str] = &[$($omg),*];
 
-            /// Returns the name that the OMG gives it, such as `tk_struct`.
+            /// Returns the name in the OMG's texts, such as `tk_struct`.
             pub const fn omg_name(self) -> &'static str {
                 match self { $(TcKind::$variant => $omg,)* }
             }
@@ -88,8 +88,7 @@ impl TcKind {
         self as u32
     }
 
-    /// Returns whether the kind fully describes the type: numbers, characters, `any`, `CORBA::TypeCode` and
-    /// the like.
+    /// Returns whether the kind fully describes the type, such as for numbers, characters and `any`.
     pub const fn is_basic(self) -> bool {
         matches!(self.number(), 0..=13 | 23..=26)
     }
@@ -101,7 +100,7 @@ impl TcKind {
 }
 
 impl fmt::Display for TcKind {
-    /// Writes the name that the OMG gives it.
+    /// Writes the [`omg_name`](TcKind::omg_name).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.omg_name())
     }
@@ -136,7 +135,7 @@ impl ValueModifier {
 
 /// The visibility of a member of a value type ("TypeCodes", `CORBA::Visibility`).
 ///
-/// The stubs of omniORB swap the two, so nothing depends on it.
+/// The stubs of omniORB swap the two, so that nothing may depend on the visibility.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(i16)]
 pub enum Visibility {
@@ -147,25 +146,16 @@ pub enum Visibility {
     Public = 1,
 }
 
-/// Error of a query that does not apply to the type code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The error of a query that does not apply to a type code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum TypeCodeError {
-    /// Types of this kind have no such property (`CORBA::TypeCode::BadKind`).
+    /// Types of this kind do not have the property (`CORBA::TypeCode::BadKind`).
+    #[error("types of this kind do not have the requested property")]
     BadKind,
-    /// There is no member of that number (`CORBA::TypeCode::Bounds`).
+    /// The type has no member with this index (`CORBA::TypeCode::Bounds`).
+    #[error("the type has no member with this index")]
     Bounds,
 }
-
-impl fmt::Display for TypeCodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TypeCodeError::BadKind => "types of this kind have no such property",
-            TypeCodeError::Bounds => "the type has no member of that number",
-        })
-    }
-}
-
-impl std::error::Error for TypeCodeError {}
 
 /// `BAD_OPERATION` if types of the kind do not have the property, `BAD_PARAM` if the member does not exist.
 /// COMPLETED_NO.

@@ -1,4 +1,4 @@
-//! [`TcKind`] as a value: IDL may declare members of type `CORBA::TCKind`.
+//! [`TcKind`] in CDR: IDL may declare members of type `CORBA::TCKind`.
 
 use super::desc::{Definition, Shape, TypeDesc};
 use super::kind::TcKind;

@@ -1,12 +1,10 @@
 //! Type codes: types as values, which can be compared, inspected and sent ("TypeCodes").
 //!
 //! [`TypeCode`] is the value, [`Typed`] the trait of Rust types that have one, [`TypeDesc`] the description
-//! of types in generated code. A recursive type is a graph without an ownership cycle, so nothing leaks. A
-//! received type code has at most [`MAX_NODES`] types in [`MAX_LEVELS`] levels.
+//! of types in generated code. The types of a type code refer to each other by index, so that a recursive
+//! type is no ownership cycle. A received type code has at most [`MAX_NODES`] types in [`MAX_LEVELS`] levels.
 
-pub(crate) mod cache;
 mod check;
-mod compact;
 mod compare;
 mod compile;
 mod create;
@@ -23,23 +21,24 @@ mod typed;
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 
-pub use cache::TypeCodeCache;
-pub(crate) use cache::TypeLookup;
 pub use check::CreateError;
-pub use decode::{MAX_LEVELS, MAX_NODES};
+pub use decode::{MAX_LEVELS, MAX_NODES, TypeCodeCache};
 pub use desc::{Definition, MemberDesc, Shape, TypeDesc, UnionMemberDesc, ValueMemberDesc};
 pub use kind::{TcKind, TypeCodeError, ValueModifier, Visibility};
 pub use set::{TypeRef, TypeSet, UnionLabel};
 pub use typed::Typed;
 
 pub(crate) use crate::program::Labels;
-pub(crate) use decode::{WSTRING_VALUE, has_digits};
+pub(crate) use decode::{TypeLookup, WSTRING_VALUE, has_digits, type_lookup};
 pub(crate) use node::{Body, Builder, Index, Member, NamedType, Node, Nodes, Union, Value};
 
 /// A type as a value.
 ///
 /// A clone increments a reference count; the codes of basic types need no allocation. A type code returned by
-/// [`member_type`](TypeCode::member_type) or the like keeps the type code that it was taken from in memory.
+/// [`member_type`](TypeCode::member_type) and similar methods keeps the whole type code in memory.
+///
+/// A query of a type code fails with [`TypeCodeError::BadKind`] if types of its kind do not have the
+/// requested property, and with [`TypeCodeError::Bounds`] if it has no member with the given index.
 ///
 /// `==` is [`equal`](TypeCode::equal). [`equivalent`](TypeCode::equivalent) tells whether values of one type
 /// can be used as values of the other. `Display` formats the type as IDL.
@@ -72,8 +71,8 @@ macro_rules! constants {
 }
 
 constants! {
-    0 NULL = Node::Basic(TcKind::Null), "Of an any without a value.";
-    1 VOID = Node::Basic(TcKind::Void), "Of results that are none.";
+    0 NULL = Node::Basic(TcKind::Null), "The type of an any without a value.";
+    1 VOID = Node::Basic(TcKind::Void), "The result type of an operation without a result.";
     2 SHORT = Node::Basic(TcKind::Short), "`short`.";
     3 LONG = Node::Basic(TcKind::Long), "`long`.";
     4 USHORT = Node::Basic(TcKind::UShort), "`unsigned short`.";
@@ -82,10 +81,10 @@ constants! {
     7 DOUBLE = Node::Basic(TcKind::Double), "`double`.";
     8 BOOLEAN = Node::Basic(TcKind::Boolean), "`boolean`.";
     9 CHAR = Node::Basic(TcKind::Char), "`char`.";
-    10 OCTET = Node::Basic(TcKind::Octet), "`octet`; also `int8` and `uint8`, which have no code of their own.";
+    10 OCTET = Node::Basic(TcKind::Octet), "`octet`; also `int8` and `uint8`, which have no type codes.";
     11 ANY = Node::Basic(TcKind::Any), "`any`.";
     12 TYPE_CODE = Node::Basic(TcKind::TypeCode), "`CORBA::TypeCode`.";
-    13 PRINCIPAL = Node::Basic(TcKind::Principal), "`CORBA::Principal`, which old peers know.";
+    13 PRINCIPAL = Node::Basic(TcKind::Principal), "`CORBA::Principal`, which only GIOP 1.0 and 1.1 have.";
     14 LONGLONG = Node::Basic(TcKind::LongLong), "`long long`.";
     15 ULONGLONG = Node::Basic(TcKind::ULongLong), "`unsigned long long`.";
     16 LONGDOUBLE = Node::Basic(TcKind::LongDouble), "`long double`.";
@@ -97,7 +96,7 @@ constants! {
         id: Cow::Borrowed("IDL:omg.org/CORBA/Object:1.0"),
         name: Cow::Borrowed("Object"),
         body: Body::Opaque,
-    }), "`Object`, of which every interface is.";
+    }), "`Object`, the base of all interfaces.";
 }
 
 impl TypeCode {
@@ -105,7 +104,7 @@ impl TypeCode {
         TypeCode { nodes, root }
     }
 
-    /// Returns the code of a type that its kind fully describes; `None` for other kinds.
+    /// Returns the type code of a kind that fully describes the type; `None` for other kinds.
     pub fn basic(kind: TcKind) -> Option<TypeCode> {
         let root = CONSTANTS.iter().position(|node| node.kind() == kind)?;
         kind.is_basic().then_some(TypeCode { nodes: Nodes::Static(&CONSTANTS), root: root as Index })
@@ -121,26 +120,25 @@ impl TypeCode {
         TypeCode::leaf(Node::Text { wide: true, bound })
     }
 
-    /// Returns `sequence<element, bound>`; a bound of 0 means unbounded. Copies the nodes of the element's
-    /// code.
+    /// Returns `sequence<element, bound>`; a bound of 0 means unbounded. Copies all types of `element`.
     pub fn sequence(element: &TypeCode, bound: u32) -> TypeCode {
-        TypeCode::around(element, |element| Node::Sequence { element, bound })
+        TypeCode::of_elements(element, |element| Node::Sequence { element, bound })
     }
 
     /// Returns an array of `length` elements; an array of several dimensions is an array of arrays. Copies
-    /// the nodes of the element's code.
+    /// all types of `element`.
     pub fn array(element: &TypeCode, length: u32) -> TypeCode {
-        TypeCode::around(element, |element| Node::Array { element, length })
+        TypeCode::of_elements(element, |element| Node::Array { element, length })
     }
 
     fn leaf(node: Node) -> TypeCode {
         TypeCode { nodes: Nodes::from(Box::from([node])), root: 0 }
     }
 
-    fn around(content: &TypeCode, node: impl FnOnce(Index) -> Node) -> TypeCode {
+    fn of_elements(content: &TypeCode, node: impl FnOnce(Index) -> Node) -> TypeCode {
         let mut builder = Builder::default();
         let root = builder.reserve();
-        let content = builder.adopt(&content.nodes, content.root);
+        let content = builder.copy_from(&content.nodes, content.root);
         builder.set(root, node(content));
         builder.finish().map_or(TypeCode::NULL, |nodes| TypeCode { nodes, root })
     }
@@ -149,7 +147,6 @@ impl TypeCode {
         self.nodes.at(self.root)
     }
 
-    /// Returns the code of another type of the same arena.
     pub(crate) fn of(&self, root: Index) -> TypeCode {
         TypeCode { nodes: self.nodes.clone(), root }
     }
@@ -166,19 +163,12 @@ impl TypeCode {
         }
     }
 
-    /// Returns the repository id of a kind that has one ([`TcKind::is_named`]). It is empty if a peer omitted
-    /// it.
-    ///
-    /// # Errors
-    /// [`BadKind`](TypeCodeError::BadKind).
+    /// Returns the repository id of a kind that has one ([`TcKind::is_named`]). It may be empty.
     pub fn id(&self) -> Result<&str, TypeCodeError> {
         self.named().map(|named| &*named.id)
     }
 
-    /// Returns the name without its scope, of a kind that has an id. It is empty if a peer omitted it.
-    ///
-    /// # Errors
-    /// [`BadKind`](TypeCodeError::BadKind).
+    /// Returns the name, without its scope, of a kind that has an id. It may be empty.
     pub fn name(&self) -> Result<&str, TypeCodeError> {
         self.named().map(|named| &*named.name)
     }
@@ -196,9 +186,6 @@ impl TypeCode {
 
     /// Returns the number of members of a struct, exception, union or value, or of enumerators of an enum.
     /// Members of a value's bases are not counted. A member of a union counts once for each of its labels.
-    ///
-    /// # Errors
-    /// [`BadKind`](TypeCodeError::BadKind).
     pub fn member_count(&self) -> Result<usize, TypeCodeError> {
         match &self.named()?.body {
             Body::Enumerators(names) => Ok(names.len()),
@@ -206,10 +193,7 @@ impl TypeCode {
         }
     }
 
-    /// Returns the name of a member or enumerator. It is empty if a peer omitted it.
-    ///
-    /// # Errors
-    /// [`BadKind`](TypeCodeError::BadKind), [`Bounds`](TypeCodeError::Bounds).
+    /// Returns the name of a member or enumerator. It may be empty.
     pub fn member_name(&self, index: usize) -> Result<&str, TypeCodeError> {
         match &self.named()?.body {
             Body::Enumerators(names) => names.get(index).map(|name| &**name).ok_or(TypeCodeError::Bounds),
@@ -218,9 +202,6 @@ impl TypeCode {
     }
 
     /// Returns the type of a member of a struct, exception, union or value.
-    ///
-    /// # Errors
-    /// [`BadKind`](TypeCodeError::BadKind), [`Bounds`](TypeCodeError::Bounds).
     pub fn member_type(&self, index: usize) -> Result<TypeCode, TypeCodeError> {
         self.member(index).map(|member| self.of(member.kind))
     }
@@ -232,12 +213,9 @@ impl TypeCode {
         }
     }
 
-    /// Returns the label of a union's member as a number. That is the value of an integer (an `unsigned long
-    /// long` by its bits), the ordinal of an enumerator, the code of a character, or 0 or 1 for a boolean.
-    /// `None` for the default member.
-    ///
-    /// # Errors
-    /// [`BadKind`](TypeCodeError::BadKind), [`Bounds`](TypeCodeError::Bounds).
+    /// Returns the label of a union's member as a number: the value of an integer (an `unsigned long long` by
+    /// its bits), the ordinal of an enumerator, the code of a character, or 0 or 1 for a boolean. `None` for
+    /// the default member.
     pub fn member_discriminator(&self, index: usize) -> Result<Option<i64>, TypeCodeError> {
         let union = self.union()?;
         let member = union.members.get(index).ok_or(TypeCodeError::Bounds)?;
@@ -245,26 +223,17 @@ impl TypeCode {
     }
 
     /// Returns the type of a union's discriminator.
-    ///
-    /// # Errors
-    /// [`BadKind`](TypeCodeError::BadKind).
     pub fn discriminator_type(&self) -> Result<TypeCode, TypeCodeError> {
         self.union().map(|union| self.of(union.discriminator))
     }
 
-    /// Returns the number of a union's default member, if it has one.
-    ///
-    /// # Errors
-    /// [`BadKind`](TypeCodeError::BadKind).
+    /// Returns the index of a union's default member, if it has one.
     pub fn default_index(&self) -> Result<Option<usize>, TypeCodeError> {
         self.union().map(|union| union.default.map(|index| index as usize))
     }
 
     /// Returns the bound of a string, wide string or sequence, which is 0 if unbounded, or the length of an
     /// array.
-    ///
-    /// # Errors
-    /// [`BadKind`](TypeCodeError::BadKind).
     pub fn length(&self) -> Result<u32, TypeCodeError> {
         match self.node() {
             Node::Text { bound, .. } | Node::Sequence { bound, .. } => Ok(*bound),
@@ -275,9 +244,6 @@ impl TypeCode {
 
     /// Returns the element type of a sequence or array, the original type of an alias, or the content type of
     /// a value box.
-    ///
-    /// # Errors
-    /// [`BadKind`](TypeCodeError::BadKind).
     pub fn content_type(&self) -> Result<TypeCode, TypeCodeError> {
         match self.node() {
             Node::Sequence { element: content, .. }
@@ -288,9 +254,6 @@ impl TypeCode {
     }
 
     /// Returns the number of decimal digits of a `fixed`.
-    ///
-    /// # Errors
-    /// [`BadKind`](TypeCodeError::BadKind).
     pub fn fixed_digits(&self) -> Result<u16, TypeCodeError> {
         match self.node() {
             Node::Fixed { digits, .. } => Ok(*digits),
@@ -298,10 +261,7 @@ impl TypeCode {
         }
     }
 
-    /// Returns the number of digits of a `fixed` after its decimal point.
-    ///
-    /// # Errors
-    /// [`BadKind`](TypeCodeError::BadKind).
+    /// Returns the number of digits of a `fixed` after the decimal point.
     pub fn fixed_scale(&self) -> Result<i16, TypeCodeError> {
         match self.node() {
             Node::Fixed { scale, .. } => Ok(*scale),
@@ -317,9 +277,6 @@ impl TypeCode {
     }
 
     /// Returns the visibility of a member of a value.
-    ///
-    /// # Errors
-    /// [`BadKind`](TypeCodeError::BadKind), [`Bounds`](TypeCodeError::Bounds).
     pub fn member_visibility(&self, index: usize) -> Result<Visibility, TypeCodeError> {
         match self.value()?.members.get(index).ok_or(TypeCodeError::Bounds)?.label {
             0 => Ok(Visibility::Private),
@@ -328,17 +285,11 @@ impl TypeCode {
     }
 
     /// Returns whether a value is custom, abstract or truncatable.
-    ///
-    /// # Errors
-    /// [`BadKind`](TypeCodeError::BadKind).
     pub fn type_modifier(&self) -> Result<ValueModifier, TypeCodeError> {
         self.value().map(|value| value.modifier)
     }
 
-    /// Returns the base from which a value inherits its first members, if there is one.
-    ///
-    /// # Errors
-    /// [`BadKind`](TypeCodeError::BadKind).
+    /// Returns the base that contains the first members of a value, if there is one.
     pub fn concrete_base_type(&self) -> Result<Option<TypeCode>, TypeCodeError> {
         self.value().map(|value| value.base.map(|base| self.of(base)))
     }

@@ -10,10 +10,9 @@ use crate::cdr::Decoder;
 pub(crate) use crate::program::Index;
 use crate::program::Steps;
 
-/// A name or repository id: the program's own, or a received one.
+/// A name or repository id: a constant, or allocated.
 pub(crate) type Name = Cow<'static, str>;
 
-/// One type.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
     /// A type that its kind fully describes.
@@ -28,11 +27,10 @@ pub(crate) enum Node {
     Array { element: Index, length: u32 },
     /// All types that have a repository id.
     Named(NamedType),
-    /// A placeholder for the type with this id, which is not created yet.
+    /// A placeholder for the type with this id, which is not defined yet.
     Recursive(Name),
 }
 
-/// A type with a repository id.
 #[derive(Clone, Debug)]
 pub(crate) struct NamedType {
     pub(crate) kind: TcKind,
@@ -41,7 +39,6 @@ pub(crate) struct NamedType {
     pub(crate) body: Body,
 }
 
-/// The definition of a named type.
 #[derive(Clone, Debug)]
 pub(crate) enum Body {
     /// No content: interfaces and `native`.
@@ -68,7 +65,7 @@ pub(crate) struct Member {
 #[derive(Clone, Debug)]
 pub(crate) struct Union {
     pub(crate) discriminator: Index,
-    /// The member that all values without a label select.
+    /// The index of the member that all values without a label select.
     pub(crate) default: Option<u32>,
     /// One member for each label.
     pub(crate) members: Box<[Member]>,
@@ -102,8 +99,7 @@ pub(crate) struct Value {
     pub(crate) members: Box<[Member]>,
 }
 
-// A nested type takes less memory than the decoder grants for its encoding, which is eight times the encoded
-// size.
+// A nested type takes less memory than the decoder permits for its encoding: eight times the encoded size.
 const _: () = assert!(size_of::<Node>() <= 96 && size_of::<Member>() <= 48);
 
 impl Node {
@@ -120,7 +116,7 @@ impl Node {
         }
     }
 
-    /// Returns its approximate memory use in bytes.
+    /// Returns the approximate memory use in bytes.
     pub(crate) fn memory(&self) -> usize {
         let names = match self {
             Node::Named(NamedType { id, name, body, .. }) => {
@@ -137,12 +133,9 @@ impl Node {
     /// Returns the members of a struct, exception, union or value; empty for other kinds.
     pub(crate) fn members(&self) -> &[Member] {
         match self {
-            Node::Named(NamedType { body, .. }) => match body {
-                Body::Members(members) => members,
-                Body::Union(union) => &union.members,
-                Body::Value(value) => &value.members,
-                Body::Opaque | Body::Content(_) | Body::Enumerators(_) => &[],
-            },
+            Node::Named(NamedType { body: Body::Members(members), .. }) => members,
+            Node::Named(NamedType { body: Body::Union(union), .. }) => &union.members,
+            Node::Named(NamedType { body: Body::Value(value), .. }) => &value.members,
             _ => &[],
         }
     }
@@ -155,14 +148,14 @@ pub(crate) struct Arena {
     compiled: OnceLock<Box<Steps>>,
 }
 
-/// Nodes, owned jointly by all type codes that consist of them.
+/// Nodes, shared by all type codes that consist of them.
 #[derive(Clone, Debug)]
 pub(crate) enum Nodes {
     Static(&'static [Node]),
     Shared(Arc<Arena>),
 }
 
-/// The program of the constant nodes, of which there is one array.
+/// The program of `Nodes::Static`: there is only one static array of nodes.
 static COMPILED: OnceLock<Box<Steps>> = OnceLock::new();
 
 impl From<Box<[Node]>> for Nodes {
@@ -188,8 +181,7 @@ impl Nodes {
         place.get_or_init(|| Box::new(Steps::new(self)))
     }
 
-    /// Compiles the program for received types; if it is not compiled yet, the decoder is charged for its
-    /// memory.
+    /// Compiles the program for received types. The decoder is charged for its memory unless it exists.
     pub(crate) fn compile_for(&self, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
         match self {
             Nodes::Shared(arena) if arena.compiled.get().is_none() => d.charge(self.compiled().memory()),
@@ -212,8 +204,8 @@ impl Nodes {
         index
     }
 
-    pub(crate) fn of(nodes: Vec<Node>) -> Nodes {
-        Nodes::from(nodes.into_boxed_slice())
+    pub(crate) fn address(&self) -> usize {
+        self.all().as_ptr().addr()
     }
 
     pub(crate) fn same(&self, other: &Nodes) -> bool {
@@ -225,7 +217,7 @@ impl Nodes {
 #[derive(Debug)]
 pub(crate) struct Builder {
     nodes: Vec<Option<Node>>,
-    /// Indices of the basic types added so far: one node of each is enough.
+    /// Indices of the basic types added so far. Each is added only once.
     basic: [Option<Index>; TcKind::ALL.len()],
 }
 
@@ -240,7 +232,7 @@ impl Builder {
         self.nodes.len()
     }
 
-    /// Reserves the index of a node that is not known yet.
+    /// Reserves the index of a node that is set later.
     pub(crate) fn reserve(&mut self) -> Index {
         self.nodes.push(None);
         (self.nodes.len() - 1) as Index
@@ -269,30 +261,30 @@ impl Builder {
         index
     }
 
-    /// Returns the node at an index, if it is known.
+    /// Returns the node at an index, if it is set.
     pub(crate) fn get(&self, index: Index) -> Option<&Node> {
         self.nodes.get(index as usize)?.as_ref()
     }
 
-    /// Copies everything that is reachable from a node of another arena; returns the new index of that node.
-    pub(crate) fn adopt(&mut self, nodes: &Nodes, root: Index) -> Index {
+    /// Copies a node of another arena with all nodes that it refers to; returns its new index.
+    pub(crate) fn copy_from(&mut self, nodes: &Nodes, root: Index) -> Index {
         let mut places = vec![None; nodes.all().len()];
-        let mut waiting = Vec::new();
-        let place = self.place(nodes, root, &mut places, &mut waiting);
-        while let Some((from, to)) = waiting.pop() {
+        let mut pending = Vec::new();
+        let copy = self.index_for(nodes, root, &mut places, &mut pending);
+        while let Some((from, to)) = pending.pop() {
             let mut node = nodes.at(from).clone();
-            node.each_index(|index| *index = self.place(nodes, *index, &mut places, &mut waiting));
+            node.each_index(|index| *index = self.index_for(nodes, *index, &mut places, &mut pending));
             self.set(to, node);
         }
-        place
+        copy
     }
 
-    fn place(
+    fn index_for(
         &mut self,
         nodes: &Nodes,
         index: Index,
         places: &mut [Option<Index>],
-        waiting: &mut Vec<(Index, Index)>,
+        pending: &mut Vec<(Index, Index)>,
     ) -> Index {
         if let Node::Basic(kind) = nodes.at(index) {
             return self.basic(*kind);
@@ -300,19 +292,33 @@ impl Builder {
         let Some(place) = places.get_mut(index as usize) else { return self.basic(TcKind::Null) };
         *place.get_or_insert_with(|| {
             let to = self.reserve();
-            waiting.push((index, to));
+            pending.push((index, to));
             to
         })
     }
 
-    /// Returns all nodes, if all are known.
+    /// Returns all nodes, if all are set.
     pub(crate) fn finish(self) -> Option<Nodes> {
         self.nodes.into_iter().collect::<Option<Box<[Node]>>>().map(Nodes::from)
+    }
+
+    /// Resolves all aliases and returns the type, if it is set.
+    pub(super) fn unaliased(&self, mut index: Index) -> Option<&Node> {
+        // The loop is bounded, because an alias may be an alias of itself.
+        for _ in 0..=self.len() {
+            match self.get(index)? {
+                Node::Named(NamedType { kind: TcKind::Alias, body: Body::Content(content), .. }) => {
+                    index = *content
+                }
+                node => return Some(node),
+            }
+        }
+        None
     }
 }
 
 impl Node {
-    /// Calls `f` for every index of another node in this one.
+    /// Calls `f` with every index of another node in this one.
     pub(crate) fn each_index(&mut self, mut f: impl FnMut(&mut Index)) {
         match self {
             Node::Sequence { element, .. } | Node::Array { element, .. } => f(element),
@@ -333,7 +339,7 @@ impl Node {
         }
     }
 
-    /// Calls `f` for every index of another node in this one.
+    /// Calls `f` with every index of another node in this one.
     pub(crate) fn indices(&self, mut f: impl FnMut(Index)) {
         match self {
             Node::Sequence { element, .. } | Node::Array { element, .. } => f(*element),

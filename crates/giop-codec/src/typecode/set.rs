@@ -24,10 +24,10 @@ pub enum UnionLabel {
 
 /// A set of types created at run time, from which type codes are taken.
 ///
-/// A type is declared first and defined once, before or after other types that refer to it. Unlike the OMG's
-/// interface, which has [`create_recursive`](TypeCode::create_recursive), this needs no placeholders for
-/// recursive types. An invalid type is rejected when it is defined. Errors that depend on all types together
-/// are reported when the type code is requested.
+/// A type is declared first and defined once, before or after other types that refer to it. Therefore
+/// recursive types need no placeholders, unlike with the OMG's interface
+/// ([`create_recursive`](TypeCode::create_recursive)). An invalid type is rejected when it is defined. Errors
+/// that depend on all types together are reported when the type code is requested.
 ///
 /// Example: `struct Node { long v; sequence<Node> kids; };`
 ///
@@ -45,19 +45,19 @@ pub enum UnionLabel {
 #[derive(Debug, Default)]
 pub struct TypeSet {
     builder: Builder,
-    /// Indices of the types added from type codes, by the address of their arena.
+    /// Indices of the types added from type codes, by the address of their arena and the index in it.
     added: HashMap<(usize, Index), Index>,
     /// Keeps the arenas alive, so that these addresses stay valid.
     arenas: HashMap<usize, Nodes>,
-    /// The id of placeholders, and the type that replaces them when they are added.
+    /// The id of the placeholders to be replaced when they are added, and the type that replaces them.
     recursive: Option<(Box<str>, Index)>,
     /// Approximate size in bytes of all type codes taken from the set.
     taken: AtomicUsize,
 }
 
 /// The maximum size in bytes of all type codes of one set. Each contains all the types that it consists of,
-/// so the size can grow with the square of the number of types.
-const MOST: usize = 256 << 20;
+/// so that the size can grow with the square of the number of types.
+const MAX_SIZE: usize = 256 << 20;
 
 impl TypeSet {
     /// Creates an empty set.
@@ -65,57 +65,53 @@ impl TypeSet {
         TypeSet::default()
     }
 
-    /// Creates a set for one type, which replaces placeholders with its id.
-    pub(super) fn around(id: &str) -> (TypeSet, TypeRef) {
+    /// Creates a set for one type, which replaces the placeholders with its id.
+    pub(super) fn replacing(id: &str) -> (TypeSet, TypeRef) {
         let mut set = TypeSet::new();
         let root = set.declare();
         set.recursive = (!id.is_empty()).then(|| (id.into(), root.0));
         (set, root)
     }
 
-    /// Declares a type, to be defined later.
+    /// Declares a type, which is to be defined later.
     pub fn declare(&mut self) -> TypeRef {
         TypeRef(self.builder.reserve())
     }
 
     /// Returns whether a type is defined.
-    pub fn is_defined(&self, of: TypeRef) -> bool {
-        self.builder.get(of.0).is_some()
+    pub fn is_defined(&self, ty: TypeRef) -> bool {
+        self.builder.get(ty.0).is_some()
     }
 
-    /// Adds an existing type code with all the types that it consists of.
-    ///
-    /// Types that are shared within one type code are shared here too, so nothing is copied twice.
+    /// Adds an existing type code with all the types that it consists of. Types that are shared within one
+    /// type code remain shared.
     pub fn add(&mut self, code: &TypeCode) -> TypeRef {
-        self.arenas.entry(address(&code.nodes)).or_insert_with(|| code.nodes.clone());
-        let mut waiting = Vec::new();
-        let place = self.place(&code.nodes, code.root, &mut waiting);
-        while let Some((from, to)) = waiting.pop() {
+        self.arenas.entry(code.nodes.address()).or_insert_with(|| code.nodes.clone());
+        let mut pending = Vec::new();
+        let root = self.index_for(&code.nodes, code.root, &mut pending);
+        while let Some((from, to)) = pending.pop() {
             let mut node = code.nodes.at(from).clone();
-            node.each_index(|index| *index = self.place(&code.nodes, *index, &mut waiting));
+            node.each_index(|index| *index = self.index_for(&code.nodes, *index, &mut pending));
             self.builder.set(to, node);
         }
-        TypeRef(place)
+        TypeRef(root)
     }
 
-    fn place(&mut self, nodes: &Nodes, index: Index, waiting: &mut Vec<(Index, Index)>) -> Index {
+    fn index_for(&mut self, nodes: &Nodes, index: Index, pending: &mut Vec<(Index, Index)>) -> Index {
         match nodes.at(index) {
             Node::Basic(kind) => return self.builder.basic(*kind),
             Node::Recursive(id) => {
-                if let Some((_, root)) = self.recursive.as_ref().filter(|(around, _)| **around == **id) {
+                if let Some((_, root)) = self.recursive.as_ref().filter(|(replaced, _)| **replaced == **id) {
                     return *root;
                 }
             }
             _ => {}
         }
-        let from = (address(nodes), index);
-        if let Some(place) = self.added.get(&from) {
-            return *place;
-        }
-        let place = self.builder.reserve();
-        self.added.insert(from, place);
-        waiting.push((index, place));
-        place
+        *self.added.entry((nodes.address(), index)).or_insert_with(|| {
+            let copy = self.builder.reserve();
+            pending.push((index, copy));
+            copy
+        })
     }
 
     /// Adds `sequence<element, bound>`; a bound of 0 means unbounded.
@@ -137,7 +133,11 @@ impl TypeSet {
     }
 
     fn content(&self, content: TypeRef) -> Result<Index, CreateError> {
-        check::has_values(&self.builder, content.0).then_some(content.0).ok_or(CreateError::ContentType)
+        self.with_values(content, CreateError::ContentType)
+    }
+
+    fn with_values(&self, ty: TypeRef, error: CreateError) -> Result<Index, CreateError> {
+        check::has_values(&self.builder, ty.0).then_some(ty.0).ok_or(error)
     }
 
     /// Defines a struct.
@@ -148,13 +148,13 @@ impl TypeSet {
     /// [`Redefined`](CreateError::Redefined).
     pub fn define_struct(
         &mut self,
-        at: TypeRef,
+        declared: TypeRef,
         id: &str,
         name: &str,
         members: &[(&str, TypeRef)],
     ) -> Result<(), CreateError> {
         let body = Body::Members(self.members(members)?);
-        self.define(at, TcKind::Struct, id, name, body)
+        self.define(declared, TcKind::Struct, id, name, body)
     }
 
     /// Defines an exception, whose members must all be complete.
@@ -163,25 +163,30 @@ impl TypeSet {
     /// Those of [`define_struct`](TypeSet::define_struct).
     pub fn define_exception(
         &mut self,
-        at: TypeRef,
+        declared: TypeRef,
         id: &str,
         name: &str,
         members: &[(&str, TypeRef)],
     ) -> Result<(), CreateError> {
         let body = Body::Members(self.members(members)?);
-        self.define(at, TcKind::Except, id, name, body)
+        self.define(declared, TcKind::Except, id, name, body)
     }
 
     fn members(&self, members: &[(&str, TypeRef)]) -> Result<Box<[Member]>, CreateError> {
         check::names(members.iter().map(|(name, _)| *name), |_, _| false)?;
-        let member = |(at, (name, kind)): (usize, &(&str, TypeRef))| {
-            Ok(Member { name: owned(name), kind: self.member(at, *kind)?, label: 0 })
-        };
-        members.iter().enumerate().map(member).collect()
+        self.new_members(members.iter().map(|(name, ty)| (*name, *ty, 0)))
     }
 
-    fn member(&self, at: usize, kind: TypeRef) -> Result<Index, CreateError> {
-        check::has_values(&self.builder, kind.0).then_some(kind.0).ok_or(CreateError::MemberType(at))
+    /// Creates members from their names, types and labels.
+    fn new_members<'m>(
+        &self,
+        members: impl Iterator<Item = (&'m str, TypeRef, i64)>,
+    ) -> Result<Box<[Member]>, CreateError> {
+        let member = |(index, (name, ty, label))| {
+            let kind = self.with_values(ty, CreateError::MemberType(index))?;
+            Ok(Member { name: owned(name), kind, label })
+        };
+        members.enumerate().map(member).collect()
     }
 
     /// Defines an enum.
@@ -191,17 +196,17 @@ impl TypeSet {
     /// [`InvalidMember`](CreateError::InvalidMember), [`Redefined`](CreateError::Redefined).
     pub fn define_enum(
         &mut self,
-        at: TypeRef,
+        declared: TypeRef,
         id: &str,
         name: &str,
         enumerators: &[&str],
     ) -> Result<(), CreateError> {
         check::names(enumerators.iter().copied(), |_, _| false)?;
         let body = Body::Enumerators(enumerators.iter().map(|name| owned(name)).collect());
-        self.define(at, TcKind::Enum, id, name, body)
+        self.define(declared, TcKind::Enum, id, name, body)
     }
 
-    /// Defines a union with a member for each label; the discriminator must be defined. Members with the same
+    /// Defines a union with a member for each label. The discriminator must be defined. Members with the same
     /// name are one member, and must have the same type.
     ///
     /// # Errors
@@ -213,7 +218,7 @@ impl TypeSet {
     /// [`Redefined`](CreateError::Redefined).
     pub fn define_union(
         &mut self,
-        at: TypeRef,
+        declared: TypeRef,
         id: &str,
         name: &str,
         discriminator: TypeRef,
@@ -222,37 +227,30 @@ impl TypeSet {
         let kinds = |one: usize, other: usize| {
             members.get(one).map(|member| member.2) == members.get(other).map(|member| member.2)
         };
-        self.union(at, id, name, discriminator, members, kinds)
+        self.union(declared, id, name, discriminator, members, kinds)
     }
 
-    /// Defines a union like [`define_union`](TypeSet::define_union); `same` returns whether two members have
-    /// the same type.
+    /// Like [`define_union`](TypeSet::define_union); `same` returns whether two members have the same type.
     pub(super) fn union(
         &mut self,
-        at: TypeRef,
+        declared: TypeRef,
         id: &str,
         name: &str,
         discriminator: TypeRef,
         members: &[(UnionLabel, &str, TypeRef)],
         same: impl Fn(usize, usize) -> bool,
     ) -> Result<(), CreateError> {
-        let labels = check::labels(&self.builder, discriminator.0)?;
-        check::distinct(labels, members.iter().map(|(label, ..)| *label))?;
+        let labels = check::discriminator(&self.builder, discriminator.0)?;
+        check::labels(labels, members.iter().map(|(label, ..)| *label))?;
         check::names(members.iter().map(|(_, name, _)| *name), same)?;
-        let mut default = None;
-        let member = |(at, (label, name, kind)): (usize, &(UnionLabel, &str, TypeRef))| {
-            let label = match label {
-                UnionLabel::Case(label) => *label,
-                UnionLabel::Default => {
-                    default = u32::try_from(at).ok();
-                    0
-                }
-            };
-            Ok(Member { name: owned(name), kind: self.member(at, *kind)?, label })
-        };
-        let members = members.iter().enumerate().map(member).collect::<Result<_, CreateError>>()?;
+        let default = members.iter().position(|(label, ..)| *label == UnionLabel::Default);
+        let default = default.and_then(|index| u32::try_from(index).ok());
+        let members = self.new_members(members.iter().map(|(label, name, ty)| match label {
+            UnionLabel::Case(label) => (*name, *ty, *label),
+            UnionLabel::Default => (*name, *ty, 0),
+        }))?;
         let body = Body::Union(Box::new(Union::new(discriminator.0, default, members)));
-        self.define(at, TcKind::Union, id, name, body)
+        self.define(declared, TcKind::Union, id, name, body)
     }
 
     /// Defines a `typedef`.
@@ -262,13 +260,13 @@ impl TypeSet {
     /// [`ContentType`](CreateError::ContentType), [`Redefined`](CreateError::Redefined).
     pub fn define_alias(
         &mut self,
-        at: TypeRef,
+        declared: TypeRef,
         id: &str,
         name: &str,
         original: TypeRef,
     ) -> Result<(), CreateError> {
         let body = Body::Content(self.content(original)?);
-        self.define(at, TcKind::Alias, id, name, body)
+        self.define(declared, TcKind::Alias, id, name, body)
     }
 
     /// Defines a value box.
@@ -277,17 +275,17 @@ impl TypeSet {
     /// Those of [`define_alias`](TypeSet::define_alias).
     pub fn define_value_box(
         &mut self,
-        at: TypeRef,
+        declared: TypeRef,
         id: &str,
         name: &str,
         content: TypeRef,
     ) -> Result<(), CreateError> {
         let body = Body::Content(self.content(content)?);
-        self.define(at, TcKind::ValueBox, id, name, body)
+        self.define(declared, TcKind::ValueBox, id, name, body)
     }
 
-    /// Defines a value type ([`TcKind::Value`]) or an event type ([`TcKind::Event`]) with the members that it
-    /// adds to those of its base. The base must be defined.
+    /// Defines a value type ([`TcKind::Value`]) or an event type ([`TcKind::Event`]). `members` do not
+    /// include those of the base, which must be defined.
     ///
     /// # Errors
     /// [`InvalidId`](CreateError::InvalidId), [`InvalidName`](CreateError::InvalidName),
@@ -295,10 +293,10 @@ impl TypeSet {
     /// [`BaseType`](CreateError::BaseType) if the base or `kind` is not a value or event type,
     /// [`Incomplete`](CreateError::Incomplete) for a base that is not defined,
     /// [`Redefined`](CreateError::Redefined).
-    #[allow(clippy::too_many_arguments, reason = "a value type has so many parts")]
+    #[allow(clippy::too_many_arguments, reason = "these are the parts of a value type")]
     pub fn define_value(
         &mut self,
-        at: TypeRef,
+        declared: TypeRef,
         kind: TcKind,
         id: &str,
         name: &str,
@@ -311,72 +309,66 @@ impl TypeSet {
         }
         base.map_or(Ok(()), |base| check::base(&self.builder, base.0))?;
         check::names(members.iter().map(|(name, ..)| *name), |_, _| false)?;
-        let member = |(at, (name, kind, visibility)): (usize, &(&str, TypeRef, Visibility))| {
-            Ok(Member { name: owned(name), kind: self.member(at, *kind)?, label: *visibility as i64 })
-        };
-        let members = members.iter().enumerate().map(member).collect::<Result<_, CreateError>>()?;
+        let members =
+            self.new_members(members.iter().map(|(name, ty, visibility)| (*name, *ty, *visibility as i64)))?;
         let body = Body::Value(Box::new(Value { modifier, base: base.map(|base| base.0), members }));
-        self.define(at, kind, id, name, body)
+        self.define(declared, kind, id, name, body)
     }
 
     /// Defines a type that consists only of an id and a name: an interface of any kind, a component, a home
     /// or a `native` type.
     ///
     /// # Errors
-    /// [`InvalidId`](CreateError::InvalidId), also for another kind,
+    /// [`InvalidId`](CreateError::InvalidId), also for any other kind,
     /// [`InvalidName`](CreateError::InvalidName), [`Redefined`](CreateError::Redefined).
     pub fn define_opaque(
         &mut self,
-        at: TypeRef,
+        declared: TypeRef,
         kind: TcKind,
         id: &str,
         name: &str,
     ) -> Result<(), CreateError> {
-        let opaque = matches!(
-            kind,
+        match kind {
             TcKind::ObjRef
-                | TcKind::AbstractInterface
-                | TcKind::LocalInterface
-                | TcKind::Component
-                | TcKind::Home
-                | TcKind::Native
-        );
-        if !opaque {
-            return Err(CreateError::InvalidId);
+            | TcKind::AbstractInterface
+            | TcKind::LocalInterface
+            | TcKind::Component
+            | TcKind::Home
+            | TcKind::Native => self.define(declared, kind, id, name, Body::Opaque),
+            _ => Err(CreateError::InvalidId),
         }
-        self.define(at, kind, id, name, Body::Opaque)
     }
 
     fn define(
         &mut self,
-        at: TypeRef,
+        declared: TypeRef,
         kind: TcKind,
         id: &str,
         name: &str,
         body: Body,
     ) -> Result<(), CreateError> {
         check::id_and_name(kind, id, name)?;
-        if self.builder.get(at.0).is_some() {
+        if self.builder.get(declared.0).is_some() {
             return Err(CreateError::Redefined);
         }
-        self.builder.set(at.0, Node::Named(NamedType { kind, id: owned(id), name: owned(name), body }));
+        self.builder.set(declared.0, Node::Named(NamedType { kind, id: owned(id), name: owned(name), body }));
         Ok(())
     }
 
-    pub(super) fn any(&self, f: impl Fn(&Node) -> bool) -> bool {
-        (0..self.builder.len()).any(|at| self.builder.get(at as Index).is_some_and(&f))
+    pub(super) fn has_node(&self, f: impl Fn(&Node) -> bool) -> bool {
+        (0..self.builder.len()).any(|index| self.builder.get(index as Index).is_some_and(&f))
     }
 
-    /// Returns the type code of a type, a copy of all the types that it consists of.
+    /// Returns the type code of a type: a copy of all the types that it consists of.
     ///
     /// # Errors
-    /// [`Incomplete`](CreateError::Incomplete) if a type within it is declared but not defined,
+    /// [`Incomplete`](CreateError::Incomplete) if a type that it consists of is not defined,
     /// [`Endless`](CreateError::Endless), [`TooLarge`](CreateError::TooLarge).
-    pub fn type_code(&self, of: TypeRef) -> Result<TypeCode, CreateError> {
-        check::ends(&self.builder, of.0)?;
-        let found = check::reachable(&self.builder, of.0);
+    pub fn type_code(&self, ty: TypeRef) -> Result<TypeCode, CreateError> {
+        check::finite(&self.builder, ty.0)?;
+        let found = check::reachable(&self.builder, ty.0);
         let size = found.iter().filter_map(|index| self.builder.get(*index)).map(Node::memory).sum();
-        if self.taken.fetch_add(size, Ordering::Relaxed).saturating_add(size) > MOST {
+        if self.taken.fetch_add(size, Ordering::Relaxed).saturating_add(size) > MAX_SIZE {
             return Err(CreateError::TooLarge);
         }
         let places: HashMap<Index, Index> = found.iter().copied().zip(0..).collect();
@@ -385,17 +377,13 @@ impl TypeSet {
             node.each_index(|index| *index = places.get(index).copied().unwrap_or(0));
             Ok(node)
         });
-        let code = TypeCode::new(Nodes::of(nodes.collect::<Result<Vec<Node>, CreateError>>()?), 0);
-        // An exception is never part of a type that could replace the placeholder.
+        let code = TypeCode::new(Nodes::from(nodes.collect::<Result<Box<[Node]>, CreateError>>()?), 0);
+        // An exception is never part of another type, which could replace the placeholder.
         if code.kind() == TcKind::Except && !code.is_complete() {
             return Err(CreateError::Incomplete);
         }
         Ok(code)
     }
-}
-
-fn address(nodes: &Nodes) -> usize {
-    nodes.all().as_ptr().addr()
 }
 
 fn owned(text: &str) -> Name {

@@ -13,8 +13,8 @@ use crate::cdr::{
 
 /// A Rust type that represents an IDL type, and whose values can be stored in an any.
 ///
-/// The Rust type determines everything except aliases: a `typedef` has the type code of its original type
-/// here. Its own type code is available separately in generated code.
+/// The Rust type determines the type code except for aliases: a `typedef` has the type code of its original
+/// type here. Generated code contains the type code of each alias as a constant.
 ///
 /// ```
 /// use giop_codec::typecode::{TypeCode, Typed};
@@ -94,7 +94,6 @@ described! {
     [T: Typed + Nilable] Option<T> = *T::DESC;
 }
 
-/// Converts a bound to its IDL type.
 const fn bound(n: usize) -> u32 {
     assert!(n <= u32::MAX as usize, "a bound of IDL is an unsigned long");
     n as u32

@@ -1,7 +1,7 @@
 //! [`StringValue`] and [`WStringValue`]: the value boxes of text in the standard module `CORBA`.
 
 use super::header::STRING_VALUE;
-use super::{Casts, Factory, Flow, Progress, Value, ValueType};
+use super::{Casts, Flow, Progress, Value, ValueType};
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder, WString};
 use crate::typecode::{Definition, Shape, TypeDesc, Typed, WSTRING_VALUE};
 use crate::{DecodeError, EncodeError};
@@ -66,12 +66,3 @@ macro_rules! value_box {
 
 value_box!(StringValue, String, STRING_VALUE, "StringValue");
 value_box!(WStringValue, WString, WSTRING_VALUE, "WStringValue");
-
-/// Returns the factory of the standard box with this repository id, which every program knows.
-pub(super) fn built_in(id: &str) -> Option<&'static Factory> {
-    match id {
-        STRING_VALUE => Some(StringValue::MAKER),
-        WSTRING_VALUE => Some(WStringValue::MAKER),
-        _ => None,
-    }
-}

@@ -10,13 +10,12 @@ use crate::ior::MAX_REPOSITORY_ID;
 use crate::typecode::{Body, Index, NamedType, Node, Nodes, TcKind, TypeCode, ValueModifier};
 use crate::{DecodeError, DecodeErrorKind};
 
-/// Maximum length of a chain of bases. It is the maximum number of repository ids in a list.
+/// Maximum length of a chain of bases: the maximum number of repository ids in a list.
 const MAX_BASES: usize = 64;
 
 /// Name of the pseudo-member that holds the state of a custom value as bytes.
 pub(crate) const BYTES: &str = "$bytes";
 
-/// A lookup of value types by their repository ids.
 pub(crate) type ValueTypeLookup<'k> = &'k dyn Fn(&str) -> Option<TypeCode>;
 
 /// A concrete value type or box.
@@ -25,11 +24,11 @@ pub(crate) struct Class {
     pub(crate) code: TypeCode,
     /// Types of the members, those of the bases first.
     pub(crate) members: Box<[Index]>,
-    /// Number of members before the end of each base, and of the type itself.
+    /// For each base, then the type itself: the number of members up to its end.
     pub(crate) ends: Box<[usize]>,
-    /// Its own repository id, then those to which its values may be truncated.
+    /// The repository id of the type, then those of the bases to which its values may be truncated.
     pub(crate) ids: Arc<[Arc<str>]>,
-    /// Whether the type is custom, so that only its author knows the structure of its state.
+    /// Whether the type is custom: only its author knows the structure of its state.
     pub(crate) custom: bool,
 }
 
@@ -45,19 +44,19 @@ pub(crate) struct ClassChoice {
 /// The classes that were used so far.
 #[derive(Default)]
 pub(crate) struct Classes {
-    /// By address of the types, and index of one of them. The types are retained, so that their addresses are
-    /// not reused.
+    /// By address of the types, and index of one of them. The types are stored too, so that their addresses
+    /// are not reused.
     by_place: HashMap<(usize, Index), (Nodes, Arc<Class>)>,
-    /// By address of the types, which are retained: the indices of concrete types, sorted by id. Unknown
-    /// types take no memory.
+    /// The indices of concrete types, sorted by id, by address of the types. Ids of unknown types are not
+    /// stored.
     by_id: HashMap<usize, (Nodes, Box<[Index]>)>,
-    /// Types that the program knows.
+    /// Types that the program or its context has.
     known: HashMap<Box<str>, TypeCode>,
 }
 
 impl Classes {
-    /// Selects the class of a value with these ids in its header, in a place of that type. A value without
-    /// ids has the implied type, or otherwise the type of the place.
+    /// Selects the class of a value with these ids in its header, in a place of that type. Without ids it has
+    /// the implied type, or otherwise the type of the place.
     pub(crate) fn choose(
         &mut self,
         d: &mut Decoder<'_>,
@@ -93,14 +92,14 @@ impl Classes {
         Err(unknown)
     }
 
-    /// Returns the concrete value type or box with this id, from the type code or the known types.
+    /// Returns the concrete value type or box with this id, from the type code or `known`.
     pub(crate) fn type_with_id(
         &mut self,
         known: ValueTypeLookup<'_>,
         nodes: &Nodes,
         id: &str,
     ) -> Option<TypeCode> {
-        let (_, by_id) = self.by_id.entry(address(nodes)).or_insert_with(|| {
+        let (_, by_id) = self.by_id.entry(nodes.address()).or_insert_with(|| {
             let all = 0..nodes.all().len() as Index;
             let mut all: Box<[Index]> = all.filter(|index| concrete(nodes.at(*index)).is_some()).collect();
             all.sort_by_key(|index| concrete(nodes.at(*index)));
@@ -125,7 +124,7 @@ impl Classes {
         nodes: &Nodes,
         index: Index,
     ) -> Result<Arc<Class>, DecodeErrorKind> {
-        let key = (address(nodes), index);
+        let key = (nodes.address(), index);
         if let Some((_, class)) = self.by_place.get(&key) {
             return Ok(Arc::clone(class));
         }
@@ -138,7 +137,7 @@ impl Classes {
         Ok(class)
     }
 
-    /// Returns the class like [`class`](Self::class), and charges the decoder for it at its first use.
+    /// Like [`class`](Self::class), but charges the decoder for a new class.
     fn charged(
         &mut self,
         d: &mut Decoder<'_>,
@@ -195,7 +194,7 @@ impl Class {
         Ok(Class { code, members: members.into(), ends: ends.into(), ids: ids.into(), custom })
     }
 
-    /// Returns whether its values may be in a place of that concrete type. All may be in a place without one.
+    /// Returns whether values of the class may be in a place of the concrete type `formal`, if it has one.
     #[inline(never)]
     pub(crate) fn is_a(&self, formal: Option<&str>) -> bool {
         formal.is_none_or(|formal| has_base_with_id(&self.code.nodes, self.code.root, formal))
@@ -220,7 +219,7 @@ impl Class {
     }
 }
 
-/// Returns the known type, if it has a base and the type code has none, because JacORB omits bases.
+/// Returns the known type if the type code has no base, but that type has one: JacORB omits bases.
 #[cold]
 fn known_bases(known: ValueTypeLookup<'_>, nodes: &Nodes, index: Index) -> Option<TypeCode> {
     let known = known(concrete(nodes.at(index))?)?;
@@ -228,8 +227,8 @@ fn known_bases(known: ValueTypeLookup<'_>, nodes: &Nodes, index: Index) -> Optio
     (!has_base(nodes, index) && has_base(&known.nodes, known.root)).then_some(known)
 }
 
-/// Iterates over a type and its concrete bases. A malformed type code may make the chain endless; it is
-/// therefore limited.
+/// Iterates over a type and its concrete bases. Their number is limited, because a malformed type code may
+/// contain a cycle of bases.
 fn bases(nodes: &Nodes, index: Index) -> impl Iterator<Item = Index> {
     core::iter::successors(Some(nodes.unaliased(index)), |index| match nodes.at(*index) {
         Node::Named(NamedType { body: Body::Value(value), .. }) => {
@@ -245,23 +244,26 @@ pub(crate) fn has_base_with_id(nodes: &Nodes, index: Index, id: &str) -> bool {
     bases(nodes, index).any(|base| id_of(nodes.at(base)) == id)
 }
 
-/// Returns whether values of the type are encoded as null or a graph.
+/// Returns whether members of the type are values or abstract interfaces.
 fn is_value(node: &Node) -> bool {
     matches!(
         node,
-        Node::Named(NamedType { body: Body::Value(_), .. } | NamedType { kind: TcKind::ValueBox, .. })
-    ) || matches!(node, Node::Named(NamedType { kind: TcKind::AbstractInterface, .. }))
+        Node::Named(
+            NamedType { body: Body::Value(_), .. }
+                | NamedType { kind: TcKind::ValueBox | TcKind::AbstractInterface, .. }
+        )
+    )
 }
 
-/// The kind of a member of a value in a walk over a graph.
+/// The kind of a member of a value in a traversal of a graph.
 pub(crate) enum MemberKind {
     Value,
-    /// A sequence of values: their type without aliases, the bound, and the minimum size of each.
+    /// A sequence of values: their type without aliases, the bound, and the minimum size of each in bytes.
     Values(Index, u32, usize),
     Other,
 }
 
-/// Returns the kind of a member. Not inlined, because three walks share its machine code.
+/// Not inlined, because three traversals share its machine code.
 #[inline(never)]
 pub(crate) fn member_kind(nodes: &Nodes, member: Index) -> MemberKind {
     match nodes.at(member) {
@@ -277,7 +279,7 @@ pub(crate) fn member_kind(nodes: &Nodes, member: Index) -> MemberKind {
     }
 }
 
-/// Returns the id of a concrete type: not abstract, not `ValueBase`.
+/// Returns the id of a value box or a concrete value type: not abstract, not `ValueBase`.
 pub(crate) fn concrete(node: &Node) -> Option<&str> {
     match node {
         Node::Named(NamedType { id, body: Body::Value(value), .. })
@@ -290,7 +292,7 @@ pub(crate) fn concrete(node: &Node) -> Option<&str> {
     }
 }
 
-/// Returns the id that values in a place must have as their type or a base, if the place is of a concrete
+/// Returns the id that a value in a place must have as its type or a base, if the place is of a concrete
 /// type.
 pub(crate) fn formal(nodes: &Nodes, place: Index) -> Option<&str> {
     concrete(nodes.at(place))
@@ -301,8 +303,4 @@ fn id_of(node: &Node) -> &str {
         Node::Named(named) => &named.id,
         _ => "",
     }
-}
-
-fn address(nodes: &Nodes) -> usize {
-    nodes.all().as_ptr().addr()
 }

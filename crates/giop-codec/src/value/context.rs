@@ -1,22 +1,23 @@
-//! [`DecodeContext`]: what an application gives its decoders.
+//! [`DecodeContext`]: data of the application for decoders, such as [`ValueTypes`].
 
 use core::any::Any;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Factories;
+use super::{Factories, concrete};
 use crate::cdr::{Context, Decoder, Encoder, InvalidText};
-use crate::typecode::{TypeCode, TypeCodeCache, TypeLookup, cache};
+use crate::typecode::{TypeCode, TypeCodeCache, TypeLookup};
 
-/// Data of the caller that types use while they are decoded. Object references need their ORB, and values
-/// need the types that the program knows.
+/// Data of the caller that types use while they are decoded. For example, object references need their ORB,
+/// and values need the types that the program has.
 pub trait DecodeContext: Any + Send + Sync {
     /// Returns the value types that a peer may send where one of their bases is expected.
     fn factories(&self) -> Option<&Factories> {
         None
     }
 
-    /// Returns the type code of a value type that is known without a Rust type, for values that are read by
-    /// type codes.
+    /// Returns the type code of a value type that the program has no Rust type for. Values are then read by
+    /// it.
     fn value_type(&self, repository_id: &str) -> Option<TypeCode> {
         let _ = repository_id;
         None
@@ -27,7 +28,7 @@ pub trait DecodeContext: Any + Send + Sync {
         None
     }
 
-    /// Returns the treatment of text that is not valid in its code set.
+    /// Returns what is done with text that is not valid in its code set.
     fn invalid_text(&self) -> InvalidText {
         InvalidText::Refuse
     }
@@ -81,30 +82,82 @@ impl<C: DecodeContext + Clone> Context for C {
 }
 
 impl<'a> Decoder<'a> {
-    /// Returns this decoder with a context, which types that need more than bytes use: for example, object
-    /// references need their ORB. Values that are decoded later, such as those in an any, keep a clone of it.
+    /// Returns this decoder with a context. Values that are decoded later, such as those in an any, keep a
+    /// clone of it.
     #[inline]
     pub fn with_context<C: DecodeContext + Clone>(self, context: &'a C) -> Decoder<'a> {
         self.with_any_context(Some(context))
     }
 }
 
-/// Returns the value types that the context knows.
-pub(super) fn factories<'a>(d: &Decoder<'a>) -> Option<&'a Factories> {
-    d.any_context()?.known_factories()?.downcast_ref()
-}
-
-/// Returns a value type that the context knows by its type code alone.
-pub(super) fn known_value_type(d: &Decoder<'_>, repository_id: &str) -> Option<TypeCode> {
-    let (context, lookup) = cache::type_lookup(d)?;
-    (lookup.value_type)(context, repository_id)
-}
-
 impl Encoder {
-    /// Stores `context` for decoding this value again later in the same process, if the encoder writes an
-    /// any. Types that use a context when they are decoded call this method when they are encoded.
+    /// Stores `context`, so that an any that this encoder writes can be decoded again in the same process.
+    /// Types that use a context when they are decoded call this method when they are encoded.
     #[inline]
     pub fn note_context<C: DecodeContext + Clone>(&mut self, context: &C) {
         self.note_any_context(context);
+    }
+}
+
+/// Value types by their repository ids, for values that are read without Rust types. A peer may send them
+/// where one of their bases is expected.
+///
+/// A clone shares the table.
+#[derive(Clone, Debug, Default)]
+pub struct ValueTypes {
+    by_id: Arc<HashMap<Box<str>, TypeCode>>,
+}
+
+impl ValueTypes {
+    /// Returns the type with this repository id.
+    pub fn find(&self, repository_id: &str) -> Option<&TypeCode> {
+        self.by_id.get(repository_id)
+    }
+
+    /// Returns the number of types.
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// Returns whether there are no types.
+    pub fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+}
+
+/// Adds value types and boxes. Other types, and abstract value types, are ignored, because they have no
+/// values. The first type with an id takes precedence.
+impl Extend<TypeCode> for ValueTypes {
+    fn extend<I: IntoIterator<Item = TypeCode>>(&mut self, codes: I) {
+        let by_id = Arc::make_mut(&mut self.by_id);
+        for code in codes {
+            let code = code.unaliased();
+            if let Some(id) = concrete(code.nodes.at(code.root)).map(Box::from) {
+                by_id.entry(id).or_insert(code);
+            }
+        }
+    }
+}
+
+impl FromIterator<TypeCode> for ValueTypes {
+    fn from_iter<I: IntoIterator<Item = TypeCode>>(codes: I) -> ValueTypes {
+        let mut types = ValueTypes::default();
+        types.extend(codes);
+        types
+    }
+}
+
+impl<'a> IntoIterator for &'a ValueTypes {
+    type Item = &'a TypeCode;
+    type IntoIter = std::collections::hash_map::Values<'a, Box<str>, TypeCode>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.by_id.values()
+    }
+}
+
+impl DecodeContext for ValueTypes {
+    fn value_type(&self, repository_id: &str) -> Option<TypeCode> {
+        self.find(repository_id).cloned()
     }
 }

@@ -1,4 +1,4 @@
-//! Opaque states of custom values, which are forwarded in their received pieces.
+//! Opaque states of custom values, which are forwarded piece by piece as received.
 
 use std::collections::HashSet;
 
@@ -12,55 +12,52 @@ use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
 /// A part of a custom value's state.
 pub(crate) enum Piece<'a> {
-    /// The data of a chunk: its position, its phase modulo 8, and its bytes.
+    /// The position of a chunk's data, its phase (this position modulo 8 in its message), and the data.
     Chunk(usize, usize, &'a [u8]),
     /// Null between two chunks.
     Null,
-    /// The position and the repository ids of a header, and the phase after it.
+    /// The position of a header, its repository ids, and the phase after it.
     Header(usize, Vec<&'a str>, usize),
-    /// An end tag. Holds how much deeper its level is than that of the custom value.
+    /// An end tag: its level minus that of the custom value.
     End(u32),
 }
 
-/// A receiver of the pieces.
 pub(crate) type PieceReceiver<'f, 'a> =
     dyn FnMut(&mut Decoder<'a>, Piece<'a>) -> Result<(), DecodeError> + 'f;
 
-/// Returns the nesting in chunked values.
 pub(crate) fn nesting<'a>(d: &Decoder<'a>) -> Option<Nesting<'a>> {
     d.values.as_ref().map(|values| values.nesting.clone())
 }
 
-/// Restores the nesting in chunked values. Ids that were read remain known.
+/// Restores the nesting in chunked values. Ids that were read since then remain known.
 pub(crate) fn return_to_nesting<'a>(d: &mut Decoder<'a>, nesting: Option<Nesting<'a>>) {
     read::value_state(d).nesting = nesting.unwrap_or_default();
 }
 
-/// Returns whether a known value begins at this position.
 pub(crate) fn has_value_at(d: &Decoder<'_>, position: usize) -> bool {
-    DecodedValues::find(d)
-        .is_some_and(|decoded| decoded.untyped.contains_key(&position) || decoded.found(position).is_some())
+    DecodedValues::find(d).is_some_and(|decoded| {
+        decoded.untyped.contains_key(&position) || decoded.level_and_id(position).is_some()
+    })
 }
 
-/// Returns the phase modulo 8 of the next tag.
 pub(crate) fn tag_phase(d: &Decoder<'_>) -> usize {
     d.phase().next_multiple_of(4) % 8
 }
 
-/// Reads the state of a custom value, which was entered, up to its end tag. Returns
+/// Reads the state of a custom value, after `enter`, up to its end tag, and passes its pieces to `f`. Returns
 /// all bytes of the state.
 pub(crate) fn pass_custom<'a>(
     d: &mut Decoder<'a>,
     value: ValueHeader,
     f: &mut PieceReceiver<'_, 'a>,
 ) -> Result<&'a [u8], DecodeError> {
-    // Only TAO begins a value within an open chunk, and it does not support custom values.
-    if !value.chunked || value.around.is_some() {
+    // Only TAO begins a value within an open chunk, and TAO does not support custom values.
+    if !value.chunked || value.outer_chunk_end.is_some() {
         return Err(DecodeError::new(DecodeErrorKind::NotInAny, value.at));
     }
     let level = read::value_state(d).nesting.level;
     chunked::leave_chunk(d);
-    let (mut start, mut deep) = (None, level);
+    let (mut start, mut inner_level) = (None, level);
     loop {
         let tag = d.read_u32()?;
         let at = d.position() - 4;
@@ -70,7 +67,7 @@ pub(crate) fn pass_custom<'a>(
             read::value_state(d).nesting.ended = Some(end);
             return Ok(chunked::bytes_between(d, start, at));
         } else if is_end(tag) {
-            deep = deep.min(end - 1);
+            inner_level = inner_level.min(end - 1);
             Piece::End(end - level)
         } else if is_chunk(tag) {
             let (at, phase) = (d.position(), d.phase());
@@ -81,9 +78,9 @@ pub(crate) fn pass_custom<'a>(
             let ids = read::read_type_info(d, tag)?;
             d.charge(2 * size_of::<(usize, UntypedValue)>())?;
             let phase = tag_phase(d);
-            // Later values may refer to it.
-            DecodedValues::of(d).untyped.insert(at, UntypedValue { level: deep, implied: None });
-            deep += 1;
+            // Later indirections may refer to it.
+            DecodedValues::of(d).untyped.insert(at, UntypedValue { level: inner_level, implied: None });
+            inner_level += 1;
             Piece::Header(at, untyped::names(d, ids).to_vec(), phase)
         } else {
             return Err(read::malformed(at));
@@ -92,8 +89,8 @@ pub(crate) fn pass_custom<'a>(
     }
 }
 
-/// Begins a custom value with these ids and returns the position of its tag. The data after the header
-/// gets this phase modulo 8, if one is given.
+/// Begins a custom value with these ids and returns the position of its tag. If `phase` is given, the state
+/// begins at a position with this phase.
 pub(crate) fn open_custom(e: &mut Encoder, ids: &[&str], phase: Option<usize>) -> Result<usize, EncodeError> {
     if write::is_in_chunked(e) {
         write::close_chunk(e)?;
@@ -103,15 +100,15 @@ pub(crate) fn open_custom(e: &mut Encoder, ids: &[&str], phase: Option<usize>) -
     Ok(at)
 }
 
-/// Writes an end tag inside of the state of a custom value.
+/// Writes an end tag inside of the state of a custom value, for a value `deeper` levels below it.
 pub(crate) fn put_custom_end(e: &mut Encoder, deeper: u32) {
     let level = write::value_state(e).level.wrapping_add(deeper);
     e.put_u32(level.wrapping_neg());
 }
 
-/// Writes the header of a custom value, or of a value in its state. The state must keep its phase,
-/// because its 8-byte values are aligned. A list of ids in place of a single one, or a list with a
-/// repeated id, moves it by 4.
+/// Writes the header of a custom value, or of a value in its state. The state must keep its phase, because
+/// 8-byte items in it are aligned. To move the state by 4 bytes, the header gets a list in place of a single
+/// id, or repeats an id of a list.
 pub(crate) fn put_custom_header(
     e: &mut Encoder,
     ids: &[&str],
@@ -119,15 +116,15 @@ pub(crate) fn put_custom_header(
 ) -> Result<usize, EncodeError> {
     e.align(4);
     let at = e.position();
-    let is_moved = |end: usize| phase.is_some_and(|phase| end.next_multiple_of(4) % 8 != phase);
+    let breaks_phase = |end: usize| phase.is_some_and(|phase| end.next_multiple_of(4) % 8 != phase);
     match ids {
         [] => {
             e.put_u32(VALUE | CHUNKED);
-            if is_moved(e.position()) {
+            if breaks_phase(e.position()) {
                 return Err(EncodeErrorKind::CustomState.into());
             }
         }
-        [id] if is_moved(at + 4 + id_len(e, id)) => {
+        [id] if breaks_phase(at + 4 + id_len(e, id)) => {
             e.put_u32(VALUE | CHUNKED | ID_LIST);
             e.put_len(1)?;
             untyped::put_id(e, id)?;
@@ -137,7 +134,7 @@ pub(crate) fn put_custom_header(
             untyped::put_id(e, id)?;
         }
         _ => {
-            // A received list may repeat an id only because its state had to be moved.
+            // A received list repeats an id only if its writer had to move the state.
             let mut seen = HashSet::new();
             let ids: Vec<&str> = ids.iter().copied().filter(|id| seen.insert(*id)).collect();
             e.put_u32(VALUE | CHUNKED | ID_LIST);
@@ -147,8 +144,8 @@ pub(crate) fn put_custom_header(
                 untyped::put_id(e, id)?;
             }
             // Some ids may be indirections, so the length is known only now.
-            if is_moved(e.position()) {
-                let Some(id) = ids.iter().find(|id| written_len(id) % 8 == 4) else {
+            if breaks_phase(e.position()) {
+                let Some(id) = ids.iter().find(|id| explicit_id_len(id) % 8 == 4) else {
                     return Err(EncodeErrorKind::CustomState.into());
                 };
                 e.put_ascii(id)?;
@@ -159,12 +156,12 @@ pub(crate) fn put_custom_header(
     Ok(at)
 }
 
-/// Returns the bytes that an id takes here, with the padding after it.
+/// Returns the number of bytes of an id or of an indirection to it, with the padding after it.
 fn id_len(e: &mut Encoder, id: &str) -> usize {
-    if !is_explicit(id) && EncodedValues::of(e).ids.contains_key(id) { 8 } else { written_len(id) }
+    if !is_explicit(id) && EncodedValues::of(e).ids.contains_key(id) { 8 } else { explicit_id_len(id) }
 }
 
-/// Returns the bytes of an explicit id, with the padding after it.
-fn written_len(id: &str) -> usize {
+/// Returns the number of bytes of an id that is written out, with the padding after it.
+fn explicit_id_len(id: &str) -> usize {
     4 + (id.len() + 1).next_multiple_of(4)
 }

@@ -1,5 +1,4 @@
-//! [`Factories`]: the value types that a program knows, and the operations on a type of which only the id is
-//! known.
+//! [`Factories`]: the value types of a program, and the operations on a type of which only the id is known.
 
 use core::any::Any;
 use core::fmt;
@@ -9,7 +8,7 @@ use super::graph::Node;
 use super::{ValueBase, ValueType};
 use crate::typecode::{TypeCode, TypeDesc};
 
-/// A cast of a state to one of its bases, or to one of its traits.
+/// A cast of a state to one of its bases, or to one of its traits of operations.
 pub(super) type CastFn<T> = for<'a> fn(&'a dyn Any) -> Option<&'a T>;
 
 /// A factory for the states of one value type, with further properties of the type.
@@ -17,13 +16,12 @@ pub struct Factory {
     pub(super) repository_id: &'static str,
     pub(super) truncatable: &'static [&'static str],
     pub(super) custom: bool,
-    /// Number of parts before the end of each concrete base.
-    pub(super) base_parts: &'static [u32],
-    /// Size in bytes of a state in memory.
+    /// Number of parts up to the end of each concrete base.
+    pub(super) base_ends: &'static [u32],
     pub(super) size: usize,
     pub(super) new: fn() -> Box<dyn Node>,
     /// The type code, for anys.
-    pub(super) desc: Option<&'static TypeDesc>,
+    pub(super) type_desc: Option<&'static TypeDesc>,
     casts: fn(&mut Casts<'_>),
 }
 
@@ -34,10 +32,10 @@ impl Factory {
             repository_id: V::REPOSITORY_ID,
             truncatable: V::TRUNCATABLE,
             custom: V::CUSTOM,
-            base_parts: V::BASE_PARTS,
+            base_ends: V::BASE_PARTS,
             size: size_of::<V>(),
             new: || Box::new(V::default()),
-            desc: V::TYPE,
+            type_desc: V::TYPE,
             casts: V::casts,
         }
     }
@@ -58,7 +56,7 @@ impl fmt::Debug for Factory {
     }
 }
 
-/// A collector of the requested cast from a type: see [`ValueType::casts`].
+/// The requested cast from a type, and the place for it: see [`ValueType::casts`].
 pub struct Casts<'a> {
     found: &'a mut dyn Any,
 }
@@ -80,7 +78,7 @@ impl fmt::Debug for Casts<'_> {
 
 /// The value types that a peer may send where one of their bases is expected ("Value Factories").
 ///
-/// The static type of a place needs no entry.
+/// The declared type of a place needs no entry.
 #[derive(Clone, Debug, Default)]
 pub struct Factories {
     by_id: HashMap<&'static str, &'static Factory>,
@@ -96,11 +94,6 @@ impl Factories {
         self.by_id.insert(factory.repository_id, factory);
     }
 
-    /// Adds all types of `other`.
-    pub(super) fn merge(&mut self, other: &Factories) {
-        other.by_id.values().for_each(|factory| self.add(factory));
-    }
-
     pub(super) fn find(&self, repository_id: &str) -> Option<&'static Factory> {
         self.by_id.get(repository_id).copied()
     }
@@ -110,19 +103,18 @@ impl Factories {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LocalTypes {
     pub(super) factories: Factories,
-    /// Type codes of values that were written from trees.
-    codes: HashMap<Box<str>, TypeCode>,
+    /// Type codes of values that were written without their Rust types.
+    pub(super) codes: HashMap<Box<str>, TypeCode>,
 }
 
 impl LocalTypes {
-    /// Returns whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.factories.by_id.is_empty() && self.codes.is_empty()
     }
 
     /// Adds all types of `other`. If two type codes have one id, the first is kept.
     pub(super) fn merge(&mut self, other: &LocalTypes) {
-        self.factories.merge(&other.factories);
+        self.factories.by_id.extend(&other.factories.by_id);
         other.codes.iter().for_each(|(id, code)| self.add_code(id, code));
     }
 
@@ -130,9 +122,5 @@ impl LocalTypes {
         if !self.codes.contains_key(id) {
             self.codes.insert(id.into(), code.clone());
         }
-    }
-
-    pub(super) fn code(&self, id: &str) -> Option<&TypeCode> {
-        self.codes.get(id)
     }
 }

@@ -1,4 +1,4 @@
-//! [`Value`]: a handle to a node of a graph.
+//! [`Value`]: a handle to a node of a graph, and [`GraphBuilder`], which creates graphs with cycles.
 
 use core::any::Any;
 use core::cell::RefCell;
@@ -57,7 +57,7 @@ impl<V: ValueType> Node for V {
 
 pub(super) type Nodes = Vec<Box<dyn Node>>;
 
-/// States of one graph. Unset while they are gathered, then immutable.
+/// The states of one graph. Unset while they are created, then immutable.
 #[derive(Default)]
 pub(super) struct Graph {
     nodes: OnceLock<Nodes>,
@@ -68,29 +68,28 @@ impl Graph {
         self.nodes.get()?.get(index as usize).map(|node| &**node)
     }
 
-    pub(super) fn is_whole(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         self.nodes.get().is_some()
     }
 
-    /// Completes the graph. Does nothing if it is complete.
-    pub(super) fn fill(&self, nodes: Nodes) {
+    pub(super) fn complete(&self, nodes: Nodes) {
         let _ = self.nodes.set(nodes);
     }
 }
 
 thread_local! {
-    /// The nodes of graphs released while another one is dropped; `None` if none is. It has no destructor, so
-    /// that values in other thread-locals can be dropped after it.
-    static FALLEN: RefCell<ManuallyDrop<Option<Vec<Nodes>>>> = const { RefCell::new(ManuallyDrop::new(None)) };
+    /// The nodes of graphs released while another graph is dropped; `None` if none is. It has no destructor,
+    /// so that values in other thread-locals can be dropped after it.
+    static RELEASED: RefCell<ManuallyDrop<Option<Vec<Nodes>>>> = const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
-/// Drops graphs that only this graph held one after the other, without recursion, however long the chain is.
+/// Drops all graphs that only this graph kept alive. Without recursion, because the chain may be long.
 impl Drop for Graph {
     fn drop(&mut self) {
         let Some(nodes) = self.nodes.take() else { return };
-        let first = FALLEN.with(|fallen| match &mut **fallen.borrow_mut() {
-            Some(fallen) => {
-                fallen.push(nodes);
+        let first = RELEASED.with(|released| match &mut **released.borrow_mut() {
+            Some(released) => {
+                released.push(nodes);
                 None
             }
             none => {
@@ -101,11 +100,11 @@ impl Drop for Graph {
         let mut next = first;
         while let Some(nodes) = next {
             drop(nodes);
-            next = FALLEN.with(|fallen| {
-                let mut fallen = fallen.borrow_mut();
-                let next = fallen.as_mut().and_then(Vec::pop);
+            next = RELEASED.with(|released| {
+                let mut released = released.borrow_mut();
+                let next = released.as_mut().and_then(Vec::pop);
                 if next.is_none() {
-                    **fallen = None;
+                    **released = None;
                 }
                 next
             });
@@ -116,7 +115,7 @@ impl Drop for Graph {
 /// A handle to a value: a node of a graph. See the [module](super).
 ///
 /// ```
-/// use giop_codec::value::{Casts, Flow, Progress, Value, ValuePart, ValueType};
+/// use giop_codec::value::{Casts, Flow, GraphBuilder, Progress, Value, ValuePart, ValueType};
 /// # use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 /// # use giop_codec::{DecodeError, EncodeError};
 ///
@@ -140,15 +139,25 @@ impl Drop for Graph {
 /// #     }
 /// # }
 ///
-/// let list = Value::new(Node { v: 1, next: Some(Value::new(Node { v: 2, next: None })) });
+/// // A list:
+/// let second = Value::new(Node { v: 2, next: None });
+/// let mut next = Some(Value::new(Node { v: 1, next: Some(second) }));
 /// let mut sum = 0;
-/// let mut next = Some(list);
 /// while let Some(node) = next {
 ///     let node = node.get();
 ///     sum += node.v;
 ///     next = node.next.clone();
 /// }
 /// assert_eq!(sum, 3);
+///
+/// // A ring:
+/// let mut graph = GraphBuilder::new();
+/// let first = graph.reserve::<Node>();
+/// let second = graph.add(Node { v: 2, next: Some(first.clone()) });
+/// assert!(graph.set(&first, Node { v: 1, next: Some(second) }));
+/// let ring = graph.finish(&first);
+/// let second = ring.get().next.clone().unwrap();
+/// assert!(second.get().next.as_ref().unwrap().is_same(&ring));
 /// ```
 pub struct Value<V> {
     pub(super) link: Link,
@@ -181,11 +190,10 @@ impl Link {
 }
 
 impl<V: ValueType> Value<V> {
-    /// Creates a value with this state, in a graph of its own. Values in its fields stay shared with their
-    /// other holders.
+    /// Creates a value with this state, in a graph of its own.
     pub fn new(state: V) -> Value<V> {
         let graph = Graph::default();
-        graph.fill(vec![Box::new(state)]);
+        graph.complete(vec![Box::new(state)]);
         Value::from_link(Link::Strong(Arc::new(graph)), 0)
     }
 }
@@ -195,7 +203,7 @@ impl<V> Value<V> {
         Value { link, index, marker: PhantomData }
     }
 
-    /// Returns whether both are the same value, not only equal ones.
+    /// Returns whether both handles refer to the same value, not only to equal ones.
     pub fn is_same<W>(&self, other: &Value<W>) -> bool {
         self.index == other.index && core::ptr::eq(self.link.address(), other.link.address())
     }
@@ -204,9 +212,9 @@ impl<V> Value<V> {
 impl<V: ValueForm> Value<V> {
     /// Returns the value's state, which stays alive as long as the result.
     ///
-    /// For a handle to a graph that is incomplete or was dropped, it returns the default state of the type.
-    /// Only a [`GraphBuilder`](super::GraphBuilder) or a [`CustomMarshal`](super::CustomMarshal) can expose
-    /// such a handle.
+    /// If the graph is incomplete or was dropped, it returns the default state of the type. Only
+    /// [`GraphBuilder`] and [`CustomMarshal`](super::CustomMarshal) give access to
+    /// handles of that kind.
     pub fn get(&self) -> ValueRef<V> {
         let place = self.link.graph().and_then(|graph| {
             let cast = graph.node(self.index)?.factory().cast::<V>()?;
@@ -215,7 +223,8 @@ impl<V: ValueForm> Value<V> {
         ValueRef(place.unwrap_or_else(|| StateSource::Missing(Box::default())))
     }
 
-    /// Returns the same value as one of type `D`, if `D` is its own type, a base of that or an abstract base.
+    /// Returns the same value as one of type `D`, if `D` is the value's own type, or a base or an abstract
+    /// base of it.
     pub fn downcast<D: ValueForm>(&self) -> Option<Value<D>> {
         self.factory()?.cast::<D>()?;
         let Value { link, index, .. } = self.clone();
@@ -241,11 +250,10 @@ impl<V: ValueForm> Value<V> {
     }
 }
 
-/// A clone of a handle keeps the graph alive, unless the graph is still incomplete.
 impl<V> Clone for Value<V> {
     fn clone(&self) -> Value<V> {
         let link = match &self.link {
-            Link::Weak(weak) => match weak.upgrade().filter(|graph| graph.is_whole()) {
+            Link::Weak(weak) => match weak.upgrade().filter(|graph| graph.is_complete()) {
                 Some(graph) => Link::Strong(graph),
                 None => Link::Weak(Weak::clone(weak)),
             },
@@ -268,7 +276,7 @@ impl<V> From<&Value<V>> for Option<Value<V>> {
     }
 }
 
-/// The state of a [`Value`], kept alive.
+/// The state of a [`Value`]. Its graph lives at least as long.
 pub struct ValueRef<V>(StateSource<V>);
 
 enum StateSource<V> {
@@ -306,5 +314,60 @@ impl<V: ValueForm> ValueRef<V> {
 impl<V: fmt::Debug> fmt::Debug for ValueRef<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
+    }
+}
+
+/// A builder of a graph whose values may refer to each other in any way, including cycles. See the example of
+/// [`Value`].
+///
+/// The handles that [`add`](Self::add) and [`reserve`](Self::reserve) return are for the states of this
+/// graph. They do not keep it alive. The handle returned by [`finish`](Self::finish) does, and so do clones
+/// of the others that are made after it.
+#[derive(Default)]
+#[must_use]
+pub struct GraphBuilder {
+    graph: Arc<Graph>,
+    nodes: Nodes,
+}
+
+impl GraphBuilder {
+    /// Creates a builder without values.
+    pub fn new() -> GraphBuilder {
+        GraphBuilder::default()
+    }
+
+    /// Adds a value with this state.
+    pub fn add<V: ValueType>(&mut self, state: V) -> Value<V> {
+        let index = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
+        self.nodes.push(Box::new(state));
+        Value::from_link(Link::Weak(Arc::downgrade(&self.graph)), index)
+    }
+
+    /// Adds a value whose state is [set](Self::set) later. Until then it has the default state.
+    pub fn reserve<V: ValueType>(&mut self) -> Value<V> {
+        self.add(V::default())
+    }
+
+    /// Sets the state of a value of this graph. Returns `false`, without an effect, if the value is of
+    /// another graph or of another type than `V`.
+    #[must_use]
+    pub fn set<V: ValueType>(&mut self, value: &Value<V>, state: V) -> bool {
+        let own = value.is_same(&Value::<V>::from_link(Link::Strong(Arc::clone(&self.graph)), value.index));
+        let node = self.nodes.get_mut(value.index as usize).filter(|_| own);
+        let node: Option<&mut dyn Node> = node.map(|node| &mut **node);
+        let place = node.and_then(|node| (node as &mut dyn Any).downcast_mut::<V>());
+        place.map(|place| *place = state).is_some()
+    }
+
+    /// Completes the graph and returns a handle to one of its values. This handle keeps the graph alive.
+    pub fn finish<V>(self, root: &Value<V>) -> Value<V> {
+        self.graph.complete(self.nodes);
+        root.clone()
+    }
+}
+
+impl fmt::Debug for GraphBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GraphBuilder").field("values", &self.nodes.len()).finish()
     }
 }

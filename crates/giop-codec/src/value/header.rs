@@ -6,16 +6,14 @@ use crate::typecode::WSTRING_VALUE;
 /// The id of the box of a `string`.
 pub(super) const STRING_VALUE: &str = "IDL:omg.org/CORBA/StringValue:1.0";
 
-/// The null value.
 pub(super) const NULL: u32 = 0;
-/// An indirection. An offset follows, to the tag of an earlier value, or to an earlier repository id, list of
-/// them, or URL.
+/// The tag before an offset to an earlier value, repository id, list of ids, or URL.
 pub(super) const INDIRECTION: u32 = 0xFFFF_FFFF;
-/// The upper 24 bits of value tags. The lower bits are flags.
+/// The upper 24 bits of value tags. The lower 8 bits are flags.
 pub(super) const VALUE: u32 = 0x7FFF_FF00;
-/// A codebase URL follows.
+/// Flag of a value with a codebase URL.
 pub(super) const CODEBASE: u32 = 0x01;
-/// Mask of the type information: no repository id, one, or a list follows.
+/// Mask of the type information: no repository id, one, or a list.
 pub(super) const TYPE_INFO: u32 = 0x06;
 pub(super) const ONE_ID: u32 = 0x02;
 pub(super) const ID_LIST: u32 = 0x06;
@@ -28,8 +26,8 @@ pub(crate) struct ValueHeader {
     /// Position of the tag.
     pub(crate) at: usize,
     pub(crate) chunked: bool,
-    /// End of the chunk in which the value began.
-    pub(super) around: Option<usize>,
+    /// End of the enclosing value's chunk, if the value began inside of it, as TAO writes it.
+    pub(super) outer_chunk_end: Option<usize>,
 }
 
 /// Returns whether the tag begins a value, without undefined flags.
@@ -37,12 +35,11 @@ pub(super) const fn is_header(tag: u32) -> bool {
     tag & !0xFF == VALUE && tag & !(VALUE | CODEBASE | TYPE_INFO | CHUNKED) == 0 && tag & TYPE_INFO != 0x04
 }
 
-/// Returns whether the tag is the length of a chunk.
 pub(super) const fn is_chunk(tag: u32) -> bool {
     0 < tag && tag < VALUE
 }
 
-/// Returns whether the id is written even if the declared type is the value's own. Java ORBs always write the
+/// Returns whether the id is written even if the value's type is the declared one. Java ORBs always write the
 /// ids of their types, and some of them cannot read values without one.
 pub(super) fn is_always_named(repository_id: &str) -> bool {
     is_explicit(repository_id) || repository_id == WSTRING_VALUE

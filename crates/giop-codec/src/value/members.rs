@@ -1,55 +1,74 @@
-//! [`ValuePart`]: members of a state that are values, or contain them.
+//! [`ValuePart`] and [`AbstractForm`]: members of a state that are values, or contain them.
 
 use super::read;
 use super::write;
-use super::{AbstractForm, Value, ValueForm};
+use super::{Extends, Flow, Progress, Value, ValueForm};
 use crate::cdr::{Decoder, Encoder};
 use crate::{DecodeError, EncodeError};
 
-/// The next step after a part of a state, and a value in it, was written or read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
-    /// Continue with the next part.
-    Next,
-    /// Continue with the same part, because it has more.
-    Again,
-}
-
-/// The progress within a part.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Progress {
-    /// Number of remaining elements; `None` before the count.
-    left: Option<usize>,
-}
-
-/// A part of a state that is a value, or a holder of one, or a sequence of either. Its methods only begin
-/// each value in it. The caller then processes the state of that value before it calls them again.
+/// A part of a state that is a value, an [`AbstractForm`], or a sequence of either. Its methods stop after
+/// the header of each new value in it. The caller processes the state of that value before it calls them
+/// again.
 pub trait ValuePart {
-    /// Writes the part up to the next new value, whose header it writes.
+    /// Writes the part up to and including the header of the next new value.
     ///
     /// # Errors
     /// The part has no encoding.
     fn encode_part(&self, e: &mut Encoder, at: &mut Progress) -> Result<Flow, EncodeError>;
 
-    /// Reads the part up to the next new value, whose header it reads.
+    /// Reads the part up to and including the header of the next new value.
     ///
     /// # Errors
-    /// The bytes are not such a part.
+    /// The bytes are not a valid part.
     fn decode_part(&mut self, d: &mut Decoder<'_>, at: &mut Progress) -> Result<Flow, DecodeError>;
 }
 
-impl<V: ValueForm> ValuePart for Option<Value<V>> {
-    fn encode_part(&self, e: &mut Encoder, _: &mut Progress) -> Result<Flow, EncodeError> {
-        self.begin_encode(e).map(|_| Flow::Next)
-    }
+/// The type of a place of an abstract interface ("Abstract Interfaces"): it holds a value that supports the
+/// interface, or an object reference.
+///
+/// On the wire, a boolean selects which of the two follows. Nil is written as a null value; a received nil
+/// reference is also accepted.
+pub trait AbstractForm: Sized {
+    /// The type that represents the values that support the interface.
+    type Values: ValueForm;
 
-    fn decode_part(&mut self, d: &mut Decoder<'_>, _: &mut Progress) -> Result<Flow, DecodeError> {
-        *self = Self::begin_decode(d)?.0;
-        Ok(Flow::Next)
+    /// Creates the form that holds this value.
+    fn of_value(value: Value<Self::Values>) -> Self;
+
+    /// Returns the value, unless the form holds an object reference.
+    fn held_value(&self) -> Option<&Value<Self::Values>>;
+
+    /// Writes the object reference. The form must hold one.
+    ///
+    /// # Errors
+    /// The reference has no encoding.
+    fn encode_object(&self, e: &mut Encoder) -> Result<(), EncodeError>;
+
+    /// Reads an object reference, which may be nil.
+    ///
+    /// # Errors
+    /// The bytes are not an object reference.
+    fn decode_object(d: &mut Decoder<'_>) -> Result<Option<Self>, DecodeError>;
+}
+
+/// Lets a value that supports the interface be passed as `impl Into<Option<T>>`.
+impl<W: Extends<T::Values>, T: AbstractForm> From<Value<W>> for Option<T> {
+    fn from(value: Value<W>) -> Option<T> {
+        Some(T::of_value(value.upcast()))
     }
 }
 
-impl<T: AbstractForm> ValuePart for Option<T> {
+/// Lets a value that supports the interface be passed as `impl Into<Option<T>>`.
+impl<W: Extends<T::Values>, T: AbstractForm> From<&Value<W>> for Option<T> {
+    fn from(value: &Value<W>) -> Option<T> {
+        Some(T::of_value(value.upcast()))
+    }
+}
+
+impl<T> ValuePart for Option<T>
+where
+    Option<T>: Element,
+{
     fn encode_part(&self, e: &mut Encoder, _: &mut Progress) -> Result<Flow, EncodeError> {
         self.begin_encode(e).map(|_| Flow::Next)
     }
@@ -104,22 +123,17 @@ impl<E: Element> ValuePart for Vec<E> {
 mod element {
     use super::{DecodeError, Decoder, EncodeError, Encoder};
 
-    /// A value, or a holder of one, as an element of a sequence that is a part of a state.
+    /// A value or an [`AbstractForm`](super::AbstractForm) as an element of a sequence that is a part of a
+    /// state.
     pub trait Element: Sized {
         /// Minimum number of bytes.
         const MIN_SIZE: usize;
 
-        /// Writes the element up to the value in it. Returns `true` if that is new, so that its state
-        /// follows.
-        ///
-        /// # Errors
-        /// The element has no encoding.
+        /// Writes the element. Returns `true` if it ends with the header of a new value, whose state must
+        /// follow.
         fn begin_encode(&self, e: &mut Encoder) -> Result<bool, EncodeError>;
 
-        /// Reads the element up to the value in it. Returns `true` if that is new, so that its state follows.
-        ///
-        /// # Errors
-        /// The bytes are not such an element.
+        /// Reads the element. Returns `true` if it ends with the header of a new value, whose state follows.
         fn begin_decode(d: &mut Decoder<'_>) -> Result<(Self, bool), DecodeError>;
     }
 }
@@ -138,19 +152,19 @@ impl<V: ValueForm> Element for Option<Value<V>> {
     }
 }
 
-/// A boolean that is true for an object, then the object or value. Nil is a null value.
+/// A boolean that is true for an object, then the object or the value. Nil is a null value.
 impl<T: AbstractForm> Element for Option<T> {
     const MIN_SIZE: usize = 5;
 
     fn begin_encode(&self, e: &mut Encoder) -> Result<bool, EncodeError> {
         match self {
-            Some(held) if held.held_value().is_none() => {
+            Some(form) if form.held_value().is_none() => {
                 e.put_bool(true);
-                held.encode_object(e).map(|()| false)
+                form.encode_object(e).map(|()| false)
             }
-            held => {
+            form => {
                 e.put_bool(false);
-                write::begin_value(e, held.as_ref().and_then(T::held_value))
+                write::begin_value(e, form.as_ref().and_then(T::held_value))
             }
         }
     }

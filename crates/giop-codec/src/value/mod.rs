@@ -7,67 +7,61 @@
 //! first field of a derived value is its concrete base. Where IDL has `V`, Rust has `Option<`[`Value<V>`]`>`:
 //! null, or a handle.
 //!
-//! * A *graph* is a list of nodes, each the state of one value, in one shared allocation that is immutable
-//!   once it is complete. [`Value::new`] creates a graph of one node, [`GraphBuilder`] one with cycles. A
+//! * A *graph* is a list of nodes in one shared allocation. Each node is the state of one value. A complete
+//!   graph is immutable. [`Value::new`] creates a graph of one node, [`GraphBuilder`] one with cycles. A
 //!   decoded value forms one graph with all values nested in it.
-//! * A handle is a graph and an index. Handles inside of a graph to nodes of the same graph do not keep it
-//!   alive; all others do. Therefore neither a cycle nor a peer's graph leaks, and no traversal is needed. A
-//!   clone of a handle keeps its graph alive, once that is complete.
-//! * A handle in a field may not keep its graph alive. It is therefore read through [`Value::get`], which
-//!   does: `node.get().next`.
+//! * A handle is a graph and an index. A handle inside of a graph to a node of the same graph does not keep
+//!   the graph alive; every other handle does. Therefore cycles do not leak, even if a peer sends them.
+//!   A clone of a handle keeps a complete graph alive.
+//! * A handle in a field may not keep its graph alive. [`Value::get`] does while its result is used:
+//!   `node.get().next`.
 //! * The type of a handle is the IDL type of its place. The type of the node may be derived from it.
 //!   [`Value::downcast`] tests for a derived type at run time; [`Value::upcast`] to a base always succeeds.
 //! * States are immutable. To change one, clone it, change the clone and create a value from it. Other
-//!   holders of the old one keep it.
-//! * [`Value::is_same`] compares identity. `==` compares two graphs from the values on. `{:?}` shows each
+//!   handles still refer to the old value.
+//! * [`Value::is_same`] compares identity. `==` compares all that two values refer to. `{:?}` shows each
 //!   node once.
 //!
 //! # No recursion
 //!
 //! Decoding, encoding, comparison, formatting and drop traverse a graph with explicit lists instead of the
-//! stack. A peer's chain of a million values is therefore as harmless as a local one.
+//! stack. Therefore a chain of a million values cannot overflow the stack.
 //!
-//! For that, a type divides its state into *parts* ([`ValueType::PARTS`]): its members in order. A member
-//! that is a value, or a sequence of values, only begins each value ([`ValuePart`]). Values deeper inside of
-//! a member, such as in a struct in a sequence, count as nested constructed types: at most 64 levels.
+//! For that, a type divides its state into *parts* ([`ValueType::PARTS`]): its members in order. A call for a
+//! part that is a value, or a sequence of values, reads or writes no state of these values ([`ValuePart`]).
+//! Values deeper inside of a member, such as in a struct in a sequence, count as nested constructed types:
+//! at most 64 levels.
 //!
 //! # Protection against peers
 //!
 //! Only types that the program names are ever instantiated: the static type of a place, and those in
-//! [`Factories`]. Indirections lead backwards, to places where an item of the right kind began. Every node is
-//! charged to the decoder's memory limit.
+//! [`Factories`]. Indirections refer to earlier positions, where an item of the right kind begins. Every node
+//! is charged to the decoder's memory limit.
 
 mod boxes;
-mod build;
 mod class;
-mod compare;
 mod context;
 pub(crate) mod custom;
 mod factory;
 mod graph;
 mod header;
-mod held;
 mod members;
 mod read;
-mod show;
-mod types;
+mod traversal;
 pub(crate) mod untyped;
 pub(crate) mod write;
 
 pub use boxes::{StringValue, WStringValue};
-pub use build::GraphBuilder;
 pub(crate) use class::{
     BYTES, Class, ClassChoice, Classes, MemberKind, concrete, formal, has_base_with_id, member_kind,
 };
-pub use context::DecodeContext;
+pub use context::{DecodeContext, ValueTypes};
 pub(crate) use custom::Piece;
 pub(crate) use factory::LocalTypes;
 pub use factory::{Casts, Factories, Factory};
-pub use graph::{Value, ValueRef};
+pub use graph::{GraphBuilder, Value, ValueRef};
 pub(crate) use header::ValueHeader;
-pub use held::AbstractForm;
-pub use members::{Flow, Progress, ValuePart};
-pub use types::ValueTypes;
+pub use members::{AbstractForm, ValuePart};
 pub(crate) use untyped::NextValue;
 
 use core::any::Any;
@@ -97,17 +91,17 @@ pub trait ValueType: Any + Clone + Debug + Default + PartialEq + Send + Sync {
     /// The ids of the bases to which a receiver may truncate it, nearest first.
     const TRUNCATABLE: &'static [&'static str] = &[];
 
-    /// Its type code as data. Without it, an any can contain a value of this type only if the any's own type
-    /// code names the type.
+    /// The type code as data. Without it, an any can contain a value of this type only if the type code in
+    /// the any names the type.
     const TYPE: Option<&'static TypeDesc> = None;
 
     /// Whether its state is written by [`CustomMarshal`], always in chunks.
     const CUSTOM: bool = false;
 
-    /// Number of parts of its state, those of its concrete base first.
+    /// Number of parts of the state, including those of the concrete bases, which come first.
     const PARTS: u32;
 
-    /// Number of parts of each of its concrete bases, the outermost first.
+    /// Number of parts of each concrete base, including those of its own bases; the outermost first.
     const BASE_PARTS: &'static [u32] = &[];
 
     /// Factory of states of this type.
@@ -125,7 +119,7 @@ pub trait ValueType: Any + Clone + Debug + Default + PartialEq + Send + Sync {
     /// Reads a part of the state.
     ///
     /// # Errors
-    /// The bytes are not such a part.
+    /// The bytes are not a valid part.
     fn decode_part(&mut self, part: u32, d: &mut Decoder<'_>, at: &mut Progress)
     -> Result<Flow, DecodeError>;
 }
@@ -143,13 +137,29 @@ impl ValueForm for ValueBase {
     const REPOSITORY_ID: &'static str = "IDL:omg.org/CORBA/ValueBase:1.0";
 }
 
-/// The description of a place of a value type is that of the type.
+/// A place of a value type has the description of the type.
 impl<V: ValueForm + Typed> Typed for Value<V> {
     const DESC: &'static TypeDesc = V::DESC;
 }
 
 impl Typed for ValueBase {
     const DESC: &'static TypeDesc = TypeDesc::VALUE_BASE;
+}
+
+/// The next step after a part of a state, or a value in it, was written or read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Continue with the next part.
+    Next,
+    /// Continue with the same part, because it has more.
+    Again,
+}
+
+/// The progress within a part.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// Number of remaining elements; `None` before their count was written or read.
+    left: Option<usize>,
 }
 
 /// A value type with base or abstract base `B`: see [`Value::upcast`].
@@ -159,19 +169,18 @@ impl<V: ValueForm> Extends<ValueBase> for V {}
 
 /// The encoding of a `custom` value type, written by its author ("Custom Marshaling").
 ///
-/// `unmarshal` reads what `marshal` writes. A receiver skips the data that `unmarshal` leaves. Truncated
-/// values are cut before that data.
+/// `unmarshal` reads what `marshal` writes. A receiver skips the data that `unmarshal` does not read.
 pub trait CustomMarshal {
-    /// Writes the state: any values by [`CdrEncode`](crate::cdr::CdrEncode), one after the other.
+    /// Writes the state: any items that implement [`CdrEncode`](crate::cdr::CdrEncode), one after the other.
     ///
     /// # Errors
     /// The state has no encoding.
     fn marshal(&self, e: &mut Encoder) -> Result<(), EncodeError>;
 
     /// Reads the state into a default one. Values in it can be stored, but their content is available only
-    /// after the whole graph was read. Until then [`Value::get`] returns their default state.
+    /// after the whole graph is read. Until then [`Value::get`] returns their default state.
     ///
     /// # Errors
-    /// The bytes are not such a state.
+    /// The bytes are not a valid state.
     fn unmarshal(&mut self, d: &mut Decoder<'_>) -> Result<(), DecodeError>;
 }

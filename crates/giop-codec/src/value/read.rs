@@ -19,28 +19,27 @@ use crate::{DecodeError, DecodeErrorKind};
 /// Maximum number of repository ids in a list.
 const MAX_IDS: usize = 64;
 
-/// The values of a decoder's message. Positions count from the alignment origin, in ascending order in each
-/// list.
+/// The values of a decoder's message. Positions count from the alignment origin. Lists are sorted by
+/// position.
 #[derive(Default)]
 pub(super) struct DecodedValues {
     values: Vec<(usize, ValueEntry)>,
-    /// Values from before the reader's position, read again out of anys.
-    again: BTreeMap<usize, ValueEntry>,
+    /// Values read out of anys only after later ones were read into `values`.
+    reread: BTreeMap<usize, ValueEntry>,
     /// Values in anys, of which only the bytes are known.
     pub(super) untyped: BTreeMap<usize, UntypedValue>,
     /// The types of the values of a locally created any.
     pub(super) local_types: Option<Arc<LocalTypes>>,
-    /// Position of a repository id, and its index in the names of the decoder's state.
+    /// Position of a repository id, and its index in the `names` of the [`ReadState`].
     ids: Vec<(usize, usize)>,
     lists: Vec<(usize, Range<usize>)>,
     urls: Vec<(usize, ())>,
     graphs: Vec<Arc<Graph>>,
-    /// The graph that is being read: the last of `graphs`. A node is taken out while it is filled.
+    /// The graph that is being read: the last of `graphs`. A node is taken out while its state is read.
     nodes: Option<Vec<Option<Box<dyn Node>>>>,
     frames: Vec<Frame>,
 }
 
-/// A value that was begun.
 #[derive(Clone, Copy)]
 struct ValueEntry {
     graph: usize,
@@ -50,11 +49,10 @@ struct ValueEntry {
     factory: &'static Factory,
 }
 
-/// The start of a value.
-pub(super) enum Start {
+pub(super) enum ValueStart {
     Null,
-    /// An indirection to this position.
-    Back(usize),
+    /// An indirection to the value at this position.
+    Indirection(usize),
     /// The header of a value, and the indices of its repository ids in `names`.
     Header(ValueHeader, Range<usize>),
 }
@@ -66,18 +64,17 @@ struct Frame {
     part: u32,
     at: Progress,
     chunked: bool,
-    /// Whether the state may contain more data than is read.
-    skips: bool,
-    /// End of the chunk in which the value began.
-    around: Option<usize>,
+    /// Whether data at the end of the state may remain unread.
+    skips_rest: bool,
+    outer_chunk_end: Option<usize>,
 }
 
 impl ReadTables for DecodedValues {
-    /// A clone knows the complete values, but does not continue those that are being read.
+    // A clone knows the complete values, but does not continue those that are being read.
     fn complete<'a>(&self, nesting: Nesting<'a>, names: Vec<&'a str>) -> Box<ReadState<'a>> {
         let tables = DecodedValues {
             values: self.values.clone(),
-            again: self.again.clone(),
+            reread: self.reread.clone(),
             untyped: self.untyped.clone(),
             local_types: self.local_types.clone(),
             ids: self.ids.clone(),
@@ -91,14 +88,14 @@ impl ReadTables for DecodedValues {
     }
 }
 
-/// Returns the item that began at a position, or at the next multiple of 4: Yoko refers to the padding before
-/// an aligned item.
+/// Returns the item at a position, or at the next multiple of 4: Yoko refers to the padding before an aligned
+/// item.
 fn find_aligned<T>(table: &[(usize, T)], position: usize) -> Option<&T> {
-    find(table, position).or_else(|| find(table, position.checked_next_multiple_of(4)?))
+    item_at(table, position).or_else(|| item_at(table, position.checked_next_multiple_of(4)?))
 }
 
-/// Stores the item that began at a position. Positions ascend, unless data is read again.
-fn note<T>(table: &mut Vec<(usize, T)>, position: usize, what: T) {
+/// Stores the item at a position. Positions ascend, unless data is read again.
+fn insert_item<T>(table: &mut Vec<(usize, T)>, position: usize, what: T) {
     if table.last().is_none_or(|(last, _)| *last < position) {
         table.push((position, what));
     } else if let Err(index) = table.binary_search_by_key(&position, |(at, _)| *at) {
@@ -106,13 +103,11 @@ fn note<T>(table: &mut Vec<(usize, T)>, position: usize, what: T) {
     }
 }
 
-/// Returns the item that began at a position.
-fn find<T>(table: &[(usize, T)], position: usize) -> Option<&T> {
+fn item_at<T>(table: &[(usize, T)], position: usize) -> Option<&T> {
     let index = table.binary_search_by_key(&position, |(at, _)| *at).ok()?;
-    table.get(index).map(|(_, found)| found)
+    table.get(index).map(|(_, entry)| entry)
 }
 
-/// Returns the state of value types.
 pub(super) fn value_state<'d, 'a>(d: &'d mut Decoder<'a>) -> &'d mut ReadState<'a> {
     d.values.get_or_insert_with(|| Box::<ReadState<'a, DecodedValues>>::default())
 }
@@ -124,12 +119,12 @@ pub(super) fn malformed(at: usize) -> DecodeError {
 /// Reads a value with all values in it, or null, or an indirection to an earlier value.
 pub(super) fn read_value<V: ValueForm>(d: &mut Decoder<'_>) -> Result<Option<Value<V>>, DecodeError> {
     let decoded = DecodedValues::of(d);
-    let floor = decoded.frames.len();
+    let first_frame = decoded.frames.len();
     if decoded.nodes.is_some() {
-        // Inside of a member of a value: the caller's frames are on the stack.
+        // This value is in a member of another one, whose frame is below `first_frame`.
         let (value, is_new) = begin_value(d)?;
         if is_new {
-            d.nested(|d| read_states(d, floor))?;
+            d.nested(|d| read_states(d, first_frame))?;
         }
         return Ok(value);
     }
@@ -137,62 +132,59 @@ pub(super) fn read_value<V: ValueForm>(d: &mut Decoder<'_>) -> Result<Option<Val
     let rewrites = d.rewrites.take();
     let (value, is_new) = begin_value(d)?;
     if is_new {
-        read_states(d, floor)?;
+        read_states(d, first_frame)?;
     }
     let decoded = DecodedValues::of(d);
     if let Some(nodes) = decoded.nodes.take()
         && let Some(graph) = decoded.graphs.last()
     {
-        graph.fill(nodes.into_iter().flatten().collect());
+        graph.complete(nodes.into_iter().flatten().collect());
     }
     d.rewrites = rewrites;
-    // The clone keeps the graph alive.
+    // In contrast to the weak `value`, the clone keeps the graph alive.
     Ok(value.clone())
 }
 
-/// Reads null, an indirection, or the header of a value. Returns `true` if the state of a new value
-/// follows.
+/// Reads null, an indirection, or the header of a value. Returns `true` if the state of a new value follows.
 pub(super) fn begin_value<V: ValueForm>(
     d: &mut Decoder<'_>,
 ) -> Result<(Option<Value<V>>, bool), DecodeError> {
     match read_start(d)? {
-        Start::Null => Ok((None, false)),
-        Start::Back(target) => value_again(d, target).map(|value| (value, false)),
-        Start::Header(header, ids) => begin_state(d, header, ids, None).map(|value| (value, true)),
+        ValueStart::Null => Ok((None, false)),
+        ValueStart::Indirection(target) => earlier_value(d, target).map(|value| (value, false)),
+        ValueStart::Header(header, ids) => begin_state(d, header, ids, None).map(|value| (value, true)),
     }
 }
 
-/// Returns the value that began at this position.
-fn value_again<V: ValueForm>(d: &mut Decoder<'_>, target: usize) -> Result<Option<Value<V>>, DecodeError> {
+fn earlier_value<V: ValueForm>(d: &mut Decoder<'_>, target: usize) -> Result<Option<Value<V>>, DecodeError> {
     let at = d.position() - 8;
     let decoded = DecodedValues::of(d);
-    let found = find(&decoded.values, target).or_else(|| decoded.again.get(&target)).copied();
-    if let Some(found) = found {
-        found.factory.cast::<V>().ok_or_else(|| malformed(at))?;
-        return Ok(DecodedValues::of(d).handle(found));
+    if let Some(entry) = decoded.entry(target).copied() {
+        entry.factory.cast::<V>().ok_or_else(|| malformed(at))?;
+        return Ok(decoded.handle(entry));
     }
     let Some(untyped) = decoded.untyped.get(&target).cloned() else { return Err(malformed(at)) };
-    // The value is in an any, as bytes.
-    let floor = decoded.frames.len();
+    // The value is in an any that was not decoded.
+    let first_frame = decoded.frames.len();
     untyped::revisit(d, target, untyped.level, |d| match read_start(d)? {
-        Start::Header(header, ids) => {
+        ValueStart::Header(header, ids) => {
             let value = begin_state(d, header, ids, untyped.implied.as_deref())?;
-            read_states(d, floor)?;
+            read_states(d, first_frame)?;
             Ok(value)
         }
-        Start::Null | Start::Back(_) => Err(malformed(target)),
+        ValueStart::Null | ValueStart::Indirection(_) => Err(malformed(target)),
     })
 }
 
-/// Creates the value whose header was read. A value without ids has the implied type, or otherwise the
-/// type of the place.
+/// Creates the value whose header was read. Without ids in the header it has the implied type, or otherwise
+/// the type of the place.
 fn begin_state<V: ValueForm>(
     d: &mut Decoder<'_>,
     header: ValueHeader,
     ids: Range<usize>,
     implied: Option<&str>,
 ) -> Result<Option<Value<V>>, DecodeError> {
-    let ValueHeader { at, chunked, around } = header;
+    let ValueHeader { at, chunked, outer_chunk_end } = header;
     let (factory, truncated) = choose::<V>(d, ids, implied, at)?;
     if truncated && !chunked {
         return Err(DecodeError::new(DecodeErrorKind::NoValueFactory, at));
@@ -208,49 +200,55 @@ fn begin_state<V: ValueForm>(
     let nodes = decoded.nodes.get_or_insert_default();
     let node = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
     nodes.push(Some((factory.new)()));
-    let found = ValueEntry { graph: decoded.graphs.len() - 1, node, level, factory };
-    // A value in an any may have been read before the whole any. It then remains that value.
-    let mut known = found;
+    let entry = ValueEntry { graph: decoded.graphs.len() - 1, node, level, factory };
+    // A value in an any may already have been read through an indirection. It is the same value.
+    let mut known = entry;
     if decoded.values.last().is_none_or(|(last, _)| *last < at) {
-        decoded.values.push((at, found));
-    } else if let Some(before) = find(&decoded.values, at) {
+        decoded.values.push((at, entry));
+    } else if let Some(before) = item_at(&decoded.values, at) {
         known = *before;
     } else {
-        known = *decoded.again.entry(at).or_insert(found);
+        known = *decoded.reread.entry(at).or_insert(entry);
     }
-    let skips = truncated || factory.custom;
-    decoded.frames.push(Frame { node, part: 0, at: Progress::default(), chunked, skips, around });
-    // The factory of the value itself was chosen for this place.
+    let skips_rest = truncated || factory.custom;
+    decoded.frames.push(Frame {
+        node,
+        part: 0,
+        at: Progress::default(),
+        chunked,
+        skips_rest,
+        outer_chunk_end,
+    });
+    // `factory` was chosen for this place, but that of a value read before was chosen for another one.
     if !core::ptr::eq(known.factory, factory) {
         known.factory.cast::<V>().ok_or(DecodeError::new(DecodeErrorKind::Malformed, at))?;
     }
     let value = decoded.handle(known);
-    enter_state(d, chunked, around.is_some())?;
+    enter_state(d, chunked, outer_chunk_end.is_some())?;
     Ok(value)
 }
 
-/// Reads the header of a value.
-pub(super) fn read_start(d: &mut Decoder<'_>) -> Result<Start, DecodeError> {
-    let (tag, mut around) = value_tag(d)?;
+pub(super) fn read_start(d: &mut Decoder<'_>) -> Result<ValueStart, DecodeError> {
+    let (tag, mut outer_chunk_end) = value_tag(d)?;
     let at = d.position() - 4;
     match tag {
-        NULL => return Ok(Start::Null),
-        INDIRECTION => return indirection_target(d).map(Start::Back),
+        NULL => return Ok(ValueStart::Null),
+        INDIRECTION => return indirection_target(d).map(ValueStart::Indirection),
         _ => {}
     }
     let chunked = tag & CHUNKED != 0;
-    if !is_header(tag) || (value_state(d).nesting.level > 0 && !chunked && around.is_none()) {
+    if !is_header(tag) || (value_state(d).nesting.level > 0 && !chunked && outer_chunk_end.is_none()) {
         return Err(malformed(at));
     }
     let ids = if tag & (CODEBASE | TYPE_INFO) == 0 { 0..0 } else { read_type_info(d, tag)? };
     // TAO omits the chunks of nested values: such a state is part of the enclosing chunk.
-    if let Some(end) = around.take_if(|_| !chunked) {
+    if let Some(end) = outer_chunk_end.take_if(|_| !chunked) {
         chunked::resume_chunk(d, end)?;
     }
-    Ok(Start::Header(ValueHeader { at, chunked, around }, ids))
+    Ok(ValueStart::Header(ValueHeader { at, chunked, outer_chunk_end }, ids))
 }
 
-/// Begins a state. `open` is set inside of a chunk of the enclosing value.
+/// Begins a state. `open`: the chunk of the enclosing value has not ended.
 pub(super) fn enter_state(d: &mut Decoder<'_>, chunked: bool, open: bool) -> Result<(), DecodeError> {
     if chunked {
         let nesting = &mut value_state(d).nesting;
@@ -266,25 +264,9 @@ pub(super) fn enter_state(d: &mut Decoder<'_>, chunked: bool, open: bool) -> Res
     Ok(())
 }
 
-/// Ends a state, whose known part was read.
-pub(super) fn leave_state(
-    d: &mut Decoder<'_>,
-    chunked: bool,
-    skips: bool,
-    around: Option<usize>,
-) -> Result<(), DecodeError> {
-    if chunked {
-        end_chunked(d, skips, around)?;
-        if let Some(end) = around {
-            chunked::resume_chunk(d, end)?;
-        }
-    }
-    Ok(())
-}
-
 /// Reads the tag of the next value. Inside of a chunked value, null and indirections are in a chunk, and
-/// headers are between two chunks. TAO leaves the chunk around a header open: then the end of that chunk
-/// is returned too.
+/// headers are between two chunks. TAO does not end the chunk before a header. In that case, the end of the
+/// chunk is returned too.
 fn value_tag(d: &mut Decoder<'_>) -> Result<(u32, Option<usize>), DecodeError> {
     while chunked::in_chunks(d) && !chunked::has_in_chunk(d, 4) {
         if value_state(d).nesting.ended.is_some() {
@@ -300,15 +282,15 @@ fn value_tag(d: &mut Decoder<'_>) -> Result<(u32, Option<usize>), DecodeError> {
         chunked::enter_chunk(d, tag as usize)?;
     }
     let tag = d.read_u32()?;
-    let around = (chunked::in_chunks(d) && is_header(tag)).then(|| chunked::interrupt_chunk(d));
-    Ok((tag, around))
+    let outer_chunk_end = (chunked::in_chunks(d) && is_header(tag)).then(|| chunked::interrupt_chunk(d));
+    Ok((tag, outer_chunk_end))
 }
 
 /// Reads the offset of an indirection and returns the target position.
 fn indirection_target(d: &mut Decoder<'_>) -> Result<usize, DecodeError> {
     let offset = d.read_i32()?;
     let at = d.position() - 4;
-    // An offset of -4 is the indirection itself.
+    // An offset of -4 would refer to the indirection itself.
     let back = usize::try_from(offset.unsigned_abs()).ok().filter(|_| offset < -4);
     back.and_then(|back| at.checked_sub(back)).ok_or_else(|| malformed(at))
 }
@@ -325,8 +307,7 @@ pub(super) fn read_type_info(d: &mut Decoder<'_>, tag: u32) -> Result<Range<usiz
     }
 }
 
-/// Reads the bytes of a `string` and its position. For an indirection, returns the target position and
-/// `None`.
+/// Reads the bytes of a `string` and its position; for an indirection, `None` and the target position.
 fn read_text<'a>(d: &mut Decoder<'a>) -> Result<(usize, Option<&'a [u8]>), DecodeError> {
     let len = d.read_u32()?;
     let at = d.position() - 4;
@@ -353,7 +334,7 @@ fn read_id(d: &mut Decoder<'_>) -> Result<usize, DecodeError> {
             let index = state.names.len();
             let text = core::str::from_utf8(text);
             state.names.push(text.map_err(|_| DecodeError::new(DecodeErrorKind::InvalidIdentifier, at))?);
-            note(&mut decoded.ids, at, index);
+            insert_item(&mut decoded.ids, at, index);
             Ok(index)
         }
         None => find_aligned(&decoded.ids, at).copied().ok_or_else(|| malformed(at)),
@@ -380,23 +361,21 @@ fn read_id_list(d: &mut Decoder<'_>) -> Result<Range<usize>, DecodeError> {
     let first = state.names.len();
     state.names.extend(listed);
     let list = first..state.names.len();
-    note(&mut DecodedValues::of_mut(&mut state.tables).lists, at, list.clone());
+    insert_item(&mut DecodedValues::of_mut(&mut state.tables).lists, at, list.clone());
     Ok(list)
 }
 
 fn skip_url(d: &mut Decoder<'_>) -> Result<(), DecodeError> {
     let (at, text) = read_text(d)?;
-    let decoded = DecodedValues::of(d);
+    let urls = &mut DecodedValues::of(d).urls;
     match text {
-        Some(_) => note(&mut decoded.urls, at, ()),
-        None if find(&decoded.urls, at).is_none() => return Err(malformed(at)),
-        None => {}
+        Some(_) => insert_item(urls, at, ()),
+        None => *item_at(urls, at).ok_or_else(|| malformed(at))?,
     }
     Ok(())
 }
 
-/// Returns the factory for a value with these ids in a place of type `V`, and whether the value is
-/// truncated to a base.
+/// Returns the factory for a value with these ids in a place of type `V`, and whether it truncates the value.
 fn choose<V: ValueForm>(
     d: &mut Decoder<'_>,
     ids: Range<usize>,
@@ -420,12 +399,12 @@ fn choose<V: ValueForm>(
         .ok_or(unknown)
 }
 
-/// Reads the states of the values that were begun, from the frame `floor` on.
-fn read_states(d: &mut Decoder<'_>, floor: usize) -> Result<(), DecodeError> {
+/// Reads the states of the values in `frames` from the index `first_frame` on.
+fn read_states(d: &mut Decoder<'_>, first_frame: usize) -> Result<(), DecodeError> {
     'values: loop {
         let mut decoded = DecodedValues::of(d);
         let index = decoded.frames.len().wrapping_sub(1);
-        let Some(mut frame) = decoded.frames.last().copied().filter(|_| index >= floor) else {
+        let Some(mut frame) = decoded.frames.last().copied().filter(|_| index >= first_frame) else {
             return Ok(());
         };
         let Some(mut node) = decoded.node(frame.node).and_then(Option::take) else {
@@ -437,7 +416,7 @@ fn read_states(d: &mut Decoder<'_>, floor: usize) -> Result<(), DecodeError> {
             }
             decoded = DecodedValues::of(d);
             if decoded.frames.len() > index + 1 {
-                // The part begins a value, whose state comes first.
+                // The part begins a value, whose state follows immediately.
                 decoded.put_back(frame.node, node);
                 if let Some(place) = decoded.frames.get_mut(index) {
                     *place = frame;
@@ -447,19 +426,24 @@ fn read_states(d: &mut Decoder<'_>, floor: usize) -> Result<(), DecodeError> {
         }
         decoded.put_back(frame.node, node);
         decoded.frames.pop();
-        leave_state(d, frame.chunked, frame.skips, frame.around)?;
+        if frame.chunked {
+            end_chunked(d, frame.skips_rest, frame.outer_chunk_end)?;
+        }
     }
 }
 
-/// Skips the rest of the innermost chunked value, whose known part was read, and its end tag. `around` is
-/// the end of the chunk in which the value began.
-fn end_chunked(d: &mut Decoder<'_>, skips: bool, around: Option<usize>) -> Result<(), DecodeError> {
+/// Skips the rest of the innermost chunked value, whose known part was read, and its end tag.
+pub(super) fn end_chunked(
+    d: &mut Decoder<'_>,
+    skips_rest: bool,
+    outer_chunk_end: Option<usize>,
+) -> Result<(), DecodeError> {
     let level = value_state(d).nesting.level;
-    if chunked::has_in_chunk(d, 1) && !skips {
+    if chunked::has_in_chunk(d, 1) && !skips_rest {
         return Err(d.error(DecodeErrorKind::Malformed));
     }
     if value_state(d).nesting.ended.is_none() {
-        skip_to_end(d, level, skips, around)?;
+        skip_to_end(d, level, skips_rest, outer_chunk_end)?;
     }
     let nesting = &mut value_state(d).nesting;
     nesting.open.pop_if(|open| *open == level);
@@ -470,44 +454,44 @@ fn end_chunked(d: &mut Decoder<'_>, skips: bool, around: Option<usize>) -> Resul
     } else {
         chunked::await_chunk(d);
     }
-    Ok(())
+    outer_chunk_end.map_or(Ok(()), |end| chunked::resume_chunk(d, end))
 }
 
 /// Skips the rest of the value at `level`, including its end tag.
 fn skip_to_end(
     d: &mut Decoder<'_>,
     level: u32,
-    skips: bool,
-    around: Option<usize>,
+    skips_rest: bool,
+    outer_chunk_end: Option<usize>,
 ) -> Result<(), DecodeError> {
     chunked::leave_chunk(d);
-    let mut deep = level;
+    let mut inner_level = level;
     loop {
         let tag = d.read_u32()?;
         let at = d.position() - 4;
         let end = tag.wrapping_neg();
-        if is_end(tag) && around.is_some() {
-            // TAO restarts levels inside of an open chunk.
-            if end == 1 || (end == level && chunked::is_at_chunk_end(d, around)) {
+        if is_end(tag) && outer_chunk_end.is_some() {
+            // TAO counts levels from 1 again inside of an open chunk.
+            if end == 1 || (end == level && chunked::is_at_chunk_end(d, outer_chunk_end)) {
                 value_state(d).nesting.ended = Some(level);
                 return Ok(());
             }
         } else if is_end(tag) {
-            if end > deep {
-                // TAO ends the state of each base: no value has this level.
+            if end > inner_level {
+                // The tag ends the state of a base, as TAO writes it. No value has its level.
                 continue;
             }
             if end <= level {
                 value_state(d).nesting.ended = Some(end);
                 return Ok(());
             }
-            deep = end - 1;
-        } else if is_chunk(tag) && skips {
+            inner_level = end - 1;
+        } else if is_chunk(tag) && skips_rest {
             d.take(tag as usize)?;
-        } else if is_header(tag) && tag & CHUNKED != 0 && skips {
+        } else if is_header(tag) && tag & CHUNKED != 0 && skips_rest {
             // The nested value is skipped, but other values may refer to its ids.
             read_type_info(d, tag)?;
-            deep += 1;
+            inner_level += 1;
         } else {
             return Err(malformed(at));
         }
@@ -515,31 +499,29 @@ fn skip_to_end(
 }
 
 impl DecodedValues {
-    /// Returns the values that a decoder has read.
     pub(super) fn of<'d>(d: &'d mut Decoder<'_>) -> &'d mut DecodedValues {
         DecodedValues::of_mut(&mut value_state(d).tables)
     }
 
-    /// Returns the values that a decoder has read, if there are any.
     pub(super) fn find<'d>(d: &'d Decoder<'_>) -> Option<&'d DecodedValues> {
         (&d.values.as_ref()?.tables as &dyn Any).downcast_ref()
     }
 
-    /// Returns the tables of a decoder, which are always these.
     pub(super) fn of_mut(tables: &mut dyn ReadTables) -> &mut DecodedValues {
         (tables as &mut dyn Any)
             .downcast_mut()
             .unwrap_or_else(|| unreachable!("only this module creates the tables"))
     }
 
-    /// Returns the nesting level in chunked values, and the repository id, of the instantiated value at this
-    /// position.
-    pub(super) fn found(&self, position: usize) -> Option<(u32, &'static str)> {
-        let found = find(&self.values, position).or_else(|| self.again.get(&position))?;
-        Some((found.level, found.factory.repository_id))
+    /// Returns the level and the repository id of the instantiated value at this position.
+    pub(super) fn level_and_id(&self, position: usize) -> Option<(u32, &'static str)> {
+        self.entry(position).map(|entry| (entry.level, entry.factory.repository_id))
     }
 
-    /// Puts back a node that was taken out to be filled.
+    fn entry(&self, position: usize) -> Option<&ValueEntry> {
+        item_at(&self.values, position).or_else(|| self.reread.get(&position))
+    }
+
     #[inline]
     fn put_back(&mut self, index: u32, node: Box<dyn Node>) {
         if let Some(place) = self.node(index) {
@@ -551,15 +533,14 @@ impl DecodedValues {
         self.nodes.as_mut()?.get_mut(index as usize)
     }
 
-    /// Returns a handle to a value. While the graph is read, the handle is weak, because it may be stored in
-    /// that graph. Clones outside of the graph are strong.
-    fn handle<V>(&self, found: ValueEntry) -> Option<Value<V>> {
-        let graph = self.graphs.get(found.graph)?;
-        let link = if graph.is_whole() {
-            Link::Strong(Arc::clone(graph))
-        } else {
-            Link::Weak(Arc::downgrade(graph))
+    /// Returns a handle to a value. While its graph is read, the handle is weak, because it may be stored in
+    /// that graph.
+    fn handle<V>(&self, entry: ValueEntry) -> Option<Value<V>> {
+        let graph = self.graphs.get(entry.graph)?;
+        let link = match graph.is_complete() {
+            true => Link::Strong(Arc::clone(graph)),
+            false => Link::Weak(Arc::downgrade(graph)),
         };
-        Some(Value::from_link(link, found.node))
+        Some(Value::from_link(link, entry.node))
     }
 }

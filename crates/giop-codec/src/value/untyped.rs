@@ -1,21 +1,18 @@
-//! Values without a known Rust type, which are copied by their type codes from one stream to another.
+//! Values that are read and written by their type codes, without a Rust type.
 
 use core::ops::Range;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::boxes::built_in;
-use super::context;
-use super::header::{CHUNKED, ID_LIST, NULL, ONE_ID, VALUE, ValueHeader, is_explicit};
+use super::header::{CHUNKED, ID_LIST, NULL, ONE_ID, STRING_VALUE, VALUE, ValueHeader, is_explicit};
 use super::read;
-use super::read::{DecodedValues, Start};
+use super::read::{DecodedValues, ValueStart};
 use super::write::{self, EncodedValues};
-use super::{Class, Factory, LocalTypes};
+use super::{Class, Factories, Factory, LocalTypes, StringValue, ValueType, WStringValue};
 use crate::cdr::{Decoder, Encoder, chunked};
-use crate::typecode::TypeCode;
+use crate::typecode::{TypeCode, WSTRING_VALUE, type_lookup};
 use crate::{DecodeError, EncodeError};
 
-/// A value that was processed by its type code.
 #[derive(Clone, Debug)]
 pub(crate) struct UntypedValue {
     /// Number of enclosing chunked values.
@@ -24,39 +21,43 @@ pub(crate) struct UntypedValue {
     pub(super) implied: Option<Arc<str>>,
 }
 
-/// The start of a value.
 pub(crate) enum NextValue<'a> {
     Null,
-    /// An indirection to the value that began at this position.
+    /// An indirection to the value at this position.
     Back(usize),
     /// A value whose state follows, with the repository ids of its header.
     New(ValueHeader, Vec<&'a str>),
 }
 
-/// A callback that reads an earlier value. It receives the repository id, which the header may lack.
+/// A callback that reads an earlier value. It receives the repository id, because the header may have none.
 pub(crate) type Revisit<'f, 'a> =
     dyn FnMut(&mut Decoder<'a>, Option<&Arc<str>>) -> Result<(), DecodeError> + 'f;
 
-/// Returns the type with this repository id, if the context knows it.
+/// Returns the factory for this repository id, if the program has the type.
 pub(super) fn find_factory(d: &Decoder<'_>, id: &str) -> Option<&'static Factory> {
     let local_types = || DecodedValues::find(d)?.local_types.as_ref()?.factories.find(id);
-    let found = context::factories(d).and_then(|factories| factories.find(id)).or_else(local_types);
-    found.or_else(|| built_in(id))
+    let of_context = || d.any_context()?.known_factories()?.downcast_ref::<Factories>()?.find(id);
+    of_context().or_else(local_types).or_else(|| match id {
+        STRING_VALUE => Some(StringValue::MAKER),
+        WSTRING_VALUE => Some(WStringValue::MAKER),
+        _ => None,
+    })
 }
 
-/// Returns the type code of the value type with this repository id, if the context knows it.
+/// Returns the type code of the value type with this repository id, if the program or its context has it.
 pub(crate) fn value_type(d: &Decoder<'_>, id: &str) -> Option<TypeCode> {
-    let known = find_factory(d, id).and_then(|factory| factory.desc).map(TypeCode::of_desc);
-    let local_types = || DecodedValues::find(d)?.local_types.as_ref()?.code(id).cloned();
-    known.or_else(local_types).or_else(|| context::known_value_type(d, id))
+    let known = find_factory(d, id).and_then(|factory| factory.type_desc).map(TypeCode::of_desc);
+    let local_types = || DecodedValues::find(d)?.local_types.as_ref()?.codes.get(id).cloned();
+    known.or_else(local_types).or_else(|| {
+        let (context, lookup) = type_lookup(d)?;
+        (lookup.value_type)(context, id)
+    })
 }
 
-/// Returns the types of the values of a locally created any.
 pub(crate) fn local_types<'d>(d: &'d Decoder<'_>) -> Option<&'d Arc<LocalTypes>> {
     DecodedValues::find(d)?.local_types.as_ref()
 }
 
-/// Returns this decoder with the types of locally created values.
 pub(crate) fn with_local_types<'a>(mut d: Decoder<'a>, local_types: Option<&Arc<LocalTypes>>) -> Decoder<'a> {
     if local_types.is_some() {
         DecodedValues::of(&mut d).local_types = local_types.cloned();
@@ -64,22 +65,20 @@ pub(crate) fn with_local_types<'a>(mut d: Decoder<'a>, local_types: Option<&Arc<
     d
 }
 
-/// Returns the repository ids of a header.
 pub(super) fn names<'d, 'a>(d: &'d mut Decoder<'a>, ids: Range<usize>) -> &'d [&'a str] {
     read::value_state(d).names.get(ids).unwrap_or_default()
 }
 
-/// Reads the header of a value.
 pub(crate) fn next_value<'a>(d: &mut Decoder<'a>) -> Result<NextValue<'a>, DecodeError> {
     Ok(match read::read_start(d)? {
-        Start::Null => NextValue::Null,
-        Start::Back(target) => NextValue::Back(target),
-        Start::Header(header, ids) => NextValue::New(header, names(d, ids).to_vec()),
+        ValueStart::Null => NextValue::Null,
+        ValueStart::Indirection(target) => NextValue::Back(target),
+        ValueStart::Header(header, ids) => NextValue::New(header, names(d, ids).to_vec()),
     })
 }
 
-/// Begins the state of a value, which is then known by its position. `implied` is its repository id, if
-/// the header has none.
+/// Begins the state of a value, to which later indirections may refer. `implied` is its repository id, if the
+/// header has none.
 pub(crate) fn enter(
     d: &mut Decoder<'_>,
     value: ValueHeader,
@@ -88,15 +87,15 @@ pub(crate) fn enter(
     let state = read::value_state(d);
     let untyped = UntypedValue { level: state.nesting.level, implied: implied.cloned() };
     DecodedValues::of_mut(&mut state.tables).untyped.insert(value.at, untyped);
-    read::enter_state(d, value.chunked, value.around.is_some())
+    read::enter_state(d, value.chunked, value.outer_chunk_end.is_some())
 }
 
-/// Ends the state of a value. `skips` is set if it may contain more data than was read.
+/// Ends the state of a value. `skips`: data at its end may remain unread.
 pub(crate) fn leave(d: &mut Decoder<'_>, value: ValueHeader, skips: bool) -> Result<(), DecodeError> {
-    read::leave_state(d, value.chunked, skips, value.around)
+    if value.chunked { read::end_chunked(d, skips, value.outer_chunk_end) } else { Ok(()) }
 }
 
-/// Reads the value that began at a position, then returns to the current position.
+/// Reads the value at an earlier position, then returns to the current position.
 pub(crate) fn read_again<'a>(
     d: &mut Decoder<'a>,
     position: usize,
@@ -104,17 +103,17 @@ pub(crate) fn read_again<'a>(
 ) -> Result<(), DecodeError> {
     let at = d.position() - 8;
     let decoded = DecodedValues::of(d);
-    let untyped = decoded.untyped.get(&position).cloned();
-    let found = || {
-        let (level, id) = decoded.found(position)?;
+    let typed = || {
+        let (level, id) = decoded.level_and_id(position)?;
         Some(UntypedValue { level, implied: Some(Arc::from(id)) })
     };
-    let untyped = untyped.or_else(found).ok_or_else(|| read::malformed(at))?;
+    let untyped = decoded.untyped.get(&position).cloned().or_else(typed);
+    let untyped = untyped.ok_or_else(|| read::malformed(at))?;
     revisit(d, position, untyped.level, |d| f(d, untyped.implied.as_ref()))
 }
 
-/// Reads the value that began at a position, inside of `level` chunked values, then returns to the
-/// current position.
+/// Reads the value at an earlier position, inside of `level` chunked values, then returns to the current
+/// position.
 pub(super) fn revisit<'a, R>(
     d: &mut Decoder<'a>,
     position: usize,
@@ -128,27 +127,26 @@ pub(super) fn revisit<'a, R>(
     result
 }
 
-/// Stores the types of the values of an any that is put into another one.
+/// Stores the types of the values of an any that is put into another any.
 pub(crate) fn note_local_types(e: &mut Encoder, local_types: &LocalTypes) {
     if e.is_keeping() {
         EncodedValues::of(e).local_types.merge(local_types);
     }
 }
 
-/// Stores the type of a value that is written from a tree.
+/// Stores the type of a value that is written without its Rust type.
 pub(crate) fn note_value_type(e: &mut Encoder, id: &str, code: &TypeCode) {
     if e.is_keeping() {
         EncodedValues::of(e).local_types.add_code(id, code);
     }
 }
 
-/// Writes null.
 pub(crate) fn put_null(e: &mut Encoder) {
     e.put_u32(NULL);
 }
 
-/// Writes the header of a value, with its first id, or with all `ids` unless the type is `exact`ly that of
-/// the place. Returns the position of its tag, and whether its state is in chunks.
+/// Writes the header of a value: with its first id if its type is exactly that of the place, otherwise with
+/// all `ids`. Returns the position of its tag, and whether its state is in chunks.
 pub(crate) fn open(
     e: &mut Encoder,
     ids: &Arc<[Arc<str>]>,
@@ -174,8 +172,7 @@ pub(crate) fn open(
     Ok((at, chunked))
 }
 
-/// Ends the bases whose members are complete after this number of `members`. `ended` counts the bases
-/// that were ended.
+/// Ends the bases whose members are all among the first `members`. `ended` counts the ended bases.
 pub(crate) fn after_members(
     e: &mut Encoder,
     class: &Class,
@@ -190,28 +187,19 @@ pub(crate) fn after_members(
     Ok(())
 }
 
-/// Ends the state of a value.
 pub(crate) fn close(e: &mut Encoder, chunked: bool) -> Result<(), EncodeError> {
     if chunked { write::end_chunked(e) } else { Ok(()) }
 }
 
 pub(super) fn put_id(e: &mut Encoder, id: &str) -> Result<(), EncodeError> {
-    let at = e.position().next_multiple_of(4);
-    let encoded = EncodedValues::of(e);
-    if let Some(at) = encoded.ids.get(id).copied() {
-        return write::put_indirection(e, at);
-    }
-    if !is_explicit(id) {
-        encoded.ids.insert(Cow::Owned(id.to_owned()), at);
-    }
-    e.put_ascii(id)
+    write::put_id(e, id, || Cow::Owned(id.to_owned()))
 }
 
 fn put_ids(e: &mut Encoder, ids: &Arc<[Arc<str>]>) -> Result<(), EncodeError> {
     let at = e.position().next_multiple_of(4);
     let encoded = EncodedValues::of(e);
-    if let Some(at) = encoded.untyped_lists.get(ids).copied() {
-        return write::put_indirection(e, at);
+    if let Some(target) = encoded.untyped_lists.get(ids).copied() {
+        return write::put_indirection(e, target);
     }
     if !ids.iter().any(|id| is_explicit(id)) {
         encoded.untyped_lists.insert(Arc::clone(ids), at);

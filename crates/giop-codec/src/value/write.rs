@@ -16,7 +16,7 @@ use crate::cdr::{CdrEncode, Encoder, Nilable, OpenChunk, WriteState, WrittenTabl
 use crate::{EncodeError, EncodeErrorKind};
 
 /// Maximum nesting of values in members that are not [parts](super::ValuePart), including the outermost one.
-/// A receiver accepts no more.
+/// It is the maximum of the decoder too.
 const DEPTH: usize = crate::cdr::MAX_DEPTH as usize + 1;
 
 /// The values of an encoder's message. Positions count from the alignment origin.
@@ -28,7 +28,7 @@ pub(super) struct EncodedValues {
     lists: HashMap<&'static str, usize>,
     /// Positions of id lists of values in anys.
     pub(super) untyped_lists: HashMap<Arc<[Arc<str>]>, usize>,
-    /// The types of values in anys that were put into another one.
+    /// The types of values in anys that are themselves in an any.
     pub(super) local_types: LocalTypes,
     frames: Vec<Frame>,
 }
@@ -73,19 +73,16 @@ impl WrittenTables for EncodedValues {
 }
 
 impl EncodedValues {
-    /// Returns the values that an encoder has written.
     pub(super) fn of(e: &mut Encoder) -> &mut EncodedValues {
         EncodedValues::of_mut(&mut value_state(e).tables)
     }
 
-    /// Returns the tables of an encoder, which are always these.
     fn of_mut(tables: &mut dyn WrittenTables) -> &mut EncodedValues {
         (tables as &mut dyn Any)
             .downcast_mut()
             .unwrap_or_else(|| unreachable!("only this module creates the tables"))
     }
 
-    /// Returns the types of all values that were written.
     fn take_types(&mut self) -> LocalTypes {
         let mut types = core::mem::take(&mut self.local_types);
         for place in self.values.keys() {
@@ -103,24 +100,23 @@ impl fmt::Debug for EncodedValues {
     }
 }
 
-/// Forgets all values that were written, so that later ones cannot refer to them.
+/// Forgets all written values, so that no later indirection refers to them.
 #[cold]
 pub(crate) fn forget_values(e: &mut Encoder) {
     e.values = None;
 }
 
-/// Returns the types of all values that were written; `None` if there were none.
+/// Returns the types of all written values; `None` if there are none.
 pub(crate) fn take_value_types(e: &mut Encoder) -> Option<LocalTypes> {
     e.values.is_some().then(|| EncodedValues::of(e).take_types())
 }
 
-/// Returns the state of value types.
 pub(super) fn value_state(e: &mut Encoder) -> &mut WriteState {
     e.values.get_or_insert_with(|| Box::<WriteState<EncodedValues>>::default())
 }
 
-/// Writes null, an indirection, or the header of a value. Returns `true` if the state of the value is
-/// still to be written.
+/// Writes null, an indirection, or the header of a value. Returns `true` if the state of the value must
+/// follow.
 pub(super) fn begin_value<V: ValueForm>(
     e: &mut Encoder,
     value: Option<&Value<V>>,
@@ -136,18 +132,17 @@ pub(super) fn begin_value<V: ValueForm>(
     let at = e.position().next_multiple_of(4);
     match EncodedValues::of(e).values.entry(place) {
         Entry::Occupied(known) => {
-            let at = *known.get();
-            put_indirection(e, at)?;
-            Ok(false)
+            let target = *known.get();
+            put_indirection(e, target).map(|()| false)
         }
         Entry::Vacant(new) => {
             let place = new.key().clone();
-            // A chunk ends before the tag of a value in it, which may remove the chunk.
+            // Inside of chunks the position is not final: `put_header` ends the chunk, and removes an empty
+            // one.
             if !inside {
                 new.insert(at);
             }
-            put_header::<V>(e, place, factory, inside)?;
-            Ok(true)
+            put_header::<V>(e, place, factory, inside).map(|()| true)
         }
     }
 }
@@ -160,7 +155,7 @@ fn put_header<V: ValueForm>(
 ) -> Result<(), EncodeError> {
     let exact = V::FACTORY.is_some_and(|own| own.repository_id == factory.repository_id);
     let is_within = value_state(e).level > 0;
-    // A receiver that truncates the enclosing value must still identify the type of this one.
+    // A receiver that truncates the enclosing value must still know the type of this one.
     let type_info = match (exact, factory.truncatable.is_empty()) {
         (true, _) if !is_within && !is_always_named(factory.repository_id) => 0,
         (false, false) => ID_LIST,
@@ -179,7 +174,7 @@ fn put_header<V: ValueForm>(
     encoded.frames.push(Frame { place, part: 0, at: Progress::default(), chunked, ended: 0 });
     match type_info {
         ID_LIST => put_id_list(e, factory)?,
-        ONE_ID => put_id(e, factory.repository_id)?,
+        ONE_ID => put_id(e, factory.repository_id, || Cow::Borrowed(factory.repository_id))?,
         _ => {}
     }
     if chunked {
@@ -189,7 +184,6 @@ fn put_header<V: ValueForm>(
     Ok(())
 }
 
-/// Writes an indirection to an earlier position.
 pub(crate) fn put_indirection(e: &mut Encoder, to: usize) -> Result<(), EncodeError> {
     e.put_u32(INDIRECTION);
     let offset = i64::try_from(e.position() - to).ok().and_then(|back| i32::try_from(-back).ok());
@@ -197,23 +191,28 @@ pub(crate) fn put_indirection(e: &mut Encoder, to: usize) -> Result<(), EncodeEr
     Ok(())
 }
 
-fn put_id(e: &mut Encoder, repository_id: &'static str) -> Result<(), EncodeError> {
+/// Writes a repository id, or an indirection to it. `key` is the id for later indirections.
+pub(super) fn put_id(
+    e: &mut Encoder,
+    id: &str,
+    key: impl FnOnce() -> Cow<'static, str>,
+) -> Result<(), EncodeError> {
     let at = e.position().next_multiple_of(4);
     let encoded = EncodedValues::of(e);
-    if let Some(at) = encoded.ids.get(repository_id).copied() {
-        return put_indirection(e, at);
+    if let Some(target) = encoded.ids.get(id).copied() {
+        return put_indirection(e, target);
     }
-    if !is_explicit(repository_id) {
-        encoded.ids.insert(Cow::Borrowed(repository_id), at);
+    if !is_explicit(id) {
+        encoded.ids.insert(key(), at);
     }
-    e.put_ascii(repository_id)
+    e.put_ascii(id)
 }
 
 fn put_id_list(e: &mut Encoder, factory: &'static Factory) -> Result<(), EncodeError> {
     let at = e.position().next_multiple_of(4);
     let encoded = EncodedValues::of(e);
-    if let Some(at) = encoded.lists.get(factory.repository_id).copied() {
-        return put_indirection(e, at);
+    if let Some(target) = encoded.lists.get(factory.repository_id).copied() {
+        return put_indirection(e, target);
     }
     if !is_explicit(factory.repository_id) {
         encoded.lists.insert(factory.repository_id, at);
@@ -223,23 +222,22 @@ fn put_id_list(e: &mut Encoder, factory: &'static Factory) -> Result<(), EncodeE
     factory.truncatable.iter().try_for_each(|id| e.put_ascii(id))
 }
 
-/// Returns whether the next data is in a chunked value, whose chunk ends before another value.
+/// Returns whether a value written now is inside of a chunked value, whose chunk must end before it.
 pub(super) fn is_in_chunked(e: &mut Encoder) -> bool {
     !e.ends_bases && value_state(e).level > 0
 }
 
-/// Begins a value in chunks.
 pub(super) fn begin_chunked(e: &mut Encoder) {
     let apart = e.ends_bases;
     let state = value_state(e);
     if apart {
-        let around = (core::mem::take(&mut state.level), state.chunk.take());
-        state.around.push(around);
+        let outer = (core::mem::take(&mut state.level), state.chunk.take());
+        state.around.push(outer);
     }
     state.level += 1;
 }
 
-/// Ends the state of a base, or the rest of the state, in the form with end tags of bases.
+/// Ends the state of a base, or the rest of the state, if bases have end tags.
 pub(crate) fn end_base(e: &mut Encoder) -> Result<(), EncodeError> {
     close_chunk(e)?;
     let deeper = value_state(e).level + 1;
@@ -248,11 +246,11 @@ pub(crate) fn end_base(e: &mut Encoder) -> Result<(), EncodeError> {
     Ok(())
 }
 
-/// Writes the states of the values that were begun, from the frame `floor` on.
-fn put_states(e: &mut Encoder, floor: usize) -> Result<(), EncodeError> {
+/// Writes the states of the values in `frames` from the index `first_frame` on.
+fn put_states(e: &mut Encoder, first_frame: usize) -> Result<(), EncodeError> {
     let lost = EncodeErrorKind::Unrepresentable;
     let ends_bases = e.ends_bases;
-    // The frame of which a part was written, and its state after that.
+    // The index of the frame whose part was written last, and its new part and progress.
     let mut written: Option<(usize, u32, Progress)> = None;
     loop {
         let frames = &mut EncodedValues::of(e).frames;
@@ -261,13 +259,13 @@ fn put_states(e: &mut Encoder, floor: usize) -> Result<(), EncodeError> {
             (frame.part, frame.at) = (part, at);
         }
         let index = frames.len().wrapping_sub(1);
-        let Some(frame) = frames.last_mut().filter(|_| index >= floor) else { return Ok(()) };
+        let Some(frame) = frames.last_mut().filter(|_| index >= first_frame) else { return Ok(()) };
         let (place, part, mut at) = (frame.place.clone(), frame.part, frame.at);
         let node = place.graph.node(place.index).ok_or(lost)?;
         let (chunked, ended) = (frame.chunked, frame.ended);
         let factory = node.factory();
         let ends_bases = ends_bases && chunked && !factory.custom;
-        if ends_bases && factory.base_parts.get(ended) == Some(&part) {
+        if ends_bases && factory.base_ends.get(ended) == Some(&part) {
             frame.ended += 1;
             end_base(e)?;
             continue;
@@ -295,16 +293,15 @@ fn put_value<V: ValueForm>(e: &mut Encoder, value: &Value<V>) -> Result<(), Enco
         return Err(EncodeErrorKind::DepthLimit.into());
     }
     state.depth += 1;
-    let floor = EncodedValues::of_mut(&mut state.tables).frames.len();
+    let first_frame = EncodedValues::of_mut(&mut state.tables).frames.len();
     let result = match begin_value(e, Some(value)) {
-        Ok(true) => put_states(e, floor),
+        Ok(true) => put_states(e, first_frame),
         other => other.map(|_| ()),
     };
-    if result.is_ok() {
-        value_state(e).depth -= 1;
-    } else {
-        // The value is incomplete, so that nothing in it may be referred to.
-        forget_values(e);
+    match result {
+        Ok(()) => value_state(e).depth -= 1,
+        // The value is incomplete: no indirection may refer to anything in it.
+        Err(_) => forget_values(e),
     }
     result
 }
@@ -317,7 +314,7 @@ pub(super) fn open_chunk(e: &mut Encoder) {
     value_state(e).chunk = Some(chunk);
 }
 
-/// Ends the open chunk. Removes it if it is empty.
+/// Ends the open chunk, or removes it if it is empty.
 pub(super) fn close_chunk(e: &mut Encoder) -> Result<(), EncodeError> {
     let Some(OpenChunk { before, length_at, start }) = value_state(e).chunk.take() else {
         return Ok(());
@@ -332,7 +329,7 @@ pub(super) fn close_chunk(e: &mut Encoder) -> Result<(), EncodeError> {
     Ok(())
 }
 
-/// Ends the innermost chunked value. If a nested value ended immediately before, both share one end tag.
+/// Ends the innermost chunked value. If a nested value ended at the same position, both share one end tag.
 pub(super) fn end_chunked(e: &mut Encoder) -> Result<(), EncodeError> {
     close_chunk(e)?;
     let position = e.position();
@@ -376,7 +373,7 @@ impl<V: ValueForm> Nilable for Value<V> {
     }
 }
 
-/// Encodes the value like in a place of its type, where null would be possible.
+/// The encoding is that of an `Option<Value<V>>`, which could also be null.
 impl<V: ValueForm> CdrEncode for Value<V> {
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         put_value(e, self)
