@@ -5,17 +5,17 @@ use bytes::Bytes;
 use super::identity::IdentityToken;
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::giop::{ContextId, ServiceContext, ServiceContextRef};
-use crate::ior::{put_octets, read_octets_within};
+use crate::ior::{put_octets, read_list, read_octets_within};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
 /// The maximum number of authorization elements in a context; more is `MARSHAL`.
 pub const MAX_AUTHORIZATION_ELEMENTS: usize = 64;
-/// The maximum length of a token in bytes; a longer one is `MARSHAL`.
+/// The maximum length of a token in bytes; longer is `MARSHAL`.
 const MAX_TOKEN: usize = 64 << 10;
 
 /// A message about the identity of the caller. With a request, the client [establishes](Self::Establish) a
-/// context or refers to an [existing one](Self::InContext). The server's reply [accepts](Self::Complete) it
-/// or [gives the reason](Self::Error) for rejecting it.
+/// context or refers to an [existing one](Self::InContext). With the reply, the server
+/// [accepts](Self::Complete) the context or [rejects](Self::Error) it.
 ///
 /// Source clause: "Common Secure Interoperability / The Security Attribute Service Context Element Protocol"
 /// (`CSI::SASContextBody`).
@@ -27,12 +27,12 @@ pub enum SasContext {
     Complete {
         /// The client's number of the context.
         client_context_id: u64,
-        /// Whether the server keeps the context, so that the client may refer to it.
+        /// Whether the server stores the context, so that the client may refer to it.
         stateful: bool,
         /// The final token of the authentication mechanism; empty for GSSUP.
         final_token: Bytes,
     },
-    /// With a reply, which is `NO_PERMISSION`: the server rejected the context.
+    /// With a reply that is `NO_PERMISSION`: the server rejected the context.
     Error {
         /// The client's number of the context.
         client_context_id: u64,
@@ -41,7 +41,7 @@ pub enum SasContext {
         /// The error token of the mechanism, such as a [`LoginError`](super::gssup::LoginError).
         error_token: Bytes,
     },
-    /// With a request: refers to the context of that number.
+    /// With a request: refers to the context with this number.
     InContext {
         /// The client's number of the context.
         client_context_id: u64,
@@ -66,13 +66,13 @@ pub struct EstablishContext {
 /// A certified right (`CSI::AuthorizationElement`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AuthorizationElement {
-    /// The kind of its contents; `0x4f4d0001` is an X.509 attribute certificate with its chain.
+    /// The kind of the contents; `0x4f4d0001` is an X.509 attribute certificate with its chain.
     pub kind: u32,
     /// The contents.
     pub contents: Bytes,
 }
 
-/// The reason why a context is invalid: major and minor status.
+/// The reason why the server rejected a context: major and minor status.
 ///
 /// Source clause: "Common Secure Interoperability / ContextError Values and Exceptions".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,13 +84,13 @@ pub struct ContextFailure {
 }
 
 impl ContextFailure {
-    /// The evidence is invalid: user or password, certificate, or the right to assert an identity.
+    /// Invalid user or password, invalid certificate, or no right to assert the identity.
     pub const INVALID_EVIDENCE: Self = Self { major: 1, minor: 1 };
     /// A mechanism or form that the server does not accept.
     pub const INVALID_MECHANISM: Self = Self { major: 2, minor: 1 };
     /// The request conflicts with the server's policy.
     pub const POLICY_CONFLICT: Self = Self { major: 3, minor: 1 };
-    /// There is no context of that number.
+    /// There is no context with this number.
     pub const NO_CONTEXT: Self = Self { major: 4, minor: 1 };
 }
 
@@ -150,7 +150,6 @@ impl CdrEncode for SasContext {
 }
 
 impl CdrDecode for SasContext {
-    /// The kind, the number and a boolean.
     const MIN_SIZE: usize = 11;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
@@ -161,18 +160,10 @@ impl CdrDecode for SasContext {
         let client_context_id = d.read_u64()?;
         Ok(match kind {
             0 => {
-                let at = d.position();
-                let count = d.read_len(8)?;
-                if count > MAX_AUTHORIZATION_ELEMENTS {
-                    return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
-                }
-                let element = |d: &mut Decoder<'_>| {
-                    Ok(AuthorizationElement {
-                        kind: d.read_u32()?,
-                        contents: read_octets_within(d, MAX_TOKEN)?,
-                    })
-                };
-                let authorization = (0..count).map(|_| element(d)).collect::<Result<_, DecodeError>>()?;
+                let authorization = read_list(d, 8, MAX_AUTHORIZATION_ELEMENTS, |d| {
+                    let kind = d.read_u32()?;
+                    Ok(AuthorizationElement { kind, contents: read_octets_within(d, MAX_TOKEN)? })
+                })?;
                 let identity = IdentityToken::decode(d)?;
                 let authentication = read_octets_within(d, MAX_TOKEN)?;
                 Self::Establish(EstablishContext {

@@ -26,7 +26,7 @@ impl IdentityTypes {
     /// Distinguished names.
     pub const DISTINGUISHED_NAME: Self = Self(8);
 
-    /// Returns the union of both.
+    /// Returns the forms in either of both.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -38,9 +38,9 @@ impl IdentityTypes {
     }
 }
 
-/// The identity on whose behalf the sender of a request calls, if not its own.
+/// The identity on whose behalf the sender of a request calls.
 ///
-/// Accept it only from a trusted sender, whose own identity TLS or a user name authenticates.
+/// Accept it only from a trusted sender that is authenticated by TLS or a login.
 /// Source clause: "Common Secure Interoperability / Identity Token Types" (`CSI::IdentityToken`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -56,12 +56,12 @@ pub enum IdentityToken {
     X509CertChain(Bytes),
     /// An X.501 distinguished name, in DER.
     DistinguishedName(Bytes),
-    /// The number and content of an unknown form.
+    /// An unknown form: its number and content.
     Other(u32, Bytes),
 }
 
 impl IdentityToken {
-    /// Returns the bit of its form; an absent identity has none.
+    /// Returns the bit of the form; an absent identity has none.
     pub const fn form(&self) -> IdentityTypes {
         match self {
             Self::Absent => IdentityTypes::ABSENT,
@@ -74,20 +74,19 @@ impl IdentityToken {
     }
 }
 
-/// Writes bytes that contain an encapsulation of bytes, the form of names, chains and distinguished names.
-fn put_wrapped(e: &mut Encoder, octets: &[u8]) -> Result<(), EncodeError> {
-    let inner = encapsulation(|e| put_octets(e, octets))?;
-    put_octets(e, &inner)
+/// Writes a `sequence<octet>` that contains an encapsulation of one: the encoding of names and certificates.
+fn put_wrapped(e: &mut Encoder, bytes: &[u8]) -> Result<(), EncodeError> {
+    put_octets(e, &encapsulation(|e| put_octets(e, bytes))?)
 }
 
-/// Reads the output of [`put_wrapped`]. Some ORBs omit the encapsulation. This is recognized by the first
-/// byte, with which ASN.1 or an exported name begins.
-fn get_wrapped(d: &mut Decoder<'_>, begins: u8) -> Result<Bytes, DecodeError> {
-    let octets = read_octets_within(d, MAX_IDENTITY)?;
-    if octets.first() == Some(&begins) {
-        return Ok(octets);
+/// Reads the output of [`put_wrapped`]. Some ORBs omit the encapsulation. In that case, the first byte is
+/// that of the content, `first`.
+fn read_wrapped(d: &mut Decoder<'_>, first: u8) -> Result<Bytes, DecodeError> {
+    let bytes = read_octets_within(d, MAX_IDENTITY)?;
+    if bytes.first() == Some(&first) {
+        return Ok(bytes);
     }
-    read_octets_within(&mut open_encapsulation_slice(&octets)?, MAX_IDENTITY)
+    read_octets_within(&mut open_encapsulation_slice(&bytes)?, MAX_IDENTITY)
 }
 
 impl CdrEncode for IdentityToken {
@@ -99,40 +98,30 @@ impl CdrEncode for IdentityToken {
                 Ok(())
             }
             Self::PrincipalName(name) => {
-                let octets = name.to_octets().ok_or(EncodeError::new(EncodeErrorKind::TooLong))?;
-                put_wrapped(e, &octets)
+                let bytes = name.to_octets().ok_or(EncodeError::new(EncodeErrorKind::TooLong))?;
+                put_wrapped(e, &bytes)
             }
             Self::X509CertChain(der) | Self::DistinguishedName(der) => put_wrapped(e, der),
-            Self::Other(_, octets) => put_octets(e, octets),
+            Self::Other(_, bytes) => put_octets(e, bytes),
         }
     }
 }
 
 impl CdrDecode for IdentityToken {
-    /// The form and a boolean.
     const MIN_SIZE: usize = 5;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        /// The tag of a sequence in ASN.1.
-        const SEQUENCE: u8 = 0x30;
-        /// The first byte of an exported name.
-        const NAME: u8 = 0x04;
+        const ASN1_SEQUENCE: u8 = 0x30;
+        const EXPORTED_NAME: u8 = 0x04;
         Ok(match d.read_u32()? {
-            0 => {
-                d.read_bool()?;
-                Self::Absent
-            }
-            1 => {
-                d.read_bool()?;
-                Self::Anonymous
-            }
+            0 => d.read_bool().map(|_| Self::Absent)?,
+            1 => d.read_bool().map(|_| Self::Anonymous)?,
             2 => {
-                let octets = get_wrapped(d, NAME)?;
-                let name = ExportedName::from_octets(&octets);
+                let name = ExportedName::from_octets(&read_wrapped(d, EXPORTED_NAME)?);
                 Self::PrincipalName(name.ok_or(d.error(DecodeErrorKind::Malformed))?)
             }
-            4 => Self::X509CertChain(get_wrapped(d, SEQUENCE)?),
-            8 => Self::DistinguishedName(get_wrapped(d, SEQUENCE)?),
+            4 => Self::X509CertChain(read_wrapped(d, ASN1_SEQUENCE)?),
+            8 => Self::DistinguishedName(read_wrapped(d, ASN1_SEQUENCE)?),
             number => Self::Other(number, read_octets_within(d, MAX_IDENTITY)?),
         })
     }

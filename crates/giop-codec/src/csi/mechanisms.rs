@@ -1,4 +1,4 @@
-//! The security mechanisms that references announce for their server.
+//! The security mechanisms that a server publishes in its references.
 
 use bytes::Bytes;
 
@@ -6,11 +6,12 @@ use super::identity::IdentityTypes;
 use super::oid::Oid;
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::ior::{
-    ComponentTag, TaggedComponent, encapsulation, open_encapsulation, put_octets, read_octets_shared,
+    ComponentTag, IiopProfile, TaggedComponent, encapsulation, open_encapsulation, put_octets, read_list,
+    read_octets_shared, without_brackets,
 };
-use crate::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::{DecodeError, EncodeError};
 
-/// The maximum number of mechanisms in a list, and of entries of the lists in them; more is `MARSHAL`.
+/// The maximum number of mechanisms, and of elements of the lists in each; more is `MARSHAL`.
 pub const MAX_MECHANISMS: usize = 64;
 /// The maximum number of addresses of a mechanism; more is `MARSHAL`.
 pub const MAX_ADDRESSES: usize = 64;
@@ -38,18 +39,18 @@ impl AssociationOptions {
     pub const ESTABLISH_TRUST_IN_TARGET: Self = Self(32);
     /// The client proves its identity to the server.
     pub const ESTABLISH_TRUST_IN_CLIENT: Self = Self(64);
-    /// Credentials are not passed on.
+    /// The server does not use the client's credentials for other calls.
     pub const NO_DELEGATION: Self = Self(128);
-    /// Credentials may be passed on.
+    /// The server may use the client's credentials for other calls.
     pub const SIMPLE_DELEGATION: Self = Self(256);
-    /// The credentials of all intermediaries are passed on.
+    /// As in `SIMPLE_DELEGATION`, together with the credentials of all intermediate servers.
     pub const COMPOSITE_DELEGATION: Self = Self(512);
     /// The client asserts an identity other than its own.
     pub const IDENTITY_ASSERTION: Self = Self(1024);
-    /// The client proves that it may do so.
+    /// The client proves that it may assert an identity.
     pub const DELEGATION_BY_CLIENT: Self = Self(2048);
 
-    /// Returns the union of both.
+    /// Returns the features in either of both.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -66,15 +67,15 @@ impl AssociationOptions {
 /// Source clause: "Common Secure Interoperability / TAG_CSI_SEC_MECH_LIST" (`CSIIOP::CompoundSecMechList`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompoundSecMechList {
-    /// Whether the server keeps contexts, so that later requests may refer to them.
+    /// Whether the server stores contexts, so that later requests may refer to them.
     pub stateful: bool,
     /// The mechanisms, at most [`MAX_MECHANISMS`].
     pub mechanisms: Vec<CompoundSecMech>,
 }
 
 /// Three layers of security: transport, client authentication, and asserted identity
-/// (`CSIIOP::CompoundSecMech`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// (`CSIIOP::CompoundSecMech`). By default nothing is required.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CompoundSecMech {
     /// The features that all layers together must provide.
     pub target_requires: AssociationOptions,
@@ -87,10 +88,11 @@ pub struct CompoundSecMech {
 }
 
 /// The transport layer (`CSIIOP::CompoundSecMech::transport_mech`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TransportMechanism {
-    /// No mechanism: the profile's own address.
+    /// No mechanism: the address of the profile.
+    #[default]
     None,
     /// TLS at these addresses.
     Tls(TlsSecTrans),
@@ -105,7 +107,7 @@ pub struct TlsSecTrans {
     pub supports: AssociationOptions,
     /// The features that the server requires.
     pub requires: AssociationOptions,
-    /// The addresses, at most [`MAX_ADDRESSES`], which replace that of the profile.
+    /// The addresses, at most [`MAX_ADDRESSES`], in place of that of the profile.
     pub addresses: Vec<TransportAddress>,
 }
 
@@ -118,8 +120,8 @@ pub struct TransportAddress {
     pub port: u16,
 }
 
-/// Client authentication above the transport (`CSIIOP::AS_ContextSec`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Client authentication above the transport (`CSIIOP::AS_ContextSec`); by default none is required.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AsContextSec {
     /// The features that the server supports:
     /// [`ESTABLISH_TRUST_IN_CLIENT`](AssociationOptions::ESTABLISH_TRUST_IN_CLIENT), or none.
@@ -140,9 +142,9 @@ pub struct SasContextSec {
     pub supports: AssociationOptions,
     /// The features that the server requires.
     pub requires: AssociationOptions,
-    /// The authorities that certify rights.
+    /// The authorities whose certificates of rights the server accepts.
     pub authorities: Vec<ServiceConfiguration>,
-    /// The mechanisms whose names the server accepts.
+    /// The mechanisms whose exported names the server accepts.
     pub naming_mechanisms: Vec<Oid>,
     /// The forms of identity that the server accepts.
     pub identity_types: IdentityTypes,
@@ -155,30 +157,6 @@ pub struct ServiceConfiguration {
     pub syntax: u32,
     /// The name.
     pub name: Bytes,
-}
-
-/// Requires nothing of a client.
-impl Default for AsContextSec {
-    fn default() -> Self {
-        Self {
-            supports: AssociationOptions::NONE,
-            requires: AssociationOptions::NONE,
-            mechanism: Oid::new(Bytes::new()),
-            target_name: Bytes::new(),
-        }
-    }
-}
-
-/// Requires nothing of clients or their transport.
-impl Default for CompoundSecMech {
-    fn default() -> Self {
-        Self {
-            target_requires: AssociationOptions::NONE,
-            transport: TransportMechanism::None,
-            authentication: AsContextSec::default(),
-            attributes: SasContextSec::default(),
-        }
-    }
 }
 
 impl TransportMechanism {
@@ -236,12 +214,11 @@ impl CdrEncode for CompoundSecMechList {
 }
 
 impl CdrDecode for CompoundSecMechList {
-    /// A boolean and a count.
     const MIN_SIZE: usize = 5;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let stateful = d.read_bool()?;
-        let mechanisms = list(d, 38, MAX_MECHANISMS, |d| {
+        let mechanisms = read_list(d, 38, MAX_MECHANISMS, |d| {
             let target_requires = AssociationOptions(d.read_u16()?);
             let transport = TransportMechanism::of(TaggedComponent::decode(d)?);
             let authentication = AsContextSec {
@@ -253,10 +230,10 @@ impl CdrDecode for CompoundSecMechList {
             let attributes = SasContextSec {
                 supports: AssociationOptions(d.read_u16()?),
                 requires: AssociationOptions(d.read_u16()?),
-                authorities: list(d, 8, MAX_MECHANISMS, |d| {
+                authorities: read_list(d, 8, MAX_MECHANISMS, |d| {
                     Ok(ServiceConfiguration { syntax: d.read_u32()?, name: read_octets_shared(d)? })
                 })?,
-                naming_mechanisms: list(d, 4, MAX_MECHANISMS, |d| read_octets_shared(d).map(Oid::new))?,
+                naming_mechanisms: read_list(d, 4, MAX_MECHANISMS, |d| read_octets_shared(d).map(Oid::new))?,
                 identity_types: IdentityTypes(d.read_u32()?),
             };
             Ok(CompoundSecMech { target_requires, transport, authentication, attributes })
@@ -279,30 +256,67 @@ impl CdrEncode for TlsSecTrans {
 }
 
 impl CdrDecode for TlsSecTrans {
-    /// Two ushorts and a count.
     const MIN_SIZE: usize = 8;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let supports = AssociationOptions(d.read_u16()?);
         let requires = AssociationOptions(d.read_u16()?);
-        let addresses = list(d, 6, MAX_ADDRESSES, |d| {
+        let addresses = read_list(d, 6, MAX_ADDRESSES, |d| {
             Ok(TransportAddress { host: String::from(d.read_str_ascii()?), port: d.read_u16()? })
         })?;
         Ok(Self { supports, requires, addresses })
     }
 }
 
-/// Reads a sequence of at most `most` elements, each of at least `least` bytes.
-fn list<T>(
-    d: &mut Decoder<'_>,
-    least: usize,
-    most: usize,
-    element: impl Fn(&mut Decoder<'_>) -> Result<T, DecodeError>,
-) -> Result<Vec<T>, DecodeError> {
-    let at = d.position();
-    let count = d.read_len(least)?;
-    if count > most {
-        return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
+impl TaggedComponent {
+    /// `TAG_CSI_SEC_MECH_LIST`: the security that the server supports and requires.
+    ///
+    /// # Errors
+    /// A host name that has no encoding because it contains a NUL, or a list with more elements than a ulong
+    /// can count.
+    pub fn csi_mechanisms(list: &CompoundSecMechList) -> Result<Self, EncodeError> {
+        Ok(Self { tag: ComponentTag::CSI_SEC_MECH_LIST, data: encapsulation(|e| list.encode(e))? })
     }
-    (0..count).map(|_| element(d)).collect()
+
+    /// Returns the security that the server supports and requires.
+    pub fn as_csi_mechanisms(&self) -> Option<CompoundSecMechList> {
+        self.read(ComponentTag::CSI_SEC_MECH_LIST, CompoundSecMechList::decode)
+    }
+}
+
+impl IiopProfile {
+    /// Returns the security that the server supports and requires; `None` if the component is missing or does
+    /// not decode.
+    pub fn csi_mechanisms(&self) -> Option<CompoundSecMechList> {
+        self.component(ComponentTag::CSI_SEC_MECH_LIST)?.as_csi_mechanisms()
+    }
+
+    /// Returns host and port for TLS: those of `TAG_SSL_SEC_TRANS`, or without that component, the first
+    /// address in a mechanism of CSIv2, as application servers publish it. `None` if there is no port. The
+    /// host has no brackets, as in [`addresses`](Self::addresses).
+    pub fn secure_address(&self) -> Option<(String, u16)> {
+        if let Some(ssl) = self.ssl() {
+            return (ssl.port != 0).then(|| (without_brackets(self.host.clone()), ssl.port));
+        }
+        let list = self.csi_mechanisms()?;
+        let mut addresses = list.mechanisms.into_iter().flat_map(|mechanism| match mechanism.transport {
+            TransportMechanism::Tls(tls) => tls.addresses,
+            _ => Vec::new(),
+        });
+        let TransportAddress { host, port } = addresses.find(|address| address.port != 0)?;
+        let host = if host.is_empty() { self.host.clone() } else { host };
+        Some((without_brackets(host), port))
+    }
+
+    /// Returns whether the server can be called only over TLS.
+    pub fn requires_tls(&self) -> bool {
+        match self.ssl() {
+            Some(ssl) => ssl.port != 0 && ssl.is_required(),
+            None => self.secure_address().is_some() && self.csi_mechanisms().is_some_and(needs_tls),
+        }
+    }
+}
+
+fn needs_tls(list: CompoundSecMechList) -> bool {
+    list.mechanisms.iter().all(|mechanism| matches!(mechanism.transport, TransportMechanism::Tls(_)))
 }

@@ -1,13 +1,12 @@
 //! Common Secure Interoperability, version 2: the identity of callers in service contexts, and the security
-//! mechanisms that references announce.
+//! mechanisms that references publish.
 //!
 //! A client sends an [`SasContext`] in the service context `SecurityAttributeService`. It contains the user
 //! name and password ([`gssup`]) and the identity on whose behalf the client calls ([`IdentityToken`]). The
-//! server answers in the same context of the reply. A component of its references announces which of these it
-//! accepts and whether it requires TLS ([`CompoundSecMechList`]).
+//! server answers in the same context of the reply. A component of the server's references lists which of
+//! these it accepts and whether it requires TLS ([`CompoundSecMechList`]).
 //! Source clause: "Secure Interoperability / Common Secure Interoperability".
 
-mod announced;
 mod context;
 pub mod gssup;
 mod identity;

@@ -4,18 +4,18 @@ use std::fmt;
 
 use bytes::Bytes;
 
-/// An object identifier in DER, including tag and length, as in fields of type `CSI::OID`.
+/// An object identifier in DER, including tag and length.
 ///
 /// Source clause: "Common Secure Interoperability / Types and Constants" (`CSI::OID`).
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Oid(Bytes);
 
 impl Oid {
     /// GSSUP, a user name with a password: 2.23.130.1.1.1.
     pub const GSSUP: Self = Self(Bytes::from_static(&[0x06, 0x06, 0x67, 0x81, 0x02, 0x01, 0x01, 0x01]));
 
-    /// Creates an identifier from any bytes that a peer sent, unchecked. Two identifiers are equal if their
-    /// bytes are.
+    /// Creates an identifier from any bytes, without a check. Two identifiers are equal if their bytes are
+    /// equal.
     pub const fn new(der: Bytes) -> Self {
         Self(der)
     }
@@ -30,17 +30,16 @@ impl Oid {
 impl fmt::Debug for Oid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(arcs) = arcs(&self.0) else {
-            return self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"));
+            return self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"));
         };
-        for (number, arc) in arcs.iter().enumerate() {
-            let dot = if number == 0 { "" } else { "." };
-            write!(f, "{dot}{arc}")?;
+        for (index, arc) in arcs.iter().enumerate() {
+            write!(f, "{}{arc}", if index == 0 { "" } else { "." })?;
         }
         Ok(())
     }
 }
 
-/// Returns the numbers of an object identifier; `None` if it is not valid.
+/// Returns the numbers of an object identifier, if it is valid.
 fn arcs(der: &[u8]) -> Option<Vec<u64>> {
     let [0x06, length, content @ ..] = der else { return None };
     if usize::from(*length) != content.len() || *length >= 0x80 || content.last()? & 0x80 != 0 {
@@ -48,9 +47,9 @@ fn arcs(der: &[u8]) -> Option<Vec<u64>> {
     }
     let mut arcs = Vec::new();
     let mut arc = 0_u64;
-    for octet in content {
-        arc = arc.checked_mul(128)?.checked_add(u64::from(octet & 0x7f))?;
-        if octet & 0x80 == 0 {
+    for byte in content {
+        arc = arc.checked_mul(128)?.checked_add(u64::from(byte & 0x7f))?;
+        if byte & 0x80 == 0 {
             if arcs.is_empty() {
                 let first = (arc / 40).min(2);
                 arcs.push(first);
@@ -63,7 +62,7 @@ fn arcs(der: &[u8]) -> Option<Vec<u64>> {
     Some(arcs)
 }
 
-/// A name and the mechanism that defines its meaning: a user of GSSUP, a realm.
+/// A name, such as a user or a realm, and the mechanism that defines its meaning.
 ///
 /// The form of RFC 2743, section 3.2: 04 01, two bytes with the length of the object identifier, the
 /// identifier, four bytes with the length of the name, the name.
@@ -81,21 +80,21 @@ impl ExportedName {
         Self { mechanism: Oid::GSSUP, name: Bytes::copy_from_slice(name.as_bytes()) }
     }
 
-    /// Encodes the name; `None` if a part is too long for the form.
+    /// Encodes the name; `None` if the mechanism or the name is too long.
     pub fn to_octets(&self) -> Option<Bytes> {
         let (oid, name) = (self.mechanism.as_der(), &self.name);
-        let mut octets = Vec::with_capacity(8 + oid.len() + name.len());
-        octets.extend([0x04, 0x01]);
-        octets.extend(u16::try_from(oid.len()).ok()?.to_be_bytes());
-        octets.extend(oid);
-        octets.extend(u32::try_from(name.len()).ok()?.to_be_bytes());
-        octets.extend(&name[..]);
-        Some(octets.into())
+        let mut bytes = Vec::with_capacity(8 + oid.len() + name.len());
+        bytes.extend([0x04, 0x01]);
+        bytes.extend(u16::try_from(oid.len()).ok()?.to_be_bytes());
+        bytes.extend(oid);
+        bytes.extend(u32::try_from(name.len()).ok()?.to_be_bytes());
+        bytes.extend(&name[..]);
+        Some(bytes.into())
     }
 
     /// Decodes a name; `None` if the bytes are not in this form, or more bytes follow.
-    pub fn from_octets(octets: &[u8]) -> Option<Self> {
-        let rest = octets.strip_prefix(&[0x04, 0x01])?;
+    pub fn from_octets(bytes: &[u8]) -> Option<Self> {
+        let rest = bytes.strip_prefix(&[0x04, 0x01])?;
         let (length, rest) = rest.split_first_chunk::<2>()?;
         let (oid, rest) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
         let (length, name) = rest.split_first_chunk::<4>()?;
@@ -105,7 +104,7 @@ impl ExportedName {
         Some(Self { mechanism: Oid::new(Bytes::copy_from_slice(oid)), name: Bytes::copy_from_slice(name) })
     }
 
-    /// Returns the name if it is one of GSSUP in UTF-8.
+    /// Returns the name if its mechanism is GSSUP and it is UTF-8.
     pub fn as_gssup(&self) -> Option<&str> {
         if self.mechanism != Oid::GSSUP {
             return None;

@@ -2,8 +2,8 @@
 
 use super::context::{ContextId, ServiceContext, ServiceContextRef};
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
-use crate::ior::without_brackets;
-use crate::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::ior::{read_list, without_brackets};
+use crate::{DecodeError, EncodeError};
 
 /// The maximum number of listen points in one context; more is `MARSHAL`.
 pub const MAX_LISTEN_POINTS: usize = 64;
@@ -34,7 +34,8 @@ impl CdrEncode for ListenPoint {
     }
 }
 
-/// Removes the brackets of an IPv6 address, as profiles do, because the two are compared.
+/// Removes the brackets of an IPv6 address, as for profiles, because
+/// [`covers`](BiDirIiopServiceContext::covers) compares both.
 impl CdrDecode for ListenPoint {
     /// The length of the host and the port. Some peers send an empty host without its NUL.
     const MIN_SIZE: usize = 6;
@@ -45,12 +46,12 @@ impl CdrDecode for ListenPoint {
     }
 }
 
-/// The data of the service context `BI_DIR_IIOP`: addresses at which the sender would listen. Requests to
-/// objects at these addresses may be sent over this connection.
+/// The data of the service context `BI_DIR_IIOP`: addresses in references of the sender's objects. Requests
+/// to these objects may be sent over this connection.
 ///
-/// The side that opened the connection sends it with a request in GIOP 1.2. It holds for the life of the
-/// connection; a later context adds to it. A peer can claim any address, so obey it only if the peer is
-/// trusted.
+/// The side that opened the connection sends the context with a request in GIOP 1.2. It applies until the
+/// connection ends, together with later contexts. A peer can claim any address, so that only contexts of
+/// trusted peers may be used.
 /// Source clause: "Bi-directional GIOP / Bi-directional IIOP" (`IIOP::BiDirIIOPServiceContext`).
 #[doc(alias = "BiDirIIOPServiceContext")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -71,12 +72,12 @@ impl BiDirIiopServiceContext {
     /// Reads a received service context; `None` if it has another id.
     ///
     /// # Errors
-    /// The data does not decode, or has more than [`MAX_LISTEN_POINTS`].
+    /// The data does not decode, or has more than [`MAX_LISTEN_POINTS`] addresses.
     pub fn from_service_context(context: &ServiceContextRef<'_>) -> Result<Option<Self>, DecodeError> {
         (context.id == ContextId::BI_DIR_IIOP).then(|| context.value()).transpose()
     }
 
-    /// Returns whether objects at that address may be called over the connection. Host and port must match
+    /// Returns whether objects at this address may be called over the connection. Host and port must match
     /// exactly.
     pub fn covers(&self, host: &str, port: u16) -> bool {
         self.listen_points.iter().any(|point| point.port == port && point.host == host)
@@ -91,16 +92,10 @@ impl CdrEncode for BiDirIiopServiceContext {
 }
 
 impl CdrDecode for BiDirIiopServiceContext {
-    /// The count.
     const MIN_SIZE: usize = 4;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let at = d.position();
-        let count = d.read_len(ListenPoint::MIN_SIZE)?;
-        if count > MAX_LISTEN_POINTS {
-            return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
-        }
-        let listen_points = (0..count).map(|_| ListenPoint::decode(d)).collect::<Result<_, _>>()?;
+        let listen_points = read_list(d, ListenPoint::MIN_SIZE, MAX_LISTEN_POINTS, ListenPoint::decode)?;
         Ok(Self { listen_points })
     }
 }

@@ -1,11 +1,11 @@
 //! The service context that lists the positions of the bulk data in a message. Between two zorb ORBs, each
-//! block is received into a buffer of its own.
+//! block of it is received into a separate buffer.
 //!
 //! The context adds no information to the message: a receiver that ignores it, as other ORBs do, decodes the
-//! same values. It is sent only to a peer that is known to read it. That is a server whose reference has the
+//! same values. It is sent only to a peer that is known to read it: a server whose reference has the
 //! component [`ComponentTag::ZORB_BLOCKS`], or a client whose requests had the context, possibly without
-//! blocks. Only GIOP 1.2 is supported: there the contexts end the header, and a body keeps its alignment
-//! wherever it begins.
+//! blocks. Only GIOP 1.2 is supported: its contexts are at the end of the header, and its body has the same
+//! alignment at every position.
 //!
 //! [`ComponentTag::ZORB_BLOCKS`]: crate::ior::ComponentTag::ZORB_BLOCKS
 
@@ -17,7 +17,7 @@ use crate::cdr::{Decoder, Encoder};
 use crate::ior::{ComponentTag, TaggedComponent};
 use crate::{DecodeError, DecodeErrorKind, Version};
 
-/// The minimum length of a block in bytes: shorter sequences remain in the control part of the message.
+/// The minimum length of a block in bytes. Shorter sequences are not listed.
 pub const MIN_BLOCK: usize = 64 * 1024;
 
 /// The maximum number of blocks in a list; later blocks are not listed.
@@ -27,16 +27,16 @@ pub const MAX_BLOCKS: usize = 64;
 /// for the list.
 pub const MAX_BLOCK_HEAD: usize = 2048;
 
-/// Sequences of structs of at least this length, which become views by rewriting, need their message in one
-/// piece.
-const LEAST_REWRITTEN: usize = 16 * 1024;
+/// The minimum length in bytes of a sequence of structs that a receiver rewrites in place to return a view of
+/// it. Such a message must be in one buffer.
+const MIN_REWRITTEN_SIZE: usize = 16 * 1024;
 
-/// Byte order, version, two bytes of padding, and the count.
-const LIST_START: usize = 8;
+/// Size in bytes of byte order, version, padding and count.
+const LIST_HEAD_SIZE: usize = 8;
 
-/// The maximum size of what is inserted: padding before the context, its id and length, a list, and padding
+/// The maximum number of inserted bytes: padding before the context, its id and length, a list, and padding
 /// before the body.
-const ROOM: usize = 3 + 8 + LIST_START + 8 * MAX_BLOCKS + 7;
+const MAX_INSERTED_SIZE: usize = 3 + 8 + LIST_HEAD_SIZE + 8 * MAX_BLOCKS + 7;
 
 /// The positions of the blocks of a message: in ascending order, disjoint, after the header and within the
 /// message.
@@ -55,10 +55,10 @@ impl BlockList {
     /// The version of the list. A list of another version only shows that the peer is a zorb ORB.
     pub const VERSION: u8 = 1;
 
-    /// Returns the context for a message without blocks. It announces that its sender reads lists.
+    /// Returns the context for a message without blocks. It announces that the sender reads lists.
     pub fn empty_context() -> ServiceContext {
-        let mut list = [0; LIST_START];
-        put_start(&mut list, 0);
+        let mut list = [0; LIST_HEAD_SIZE];
+        put_list_head(&mut list, 0);
         ServiceContext { id: ContextId::ZORB_BLOCKS, data: bytes::Bytes::copy_from_slice(&list) }
     }
 
@@ -69,8 +69,8 @@ impl BlockList {
         })
     }
 
-    /// Reads the list of a GIOP 1.2 Request or Reply from its first bytes, `start`. If there are several
-    /// lists, the last one is used. Returns `None` if there is no list, or an impossible one.
+    /// Reads the list of a GIOP 1.2 Request or Reply from the first bytes of the message, `start`. If there
+    /// are several lists, the last one is used. Returns `None` if there is no list, or if it is invalid.
     ///
     /// # Errors
     /// The header is incomplete, or does not decode.
@@ -92,19 +92,19 @@ impl BlockList {
 }
 
 fn read_list(d: &mut Decoder<'_>, body_at: usize, total: usize) -> Result<Vec<(usize, usize)>, DecodeError> {
-    let lie = |d: &Decoder<'_>| Err(d.error(DecodeErrorKind::Malformed));
+    let invalid = |d: &Decoder<'_>| Err(d.error(DecodeErrorKind::Malformed));
     if d.read_u8()? != BlockList::VERSION {
-        return lie(d);
+        return invalid(d);
     }
     let count = d.read_len(8)?;
     if count > MAX_BLOCKS {
-        return lie(d);
+        return invalid(d);
     }
     let (mut blocks, mut end) = (Vec::with_capacity(count), body_at);
     for _ in 0..count {
         let (start, len) = (d.read_u32()? as usize, d.read_u32()? as usize);
         if start < end || len < MIN_BLOCK || start.saturating_add(len) > total {
-            return lie(d);
+            return invalid(d);
         }
         blocks.push((start, len));
         end = start + len;
@@ -112,65 +112,58 @@ fn read_list(d: &mut Decoder<'_>, body_at: usize, total: usize) -> Result<Vec<(u
     Ok(blocks)
 }
 
-/// Inserts the list of its blocks into a completely encoded GIOP 1.2 Request or Reply. Returns whether it
-/// did, which requires at least two blocks. The message's size must be patched afterwards.
+/// Inserts the list of blocks into a completely encoded GIOP 1.2 Request or Reply. Returns whether a list was
+/// inserted. If so, the message's size must be patched again.
 ///
-/// A block is a chunk of at least [`MIN_BLOCK`] bytes that holds all the elements of one sequence. A single
-/// block needs no list, because the message is its buffer. No list is inserted into a message with large
-/// sequences of structs that the receiver turns into views by rewriting their first elements.
+/// A block is a chunk of at least [`MIN_BLOCK`] bytes that contains all the elements of one sequence. A
+/// single block needs no list, because it needs no separate buffer. A message with large sequences of structs
+/// gets no list if the receiver rewrites them in place to return views of them.
 ///
-/// The encoder must have begun with this message. The control part after the header moves by a few bytes;
-/// chunks do not move.
+/// The message must be the first one in the encoder. The bytes after the header move; chunks do not.
 #[cold]
 pub fn announce_blocks(e: &mut Encoder) -> bool {
-    if e.version() != Version::V1_2 || e.position() != e.len() {
-        return false;
-    }
-    if e.chunks().any(|(_, len, whole)| !whole && len >= LEAST_REWRITTEN) {
+    let has_rewritten = || e.chunks().any(|(_, len, whole)| !whole && len >= MIN_REWRITTEN_SIZE);
+    if e.version() != Version::V1_2 || e.position() != e.len() || has_rewritten() {
         return false;
     }
     let blocks = || e.chunks().filter(|(_, len, _)| *len >= MIN_BLOCK).take(MAX_BLOCKS);
     let count = blocks().count();
-    let Some(HeaderPositions { count_at, contexts, end }) = header_of(e).filter(|_| count > 1) else {
+    let Some(HeaderPositions { count_at, context_count, end }) = header_of(e).filter(|_| count > 1) else {
         return false;
     };
-    let mut room = [0; ROOM];
-    let pad = end.next_multiple_of(4) - end;
-    let len = LIST_START + 8 * count;
+    let mut inserted = [0; MAX_INSERTED_SIZE];
+    let padding = end.next_multiple_of(4) - end;
+    let len = LIST_HEAD_SIZE + 8 * count;
     let body_at = end.next_multiple_of(8);
-    let new_body_at = (end + pad + 8 + len).next_multiple_of(8);
-    if new_body_at > MAX_BLOCK_HEAD || contexts >= MAX_SERVICE_CONTEXTS {
+    let new_body_at = (end + padding + 8 + len).next_multiple_of(8);
+    if new_body_at > MAX_BLOCK_HEAD || context_count >= MAX_SERVICE_CONTEXTS {
         return false;
     }
     let in_order = |word: u32| if e.is_foreign() { word.swap_bytes() } else { word }.to_ne_bytes();
     let (id, length) = (in_order(ContextId::ZORB_BLOCKS.0), in_order(len as u32));
-    let Some((start, list)) = room.get_mut(pad..).and_then(|room| room.split_at_mut_checked(8)) else {
+    let Some((start, list)) = inserted.get_mut(padding..).and_then(|rest| rest.split_at_mut_checked(8))
+    else {
         return false;
     };
-    for (to, from) in start.iter_mut().zip(id.iter().chain(&length)) {
-        *to = *from;
-    }
-    put_start(list, count as u32);
-    let pairs = list.get_mut(LIST_START..).unwrap_or_default();
+    start.copy_from_slice([id, length].as_flattened());
+    put_list_head(list, count as u32);
+    let pairs = list.get_mut(LIST_HEAD_SIZE..).unwrap_or_default();
     for (pair, (offset, len, _)) in pairs.chunks_exact_mut(8).zip(blocks()) {
         let offset = offset + new_body_at - body_at;
         let (Ok(offset), Ok(len)) = (u32::try_from(offset), u32::try_from(len)) else { return false };
-        let (at, length) = pair.split_at_mut(4);
-        at.copy_from_slice(&offset.to_ne_bytes());
-        length.copy_from_slice(&len.to_ne_bytes());
+        pair.copy_from_slice([offset.to_ne_bytes(), len.to_ne_bytes()].as_flattened());
     }
-    let Some(octets) = room.get(..new_body_at - end) else { return false };
-    e.replace(end..body_at, octets);
-    e.patch_u32(count_at, contexts as u32 + 1);
+    let Some(inserted) = inserted.get(..new_body_at - end) else { return false };
+    e.replace(end..body_at, inserted);
+    e.patch_u32(count_at, context_count as u32 + 1);
     true
 }
 
-/// Positions in the header of an encoded message.
 struct HeaderPositions {
     /// Offset of the number of contexts.
     count_at: usize,
-    contexts: usize,
-    /// Offset of the end of the contexts, and of the header.
+    context_count: usize,
+    /// Offset of the end of the header, after the contexts.
     end: usize,
 }
 
@@ -184,13 +177,13 @@ fn header_of(e: &Encoder) -> Option<HeaderPositions> {
         _ => return None,
     };
     let end = d.position();
-    let list_at = if contexts.is_empty() { end } else { contexts.place(head).octets.start };
-    Some(HeaderPositions { count_at: list_at.checked_sub(4)?, contexts: contexts.len(), end })
+    let list_at = if contexts.is_empty() { end } else { contexts.range_in(head).range.start };
+    Some(HeaderPositions { count_at: list_at.checked_sub(4)?, context_count: contexts.len(), end })
 }
 
-/// Writes the start of a list, which precedes the pairs, in the byte order of this machine.
-fn put_start(list: &mut [u8], count: u32) {
-    if let Some(start) = list.first_chunk_mut::<LIST_START>() {
+/// Writes the part of a list before the pairs, in the byte order of this machine.
+fn put_list_head(list: &mut [u8], count: u32) {
+    if let Some(start) = list.first_chunk_mut::<LIST_HEAD_SIZE>() {
         let [a, b, c, d] = count.to_ne_bytes();
         *start = [crate::ByteOrder::NATIVE.flag(), BlockList::VERSION, 0, 0, a, b, c, d];
     }

@@ -6,7 +6,8 @@ use bytes::Bytes;
 
 use super::MAX_SERVICE_CONTEXTS;
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
-use crate::ior::{encapsulation, open_encapsulation_slice};
+use crate::code_set::CodeSetContext;
+use crate::ior::{Policies, encapsulation, open_encapsulation_slice};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, Version};
 
 /// The id of the service that a context belongs to.
@@ -16,7 +17,7 @@ use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, Version};
 pub struct ContextId(pub u32);
 
 impl ContextId {
-    /// `TransactionService`.
+    /// `TransactionService`: the caller's transaction.
     pub const TRANSACTION_SERVICE: Self = Self(0);
     /// `CodeSets`: the transmission code sets that the client chose.
     pub const CODE_SETS: Self = Self(1);
@@ -24,38 +25,37 @@ impl ContextId {
     pub const CHAIN_BYPASS_CHECK: Self = Self(2);
     /// `ChainBypassInfo`: interworking with COM.
     pub const CHAIN_BYPASS_INFO: Self = Self(3);
-    /// `LogicalThreadId`.
+    /// `LogicalThreadId`: the caller's chain of calls, for COM.
     pub const LOGICAL_THREAD_ID: Self = Self(4);
     /// `BI_DIR_IIOP`: addresses whose objects may be called over this connection, see
     /// [`BiDirIiopServiceContext`](super::BiDirIiopServiceContext).
     pub const BI_DIR_IIOP: Self = Self(5);
-    /// `SendingContextRunTime`: Java's code base.
+    /// `SendingContextRunTime`: the location of the sender's Java classes.
     pub const SENDING_CONTEXT_RUN_TIME: Self = Self(6);
-    /// `INVOCATION_POLICIES`: quality of service that the caller asks for, see
+    /// `INVOCATION_POLICIES`: quality of service that the caller requests, see
     /// [`Policies`](crate::ior::Policies).
     pub const INVOCATION_POLICIES: Self = Self(7);
-    /// `FORWARDED_IDENTITY`: of firewalls.
+    /// `FORWARDED_IDENTITY`: the identity of the client, added by a firewall.
     pub const FORWARDED_IDENTITY: Self = Self(8);
     /// `UnknownExceptionInfo`: a Java exception.
     pub const UNKNOWN_EXCEPTION_INFO: Self = Self(9);
-    /// `RTCorbaPriority`.
+    /// `RTCorbaPriority`: the priority of the call.
     pub const RT_CORBA_PRIORITY: Self = Self(10);
-    /// `RTCorbaPriorityRange`.
+    /// `RTCorbaPriorityRange`: the priorities that the caller permits.
     pub const RT_CORBA_PRIORITY_RANGE: Self = Self(11);
-    /// `FT_GROUP_VERSION`.
+    /// `FT_GROUP_VERSION`: the client's version of a reference to replicas.
     pub const FT_GROUP_VERSION: Self = Self(12);
-    /// `FT_REQUEST`.
+    /// `FT_REQUEST`: the identity of a request that may be repeated.
     pub const FT_REQUEST: Self = Self(13);
     /// `ExceptionDetailMessage`: a text for a system exception.
     pub const EXCEPTION_DETAIL_MESSAGE: Self = Self(14);
     /// `SecurityAttributeService`: the identity of the caller, see [`SasContext`](crate::csi::SasContext).
     pub const SECURITY_ATTRIBUTE_SERVICE: Self = Self(15);
-    /// `ActivityService`.
+    /// `ActivityService`: the caller's activity.
     pub const ACTIVITY_SERVICE: Self = Self(16);
-    /// `RMICustomMaxStreamFormat`: of Java's value types.
+    /// `RMICustomMaxStreamFormat`: the highest stream format of Java's custom value types.
     pub const RMI_CUSTOM_MAX_STREAM_FORMAT: Self = Self(17);
-    /// `ACCESS_SESSION_ID`: of telecommunication services, like
-    /// [`SERVICE_SESSION_ID`](Self::SERVICE_SESSION_ID).
+    /// `ACCESS_SESSION_ID`: a session of a telecommunication service, like
     pub const ACCESS_SESSION_ID: Self = Self(18);
     /// `SERVICE_SESSION_ID`.
     pub const SERVICE_SESSION_ID: Self = Self(19);
@@ -63,20 +63,20 @@ impl ContextId {
     pub const FIREWALL_PATH: Self = Self(20);
     /// `FIREWALL_PATH_RESP`: the response of the firewalls.
     pub const FIREWALL_PATH_RESP: Self = Self(21);
-    /// The version of the sender, an ORB of the JDK or of GlassFish.
+    /// The version of the sender, if it is an ORB of the JDK or of GlassFish.
     pub const SUN_ORB_VERSION: Self = Self(0x4E45_4F00);
     /// A context of zorb's own: the positions of the bulk data in a message, see
     /// [`BlockList`](super::BlockList). The number is `ZOR` and a 1. Other ORBs ignore it.
     pub const ZORB_BLOCKS: Self = Self(0x5A4F_5201);
-    /// A context of zorb's own without content. It moves what follows it by twelve bytes, so that a body that
-    /// is passed on in GIOP 1.0 or 1.1 keeps its alignment.
+    /// A context of zorb's own without content. It moves the following data by twelve bytes, so that a body
+    /// that is forwarded in GIOP 1.0 or 1.1 keeps its alignment.
     pub const ZORB_PADDING: Self = Self(0x5A4F_5203);
     /// A context of zorb's own: the trace that a call belongs to. The data is an encapsulation of two
-    /// strings, the `traceparent` and the `tracestate` of the W3C's Trace Context. No ORB and no registry of
-    /// the OMG has a number for it.
+    /// strings, the `traceparent` and the `tracestate` of the W3C's Trace Context. The OMG has not assigned a
+    /// number for it.
     pub const ZORB_TRACE: Self = Self(0x5A4F_5204);
     /// A context of zorb's own: in a request, asks for the reference of the object, of which the client has
-    /// only a URL. A zorb server forwards the request to that reference, with this context in its reply. The
+    /// only a URL. A zorb server forwards the request to that reference, with this context in the reply. The
     /// data is an empty encapsulation.
     pub const ZORB_REFERENCE: Self = Self(0x5A4F_5205);
 }
@@ -86,9 +86,9 @@ impl ContextId {
 /// Source clause: "Object Service Context" (`IOP::ServiceContext`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServiceContext {
-    /// The service that it belongs to.
+    /// The service that the context belongs to.
     pub id: ContextId,
-    /// Its data, for almost every service an encapsulation.
+    /// The data, for almost every service an encapsulation.
     pub data: Bytes,
 }
 
@@ -102,12 +102,12 @@ impl ServiceContext {
     }
 }
 
-/// A service context that is a view of a message.
+/// A service context that borrows its data from a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceContextRef<'a> {
-    /// The service that it belongs to.
+    /// The service that the context belongs to.
     pub id: ContextId,
-    /// Its data.
+    /// The data.
     pub data: &'a [u8],
 }
 
@@ -123,7 +123,7 @@ impl<'a> ServiceContextRef<'a> {
     /// Decodes the value in the data, which must be an encapsulation.
     ///
     /// # Errors
-    /// The data does not decode; the offset counts from its start.
+    /// The data does not decode; the error's offset counts from the start of the data.
     pub fn value<T: CdrDecode>(&self) -> Result<T, DecodeError> {
         T::decode(&mut self.open()?)
     }
@@ -134,10 +134,11 @@ impl<'a> ServiceContextRef<'a> {
     }
 }
 
-/// The service contexts of a message: a list to send, or a checked view of a received list, decoded during
+/// The service contexts of a message: a list to send, or a checked part of a received message, decoded during
 /// iteration.
 ///
-/// Neither form allocates. Unknown contexts are no error. Of two contexts with the same id the first counts.
+/// Neither form allocates. Unknown contexts are no error. Of two contexts with the same id, the first one is
+/// used.
 /// Source clause: "Object Service Context" (`IOP::ServiceContextList`).
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceContexts<'a>(Repr<'a>);
@@ -148,16 +149,14 @@ enum Repr<'a> {
     Wire(WireList<'a>),
 }
 
-/// A received list, checked to be complete.
-///
-/// The bytes start at the first context. It follows a ulong and is therefore aligned to 4, which is the
-/// largest alignment that a context needs. Therefore the bytes can be read as if their start were an
-/// alignment origin.
+/// A received list, checked to be complete. The bytes start at the first context. It follows a ulong and is
+/// therefore aligned to 4, the largest alignment in a context. Therefore the bytes can be decoded without the
+/// rest of the message.
 #[derive(Clone, Copy, Debug)]
 struct WireList<'a> {
     count: u32,
     order: ByteOrder,
-    octets: &'a [u8],
+    bytes: &'a [u8],
 }
 
 impl ServiceContexts<'_> {
@@ -189,13 +188,13 @@ impl<'a> ServiceContexts<'a> {
         ServiceContextsIter(match self.0 {
             Repr::List(list) => Iter::List(list.iter()),
             Repr::Wire(list) => Iter::Wire {
-                left: list.count as usize,
-                d: Decoder::new(list.octets, list.order, Version::V1_2),
+                remaining: list.count as usize,
+                d: Decoder::new(list.bytes, list.order, Version::V1_2),
             },
         })
     }
 
-    /// Returns the first context with that id.
+    /// Returns the first context with this id.
     pub fn find(&self, id: ContextId) -> Option<ServiceContextRef<'a>> {
         self.iter().find(|context| context.id == id)
     }
@@ -213,37 +212,37 @@ impl<'a> ServiceContexts<'a> {
         if count > MAX_SERVICE_CONTEXTS {
             return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, d.position() - 4));
         }
-        let (start, octets) = (d.position(), d.rest());
+        let (start, bytes) = (d.position(), d.rest());
         for _ in 0..count {
             read_context(d)?;
         }
-        let octets = octets.get(..d.position() - start).unwrap_or_default();
-        Ok(Self(Repr::Wire(WireList { count: count as u32, order: d.order(), octets })))
+        let bytes = bytes.get(..d.position() - start).unwrap_or_default();
+        Ok(Self(Repr::Wire(WireList { count: count as u32, order: d.order(), bytes })))
     }
 
-    /// Returns the position of this list in `message`, of which it must be a view if it was received.
-    pub(super) fn place(&self, message: &[u8]) -> ContextsPlace {
+    /// Returns the position of this list in `message`. A received list must be a part of that message.
+    pub(super) fn range_in(&self, message: &[u8]) -> ContextsRange {
         match &self.0 {
-            Repr::List(_) => ContextsPlace { count: 0, octets: 0..0 },
-            Repr::Wire(list) => ContextsPlace { count: list.count, octets: range_in(message, list.octets) },
+            Repr::List(_) => ContextsRange { count: 0, range: 0..0 },
+            Repr::Wire(list) => ContextsRange { count: list.count, range: range_in(message, list.bytes) },
         }
     }
 
-    /// Returns the list at a [`place`](Self::place) in the same message.
-    pub(super) fn at_place(place: &ContextsPlace, message: &'a [u8], order: ByteOrder) -> Self {
-        let octets = message.get(place.octets.clone()).unwrap_or_default();
-        Self(Repr::Wire(WireList { count: place.count, order, octets }))
+    /// Returns the list at a position in the message that [`range_in`](Self::range_in) returned for it.
+    pub(super) fn at_range(at: &ContextsRange, message: &'a [u8], order: ByteOrder) -> Self {
+        let bytes = message.get(at.range.clone()).unwrap_or_default();
+        Self(Repr::Wire(WireList { count: at.count, order, bytes }))
     }
 }
 
 /// The position of a checked list in its message.
 #[derive(Clone, Debug)]
-pub(super) struct ContextsPlace {
+pub(super) struct ContextsRange {
     count: u32,
-    pub(super) octets: Range<usize>,
+    pub(super) range: Range<usize>,
 }
 
-/// Returns the position of `part`, a view of `whole`, in it.
+/// Returns the position of `part` in `whole`, of which it must be a part.
 pub(super) fn range_in(whole: &[u8], part: &[u8]) -> Range<usize> {
     let start = part.as_ptr().addr().saturating_sub(whole.as_ptr().addr());
     start..start + part.len()
@@ -267,7 +266,6 @@ impl<'a, const N: usize> From<&'a [ServiceContext; N]> for ServiceContexts<'a> {
     }
 }
 
-/// Equal when ids and data are equal, in order.
 impl PartialEq for ServiceContexts<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.iter().eq(other.iter())
@@ -299,7 +297,6 @@ impl CdrEncode for ServiceContext {
 }
 
 impl CdrDecode for ServiceContext {
-    /// Two ulongs.
     const MIN_SIZE: usize = 8;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
@@ -314,7 +311,7 @@ pub struct ServiceContextsIter<'a>(Iter<'a>);
 #[derive(Clone, Debug)]
 enum Iter<'a> {
     List(std::slice::Iter<'a, ServiceContext>),
-    Wire { left: usize, d: Decoder<'a> },
+    Wire { remaining: usize, d: Decoder<'a> },
 }
 
 impl<'a> Iterator for ServiceContextsIter<'a> {
@@ -325,9 +322,9 @@ impl<'a> Iterator for ServiceContextsIter<'a> {
             Iter::List(list) => {
                 list.next().map(|context| ServiceContextRef { id: context.id, data: &context.data })
             }
-            Iter::Wire { left, d } => {
-                *left = left.checked_sub(1)?;
-                // This cannot fail: all contexts were read when the list was decoded.
+            Iter::Wire { remaining, d } => {
+                *remaining = remaining.checked_sub(1)?;
+                // This cannot fail: decoding the list read all contexts.
                 read_context(d).ok()
             }
         }
@@ -336,7 +333,7 @@ impl<'a> Iterator for ServiceContextsIter<'a> {
     fn size_hint(&self) -> (usize, Option<usize>) {
         match &self.0 {
             Iter::List(list) => list.size_hint(),
-            Iter::Wire { left, .. } => (*left, Some(*left)),
+            Iter::Wire { remaining, .. } => (*remaining, Some(*remaining)),
         }
     }
 }
@@ -354,4 +351,24 @@ fn put_context(e: &mut Encoder, id: ContextId, data: &[u8]) -> Result<(), Encode
     e.put_len(data.len())?;
     e.put_raw(data);
     Ok(())
+}
+
+impl CodeSetContext {
+    /// Returns the service context to send.
+    ///
+    /// # Errors
+    /// Currently none.
+    pub fn to_service_context(self) -> Result<ServiceContext, EncodeError> {
+        ServiceContext::encapsulate(ContextId::CODE_SETS, &self)
+    }
+}
+
+impl Policies {
+    /// Returns the service context to send, with the policies that the caller requests.
+    ///
+    /// # Errors
+    /// More policies than a ulong can count.
+    pub fn to_service_context(&self) -> Result<ServiceContext, EncodeError> {
+        ServiceContext::encapsulate(ContextId::INVOCATION_POLICIES, self)
+    }
 }

@@ -1,14 +1,11 @@
 //! The twelve-byte header of every GIOP message.
 
-use std::error::Error;
-use std::fmt;
-
 use crate::{ByteOrder, Version};
 
 /// Flag bit 1: more fragments of this message follow (GIOP 1.1 and later).
 const MORE_FRAGMENTS: u8 = 0x02;
 
-/// The type of a GIOP message; the number is the one on the wire.
+/// The type of a GIOP message with its number on the wire.
 ///
 /// Source clause: "GIOP Message Formats / GIOP Message Header".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,24 +13,24 @@ const MORE_FRAGMENTS: u8 = 0x02;
 pub enum MessageType {
     /// A call, from client to server.
     Request = 0,
-    /// The answer to a Request.
+    /// The reply to a Request.
     Reply = 1,
-    /// The client no longer awaits an answer.
+    /// The client no longer awaits a reply.
     CancelRequest = 2,
     /// The client asks where an object is.
     LocateRequest = 3,
-    /// The answer to a LocateRequest.
+    /// The reply to a LocateRequest.
     LocateReply = 4,
-    /// The sender closes the connection in an orderly way; requests without an answer were not processed.
+    /// The sender closes the connection in an orderly way; requests without a reply were not processed.
     CloseConnection = 5,
-    /// The sender cannot parse what it received.
+    /// The sender cannot parse a message that it received.
     MessageError = 6,
     /// A further fragment of a message (GIOP 1.1 and later).
     Fragment = 7,
 }
 
 impl MessageType {
-    /// Returns the type of that number, or `None` above 7.
+    /// Returns the type with this number; `None` above 7.
     pub const fn from_wire(value: u8) -> Option<Self> {
         Some(match value {
             0 => Self::Request,
@@ -48,16 +45,13 @@ impl MessageType {
         })
     }
 
-    /// Returns whether a message of this type may continue in fragments in that version.
+    /// Returns whether a message of this type may continue in fragments in this version.
     pub const fn may_fragment(self, version: Version) -> bool {
         match version {
             Version::V1_0 => false,
             Version::V1_1 => matches!(self, Self::Request | Self::Reply | Self::Fragment),
             Version::V1_2 => {
-                matches!(
-                    self,
-                    Self::Request | Self::Reply | Self::LocateRequest | Self::LocateReply | Self::Fragment
-                )
+                !matches!(self, Self::CancelRequest | Self::CloseConnection | Self::MessageError)
             }
         }
     }
@@ -65,11 +59,11 @@ impl MessageType {
 
 /// The message header: version, byte order, fragment flag, type and size.
 ///
-/// `size` counts the bytes after the header. The connection enforces limits on it, not this type.
+/// `size` counts the bytes after the header. This type does not limit it; connections do.
 /// Source clause: "GIOP Message Formats / GIOP Message Header".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageHeader {
-    /// Version of this message (one connection may mix them).
+    /// Version of this message (messages of one connection may differ).
     pub version: Version,
     /// Byte order of `size` and of everything after the header.
     pub order: ByteOrder,
@@ -89,7 +83,7 @@ impl MessageHeader {
     /// The first four bytes of every message.
     pub const MAGIC: [u8; 4] = *b"GIOP";
 
-    /// Creates a header of an unfragmented message with size 0, to be set later.
+    /// Creates a header of an unfragmented message with size 0, which is set later.
     pub const fn new(version: Version, order: ByteOrder, kind: MessageType) -> Self {
         Self { version, order, more_fragments: false, kind, size: 0 }
     }
@@ -111,11 +105,11 @@ impl MessageHeader {
     /// as well. Peers send such bits.
     ///
     /// # Errors
-    /// Wrong magic, a version other than 1.0 to 1.2, a type above 7, `Fragment` in GIOP 1.0. Each is answered
-    /// by MessageError (with the receiver's highest version), and then the connection is closed.
+    /// Wrong magic, a version other than 1.0 to 1.2, a type above 7, `Fragment` in GIOP 1.0. The receiver of
+    /// such a header sends MessageError (with its highest version) and closes the connection.
     #[inline]
-    pub fn decode(octets: &[u8; Self::LEN]) -> Result<Self, HeaderError> {
-        let [g, i, o, p, major, minor, flags, kind, a, b, c, d] = *octets;
+    pub fn decode(bytes: &[u8; Self::LEN]) -> Result<Self, HeaderError> {
+        let [g, i, o, p, major, minor, flags, kind, a, b, c, d] = *bytes;
         if [g, i, o, p] != Self::MAGIC {
             return Err(HeaderError::Magic([g, i, o, p]));
         }
@@ -141,11 +135,13 @@ impl MessageHeader {
 }
 
 /// The reason why twelve bytes are not a GIOP header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// The first four bytes are not `GIOP`.
+    #[error("{}", wrong_magic(.0))]
     Magic([u8; 4]),
     /// A version that zorb does not support.
+    #[error("GIOP {major}.{minor} is not supported (1.0 to 1.2 are)")]
     Version {
         /// Major number received.
         major: u8,
@@ -153,30 +149,23 @@ pub enum HeaderError {
         minor: u8,
     },
     /// An unknown message type.
+    #[error("GIOP message type {0} does not exist (0 to 7 do)")]
     Type(u8),
-    /// A Fragment in GIOP 1.0, which has none.
+    /// A Fragment in GIOP 1.0, which does not support fragments.
+    #[error("Fragment in GIOP 1.0, which does not support fragments")]
     FragmentIn1_0,
 }
 
-impl fmt::Display for HeaderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Magic([0x16, 3, ..]) => f.write_str(
-                "the peer speaks TLS to a port of plain IIOP: give it a reference of this server, or listen on ssliop:// too",
-            ),
-            Self::Magic(octets) => {
-                write!(f, "message starts with \"{}\" instead of \"GIOP\"", octets.escape_ascii())
-            }
-            Self::Version { major, minor } => {
-                write!(f, "GIOP {major}.{minor} is not supported (1.0 to 1.2 are)")
-            }
-            Self::Type(kind) => write!(f, "GIOP message type {kind} does not exist (0 to 7 do)"),
-            Self::FragmentIn1_0 => f.write_str("fragment in GIOP 1.0, which has none"),
+fn wrong_magic(magic: &[u8; 4]) -> String {
+    match magic {
+        [0x16, 3, ..] => {
+            "the peer sent a TLS handshake to a port of plain IIOP: give the client a reference of this \
+                          server, or listen on ssliop:// too"
+                .to_owned()
         }
+        other => format!("message starts with \"{}\" instead of \"GIOP\"", other.escape_ascii()),
     }
 }
-
-impl Error for HeaderError {}
 
 #[cfg(test)]
 mod tests {

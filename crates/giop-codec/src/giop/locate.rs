@@ -9,7 +9,7 @@ use crate::{DecodeError, DecodeErrorKind, EncodeError, Version};
 /// Source clause: "GIOP Message Formats / LocateRequest Message".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocateRequestHeader<'a> {
-    /// Its number, unique among the outstanding requests and locate requests.
+    /// The number of the request, unique among the outstanding requests and locate requests.
     pub request_id: RequestId,
     /// The object.
     pub target: TargetAddress<'a>,
@@ -35,7 +35,7 @@ impl<'a> LocateRequestHeader<'a> {
     }
 }
 
-/// The location of an object; the number is the one on the wire.
+/// The location of an object with its number on the wire.
 ///
 /// Source clause: "GIOP Message Formats / LocateReply Message" (`GIOP::LocateStatusType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,7 +57,7 @@ pub enum LocateStatus {
 }
 
 impl LocateStatus {
-    /// Returns the status of that number; 3 to 5 exist in GIOP 1.2 only.
+    /// Returns the status with this number; 3 to 5 exist in GIOP 1.2 only.
     pub const fn from_wire(value: u32, version: Version) -> Option<Self> {
         Some(match (value, version) {
             (0, _) => Self::UnknownObject,
@@ -70,7 +70,7 @@ impl LocateStatus {
         })
     }
 
-    /// Returns the status of a forward. It is permanent only in GIOP 1.2, which has a status for that.
+    /// Returns the status of a forward. Before GIOP 1.2, there is no status for a permanent one.
     #[must_use]
     pub const fn forward(permanent: bool, version: Version) -> Self {
         match (permanent, version) {
@@ -82,12 +82,12 @@ impl LocateStatus {
 
 /// The header of a LocateReply.
 ///
-/// The body follows immediately, without alignment, in every version. An urgent issue against the
-/// specification settled this, and all ORBs do it.
+/// The body follows immediately, without alignment, in every version. An urgent issue of the OMG decided
+/// this, and all ORBs conform.
 /// Source clause: "GIOP Message Formats / LocateReply Message".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocateReplyHeader {
-    /// The locate request that it answers.
+    /// The id of the locate request.
     pub request_id: RequestId,
     /// The location of the object.
     pub status: LocateStatus,

@@ -21,7 +21,7 @@ pub fn put_message_header(e: &mut Encoder, kind: MessageType) -> usize {
     e.head().len() - MessageHeader::LEN + MessageHeader::SIZE_AT
 }
 
-/// Patches the size of the current message and returns it: the number of bytes after the message header.
+/// Patches the size of the current message (the number of bytes after the message header) and returns it.
 ///
 /// # Errors
 /// The message is longer than its size field can express.
@@ -33,8 +33,8 @@ pub fn finish_message(e: &mut Encoder, message_size_at: usize) -> Result<u32, En
     Ok(size)
 }
 
-/// Patches the size of a message like [`finish_message`] while its last `coming` bytes are not yet in the
-/// encoder; its size includes them.
+/// Like [`finish_message`], for a message whose last `coming` bytes are not yet in the encoder. Its size
+/// includes them.
 ///
 /// # Errors
 /// The message is longer than its size field can express.
@@ -47,7 +47,7 @@ pub fn announce_message(e: &mut Encoder, message_size_at: usize, coming: u64) ->
 
 /// Aligns for the body of a Request or Reply: to 8 in GIOP 1.2; no alignment in earlier versions.
 ///
-/// Call it only if a body follows: a request without arguments and a void reply have none, not even padding.
+/// Call it only if a body follows. A request without arguments and a void reply end without padding.
 #[inline]
 pub fn begin_body(e: &mut Encoder) {
     if e.version() >= Version::V1_2 {
@@ -57,8 +57,8 @@ pub fn begin_body(e: &mut Encoder) {
 
 /// Skips to the body of a Request or Reply, if there is one.
 ///
-/// Padding that is cut off at the end of the message counts as no body. A subsequent read of a value then
-/// reports the error.
+/// Padding that is cut off at the end of the message counts as no body. Reading a value from the body then
+/// fails.
 #[inline]
 pub fn enter_body(d: &mut Decoder<'_>) {
     if d.version() >= Version::V1_2 && d.remaining() > 0 && d.align(8).is_err() {
@@ -67,7 +67,7 @@ pub fn enter_body(d: &mut Decoder<'_>) {
     }
 }
 
-/// A CancelRequest: the client no longer awaits this reply.
+/// A CancelRequest: the client no longer awaits the reply.
 ///
 /// Source clause: "GIOP Message Formats / CancelRequest Message".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,23 +81,23 @@ pub struct CancelRequest {
 /// Source clause: "GIOP Message Formats / Fragment Message".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FragmentHeader {
-    /// The message that it continues. GIOP 1.1 does not name it: the fragment continues the preceding message
-    /// of the connection.
+    /// The message that the fragment continues. GIOP 1.1 does not name it: the fragment continues the
+    /// preceding message of the connection.
     pub request_id: Option<RequestId>,
 }
 
-/// Any GIOP message, its header decoded, its body still undecoded.
+/// Any GIOP message: its header is decoded, its body is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
     /// A call.
     Request(RequestHeader<'a>),
-    /// The answer to a Request.
+    /// The reply to a Request.
     Reply(ReplyHeader<'a>),
-    /// The client no longer awaits an answer.
+    /// The client no longer awaits a reply.
     CancelRequest(CancelRequest),
     /// The client asks where an object is.
     LocateRequest(LocateRequestHeader<'a>),
-    /// The answer to a LocateRequest.
+    /// The reply to a LocateRequest.
     LocateReply(LocateReplyHeader),
     /// The sender closes the connection in an orderly way.
     CloseConnection,
@@ -122,8 +122,8 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Reads the header of a message of that type. The decoder must be after the message header; afterwards
-    /// it is at the body, with padding skipped.
+    /// Reads the header of a message of this type. The decoder must be after the message header. Afterwards
+    /// it is at the body, after the padding.
     ///
     /// # Errors
     /// `MARSHAL`: see the `decode` method of the header type.
@@ -147,27 +147,22 @@ impl<'a> Message<'a> {
             MessageType::CloseConnection => Self::CloseConnection,
             MessageType::MessageError => Self::MessageError,
             MessageType::Fragment => {
-                let request_id =
-                    if d.version() >= Version::V1_2 { Some(RequestId(d.read_u32()?)) } else { None };
-                Self::Fragment(FragmentHeader { request_id })
+                let request_id = (d.version() >= Version::V1_2).then(|| d.read_u32().map(RequestId));
+                Self::Fragment(FragmentHeader { request_id: request_id.transpose()? })
             }
         })
     }
 
-    /// Writes message header and header. Returns the offset of the size for [`finish_message`], to be called
-    /// when the body is written.
+    /// Writes the message header and the header of the type. Returns the offset of the size, for
+    /// [`finish_message`] after the body.
     ///
     /// # Errors
     /// See the `encode` method of the header type.
     pub fn encode(&self, e: &mut Encoder) -> Result<usize, EncodeError> {
         let size_at = put_message_header(e, self.kind());
         match self {
-            Self::Request(header) => {
-                header.encode(e)?;
-            }
-            Self::Reply(header) => {
-                header.encode(e)?;
-            }
+            Self::Request(header) => header.encode(e).map(|_| ())?,
+            Self::Reply(header) => header.encode(e).map(|_| ())?,
             Self::CancelRequest(cancel) => e.put_u32(cancel.request_id.0),
             Self::LocateRequest(header) => header.encode(e)?,
             Self::LocateReply(header) => header.encode(e)?,
@@ -181,7 +176,7 @@ impl<'a> Message<'a> {
         Ok(size_at)
     }
 
-    /// Returns the request that the message belongs to, if it names one.
+    /// Returns the id of the request that the message belongs to, if it contains one.
     pub fn request_id(&self) -> Option<RequestId> {
         match self {
             Self::Request(header) => Some(header.request_id),
@@ -194,7 +189,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Returns the service contexts; only requests and replies have any.
+    /// Returns the service contexts, which only requests and replies have.
     pub fn contexts(&self) -> ServiceContexts<'a> {
         match self {
             Self::Request(header) => header.contexts,

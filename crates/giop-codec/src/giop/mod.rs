@@ -2,13 +2,12 @@
 //! 1.2.
 //!
 //! To write a message, call [`put_message_header`], one of the `encode` methods, for a body [`begin_body`]
-//! and the values, then [`finish_message`]. To read it, call [`MessageHeader::decode`] and
-//! [`Message::decode`], or keep the whole message as [`RequestMessage`] or [`ReplyMessage`]. Decoding
-//! borrows: a request whose target is an object key is decoded without an allocation.
+//! and the values, then [`finish_message`]. To read a message, call [`MessageHeader::decode`] and
+//! [`Message::decode`], or decode the whole message as [`RequestMessage`] or [`ReplyMessage`]. Headers borrow
+//! from the message: a request whose target is an object key is decoded without an allocation.
 
 mod bidir;
 mod blocks;
-mod contents;
 mod context;
 mod header;
 mod locate;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::MAX_OBJECT_KEY;
-use super::context::{ContextsPlace, ServiceContexts, range_in};
+use super::context::{ContextsRange, ServiceContexts, range_in};
 use super::message::enter_body;
 use super::reply::{ReplyHeader, ReplyStatus};
 use super::request::{RequestHeader, ResponseFlags};
@@ -18,19 +18,18 @@ use crate::{ByteOrder, DecodeError, DecodeErrorKind, Version};
 
 /// A received Request: the message and the positions of its parts.
 ///
-/// It is decoded once, without an allocation (except for targets that are not keys). Moving it copies no
-/// message data.
+/// It is decoded once, without an allocation (except for targets that are not keys).
 #[derive(Clone, Debug)]
 pub struct RequestMessage {
     frame: MessageFrame,
     request_id: RequestId,
     response: ResponseFlags,
-    key: Key,
+    key: RequestKey,
     operation: Range<usize>,
 }
 
 impl RequestMessage {
-    /// Decodes a whole message, including its message header, which is `header`.
+    /// Decodes a whole message, including its message header, which `header` contains.
     ///
     /// # Errors
     /// Those of [`RequestHeader::decode`]; [`Malformed`](DecodeErrorKind::Malformed) if it is not a Request.
@@ -43,11 +42,11 @@ impl RequestMessage {
         enter_body(&mut d);
         let (request_id, response) = (request.request_id, request.response);
         let key = match &request.target {
-            TargetAddress::Key(key) => Key::Inside(range_in(&message, key)),
-            other => Key::Outside(other.object_key()),
+            TargetAddress::Key(key) => RequestKey::InMessage(range_in(&message, key)),
+            other => RequestKey::Copied(other.object_key()),
         };
         let operation = range_in(&message, request.operation.as_bytes());
-        let (contexts, body_at) = (request.contexts.place(&message), d.position());
+        let (contexts, body_at) = (request.contexts.range_in(&message), d.position());
         let frame = MessageFrame { version: header.version, order: header.order, contexts, body_at, message };
         Ok(Self { frame, request_id, response, key, operation })
     }
@@ -79,18 +78,20 @@ impl RequestMessage {
     #[inline]
     pub fn object_key(&self) -> Result<&[u8], TargetError> {
         match &self.key {
-            Key::Inside(range) if range.len() > MAX_OBJECT_KEY => Err(TargetError::KeyTooLong(range.len())),
-            Key::Inside(range) => Ok(self.frame.message.get(range.clone()).unwrap_or_default()),
-            Key::Outside(key) => key.as_ref().map(ObjectKey::as_slice).map_err(|error| *error),
+            RequestKey::InMessage(range) if range.len() > MAX_OBJECT_KEY => {
+                Err(TargetError::KeyTooLong(range.len()))
+            }
+            RequestKey::InMessage(range) => Ok(self.frame.message.get(range.clone()).unwrap_or_default()),
+            RequestKey::Copied(key) => key.as_ref().map(ObjectKey::as_slice).map_err(|error| *error),
         }
     }
 
     /// Returns the operation's name.
     #[inline]
     pub fn operation(&self) -> &str {
-        let octets = self.frame.message.get(self.operation.clone()).unwrap_or_default();
-        // This cannot fail: the name was checked when the header was decoded.
-        std::str::from_utf8(octets).unwrap_or_default()
+        let bytes = self.frame.message.get(self.operation.clone()).unwrap_or_default();
+        // This cannot fail: decoding the header checked the name.
+        std::str::from_utf8(bytes).unwrap_or_default()
     }
 
     /// Returns the service contexts of the request.
@@ -129,7 +130,7 @@ pub struct ReplyMessage {
 }
 
 impl ReplyMessage {
-    /// Decodes a whole message, including its message header, which is `header`.
+    /// Decodes a whole message, including its message header, which `header` contains.
     ///
     /// # Errors
     /// Those of [`ReplyHeader::decode`]; [`Malformed`](DecodeErrorKind::Malformed) if it is not a Reply.
@@ -141,12 +142,12 @@ impl ReplyMessage {
         let reply = ReplyHeader::decode(&mut d)?;
         enter_body(&mut d);
         let (request_id, status) = (reply.request_id, reply.status);
-        let (contexts, body_at) = (reply.contexts.place(&message), d.position());
+        let (contexts, body_at) = (reply.contexts.range_in(&message), d.position());
         let frame = MessageFrame { version: header.version, order: header.order, contexts, body_at, message };
         Ok(Self { frame, request_id, status })
     }
 
-    /// Returns the id of the request that it answers.
+    /// Returns the id of the request.
     pub fn request_id(&self) -> RequestId {
         self.request_id
     }
@@ -193,35 +194,29 @@ impl ReplyMessage {
     }
 }
 
-/// A message and the positions that requests and replies have in common.
 #[derive(Clone, Debug)]
 struct MessageFrame {
     message: Bytes,
     version: Version,
     order: ByteOrder,
-    contexts: ContextsPlace,
+    contexts: ContextsRange,
     body_at: usize,
 }
 
 impl MessageFrame {
-    fn decoder(&self) -> Decoder<'_> {
-        Decoder::from_bytes(&self.message, self.order, self.version)
-    }
-
     fn contexts(&self) -> ServiceContexts<'_> {
-        ServiceContexts::at_place(&self.contexts, &self.message, self.order)
+        ServiceContexts::at_range(&self.contexts, &self.message, self.order)
     }
 
     fn body(&self) -> Decoder<'_> {
-        self.decoder().at(self.body_at)
+        Decoder::from_bytes(&self.message, self.order, self.version).at(self.body_at)
     }
 }
 
-/// The object key of a request.
 #[derive(Clone, Debug)]
-enum Key {
-    /// In the message, as the target address itself.
-    Inside(Range<usize>),
-    /// In a profile of a reference, which has its own data.
-    Outside(Result<ObjectKey, TargetError>),
+enum RequestKey {
+    /// The position of the key in the message.
+    InMessage(Range<usize>),
+    /// The key of a profile or reference, copied.
+    Copied(Result<ObjectKey, TargetError>),
 }

@@ -9,15 +9,15 @@ use crate::cdr::{CdrEncode, Decoder, Encoder};
 use crate::exception::SystemException;
 use crate::{DecodeError, DecodeErrorKind, EncodeError, Version};
 
-/// The outcome of a request; the number is the one on the wire.
+/// The outcome of a request with its number on the wire.
 ///
 /// Source clause: "GIOP Message Formats / Reply Header" (`GIOP::ReplyStatusType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum ReplyStatus {
-    /// Return value, then inout and out parameters.
+    /// The return value, then inout and out parameters.
     NoException = 0,
-    /// Repository id and members of an exception of the raises clause.
+    /// The repository id and the members of an exception in the raises clause.
     UserException = 1,
     /// A [`SystemException`].
     SystemException = 2,
@@ -30,7 +30,7 @@ pub enum ReplyStatus {
 }
 
 impl ReplyStatus {
-    /// Returns the status of that number; 4 and 5 exist in GIOP 1.2 only.
+    /// Returns the status with this number; 4 and 5 exist in GIOP 1.2 only.
     pub const fn from_wire(value: u32, version: Version) -> Option<Self> {
         Some(match (value, version) {
             (0, _) => Self::NoException,
@@ -49,7 +49,7 @@ impl ReplyStatus {
 /// Source clause: "GIOP Message Formats / Reply Header".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplyHeader<'a> {
-    /// The request that it answers.
+    /// The id of the request.
     pub request_id: RequestId,
     /// The status, which determines the content of the body.
     pub status: ReplyStatus,
@@ -88,7 +88,8 @@ impl<'a> ReplyHeader<'a> {
         }
         e.put_u32(self.request_id.0);
         let request_id_at = e.head().len() - 4;
-        // No part of a header is a shared chunk, so offsets in head and message differ by a constant.
+        // No part of a header is a shared chunk. Therefore offsets in the head and in the message differ by a
+        // constant.
         let message_size_at = (request_id_at + 4).saturating_sub(e.position()) + MessageHeader::SIZE_AT;
         e.put_u32(self.status as u32);
         if e.version() >= Version::V1_2 {
@@ -132,7 +133,7 @@ fn read_ids(d: &mut Decoder<'_>) -> Result<(RequestId, ReplyStatus), DecodeError
     }
 }
 
-/// Writes a whole reply that carries a system exception; the encoder must be at the start of a message.
+/// Writes a whole reply with a system exception. The encoder must be at the start of a message.
 ///
 /// # Errors
 /// A context longer than 4 GiB.

@@ -9,19 +9,20 @@ use super::{MAX_OPERATION, MessageHeader, MessageType};
 use crate::cdr::{CdrEncode, Decoder, Encoder};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, Version};
 
-/// The response flags: two bits that tell whether and when a reply is expected.
+/// The response flags: whether and when a reply is expected, in two bits.
 ///
-/// GIOP 1.0 and 1.1 have only one bit: there `Server` is sent as `Target`, and every flag that asks for a
-/// reply is received as `Target`.
+/// GIOP 1.0 and 1.1 have only one bit. In them `Server` is sent as `Target`, and a set bit is received as
+/// `Target`.
 /// Source clause: "GIOP Message Formats / Request Header" (`response_flags`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ResponseFlags {
-    /// No reply at all (oneway); a server must not send one.
+    /// No reply (oneway): the server must not send one.
     None = 0x00,
-    /// A reply as soon as the server has the request, before the servant runs (oneway, `SYNC_WITH_SERVER`).
+    /// A reply as soon as the server has received the request, before the servant runs (oneway,
+    /// `SYNC_WITH_SERVER`).
     Server = 0x01,
-    /// A reply when the servant is done (twoway, or oneway `SYNC_WITH_TARGET`).
+    /// A reply when the servant has returned (twoway, or oneway `SYNC_WITH_TARGET`).
     Target = 0x03,
 }
 
@@ -31,7 +32,7 @@ impl ResponseFlags {
         !matches!(self, Self::None)
     }
 
-    /// Returns the byte on the wire in that version.
+    /// Returns the byte on the wire in this version.
     pub const fn to_wire(self, version: Version) -> u8 {
         match version {
             Version::V1_0 | Version::V1_1 => self.expects_reply() as u8,
@@ -39,11 +40,11 @@ impl ResponseFlags {
         }
     }
 
-    /// Reads the byte; the illegal 0x02 means no reply, as in omniORB.
+    /// The illegal value 0x02 means no reply, as in omniORB.
     #[inline]
-    const fn from_wire(octet: u8, version: Version) -> Self {
-        match (version, octet & 0x03) {
-            (Version::V1_0 | Version::V1_1, _) if octet != 0 => Self::Target,
+    const fn from_wire(byte: u8, version: Version) -> Self {
+        match (version, byte & 0x03) {
+            (Version::V1_0 | Version::V1_1, _) if byte != 0 => Self::Target,
             (Version::V1_2, 0x01) => Self::Server,
             (Version::V1_2, 0x03) => Self::Target,
             _ => Self::None,
@@ -53,7 +54,8 @@ impl ResponseFlags {
 
 /// The header of a Request, to send or as received.
 ///
-/// Key, operation and contexts are views; decoding allocates only for targets that are not keys.
+/// Key, operation and contexts borrow from the message. Decoding allocates only for targets that are not
+/// keys.
 /// Source clause: "GIOP Message Formats / Request Header".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestHeader<'a> {
@@ -76,7 +78,7 @@ pub struct RequestHeaderLayout {
     pub message_size_at: usize,
     /// Offset of the request id, for [`Encoder::patch_u32`].
     pub request_id_at: usize,
-    /// Offset of the byte of the response flags, which three bytes of padding follow: see [`response_word`].
+    /// Offset of the response flags: one byte and three bytes of padding, see [`response_word`].
     pub response_at: usize,
     /// Offset of the end of the header.
     pub end: usize,
@@ -85,7 +87,7 @@ pub struct RequestHeaderLayout {
 impl<'a> RequestHeader<'a> {
     /// Writes the header after a message header (see [`put_message_header`]), in the encoder's version.
     ///
-    /// In GIOP 1.2 the request id is at offset 12 of the message; in earlier versions it follows the
+    /// In GIOP 1.2 the request id is at offset 12 of the message. In earlier versions it follows the
     /// contexts.
     ///
     /// # Errors
@@ -98,7 +100,7 @@ impl<'a> RequestHeader<'a> {
                 let layout = self.put_ids(e);
                 self.target.encode(e)?;
                 e.put_ascii(self.operation)?;
-                // Requesting principal: long deprecated, empty.
+                // The requesting principal is deprecated, and therefore empty.
                 e.put_u32(0);
                 Ok(RequestHeaderLayout { end: e.head().len(), ..layout })
             }
@@ -112,12 +114,12 @@ impl<'a> RequestHeader<'a> {
         }
     }
 
-    /// Writes request id, response flags and the following three bytes, which GIOP 1.0 calls padding. The
-    /// layout is the same in all versions.
+    /// Writes request id, response flags and the following three bytes, which GIOP 1.0 calls padding.
     fn put_ids(&self, e: &mut Encoder) -> RequestHeaderLayout {
         e.put_u32(self.request_id.0);
         let request_id_at = e.head().len() - 4;
-        // No part of a header is a shared chunk, so offsets in head and message differ by a constant.
+        // No part of a header is a shared chunk. Therefore offsets in the head and in the message differ by a
+        // constant.
         let message_size_at = (request_id_at + 4).saturating_sub(e.position()) + MessageHeader::SIZE_AT;
         e.put_u8(self.response.to_wire(e.version()));
         e.put_raw(&[0; 3]);
@@ -179,29 +181,29 @@ fn read_operation<'a>(d: &mut Decoder<'a>) -> Result<&'a str, DecodeError> {
 /// Returns the response flags and the three following bytes as one word, for [`Encoder::patch_u32`] at
 /// [`RequestHeaderLayout::response_at`].
 pub const fn response_word(response: ResponseFlags, order: ByteOrder, version: Version) -> u32 {
-    let octets = [response.to_wire(version), 0, 0, 0];
+    let bytes = [response.to_wire(version), 0, 0, 0];
     match order {
-        ByteOrder::Big => u32::from_be_bytes(octets),
-        ByteOrder::Little => u32::from_le_bytes(octets),
+        ByteOrder::Big => u32::from_be_bytes(bytes),
+        ByteOrder::Little => u32::from_le_bytes(bytes),
     }
 }
 
 /// A pre-encoded request header for all calls of one operation on one reference in one version and byte
 /// order.
 ///
-/// A call copies it, patches request id and response flags, and adds its own contexts, without an allocation
-/// once the encoder's buffer has grown. The contexts come first in GIOP 1.0 and 1.1 and last in 1.2. The
-/// template holds the rest, which is aligned to 4 in all versions.
+/// A call copies the template, patches request id and response flags, and adds its own contexts. Once the
+/// encoder's buffer has grown, no allocation is needed. The contexts are the first part in GIOP 1.0 and 1.1
+/// and the last one in 1.2. The template holds the other parts, which are aligned to 4 in all versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestTemplate {
     version: Version,
     order: ByteOrder,
     /// From the request id to the operation (1.2) or the principal (1.0, 1.1).
-    octets: Bytes,
+    bytes: Bytes,
 }
 
 impl RequestTemplate {
-    /// Encodes the header of that target and operation.
+    /// Encodes the header of this target and operation.
     ///
     /// # Errors
     /// Those of [`RequestHeader::encode`].
@@ -211,23 +213,17 @@ impl RequestTemplate {
         target: TargetAddress<'_>,
         operation: &str,
     ) -> Result<Self, EncodeError> {
+        let (request_id, response) = (RequestId(0), ResponseFlags::None);
         let contexts = ServiceContexts::EMPTY;
         let mut e = Encoder::new(order, version);
-        RequestHeader {
-            request_id: RequestId(0),
-            response: ResponseFlags::None,
-            target,
-            operation,
-            contexts,
-        }
-        .encode(&mut e)?;
-        // Remove the empty context list, which precedes the rest in GIOP 1.0 and 1.1 and follows it in 1.2.
+        RequestHeader { request_id, response, target, operation, contexts }.encode(&mut e)?;
+        // Remove the empty context list.
         let whole = e.into_bytes();
-        let octets = match version {
+        let bytes = match version {
             Version::V1_0 | Version::V1_1 => whole.slice(4..),
             Version::V1_2 => whole.slice(..whole.len() - 4),
         };
-        Ok(Self { version, order, octets })
+        Ok(Self { version, order, bytes })
     }
 
     /// Returns the version of the template.
@@ -240,8 +236,8 @@ impl RequestTemplate {
         self.order
     }
 
-    /// Writes message header and request header of one call. The encoder must be at the start of a message in
-    /// the template's version and byte order. The caller must patch the message size with
+    /// Writes the message header and the request header of one call. The encoder must be at the start of a
+    /// message in the template's version and byte order. The caller must patch the message size with
     /// [`finish_message`](super::finish_message).
     ///
     /// # Errors
@@ -259,17 +255,17 @@ impl RequestTemplate {
             "template of another version or order"
         );
         let message_size_at = put_message_header(e, MessageType::Request);
-        let first = self.version < Version::V1_2;
-        if first {
+        let contexts_first = self.version < Version::V1_2;
+        if contexts_first {
             contexts.encode(e)?;
             e.align(4);
         }
         let request_id_at = e.head().len();
-        e.put_raw(&self.octets);
+        e.put_raw(&self.bytes);
         e.patch_u32(request_id_at, request_id.0);
         let response_at = request_id_at + 4;
         e.patch_u32(response_at, response_word(response, self.order, self.version));
-        if !first {
+        if !contexts_first {
             contexts.encode(e)?;
         }
         Ok(RequestHeaderLayout { message_size_at, request_id_at, response_at, end: e.head().len() })

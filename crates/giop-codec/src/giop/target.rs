@@ -1,15 +1,15 @@
 //! The target of a request: object keys and the three forms of a target address.
 
-use std::error::Error;
 use std::fmt;
 
 use super::MAX_OBJECT_KEY;
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::exception::{SystemException, minor};
-use crate::ior::{IiopProfile, Ior, ObjectKey, TaggedProfile};
+use crate::ior::{IiopProfile, Ior, ObjectKey, TaggedProfile, put_octets};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
-/// The number that matches a reply with its request; unique among the outstanding requests of a connection.
+/// The number of a request, which its reply contains too; unique among the outstanding requests of a
+/// connection.
 ///
 /// Source clause: "GIOP Message Formats / Request Header".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,7 +21,7 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// The form of a target address; the number is the one on the wire.
+/// The form of a target address with its number on the wire.
 ///
 /// Source clause: "GIOP Message Formats / Request Header" (`GIOP::AddressingDisposition`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,8 +58,8 @@ impl CdrDecode for AddressingDisposition {
 
 /// The target of a Request or LocateRequest.
 ///
-/// Clients send keys, and the other forms only to servers that request them by `NEEDS_ADDRESSING_MODE`. GIOP
-/// 1.0 and 1.1 have only keys: there the key of the chosen IIOP profile is sent.
+/// Clients send keys. They send the other forms only to servers that request them by `NEEDS_ADDRESSING_MODE`.
+/// GIOP 1.0 and 1.1 have only keys: the key of the chosen IIOP profile is sent in place of the other forms.
 /// Source clause: "GIOP Message Formats / Request Header" (`GIOP::TargetAddress`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetAddress<'a> {
@@ -108,26 +108,22 @@ impl TargetAddress<'_> {
                 iiop_key(profile)?
             }
         };
-        match key.as_slice().len() {
-            len if len > MAX_OBJECT_KEY => Err(TargetError::KeyTooLong(len)),
-            _ => Ok(key),
-        }
+        let len = key.as_slice().len();
+        if len > MAX_OBJECT_KEY { Err(TargetError::KeyTooLong(len)) } else { Ok(key) }
     }
 
-    /// Writes the union (1.2) or the bare key (1.0, 1.1).
+    /// Writes the union (GIOP 1.2) or only the key (1.0, 1.1).
     pub(super) fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         if e.version() < Version::V1_2 {
-            return match self {
-                Self::Key(key) => put_key(e, key),
-                _ => {
-                    let key = self.object_key().map_err(|_| EncodeErrorKind::Unrepresentable)?;
-                    put_key(e, key.as_slice())
-                }
+            let Self::Key(key) = self else {
+                let key = self.object_key().map_err(|_| EncodeErrorKind::Unrepresentable)?;
+                return put_octets(e, key.as_slice());
             };
+            return put_octets(e, key);
         }
         self.disposition().encode(e)?;
         match self {
-            Self::Key(key) => put_key(e, key),
+            Self::Key(key) => put_octets(e, key),
             Self::Profile(profile) => profile.encode(e),
             Self::Reference(target) => {
                 e.put_u32(target.selected_profile);
@@ -138,7 +134,7 @@ impl TargetAddress<'_> {
 }
 
 impl<'a> TargetAddress<'a> {
-    /// Reads the union (1.2) or the bare key (1.0, 1.1).
+    /// Reads the union (GIOP 1.2) or only the key (1.0, 1.1).
     #[inline]
     pub(super) fn decode(d: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         if d.version() < Version::V1_2 {
@@ -155,12 +151,6 @@ impl<'a> TargetAddress<'a> {
     }
 }
 
-fn put_key(e: &mut Encoder, key: &[u8]) -> Result<(), EncodeError> {
-    e.put_len(key.len())?;
-    e.put_raw(key);
-    Ok(())
-}
-
 #[inline]
 fn read_key<'a>(d: &mut Decoder<'a>) -> Result<&'a [u8], DecodeError> {
     let len = d.read_len(1)?;
@@ -175,24 +165,15 @@ fn iiop_key(profile: &TaggedProfile) -> Result<ObjectKey, TargetError> {
 /// The reason why a well-formed target address identifies no object.
 ///
 /// Becomes `OBJECT_NOT_EXIST` with OMG minor 1, `COMPLETED_NO`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// The length of the key in bytes, which exceeds [`MAX_OBJECT_KEY`].
+    #[error("object key of {0} bytes, the limit is {MAX_OBJECT_KEY}")]
     KeyTooLong(usize),
     /// The chosen profile is missing or not a usable IIOP profile.
+    #[error("target address contains no usable IIOP profile")]
     NoUsableProfile,
 }
-
-impl fmt::Display for TargetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::KeyTooLong(len) => write!(f, "object key of {len} octets, the limit is {MAX_OBJECT_KEY}"),
-            Self::NoUsableProfile => f.write_str("target address holds no usable IIOP profile"),
-        }
-    }
-}
-
-impl Error for TargetError {}
 
 impl From<TargetError> for SystemException {
     #[cold]

@@ -4,13 +4,12 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::MAX_COMPONENTS;
 use super::encapsulation::{encapsulation, open_encapsulation, put_octets, read_octets_shared};
 use super::operations::OperationNumbers;
 use super::policies::{InvocationPolicy, OtsPolicy, Policies};
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::code_set::CodeSetComponentInfo;
-use crate::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::{DecodeError, EncodeError};
 
 /// The kind of a component.
 ///
@@ -19,7 +18,7 @@ use crate::{DecodeError, DecodeErrorKind, EncodeError};
 pub struct ComponentTag(pub u32);
 
 impl ComponentTag {
-    /// `TAG_ORB_TYPE`: ulong, the ORB that created the reference.
+    /// `TAG_ORB_TYPE`: the ORB that created the reference, see [`OrbType`].
     pub const ORB_TYPE: Self = Self(0);
     /// `TAG_CODE_SETS`: the server's code sets.
     pub const CODE_SETS: Self = Self(1);
@@ -31,7 +30,7 @@ impl ComponentTag {
     pub const COMPLETE_OBJECT_KEY: Self = Self(5);
     /// `TAG_ENDPOINT_ID_POSITION`: the position of the endpoint id in the object key.
     pub const ENDPOINT_ID_POSITION: Self = Self(6);
-    /// `TAG_LOCATION_POLICY`: when a client should locate the object.
+    /// `TAG_LOCATION_POLICY`: when a client should send a LocateRequest.
     pub const LOCATION_POLICY: Self = Self(12);
     /// `TAG_SSL_SEC_TRANS`: TLS port and requirements.
     pub const SSL_SEC_TRANS: Self = Self(20);
@@ -50,19 +49,19 @@ impl ComponentTag {
     /// `TAG_CSI_SEC_MECH_LIST`: security mechanisms, see
     /// [`CompoundSecMechList`](crate::csi::CompoundSecMechList).
     pub const CSI_SEC_MECH_LIST: Self = Self(33);
-    /// `TAG_NULL_TAG`: no content.
+    /// `TAG_NULL_TAG`: no security mechanism.
     pub const NULL_TAG: Self = Self(34);
     /// `TAG_TLS_SEC_TRANS`: TLS addresses within a security mechanism.
     pub const TLS_SEC_TRANS: Self = Self(36);
-    /// `TAG_RMI_CUSTOM_MAX_STREAM_FORMAT`: of Java's value types.
+    /// `TAG_RMI_CUSTOM_MAX_STREAM_FORMAT`: the highest stream format of Java's custom value types.
     pub const RMI_CUSTOM_MAX_STREAM_FORMAT: Self = Self(38);
-    /// omniORB's bidirectional connections.
+    /// omniORB: the server supports bidirectional connections.
     pub const OMNI_BIDIR: Self = Self(0x4154_5401);
     /// omniORB's Unix sockets, see [`OmniUnixAddress`].
     pub const OMNI_UNIX: Self = Self(0x4154_5402);
-    /// omniORB's identity of a server that persists over restarts.
+    /// omniORB: the identity of a server that keeps it over restarts.
     pub const OMNI_PERSISTENT_ID: Self = Self(0x4154_5403);
-    /// omniORB's limits on connections.
+    /// omniORB: limits on connections to the server.
     pub const OMNI_RESTRICTED_CONNECTION: Self = Self(0x4154_5404);
     /// TAO's list of all addresses of a profile, with priorities.
     pub const TAO_ENDPOINTS: Self = Self(0x5441_4f02);
@@ -111,10 +110,10 @@ impl fmt::Display for OrbType {
     }
 }
 
-/// A component as on the wire: its tag and its data, which is never changed.
+/// A component as on the wire: its tag and its data, which zorb never changes.
 ///
-/// The `as_...` methods read the component of one kind. They return `None` for a component of another kind or
-/// with corrupt data, because a corrupt component must not invalidate its profile.
+/// The `as_...` methods read the component of one kind. They return `None` for a component of another kind,
+/// or with corrupt data, which must not invalidate the profile.
 /// Source clause: "Object References / IOR" (`IOP::TaggedComponent`).
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct TaggedComponent {
@@ -208,7 +207,7 @@ impl TaggedComponent {
         self.read(ComponentTag::CODE_SETS, CodeSetComponentInfo::decode)
     }
 
-    /// Returns host and port.
+    /// Returns host and port of an alternate address.
     pub fn as_alternate_address(&self) -> Option<(String, u16)> {
         self.read(ComponentTag::ALTERNATE_IIOP_ADDRESS, |d| {
             Ok((String::from(d.read_str_ascii()?), d.read_u16()?))
@@ -282,7 +281,7 @@ impl TaggedComponent {
 
 impl fmt::Debug for TaggedComponent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TaggedComponent(tag {:#x}, {} octets)", self.tag.0, self.data.len())
+        write!(f, "TaggedComponent(tag {:#x}, {} bytes)", self.tag.0, self.data.len())
     }
 }
 
@@ -295,7 +294,6 @@ impl CdrEncode for TaggedComponent {
 
 /// Shares the data of the profile that contains the component.
 impl CdrDecode for TaggedComponent {
-    /// Two ulongs.
     const MIN_SIZE: usize = 8;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
@@ -304,28 +302,12 @@ impl CdrDecode for TaggedComponent {
     }
 }
 
-/// Reads the components of a profile; their data stays shared with it.
-pub(super) fn read_components(d: &mut Decoder<'_>) -> Result<Vec<TaggedComponent>, DecodeError> {
-    let at = d.position();
-    let count = d.read_len(TaggedComponent::MIN_SIZE)?;
-    if count > MAX_COMPONENTS {
-        return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
-    }
-    (0..count).map(|_| TaggedComponent::decode(d)).collect()
-}
-
-/// Writes the components of a profile.
-pub(super) fn put_components(e: &mut Encoder, components: &[TaggedComponent]) -> Result<(), EncodeError> {
-    e.put_len(components.len())?;
-    TaggedComponent::encode_slice(components, e)
-}
-
 /// A Unix socket on which an omniORB server listens, for clients on the same host.
 ///
-/// Two strings, which are not subject to code set conversion.
+/// On the wire, two strings without code set conversion.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OmniUnixAddress {
-    /// The name of the host as reported by its own system. The path is meaningless on another host.
+    /// The name of the host as reported by its operating system. The path is meaningless on another host.
     pub host: String,
     /// The path of the socket.
     pub path: String,

@@ -7,8 +7,8 @@ use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, Version};
 
 /// Returns the bytes of an encapsulation: the byte order, then the output of `f`.
 ///
-/// They are little-endian on every machine, so that the text of a reference does not depend on the machine
-/// that created it.
+/// Encapsulations are little-endian on every machine, so that the text of a reference does not depend on the
+/// machine that created it.
 /// Source clause: "CDR Transfer Syntax / Encapsulation".
 ///
 /// # Errors
@@ -20,54 +20,68 @@ pub fn encapsulation(f: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>) ->
     Ok(e.into_bytes())
 }
 
-/// Returns a decoder after the byte order of an encapsulation; views that it returns share `octets`.
+/// Returns a decoder after the byte order of an encapsulation. The views that it returns share `bytes`.
 ///
 /// # Errors
 /// The encapsulation is empty.
-pub fn open_encapsulation(octets: &Bytes) -> Result<Decoder<'_>, DecodeError> {
-    let order = order_of(octets)?;
-    Ok(Decoder::from_bytes(octets, order, Version::V1_2).at(1))
+pub fn open_encapsulation(bytes: &Bytes) -> Result<Decoder<'_>, DecodeError> {
+    let order = order_of(bytes)?;
+    Ok(Decoder::from_bytes(bytes, order, Version::V1_2).at(1))
 }
 
-/// Opens an encapsulation like [`open_encapsulation`], but of a borrowed slice: owned values are copies.
-pub(crate) fn open_encapsulation_slice(octets: &[u8]) -> Result<Decoder<'_>, DecodeError> {
-    let order = order_of(octets)?;
-    Ok(Decoder::new(octets, order, Version::V1_2).at(1))
+/// Like [`open_encapsulation`], for a borrowed slice.
+pub(crate) fn open_encapsulation_slice(bytes: &[u8]) -> Result<Decoder<'_>, DecodeError> {
+    let order = order_of(bytes)?;
+    Ok(Decoder::new(bytes, order, Version::V1_2).at(1))
 }
 
-fn order_of(octets: &[u8]) -> Result<ByteOrder, DecodeError> {
-    octets
-        .first()
-        .map(|flag| ByteOrder::from_flag(*flag))
-        .ok_or(DecodeError::new(DecodeErrorKind::EndOfData, 0))
+fn order_of(bytes: &[u8]) -> Result<ByteOrder, DecodeError> {
+    let flag = bytes.first().ok_or(DecodeError::new(DecodeErrorKind::EndOfData, 0))?;
+    Ok(ByteOrder::from_flag(*flag))
 }
 
-/// Reads and copies a `sequence<octet>`: references outlive the message that contained them and must not pin
-/// its buffer.
+/// Reads and copies a `sequence<octet>`. References outlive the message that contained them, and therefore
+/// must not keep its buffer.
 pub(crate) fn read_octets_owned(d: &mut Decoder<'_>) -> Result<Bytes, DecodeError> {
     let len = d.read_len(1)?;
     Ok(Bytes::copy_from_slice(d.take(len)?))
 }
 
-/// Reads and copies a `sequence<octet>` of at most `most` bytes; more is `LimitExceeded`.
-pub(crate) fn read_octets_within(d: &mut Decoder<'_>, most: usize) -> Result<Bytes, DecodeError> {
+/// Reads and copies a `sequence<octet>` of at most `max_len` bytes; more is `LimitExceeded`.
+pub(crate) fn read_octets_within(d: &mut Decoder<'_>, max_len: usize) -> Result<Bytes, DecodeError> {
     let at = d.position();
     let len = d.read_len(1)?;
-    if len > most {
+    if len > max_len {
         return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
     }
     Ok(Bytes::copy_from_slice(d.take(len)?))
 }
 
-/// Reads a `sequence<octet>` as a view of the decoder's shared buffer.
+/// Reads a `sequence<octet>` that shares the decoder's buffer.
 pub(crate) fn read_octets_shared(d: &mut Decoder<'_>) -> Result<Bytes, DecodeError> {
     let len = d.read_len(1)?;
     d.take_shared(len)
 }
 
 /// Writes a `sequence<octet>`.
-pub(crate) fn put_octets(e: &mut Encoder, octets: &[u8]) -> Result<(), EncodeError> {
-    e.put_len(octets.len())?;
-    e.put_raw(octets);
+pub(crate) fn put_octets(e: &mut Encoder, bytes: &[u8]) -> Result<(), EncodeError> {
+    e.put_len(bytes.len())?;
+    e.put_raw(bytes);
     Ok(())
+}
+
+/// Reads a sequence of elements that have at least `min_size` bytes each; more than `max_count` is
+/// `LimitExceeded`.
+pub(crate) fn read_list<'a, T>(
+    d: &mut Decoder<'a>,
+    min_size: usize,
+    max_count: usize,
+    read: impl Fn(&mut Decoder<'a>) -> Result<T, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
+    let at = d.position();
+    let count = d.read_len(min_size)?;
+    if count > max_count {
+        return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
+    }
+    (0..count).map(|_| read(d)).collect()
 }

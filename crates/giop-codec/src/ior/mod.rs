@@ -8,12 +8,11 @@ mod policies;
 mod profile;
 mod reference;
 mod text;
-mod uiop;
 
 pub use component::{ComponentTag, OmniUnixAddress, OrbType, SslSecTrans, TaggedComponent};
 pub use encapsulation::{encapsulation, open_encapsulation};
 pub(crate) use encapsulation::{
-    open_encapsulation_slice, put_octets, read_octets_shared, read_octets_within,
+    open_encapsulation_slice, put_octets, read_list, read_octets_shared, read_octets_within,
 };
 pub use object_key::ObjectKey;
 pub use operations::{InterfaceNumbers, MAX_NUMBERED_INTERFACES, OperationNumbers};
@@ -22,10 +21,9 @@ pub use policies::{
     RoutingType, SyncScope, UtcTime,
 };
 pub(crate) use profile::without_brackets;
-pub use profile::{IiopProfile, ProfileError};
+pub use profile::{IiopProfile, ProfileError, UiopProfile};
 pub use reference::{Ior, ProfileTag, TaggedProfile};
 pub use text::{ParseIorError, ParseIorErrorKind};
-pub use uiop::UiopProfile;
 
 /// The maximum number of profiles in a reference; more is `MARSHAL`.
 pub const MAX_PROFILES: usize = 64;

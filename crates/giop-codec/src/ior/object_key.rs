@@ -6,18 +6,18 @@ use bytes::Bytes;
 
 use crate::Printable;
 
-/// The key by which a server finds an object; opaque to clients.
+/// The key by which a server finds an object. Clients do not interpret it.
 ///
-/// Cheap to clone. `Display` shows printable bytes unchanged and others as `\xHH`. Of a long key it shows 256
-/// bytes and the number of the remaining ones.
+/// Cheap to clone. `Display` shows printable bytes unchanged and others as `\xHH`: of a long key, the first
+/// 256 bytes and the number of the remaining ones.
 /// Source clause: "Object Adapter / Object Key" in "Object Keys".
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct ObjectKey(Bytes);
 
 impl ObjectKey {
     /// Creates a key of constant bytes; does not allocate.
-    pub const fn from_static(octets: &'static [u8]) -> Self {
-        Self(Bytes::from_static(octets))
+    pub const fn from_static(bytes: &'static [u8]) -> Self {
+        Self(Bytes::from_static(bytes))
     }
 
     /// Returns the bytes of the key.
@@ -32,21 +32,21 @@ impl ObjectKey {
 }
 
 impl From<Bytes> for ObjectKey {
-    fn from(octets: Bytes) -> Self {
-        Self(octets)
+    fn from(bytes: Bytes) -> Self {
+        Self(bytes)
     }
 }
 
 impl From<Vec<u8>> for ObjectKey {
-    fn from(octets: Vec<u8>) -> Self {
-        Self(octets.into())
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(bytes.into())
     }
 }
 
 impl From<&[u8]> for ObjectKey {
     /// Copies the bytes.
-    fn from(octets: &[u8]) -> Self {
-        Self(Bytes::copy_from_slice(octets))
+    fn from(bytes: &[u8]) -> Self {
+        Self(Bytes::copy_from_slice(bytes))
     }
 }
 

@@ -1,17 +1,18 @@
 //! The component by which a zorb server announces that its operations may be called by number.
 
+use super::encapsulation::read_list;
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
 /// The maximum number of interfaces in one component; a component with more is not read.
 pub const MAX_NUMBERED_INTERFACES: usize = 64;
 
-/// The data of a component [`ZORB_OPERATIONS`](super::ComponentTag::ZORB_OPERATIONS). For the object's own
-/// interface and its bases, it gives the position of their operations in the server's operation table.
+/// The data of a component [`ZORB_OPERATIONS`](super::ComponentTag::ZORB_OPERATIONS): the positions of
+/// operations in the server's operation table, for the object's own interface and its bases.
 ///
 /// If client and server have the same definition of an interface, a request may contain the number of an
-/// operation, in decimal digits, instead of its name. No name in IDL begins with a digit. The definitions are
-/// the same if the [digests](InterfaceNumbers::digest_of) of their operations are equal.
+/// operation, in decimal digits, instead of its name. No name in IDL begins with a digit. The
+/// definitions are the same if the [digests](InterfaceNumbers::digest_of) of their operations are equal.
 ///
 /// The component's data is an encapsulation: an `octet` with the [version](Self::VERSION), then a sequence of
 /// [`InterfaceNumbers`].
@@ -21,7 +22,7 @@ pub struct OperationNumbers {
     pub interfaces: Vec<InterfaceNumbers>,
 }
 
-/// The operations of one interface and their position.
+/// The operations of one interface and their position in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct InterfaceNumbers {
     /// [Hash](Self::interface_of) of the repository id.
@@ -36,8 +37,8 @@ impl OperationNumbers {
     /// The version of the component.
     pub const VERSION: u8 = 1;
 
-    /// Returns the number of the first operation of an interface. Returns `None` if the server does not have
-    /// the interface, or not with these operations.
+    /// Returns the number of the first operation of an interface; `None` unless the server has the interface
+    /// with these operations.
     pub fn first_of(&self, interface: u64, digest: u64) -> Option<u32> {
         let numbers = self.interfaces.iter().find(|numbers| numbers.interface == interface)?;
         (numbers.digest == digest).then_some(numbers.first)
@@ -60,9 +61,9 @@ impl InterfaceNumbers {
     pub const fn digest_of(operations: &[&str]) -> u64 {
         let mut state = FNV_START;
         let mut rest = operations;
-        while let [name, behind @ ..] = rest {
+        while let [name, tail @ ..] = rest {
             state = hash(hash(state, name.as_bytes()), b"\0");
-            rest = behind;
+            rest = tail;
         }
         state
     }
@@ -70,11 +71,11 @@ impl InterfaceNumbers {
 
 const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 
-const fn hash(mut state: u64, octets: &[u8]) -> u64 {
-    let mut rest = octets;
-    while let [octet, behind @ ..] = rest {
-        state = (state ^ *octet as u64).wrapping_mul(0x0000_0100_0000_01b3);
-        rest = behind;
+const fn hash(mut state: u64, bytes: &[u8]) -> u64 {
+    let mut rest = bytes;
+    while let [byte, tail @ ..] = rest {
+        state = (state ^ *byte as u64).wrapping_mul(0x0000_0100_0000_01b3);
+        rest = tail;
     }
     state
 }
@@ -93,23 +94,16 @@ impl CdrEncode for OperationNumbers {
 }
 
 impl CdrDecode for OperationNumbers {
-    /// Version and count.
     const MIN_SIZE: usize = 5;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         if d.read_u8()? != Self::VERSION {
             return Err(d.error(DecodeErrorKind::Malformed));
         }
-        let at = d.position();
-        let count = d.read_len(20)?;
-        if count > MAX_NUMBERED_INTERFACES {
-            return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
-        }
-        let mut interfaces = Vec::with_capacity(count);
-        for _ in 0..count {
+        let interfaces = read_list(d, 20, MAX_NUMBERED_INTERFACES, |d| {
             let (interface, digest) = (d.read_u64()?, d.read_u64()?);
-            interfaces.push(InterfaceNumbers { interface, digest, first: d.read_u32()? });
-        }
+            Ok(InterfaceNumbers { interface, digest, first: d.read_u32()? })
+        })?;
         Ok(Self { interfaces })
     }
 }

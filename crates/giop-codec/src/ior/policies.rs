@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 
-use super::encapsulation::{encapsulation, open_encapsulation, put_octets, read_octets_owned};
+use super::encapsulation::{encapsulation, open_encapsulation, put_octets, read_list, read_octets_owned};
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
-use crate::{DecodeError, DecodeErrorKind, EncodeError};
+use crate::{DecodeError, EncodeError};
 
 /// The maximum number of policies in a component or context; more is `MARSHAL`.
 pub const MAX_POLICIES: usize = 64;
@@ -49,7 +49,7 @@ impl PolicyType {
     pub const BIDIRECTIONAL: Self = Self(37);
 }
 
-/// Defines an enum of numbers on the wire.
+/// Defines an enum whose values are numbers on the wire.
 macro_rules! numbers {
     ($(#[$doc:meta])* $name:ident: $number:ty { $($(#[$of:meta])* $variant:ident = $value:literal,)* }) => {
         $(#[$doc])*
@@ -60,7 +60,7 @@ macro_rules! numbers {
         }
 
         impl $name {
-            /// Returns the value of that number; `None` if there is none.
+            /// Returns the value with this number.
             pub const fn from_number(number: $number) -> Option<Self> {
                 match number {
                     $($value => Some(Self::$variant),)*
@@ -78,23 +78,24 @@ numbers! {
     RebindMode: i16 {
         /// Reconnect and follow forwards transparently: the default.
         Transparent = 0,
-        /// Reconnecting is allowed; a forward that would change the policies in force is `REBIND`.
+        /// Reconnecting is allowed; a forward that would change the policies in effect is the exception
+        /// `REBIND`.
         NoRebind = 1,
-        /// Neither is allowed: a lost connection is also `REBIND`.
+        /// Neither is allowed: a lost connection is `REBIND` too.
         NoReconnect = 2,
     }
 }
 
 numbers! {
-    /// The point at which a oneway completes for its caller (`Messaging::SyncScope`).
+    /// The point at which a oneway returns to the caller (`Messaging::SyncScope`).
     ///
     /// Source clause: "Messaging QoS / Synchronization Scope".
     SyncScope: i16 {
         /// Immediately.
         None = 0,
-        /// When it has been passed to the transport.
+        /// When the request has been passed to the transport.
         WithTransport = 1,
-        /// When the server has received it.
+        /// When the server has received the request.
         WithServer = 2,
         /// When the servant has returned.
         WithTarget = 3,
@@ -106,15 +107,15 @@ numbers! {
     RoutingType: i16 {
         /// Over a connection to the target.
         None = 0,
-        /// Over routers that do not store it.
+        /// Over routers that do not store the request.
         Forward = 1,
-        /// Over routers that store it.
+        /// Over routers that store the request.
         StoreAndForward = 2,
     }
 }
 
 numbers! {
-    /// The object's requirements on transactions (`CosTransactions::OTSPolicyValue`).
+    /// The requirements of an object on transactions (`CosTransactions::OTSPolicyValue`).
     OtsPolicy: u16 {
         /// Calls must be inside of a transaction.
         Requires = 1,
@@ -167,12 +168,12 @@ pub struct UtcTime {
     pub displacement: i16,
 }
 
-/// From 15 October 1582 to 1 January 1970, in units of 100 ns.
+/// The time from 15 October 1582 to 1 January 1970, in units of 100 ns.
 const UNIX_EPOCH: u64 = 0x01b2_1dd2_1381_4000;
 
 impl UtcTime {
-    /// Converts a time to UTC, with inaccuracy 0. A time before 1582, or too late to be represented, becomes
-    /// the nearest one that can be represented.
+    /// Converts a time to UTC, with inaccuracy 0. A time before 1582, or too late, becomes the nearest one
+    /// that can be represented.
     pub fn from_system(moment: SystemTime) -> Self {
         let time = match moment.duration_since(SystemTime::UNIX_EPOCH) {
             Ok(since) => UNIX_EPOCH.saturating_add(ticks(since)),
@@ -184,27 +185,26 @@ impl UtcTime {
     /// Returns the system time; `None` if it cannot be represented.
     pub fn to_system(self) -> Option<SystemTime> {
         if self.time >= UNIX_EPOCH {
-            SystemTime::UNIX_EPOCH.checked_add(span(self.time - UNIX_EPOCH))
+            SystemTime::UNIX_EPOCH.checked_add(duration_of(self.time - UNIX_EPOCH))
         } else {
-            SystemTime::UNIX_EPOCH.checked_sub(span(UNIX_EPOCH - self.time))
+            SystemTime::UNIX_EPOCH.checked_sub(duration_of(UNIX_EPOCH - self.time))
         }
     }
 }
 
-/// Returns a duration in units of 100 ns, as `TimeBase::TimeT` counts; saturates.
-fn ticks(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos() / 100).unwrap_or(u64::MAX)
+/// Returns a duration in units of 100 ns, as in `TimeBase::TimeT`; at most `u64::MAX`.
+fn ticks(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos() / 100).unwrap_or(u64::MAX)
 }
 
-fn span(ticks: u64) -> Duration {
+fn duration_of(ticks: u64) -> Duration {
     Duration::new(ticks / 10_000_000, (ticks % 10_000_000) as u32 * 100)
 }
 
-/// A policy and its value, as in references and service contexts.
+/// A policy with its value, as in references and service contexts.
 ///
-/// Each is transmitted as its type and an encapsulation of its value. A policy of an unknown type, or with a
-/// value that does not decode or does not exist, becomes [`Other`](Self::Other): it must not invalidate the
-/// policies next to it.
+/// On the wire, a policy is its type and an encapsulation of its value. A policy of an unknown type or with
+/// an invalid value becomes [`Other`](Self::Other), so that it does not invalidate the other policies.
 /// Source clause: "Messaging QoS" (`Messaging::PolicyValue`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -225,7 +225,7 @@ pub enum Policy {
     ReplyStartTime(UtcTime),
     /// `ReplyEndTimePolicy`: the reply must not be delivered to the caller after this time.
     ReplyEndTime(UtcTime),
-    /// `RelativeRequestTimeoutPolicy`, in steps of 100 ns: the timeout for delivery of the request to its
+    /// `RelativeRequestTimeoutPolicy`, in steps of 100 ns: the timeout for delivery of the request to the
     /// target.
     RelativeRequestTimeout(Duration),
     /// `RelativeRoundtripTimeoutPolicy`, in steps of 100 ns: the timeout for request and reply.
@@ -240,9 +240,9 @@ pub enum Policy {
     Bidirectional(bool),
     /// Any other policy.
     Other {
-        /// Its type.
+        /// The type of the policy.
         kind: PolicyType,
-        /// Its value: an encapsulation.
+        /// The value: an encapsulation.
         value: Bytes,
     },
 }
@@ -269,17 +269,13 @@ impl Policy {
         }
     }
 
-    /// Creates the policy with that encapsulated value.
+    /// Creates a policy from its type and its encapsulated value.
     pub fn from_value(kind: PolicyType, value: Bytes) -> Self {
-        match Self::read(kind, &value) {
-            Ok(Some(policy)) => policy,
-            Ok(None) | Err(_) => Self::Other { kind, value },
-        }
+        Self::read(kind, &value).ok().flatten().unwrap_or(Self::Other { kind, value })
     }
 
     fn read(kind: PolicyType, value: &Bytes) -> Result<Option<Self>, DecodeError> {
-        let mut d = open_encapsulation(value)?;
-        let d = &mut d;
+        let d = &mut open_encapsulation(value)?;
         Ok(Some(match kind {
             PolicyType::REBIND => match RebindMode::from_number(d.read_i16()?) {
                 Some(mode) => Self::Rebind(mode),
@@ -289,14 +285,20 @@ impl Policy {
                 Some(scope) => Self::SyncScope(scope),
                 None => return Ok(None),
             },
-            PolicyType::REQUEST_PRIORITY => Self::RequestPriority(read_priorities(d)?),
-            PolicyType::REPLY_PRIORITY => Self::ReplyPriority(read_priorities(d)?),
+            PolicyType::REQUEST_PRIORITY => {
+                Self::RequestPriority(RangeOf { min: d.read_i16()?, max: d.read_i16()? })
+            }
+            PolicyType::REPLY_PRIORITY => {
+                Self::ReplyPriority(RangeOf { min: d.read_i16()?, max: d.read_i16()? })
+            }
             PolicyType::REQUEST_START_TIME => Self::RequestStartTime(UtcTime::decode(d)?),
             PolicyType::REQUEST_END_TIME => Self::RequestEndTime(UtcTime::decode(d)?),
             PolicyType::REPLY_START_TIME => Self::ReplyStartTime(UtcTime::decode(d)?),
             PolicyType::REPLY_END_TIME => Self::ReplyEndTime(UtcTime::decode(d)?),
-            PolicyType::RELATIVE_REQUEST_TIMEOUT => Self::RelativeRequestTimeout(span(d.read_u64()?)),
-            PolicyType::RELATIVE_ROUNDTRIP_TIMEOUT => Self::RelativeRoundtripTimeout(span(d.read_u64()?)),
+            PolicyType::RELATIVE_REQUEST_TIMEOUT => Self::RelativeRequestTimeout(duration_of(d.read_u64()?)),
+            PolicyType::RELATIVE_ROUNDTRIP_TIMEOUT => {
+                Self::RelativeRoundtripTimeout(duration_of(d.read_u64()?))
+            }
             PolicyType::ROUTING => {
                 match (RoutingType::from_number(d.read_i16()?), RoutingType::from_number(d.read_i16()?)) {
                     (Some(min), Some(max)) => Self::Routing(RangeOf { min, max }),
@@ -341,10 +343,6 @@ impl Policy {
     }
 }
 
-fn read_priorities(d: &mut Decoder<'_>) -> Result<RangeOf<i16>, DecodeError> {
-    Ok(RangeOf { min: d.read_i16()?, max: d.read_i16()? })
-}
-
 impl CdrEncode for UtcTime {
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         let inaccuracy = self.inaccuracy.min((1 << 48) - 1);
@@ -377,7 +375,6 @@ impl CdrEncode for Policy {
 }
 
 impl CdrDecode for Policy {
-    /// Two ulongs.
     const MIN_SIZE: usize = 8;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
@@ -394,7 +391,7 @@ impl CdrDecode for Policy {
 pub struct Policies(pub Vec<Policy>);
 
 impl Policies {
-    /// Returns the first policy of that type.
+    /// Returns the first policy of this type.
     pub fn find(&self, kind: PolicyType) -> Option<&Policy> {
         self.0.iter().find(|policy| policy.kind() == kind)
     }
@@ -408,15 +405,9 @@ impl CdrEncode for Policies {
 }
 
 impl CdrDecode for Policies {
-    /// The count.
     const MIN_SIZE: usize = 4;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let at = d.position();
-        let count = d.read_len(Policy::MIN_SIZE)?;
-        if count > MAX_POLICIES {
-            return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
-        }
-        (0..count).map(|_| Policy::decode(d)).collect::<Result<_, _>>().map(Self)
+        read_list(d, Policy::MIN_SIZE, MAX_POLICIES, Policy::decode).map(Self)
     }
 }

@@ -1,21 +1,16 @@
-//! The IIOP profile: host, port, object key and components.
+//! The profiles that zorb uses: [`IiopProfile`] and, for Unix sockets, TAO's [`UiopProfile`].
 
-use std::error::Error;
-use std::fmt;
-
-use super::component::{
-    ComponentTag, OmniUnixAddress, OrbType, SslSecTrans, TaggedComponent, put_components, read_components,
-};
-use super::encapsulation::{encapsulation, open_encapsulation, put_octets, read_octets_shared};
+use super::component::{ComponentTag, OmniUnixAddress, OrbType, SslSecTrans, TaggedComponent};
+use super::encapsulation::{encapsulation, open_encapsulation, put_octets, read_list, read_octets_shared};
 use super::object_key::ObjectKey;
 use super::policies::Policies;
-use super::{ProfileTag, TaggedProfile};
-use crate::cdr::Decoder;
+use super::{MAX_COMPONENTS, ProfileTag, TaggedProfile};
+use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::code_set::CodeSetComponentInfo;
 use crate::{DecodeError, EncodeError, Version};
 
-/// The body of a `TAG_INTERNET_IOP` profile: the Internet address of an object and further properties that
-/// its server publishes.
+/// The body of a `TAG_INTERNET_IOP` profile: the Internet address of an object, and further properties that
+/// the server publishes.
 ///
 /// Source clause: "IIOP IOR Profiles".
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -28,7 +23,7 @@ pub struct IiopProfile {
     pub port: u16,
     /// The key of the object within its server.
     pub object_key: ObjectKey,
-    /// Further properties; not in IIOP 1.0.
+    /// Further properties; empty in IIOP 1.0.
     pub components: Vec<TaggedComponent>,
 }
 
@@ -38,7 +33,7 @@ impl IiopProfile {
         Self { version: Version::V1_2, host: host.into(), port, object_key, components: Vec::new() }
     }
 
-    /// Sets the version. In 1.0 components are not encoded; before 1.2 alternate addresses are ignored.
+    /// Sets the version. Version 1.0 has no components, and only version 1.2 has alternate addresses.
     #[must_use]
     pub fn with_version(mut self, version: Version) -> Self {
         self.version = version;
@@ -54,7 +49,7 @@ impl IiopProfile {
 
     /// Reads the body of a profile.
     ///
-    /// Data after the known fields is ignored. The data of components is not decoded here; a corrupt
+    /// Data after the known fields is ignored. The data of components is not decoded here, so that a corrupt
     /// component does not invalidate the profile.
     ///
     /// # Errors
@@ -65,14 +60,10 @@ impl IiopProfile {
         }
         let mut d = open_encapsulation(&profile.data)?;
         let version = read_version(&mut d)?;
-        let host = String::from(d.read_str_ascii()?);
+        let host = without_brackets(String::from(d.read_str_ascii()?));
         let port = d.read_u16()?;
-        let object_key = ObjectKey::from(read_octets_shared(&mut d)?);
-        let components = match version {
-            Version::V1_0 => Vec::new(),
-            _ => read_components(&mut d)?,
-        };
-        Ok(Self { version, host: without_brackets(host), port, object_key, components })
+        let (object_key, components) = read_key_and_components(&mut d, version)?;
+        Ok(Self { version, host, port, object_key, components })
     }
 
     /// Encodes the profile.
@@ -81,15 +72,10 @@ impl IiopProfile {
     /// A host name that has no encoding because it contains a NUL.
     pub fn to_tagged(&self) -> Result<TaggedProfile, EncodeError> {
         let data = encapsulation(|e| {
-            e.put_u8(1);
-            e.put_u8(self.version.minor());
+            put_version(e, self.version);
             e.put_ascii(&self.host)?;
             e.put_u16(self.port);
-            put_octets(e, self.object_key.as_slice())?;
-            if self.version > Version::V1_0 {
-                put_components(e, &self.components)?;
-            }
-            Ok(())
+            put_key_and_components(e, &self.object_key, &self.components, self.version)
         })?;
         Ok(TaggedProfile { tag: ProfileTag::INTERNET_IOP, data })
     }
@@ -97,17 +83,10 @@ impl IiopProfile {
     /// Returns the addresses to try, in order: host and port of the profile (unless its port is 0), then the
     /// alternate addresses (IIOP 1.2 only).
     pub fn addresses(&self) -> Vec<(String, u16)> {
-        let mut addresses = Vec::with_capacity(1);
-        if self.port != 0 {
-            addresses.push((self.host.clone(), self.port));
-        }
-        if self.version >= Version::V1_2 {
-            addresses.extend(self.components.iter().filter_map(TaggedComponent::as_alternate_address));
-        }
-        for (host, _) in &mut addresses {
-            *host = without_brackets(std::mem::take(host));
-        }
-        addresses
+        let main = (self.port != 0).then(|| (self.host.clone(), self.port));
+        let alternate = self.components.iter().filter_map(TaggedComponent::as_alternate_address);
+        let alternate = alternate.filter(|_| self.version >= Version::V1_2);
+        main.into_iter().chain(alternate).map(|(host, port)| (without_brackets(host), port)).collect()
     }
 
     /// Returns the first component with that tag.
@@ -115,7 +94,7 @@ impl IiopProfile {
         self.components.iter().find(|component| component.tag == tag)
     }
 
-    /// Returns the server's code sets; `None` if there are none, or they do not decode.
+    /// Returns the server's code sets; `None` if the component is missing or does not decode.
     pub fn code_sets(&self) -> Option<CodeSetComponentInfo> {
         self.component(ComponentTag::CODE_SETS)?.as_code_sets()
     }
@@ -130,8 +109,8 @@ impl IiopProfile {
         self.component(ComponentTag::SSL_SEC_TRANS)?.as_ssl_sec_trans()
     }
 
-    /// Returns the quality of service that the server publishes; `None` if there is none, or it does not
-    /// decode.
+    /// Returns the quality of service that the server publishes; `None` if the component is missing or does
+    /// not decode.
     pub fn policies(&self) -> Option<Policies> {
         self.component(ComponentTag::POLICIES)?.as_policies()
     }
@@ -142,8 +121,8 @@ impl IiopProfile {
     }
 }
 
-/// Reads the version of a profile; an unknown minor number is read as the highest known version.
-pub(super) fn read_version(d: &mut Decoder<'_>) -> Result<Version, ProfileError> {
+/// An unknown minor number is read as the highest known version.
+fn read_version(d: &mut Decoder<'_>) -> Result<Version, ProfileError> {
     let (major, minor) = (d.read_u8()?, d.read_u8()?);
     if major != 1 {
         return Err(ProfileError::Major(major));
@@ -151,7 +130,39 @@ pub(super) fn read_version(d: &mut Decoder<'_>) -> Result<Version, ProfileError>
     Ok(Version::from_minor(minor).unwrap_or(Version::V1_2))
 }
 
-/// Removes the brackets with which some ORBs write an IPv6 address into a profile.
+fn put_version(e: &mut Encoder, version: Version) {
+    e.put_u8(1);
+    e.put_u8(version.minor());
+}
+
+/// Reads the parts at the end of every profile.
+fn read_key_and_components(
+    d: &mut Decoder<'_>,
+    version: Version,
+) -> Result<(ObjectKey, Vec<TaggedComponent>), DecodeError> {
+    let object_key = ObjectKey::from(read_octets_shared(d)?);
+    let components = match version {
+        Version::V1_0 => Vec::new(),
+        _ => read_list(d, TaggedComponent::MIN_SIZE, MAX_COMPONENTS, TaggedComponent::decode)?,
+    };
+    Ok((object_key, components))
+}
+
+fn put_key_and_components(
+    e: &mut Encoder,
+    object_key: &ObjectKey,
+    components: &[TaggedComponent],
+    version: Version,
+) -> Result<(), EncodeError> {
+    put_octets(e, object_key.as_slice())?;
+    if version > Version::V1_0 {
+        e.put_len(components.len())?;
+        TaggedComponent::encode_slice(components, e)?;
+    }
+    Ok(())
+}
+
+/// Some ORBs write an IPv6 address with brackets into a profile.
 pub(crate) fn without_brackets(host: String) -> String {
     match host.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
         Some(bare) if !bare.contains(['[', ']']) => bare.to_owned(),
@@ -160,37 +171,74 @@ pub(crate) fn without_brackets(host: String) -> String {
 }
 
 /// The reason why a profile cannot be used as one of the requested kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
-    /// It is of another kind.
+    /// The profile is of another kind.
+    #[error("profile with tag {:#x} is of another kind", .0.0)]
     Tag(ProfileTag),
-    /// Its major version is not 1.
+    /// The major version of the profile is not 1.
+    #[error("profile of major version {0}, only 1 is known")]
     Major(u8),
-    /// Its data does not decode; the offset counts from the start of the profile data.
-    Decode(DecodeError),
+    /// The profile data does not decode. The error's offset counts from the start of this data.
+    #[error("profile does not decode")]
+    Decode(#[from] DecodeError),
 }
 
-impl From<DecodeError> for ProfileError {
-    fn from(error: DecodeError) -> Self {
-        Self::Decode(error)
+/// The body of a [`TAO_UIOP`](ProfileTag::TAO_UIOP) profile: like an IIOP profile, with a path in the file
+/// system instead of host and port.
+///
+/// The profile does not name the host. On another host, a client finds no socket with this path, or that of
+/// another server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct UiopProfile {
+    /// The highest GIOP version that the server supports. A higher minor number on the wire is read as 1.2.
+    pub version: Version,
+    /// Path of the socket, which TAO calls the rendezvous point.
+    pub path: String,
+    /// The key of the object within its server.
+    pub object_key: ObjectKey,
+    /// Further properties; empty in version 1.0.
+    pub components: Vec<TaggedComponent>,
+}
+
+impl UiopProfile {
+    /// Creates a profile of version 1.2 without components.
+    pub fn new(path: impl Into<String>, object_key: ObjectKey) -> Self {
+        Self { version: Version::V1_2, path: path.into(), object_key, components: Vec::new() }
     }
-}
 
-impl fmt::Display for ProfileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tag(tag) => write!(f, "profile with tag {:#x} is of another kind", tag.0),
-            Self::Major(major) => write!(f, "profile of major version {major}, only 1 is known"),
-            Self::Decode(_) => f.write_str("profile does not decode"),
-        }
+    /// Adds a component.
+    #[must_use]
+    pub fn with_component(mut self, component: TaggedComponent) -> Self {
+        self.components.push(component);
+        self
     }
-}
 
-impl Error for ProfileError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Decode(error) => Some(error),
-            _ => None,
+    /// Reads the body of a profile. Data after the known fields is ignored.
+    ///
+    /// # Errors
+    /// Another tag, another major version, or data that does not decode.
+    pub fn from_tagged(profile: &TaggedProfile) -> Result<Self, ProfileError> {
+        if profile.tag != ProfileTag::TAO_UIOP {
+            return Err(ProfileError::Tag(profile.tag));
         }
+        let mut d = open_encapsulation(&profile.data)?;
+        let version = read_version(&mut d)?;
+        let path = String::from(d.read_str_ascii()?);
+        let (object_key, components) = read_key_and_components(&mut d, version)?;
+        Ok(Self { version, path, object_key, components })
+    }
+
+    /// Encodes the profile.
+    ///
+    /// # Errors
+    /// A path that has no encoding because it contains a NUL.
+    pub fn to_tagged(&self) -> Result<TaggedProfile, EncodeError> {
+        let data = encapsulation(|e| {
+            put_version(e, self.version);
+            e.put_ascii(&self.path)?;
+            put_key_and_components(e, &self.object_key, &self.components, self.version)
+        })?;
+        Ok(TaggedProfile { tag: ProfileTag::TAO_UIOP, data })
     }
 }

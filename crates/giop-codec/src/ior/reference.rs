@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::encapsulation::{put_octets, read_octets_owned};
+use super::encapsulation::{put_octets, read_list, read_octets_owned};
 use super::{IiopProfile, MAX_PROFILES, MAX_REPOSITORY_ID, UiopProfile};
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
@@ -34,7 +34,7 @@ impl ProfileTag {
     pub const TAO_SCIOP: Self = Self(0x5441_4f0e);
 }
 
-/// A profile as on the wire: its tag and its data, which is never changed.
+/// A profile as on the wire: its tag and its data, which zorb never changes.
 ///
 /// Source clause: "Object References / IOR" (`IOP::TaggedProfile`).
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -47,7 +47,7 @@ pub struct TaggedProfile {
 
 impl fmt::Debug for TaggedProfile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TaggedProfile(tag {:#x}, {} octets)", self.tag.0, self.data.len())
+        write!(f, "TaggedProfile(tag {:#x}, {} bytes)", self.tag.0, self.data.len())
     }
 }
 
@@ -60,7 +60,6 @@ impl CdrEncode for TaggedProfile {
 
 /// Copies the profile's data.
 impl CdrDecode for TaggedProfile {
-    /// Two ulongs.
     const MIN_SIZE: usize = 8;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
@@ -71,15 +70,15 @@ impl CdrDecode for TaggedProfile {
 
 /// An interoperable object reference: a type id and profiles, each with an address of the object.
 ///
-/// Profiles that zorb does not understand are kept unchanged and in order, so that a reference is passed on
-/// as it was received. A reference without profiles is the nil reference.
+/// Profiles that zorb does not understand remain unchanged and in order, so that a reference is forwarded as
+/// it was received. A reference without profiles is the nil reference.
 ///
 /// `Display` and `FromStr` use the text form `IOR:0100...`. `CdrDecode` copies the profiles, because a
 /// reference outlives the message that contained it.
 /// Source clause: "Object References / IOR".
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Ior {
-    /// Repository id of the most derived interface that the sender knew. It is a hint, and empty if unknown.
+    /// Repository id of the most derived interface that the sender knows: a hint, and empty if it knows none.
     pub type_id: String,
     /// The addresses of the object.
     pub profiles: Vec<TaggedProfile>,
@@ -92,7 +91,7 @@ impl Ior {
         Self { type_id: String::new(), profiles: Vec::new() }
     }
 
-    /// Returns whether this is the nil reference: it has no profiles, whatever its type id is.
+    /// Returns whether this is the nil reference, which has no profiles and any type id.
     pub fn is_nil(&self) -> bool {
         self.profiles.is_empty()
     }
@@ -106,14 +105,14 @@ impl Ior {
         Ok(Self { type_id: type_id.into(), profiles })
     }
 
-    /// Returns the IIOP profiles in order. It skips profiles of other kinds, of another major version, or
-    /// that do not decode.
+    /// Returns the IIOP profiles in order. Profiles of other kinds or another major version are skipped, and
+    /// those that do not decode.
     pub fn iiop_profiles(&self) -> impl Iterator<Item = IiopProfile> + '_ {
         self.profiles.iter().filter_map(|profile| IiopProfile::from_tagged(profile).ok())
     }
 
-    /// Returns the profiles for Unix sockets in order. It skips profiles of other kinds and those that do not
-    /// decode.
+    /// Returns the profiles for Unix sockets in order. Profiles of other kinds are skipped, and those that do
+    /// not decode.
     pub fn uiop_profiles(&self) -> impl Iterator<Item = UiopProfile> + '_ {
         self.profiles.iter().filter_map(|profile| UiopProfile::from_tagged(profile).ok())
     }
@@ -135,10 +134,7 @@ impl CdrEncode for Ior {
 impl Ior {
     /// Skips a reference, with the same checks as [`decode`](CdrDecode::decode).
     pub(crate) fn pass(d: &mut Decoder<'_>) -> Result<(), DecodeError> {
-        let at = d.position();
-        if d.read_str_ascii()?.len() > MAX_REPOSITORY_ID {
-            return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
-        }
+        read_type_id(d)?;
         let at = d.position();
         let count = d.read_len(TaggedProfile::MIN_SIZE)?;
         if count > MAX_PROFILES {
@@ -154,22 +150,21 @@ impl Ior {
 }
 
 impl CdrDecode for Ior {
-    /// The length of the type id and the count. Some peers send an empty string without a NUL.
+    /// The length of the type id, without a NUL as some peers send it, and the count.
     const MIN_SIZE: usize = 8;
 
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let at = d.position();
-        let type_id = d.read_str_ascii()?;
-        if type_id.len() > MAX_REPOSITORY_ID {
-            return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
-        }
-        let type_id = String::from(type_id);
-        let at = d.position();
-        let count = d.read_len(TaggedProfile::MIN_SIZE)?;
-        if count > MAX_PROFILES {
-            return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
-        }
-        let profiles = (0..count).map(|_| TaggedProfile::decode(d)).collect::<Result<_, _>>()?;
+        let type_id = String::from(read_type_id(d)?);
+        let profiles = read_list(d, TaggedProfile::MIN_SIZE, MAX_PROFILES, TaggedProfile::decode)?;
         Ok(Self { type_id, profiles })
     }
+}
+
+fn read_type_id<'a>(d: &mut Decoder<'a>) -> Result<&'a str, DecodeError> {
+    let at = d.position();
+    let type_id = d.read_str_ascii()?;
+    if type_id.len() > MAX_REPOSITORY_ID {
+        return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
+    }
+    Ok(type_id)
 }

@@ -1,6 +1,5 @@
 //! Stringified references: `IOR:` and hexadecimal digits.
 
-use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
@@ -15,9 +14,10 @@ use crate::{DecodeError, DecodeErrorKind};
 const PREFIX: &str = "IOR:";
 
 impl Ior {
-    /// Returns the reference as an encapsulation: the bytes that the text form shows as digits.
+    /// Returns the reference as an encapsulation: the bytes that the text form contains as digits.
     ///
-    /// A type id that has no encoding because it contains a NUL is sent as an empty one: it is only a hint.
+    /// A type id that has no encoding because it contains a NUL is replaced by an empty one, because it is
+    /// only a hint.
     pub fn to_encapsulation(&self) -> Bytes {
         encapsulation(|e| self.encode(e))
             .or_else(|_| {
@@ -34,23 +34,23 @@ impl Ior {
     ///
     /// # Errors
     /// The data ends early, or is not a reference.
-    pub fn from_encapsulation(octets: &Bytes) -> Result<Self, DecodeError> {
-        let mut d = open_encapsulation(octets)?;
+    pub fn from_encapsulation(bytes: &Bytes) -> Result<Self, DecodeError> {
+        let mut d = open_encapsulation(bytes)?;
         Self::decode(&mut d)
     }
 }
 
-/// `IOR:` and lower-case digits, little-endian.
+/// Writes `IOR:` and lower-case digits, in little-endian byte order.
 impl fmt::Display for Ior {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(PREFIX)?;
-        self.to_encapsulation().iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+        self.to_encapsulation().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-/// Accepts the prefix and the digits in upper or lower case, and both byte orders. White space is accepted
-/// around and between digits, because mail programs break long lines. A byte order mark before and zero bytes
-/// after the reference, which some ORBs write, are accepted too.
+/// Accepts upper and lower case, both byte orders, and white space around and between digits, because mail
+/// programs break long lines. A byte order mark before the reference and zero bytes after it are accepted
+/// too, because some ORBs write them.
 impl FromStr for Ior {
     type Err = ParseIorError;
 
@@ -65,44 +65,45 @@ impl FromStr for Ior {
             }
             _ => return fail(skipped + 1, ParseIorErrorKind::Prefix),
         };
-        // Number of the first digit. Up to the first character that is not a digit, characters and bytes have
-        // the same positions.
+        // The number of the character that is the first digit. All digits before an invalid character are
+        // ASCII.
         let first = skipped + PREFIX.len() + 1;
-        let mut octets = Vec::with_capacity(digits.len() / 2);
+        let mut bytes = Vec::with_capacity(digits.len() / 2);
         let mut high = None;
-        let mut blanks = Vec::new();
+        let mut spaces = Vec::new();
         for (i, c) in digits.chars().enumerate() {
             if c.is_whitespace() {
-                blanks.push(i);
+                spaces.push(i);
                 continue;
             }
             let Some(digit) = c.to_digit(16) else { return fail(first + i, ParseIorErrorKind::Digit(c)) };
             match high.take() {
                 None => high = Some(digit),
-                Some(upper) => octets.push((upper << 4 | digit) as u8),
+                Some(upper) => bytes.push((upper << 4 | digit) as u8),
             }
         }
         // Converts the index of a digit to the number of its character.
-        let place = |digit: usize| {
-            first + blanks.iter().fold(digit, |at, blank| if *blank <= at { at + 1 } else { at })
+        let character_of = |digit: usize| {
+            first + spaces.iter().fold(digit, |index, space| if *space <= index { index + 1 } else { index })
         };
         if high.is_some() {
-            return fail(place(2 * octets.len()), ParseIorErrorKind::OddDigits);
+            return fail(character_of(2 * bytes.len()), ParseIorErrorKind::OddDigits);
         }
-        let octets = Bytes::from(octets);
-        let decoded = open_encapsulation(&octets).and_then(|mut d| Ok((Ior::decode(&mut d)?, d.remaining())));
+        let bytes = Bytes::from(bytes);
+        let decoded = open_encapsulation(&bytes).and_then(|mut d| Ok((Ior::decode(&mut d)?, d.remaining())));
         match decoded {
-            Ok((ior, left)) if octets.iter().rev().take(left).all(|octet| *octet == 0) => Ok(ior),
-            Ok((_, left)) => fail(place(2 * (octets.len() - left)), ParseIorErrorKind::Trailing(left)),
-            Err(error) => fail(place(2 * error.offset), ParseIorErrorKind::Decode(error.kind)),
+            Ok((ior, rest)) if bytes.iter().rev().take(rest).all(|byte| *byte == 0) => Ok(ior),
+            Ok((_, rest)) => fail(character_of(2 * (bytes.len() - rest)), ParseIorErrorKind::Trailing(rest)),
+            Err(error) => fail(character_of(2 * error.offset), ParseIorErrorKind::Decode(error.kind)),
         }
     }
 }
 
-/// Error of parsing a stringified reference, with the position of the first invalid character.
+/// The error of parsing a stringified reference, with the position of the first invalid character.
 ///
 /// Becomes `BAD_PARAM` with OMG minor code 9, `COMPLETED_NO`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("object reference, character {position}: {kind}")]
 pub struct ParseIorError {
     position: usize,
     kind: ParseIorErrorKind,
@@ -127,33 +128,23 @@ impl From<ParseIorError> for SystemException {
     }
 }
 
-impl fmt::Display for ParseIorError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "object reference, character {}: ", self.position)?;
-        match self.kind {
-            ParseIorErrorKind::Prefix => f.write_str("\"IOR:\" expected"),
-            ParseIorErrorKind::Digit(c) => write!(f, "hexadecimal digit expected, found {c:?}"),
-            ParseIorErrorKind::OddDigits => f.write_str("the last octet has only one digit"),
-            ParseIorErrorKind::Trailing(octets) => write!(f, "{octets} octets too many behind the reference"),
-            ParseIorErrorKind::Decode(kind) => f.write_str(kind.message()),
-        }
-    }
-}
-
-impl Error for ParseIorError {}
-
 /// The reason why a text is not a stringified reference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseIorErrorKind {
-    /// It does not start with `IOR:`.
+    /// The text does not start with `IOR:`.
+    #[error("\"IOR:\" expected")]
     Prefix,
     /// A character that is not a hexadecimal digit.
+    #[error("hexadecimal digit expected, found {0:?}")]
     Digit(char),
     /// An odd number of digits.
+    #[error("the last byte has only one digit")]
     OddDigits,
     /// Data follows the reference: the number of its bytes.
+    #[error("{0} unexpected bytes after the reference")]
     Trailing(usize),
     /// The data is not a reference.
+    #[error("{}", .0.message())]
     Decode(DecodeErrorKind),
 }

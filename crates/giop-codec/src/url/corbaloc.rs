@@ -12,8 +12,8 @@ use crate::{EncodeError, Version};
 /// One `iiop:` or `ssliop:` address of a `corbaloc:` URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IiopAddress {
-    /// GIOP version to use. The default is 1.0, and 1.2 for TLS. For TLS it is at least 1.1, because profiles
-    /// of version 1.0 have no components and so cannot give the TLS port.
+    /// GIOP version to use, by default 1.0, or 1.2 for TLS. For TLS it is at least 1.1, because profiles of
+    /// version 1.0 have no components, which contain the TLS port.
     pub version: Version,
     /// DNS name, IPv4 or IPv6 address without brackets; empty means this host.
     pub host: String,
@@ -30,7 +30,7 @@ impl IiopAddress {
     /// Default port of an `ssliop:` address, registered with IANA as `corba-iiop-ssl`.
     pub const DEFAULT_TLS_PORT: u16 = 684;
 
-    /// Returns the host to connect to: `localhost` if the address leaves it empty.
+    /// Returns the host to connect to: `localhost` if the address contains none.
     pub fn host_or_local(&self) -> &str {
         if self.host.is_empty() { "localhost" } else { &self.host }
     }
@@ -58,7 +58,7 @@ impl fmt::Display for IiopAddress {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Corbaloc {
-    /// `rir:`: the initial reference of that name.
+    /// `rir:`: the initial reference with this name.
     Rir {
         /// Argument of `resolve_initial_references`, by default `NameService`.
         name: String,
@@ -84,14 +84,14 @@ pub enum Corbaloc {
 impl Corbaloc {
     /// Returns a reference to the same object, without a type id.
     ///
-    /// Its version is the lowest of all addresses. In IIOP 1.2 the further addresses become alternate address
-    /// components of one profile. Earlier versions have none, so each address becomes a profile of its own.
-    /// An address with TLS always becomes a profile of its own, which has port 0 and requires TLS by its
-    /// component. A Unix socket becomes a profile of TAO's kind.
+    /// The version of all profiles is the lowest of all addresses. In IIOP 1.2 the further addresses become
+    /// alternate addresses of one profile. In earlier versions each address becomes a profile. An address
+    /// with TLS always becomes a profile with port 0 and a component with the TLS port. A Unix socket becomes
+    /// a profile of TAO's kind.
     ///
     /// # Errors
     /// [`UrlErrorKind::NoAddress`] for `rir:`. For values that were not parsed also
-    /// [`UrlErrorKind::HostCharacter`], a host name that contains a NUL, and
+    /// [`UrlErrorKind::HostCharacter`] (a host name or path contains a NUL) and
     /// [`UrlErrorKind::TooManyAddresses`].
     pub fn to_ior(&self) -> Result<Ior, UrlError> {
         let bad_host = |_: EncodeError| UrlError::new(1, UrlErrorKind::HostCharacter('\0'));
@@ -169,7 +169,7 @@ impl FromStr for Corbaloc {
     }
 }
 
-/// Writes all defaults explicitly; the output parses to the same value.
+/// Writes all defaults. The output parses to the same value.
 impl fmt::Display for Corbaloc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("corbaloc:")?;
@@ -179,7 +179,7 @@ impl fmt::Display for Corbaloc {
 
 /// A `corbaname:` URL: a naming context and a stringified name to resolve in it.
 ///
-/// The name is kept as unescaped text. Its own syntax (`id.kind/id.kind`) is checked when it is resolved.
+/// The name is unescaped. Its syntax (`id.kind/id.kind`) is checked only when it is resolved.
 /// Source clause: "Naming Service / corbaname URLs".
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Corbaname {
@@ -197,7 +197,7 @@ impl FromStr for Corbaname {
     }
 }
 
-/// Writes all defaults explicitly; the output parses to the same value.
+/// Writes all defaults. The output parses to the same value.
 impl fmt::Display for Corbaname {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("corbaname:")?;

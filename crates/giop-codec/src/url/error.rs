@@ -7,7 +7,7 @@ use crate::Printable;
 use crate::exception::{MinorCode, SystemException, minor};
 use crate::ior::{MAX_PROFILES, ParseIorError};
 
-/// Error of parsing an object URL, with the position of the first invalid character.
+/// The error of parsing an object URL, with the position of the first invalid character.
 ///
 /// Becomes `BAD_PARAM` with OMG minor code 7 (scheme), 8 (address), 9 (scheme-specific part) or 10 (anything
 /// else), `COMPLETED_NO`.
@@ -85,85 +85,64 @@ impl fmt::Display for UrlError {
 impl Error for UrlError {}
 
 /// The reason why a text is not an object URL.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlErrorKind {
     /// Not `IOR:`, `corbaloc:`, `corbaname:` or `file:`; contains the text before the first colon.
+    #[error("unknown scheme {:?} (IOR:, corbaloc:, corbaname: and file: are known)", Printable::new(.0))]
     UnknownScheme(String),
     /// An address of an unsupported protocol.
+    #[error("protocol {:?} is not supported (iiop:, rir:, uiop: and omniunix: are)", Printable::new(.0))]
     UnknownProtocol(String),
     /// An address without `protocol:` or `:` before it.
+    #[error("address expected, such as iiop:1.2@host:2809 or :host")]
     NoProtocol,
     /// The text before `@` is not a GIOP version.
+    #[error("version expected before '@': 1.0, 1.1 or 1.2")]
     Version,
     /// A character that is not allowed in a host name.
+    #[error("{0:?} is not allowed in a host name")]
     HostCharacter(char),
     /// Brackets that do not enclose an IPv6 address, or are not closed.
+    #[error("IPv6 address in brackets expected, such as [::1]")]
     Ipv6Address,
     /// An IPv6 address without brackets.
+    #[error("an IPv6 address needs brackets, such as [::1]:2809")]
     Ipv6Brackets,
     /// A port number that is not from 1 to 65535.
+    #[error("port number of 1 to 65535 expected")]
     Port,
     /// A Unix socket without its path.
+    #[error("path of a Unix socket expected, such as uiop:1.2@/tmp/socket|Key")]
     NoSocketPath,
     /// `//` before a host, as in URLs of the web.
+    #[error("unexpected `//` before the host: write iiop:1.2@host:2809/Key")]
     Slashes,
     /// `rir:` together with other addresses, or followed by more text.
+    #[error("rir: must be the only address and has no host")]
     RirNotAlone,
     /// More addresses than the profiles that a reference may have ([`MAX_PROFILES`]).
+    #[error("more than {MAX_PROFILES} addresses")]
     TooManyAddresses,
     /// A character that must be escaped at this position.
+    #[error("{0:?} is not allowed here unless escaped as %HH")]
     Character(char),
     /// `%` that is not followed by two hexadecimal digits.
+    #[error("two hexadecimal digits expected after '%'")]
     Escape,
     /// Escapes that do not decode to UTF-8 where text is required.
+    #[error("escaped bytes are not UTF-8 text")]
     NotUtf8,
     /// `file:` without a path.
+    #[error("path expected after file:")]
     EmptyPath,
     /// A stringified reference that does not decode.
+    #[error("{0}")]
     Ior(ParseIorError),
     /// `corbaloc:` without an object key.
+    #[error("object key expected, such as /NameService")]
     MissingKey,
-    /// `rir:` names an initial reference and has no address for an object reference.
+    /// `rir:`, which names an initial reference, has no address for an object reference.
+    #[error("rir: names an initial reference, it has no address")]
     NoAddress,
-}
-
-impl fmt::Display for UrlErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownScheme(scheme) => {
-                write!(
-                    f,
-                    "unknown scheme {:?} (IOR:, corbaloc:, corbaname: and file: are known)",
-                    Printable::new(scheme)
-                )
-            }
-            Self::UnknownProtocol(protocol) => {
-                write!(
-                    f,
-                    "protocol {:?} is not supported (iiop:, rir:, uiop: and omniunix: are)",
-                    Printable::new(protocol)
-                )
-            }
-            Self::NoProtocol => f.write_str("address expected, such as iiop:1.2@host:2809 or :host"),
-            Self::Version => f.write_str("version expected before '@': 1.0, 1.1 or 1.2"),
-            Self::HostCharacter(c) => write!(f, "{c:?} is not allowed in a host name"),
-            Self::Ipv6Address => f.write_str("IPv6 address in brackets expected, such as [::1]"),
-            Self::Ipv6Brackets => f.write_str("an IPv6 address needs brackets, such as [::1]:2809"),
-            Self::Port => f.write_str("port number of 1 to 65535 expected"),
-            Self::NoSocketPath => {
-                f.write_str("path of a Unix socket expected, such as uiop:1.2@/tmp/socket|Key")
-            }
-            Self::Slashes => f.write_str("no `//` stands before the host: write iiop:1.2@host:2809/Key"),
-            Self::RirNotAlone => f.write_str("rir: must be the only address and has no host"),
-            Self::TooManyAddresses => write!(f, "more than {MAX_PROFILES} addresses"),
-            Self::Character(c) => write!(f, "{c:?} is not allowed here unless escaped as %HH"),
-            Self::Escape => f.write_str("two hexadecimal digits expected after '%'"),
-            Self::NotUtf8 => f.write_str("escaped octets are not UTF-8 text"),
-            Self::EmptyPath => f.write_str("path expected after file:"),
-            Self::Ior(error) => error.fmt(f),
-            Self::MissingKey => f.write_str("object key expected, such as /NameService"),
-            Self::NoAddress => f.write_str("rir: names an initial reference, it has no address"),
-        }
-    }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::error::UrlErrorKind;
-use super::fault::{Fault, fault};
+use super::syntax::{SyntaxError, syntax_error};
 
 /// Returns whether a character may appear unescaped in a key string or a name: letters, digits, and
 /// `;/:?@&=+$,-_.!~*'()`.
@@ -14,9 +14,9 @@ const fn is_unescaped(byte: u8) -> bool {
         || matches!(byte, b'!' | b'$' | b'&'..=b'/' | b':' | b';' | b'=' | b'?' | b'@' | b'_' | b'~')
 }
 
-/// Returns the unescaped bytes of `text`. With `strict`, a character outside of the unescaped set is an
-/// error.
-pub(super) fn unescape(text: &str, strict: bool) -> Result<Vec<u8>, nom::Err<Fault<'_, UrlErrorKind>>> {
+/// Returns the unescaped bytes of `text`. With `strict`, other characters than [unescaped ones](is_unescaped)
+/// are errors.
+pub(super) fn unescape(text: &str, strict: bool) -> Result<Vec<u8>, nom::Err<SyntaxError<'_, UrlErrorKind>>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.chars();
     loop {
@@ -26,22 +26,24 @@ pub(super) fn unescape(text: &str, strict: bool) -> Result<Vec<u8>, nom::Err<Fau
             let mut digit = || rest.next().and_then(|c| c.to_digit(16));
             match (digit(), digit()) {
                 (Some(high), Some(low)) => bytes.push((high << 4 | low) as u8),
-                _ => return Err(fault(at, UrlErrorKind::Escape)),
+                _ => return Err(syntax_error(at, UrlErrorKind::Escape)),
             }
         } else if strict && !u8::try_from(c).is_ok_and(is_unescaped) {
-            return Err(fault(at, UrlErrorKind::Character(c)));
+            return Err(syntax_error(at, UrlErrorKind::Character(c)));
         } else {
             bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
         }
     }
 }
 
-/// Returns the unescaped text, like [`unescape`]; it must be UTF-8.
-pub(super) fn unescape_text(text: &str, strict: bool) -> Result<String, nom::Err<Fault<'_, UrlErrorKind>>> {
-    String::from_utf8(unescape(text, strict)?).map_err(|_| fault(text, UrlErrorKind::NotUtf8))
+/// Like [`unescape`], for bytes that must be UTF-8.
+pub(super) fn unescape_text(
+    text: &str,
+    strict: bool,
+) -> Result<String, nom::Err<SyntaxError<'_, UrlErrorKind>>> {
+    String::from_utf8(unescape(text, strict)?).map_err(|_| syntax_error(text, UrlErrorKind::NotUtf8))
 }
 
-/// Writes bytes, with those outside of the unescaped set as `%HH`.
 pub(super) fn write_escaped(out: &mut impl fmt::Write, bytes: &[u8]) -> fmt::Result {
     bytes.iter().try_for_each(|&byte| {
         if is_unescaped(byte) { out.write_char(char::from(byte)) } else { write!(out, "%{byte:02X}") }

@@ -15,7 +15,7 @@ use nom::sequence::{delimited, preceded, terminated};
 use super::corbaloc::{Corbaloc, Corbaname, IiopAddress};
 use super::error::UrlErrorKind;
 use super::escape::{unescape, unescape_text};
-use super::fault::{Fault, ParseResult, expect, fault};
+use super::syntax::{ParseResult, SyntaxError, expect, syntax_error};
 use crate::Version;
 use crate::giop::ObjectKey;
 use crate::ior::MAX_PROFILES;
@@ -25,8 +25,8 @@ const NAME_SERVICE: &str = "NameService";
 
 type Rule<'a, T> = ParseResult<'a, T, UrlErrorKind>;
 
-/// An ASCII word in upper or lower case. A comparison of bytes suffices and is faster than one of characters.
-fn keyword<'a>(word: &str) -> impl Parser<&'a str, Output = &'a str, Error = Fault<'a, UrlErrorKind>> {
+/// An ASCII word in upper or lower case. Comparing bytes is faster than comparing characters.
+fn keyword<'a>(word: &str) -> impl Parser<&'a str, Output = &'a str, Error = SyntaxError<'a, UrlErrorKind>> {
     tag_no_case(word.as_bytes())
 }
 
@@ -46,13 +46,13 @@ pub(super) fn corbaname(input: &str) -> Rule<'_, Corbaname> {
 /// `"file:" ["//localhost" | "//"] path`: `file:///abs`, `file:/abs`, `file://localhost/abs`, and
 /// `file://relative`, which TAO and JacORB accept.
 ///
-/// Only escapes are decoded. All other characters are accepted, because users write plain paths into such
+/// Only escapes are decoded. All other characters are accepted, because users write plain paths in these
 /// URLs.
 pub(super) fn file(input: &str) -> Rule<'_, PathBuf> {
     let local_host = terminated(tag("//localhost"), peek(char('/')));
     let (path, _) = (keyword("file:"), opt(alt((local_host, tag("//"))))).parse(input)?;
     if path.is_empty() {
-        return Err(fault(path, UrlErrorKind::EmptyPath));
+        return Err(syntax_error(path, UrlErrorKind::EmptyPath));
     }
     Ok(("", unescape_text(path, false)?.into()))
 }
@@ -66,7 +66,7 @@ fn location<'a>(input: &'a str, default_key: Option<&str>) -> Rule<'a, Corbaloc>
 /// `"uiop:" [version] path ["|" key]`, or `"omniunix:" [version] path [":/" key]`. A colon may follow a path
 /// without a key.
 ///
-/// The path contains slashes. Therefore a socket cannot be an element of an address list.
+/// A socket cannot be an element of an address list, because its path contains slashes.
 fn unix_socket<'a>(input: &'a str, default_key: Option<&str>) -> Rule<'a, Corbaloc> {
     let uiop = value("|", keyword("uiop:"));
     let (input, delimiter) = alt((uiop, value(":/", keyword("omniunix:")))).parse(input)?;
@@ -76,7 +76,7 @@ fn unix_socket<'a>(input: &'a str, default_key: Option<&str>) -> Rule<'a, Corbal
     let (socket, version) = opt(version).parse(socket)?;
     let path = unescape_text(socket, true)?;
     if path.is_empty() {
-        return Err(fault(socket, UrlErrorKind::NoSocketPath));
+        return Err(syntax_error(socket, UrlErrorKind::NoSocketPath));
     }
     let (end, key) = object_key(key, end, default_key)?;
     Ok((end, Corbaloc::Unix { version: version.unwrap_or(Version::V1_0), path, key }))
@@ -94,12 +94,12 @@ fn initial_reference(input: &str) -> Rule<'_, Corbaloc> {
 fn addresses<'a>(input: &'a str, default_key: Option<&str>) -> Rule<'a, Corbaloc> {
     let (key, list) = take_till(|c| c == '/').parse(input)?;
     if key.starts_with("//") && names_no_host(list) {
-        return Err(fault(key, UrlErrorKind::Slashes));
+        return Err(syntax_error(key, UrlErrorKind::Slashes));
     }
     let mut addresses = Vec::new();
     for text in list.split(',') {
         if addresses.len() == MAX_PROFILES {
-            return Err(fault(text, UrlErrorKind::TooManyAddresses));
+            return Err(syntax_error(text, UrlErrorKind::TooManyAddresses));
         }
         let (_, address) = address(text)?;
         addresses.push(address);
@@ -119,7 +119,7 @@ fn object_key<'a>(input: &'a str, delimiter: &'a str, default: Option<&str>) -> 
     let key = match default {
         _ if !input.is_empty() => unescape(input, true)?,
         Some(key) => key.as_bytes().to_vec(),
-        None => return Err(fault(delimiter, UrlErrorKind::MissingKey)),
+        None => return Err(syntax_error(delimiter, UrlErrorKind::MissingKey)),
     };
     Ok(("", ObjectKey::from(key)))
 }
@@ -160,10 +160,10 @@ fn version(input: &str) -> Rule<'_, Version> {
     number.map(|minor| supported(minor).unwrap_or(Version::V1_2)).parse(input)
 }
 
-/// A DNS name or an IPv4 address, and also nothing.
+/// A DNS name or an IPv4 address. May be empty.
 fn host(input: &str) -> Rule<'_, String> {
     if input.parse::<Ipv6Addr>().is_ok() {
-        return Err(fault(input, UrlErrorKind::Ipv6Brackets));
+        return Err(syntax_error(input, UrlErrorKind::Ipv6Brackets));
     }
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     let end = expect(peek(alt((eof, tag(":")))), |at: &str| {
@@ -178,7 +178,7 @@ fn ipv6_host(input: &str) -> Rule<'_, String> {
     preceded(peek(char('[')), expect(address, |_| UrlErrorKind::Ipv6Address)).parse(input)
 }
 
-/// `address ["%" zone]`: the zone of a link-local address may also follow after `%25`, as in URLs.
+/// `address ["%" zone]`. `%25` is accepted before the zone of a link-local address, as in other URLs.
 fn ipv6(input: &str) -> Rule<'_, String> {
     let address = verify(take_till(|c| c == '%'), |address: &str| address.parse::<Ipv6Addr>().is_ok());
     let percent = alt((terminated(tag("%25"), not(eof)), tag("%")));

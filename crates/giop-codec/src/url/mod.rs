@@ -3,9 +3,10 @@
 mod corbaloc;
 mod error;
 mod escape;
-mod fault;
+
 mod grammar;
 mod name;
+mod syntax;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,13 +18,13 @@ pub use name::{NameText, NameTextError, NameTextErrorKind};
 use nom::Parser;
 use nom::branch::alt;
 
-use self::fault::{Fault, apply};
+use self::syntax::{SyntaxError, apply};
 use crate::ior::Ior;
 
 /// A parsed object URL.
 ///
 /// `FromStr` trims white space, accepts schemes in upper or lower case, and reports the position of an
-/// invalid character. `Display` writes all defaults explicitly; its output parses to the same value.
+/// invalid character. `Display` writes all defaults. Its output parses to the same value.
 /// Source clause: "ORB Interface / Object URLs".
 ///
 /// ```
@@ -71,8 +72,7 @@ impl fmt::Display for ObjectUrl {
             Self::Corbaloc(url) => url.fmt(f),
             Self::Corbaname(url) => url.fmt(f),
             Self::File(path) => {
-                // A relative path is written without the slashes, because its first part after them would be
-                // read as a host.
+                // A relative path has no slashes before it, because its first part would be read as a host.
                 f.write_str(if path.has_root() { "file://" } else { "file:" })?;
                 escape::write_escaped(f, path.to_string_lossy().as_bytes())
             }
@@ -98,11 +98,10 @@ impl From<Corbaname> for ObjectUrl {
     }
 }
 
-/// Applies a rule to the text without white space at its ends. If the rule does not match, `scheme` returns
-/// the scheme that the error contains.
+/// Applies a rule to the trimmed text. If the rule does not match, `scheme` returns the scheme for the error.
 fn parse<'a, T>(
     text: &'a str,
-    rule: impl Parser<&'a str, Output = T, Error = Fault<'a, UrlErrorKind>>,
+    rule: impl Parser<&'a str, Output = T, Error = SyntaxError<'a, UrlErrorKind>>,
     scheme: impl Fn(&str) -> &str,
 ) -> Result<T, UrlError> {
     // At most 32 characters, because the text may be anything, such as a whole file.
@@ -114,12 +113,11 @@ fn parse<'a, T>(
     })
 }
 
-/// Returns the part before the first colon, and nothing if there is none.
+/// Returns the text before the first colon; empty if there is none.
 fn scheme(text: &str) -> &str {
     text.split_once(':').map_or("", |(scheme, _)| scheme)
 }
 
-/// Returns the text without white space at its ends.
 fn trimmed(text: &str) -> &str {
     // Windows editors write a byte order mark at the beginning of files.
     text.strip_prefix('\u{feff}').unwrap_or(text).trim()

@@ -1,6 +1,5 @@
 //! Stringified names of the naming service: `a.kind/b`.
 
-use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
 
@@ -12,13 +11,13 @@ use nom::multi::separated_list1;
 use nom::sequence::preceded;
 
 use super::escape::write_escaped;
-use super::fault::{ParseResult, apply, expect, fault};
+use super::syntax::{ParseResult, apply, expect, syntax_error};
 use crate::exception::SystemException;
 
-/// A name in the string form of `CosNaming`: at least one component.
+/// A name in the string form of `CosNaming`, with at least one component.
 ///
-/// `/` separates components, a dot separates id and kind, and a backslash escapes these and itself. A
-/// component with an empty id and an empty kind is a single dot; no other component ends with a dot.
+/// `/` separates components, `.` separates id and kind, and a backslash escapes these and itself. A component
+/// with an empty id and an empty kind is a single dot. No other component ends with a dot.
 /// Source clause: "Naming Service / Stringified Names".
 ///
 /// ```
@@ -36,7 +35,7 @@ pub struct NameText {
 }
 
 impl NameText {
-    /// Writes components from any representation; writes nothing if there are none.
+    /// Writes any components; nothing if there are none.
     ///
     /// # Errors
     /// Those of `out`.
@@ -64,7 +63,7 @@ impl NameText {
     /// Source clause: "Naming Service / corbaname URLs" (the escapes of RFC 2396).
     pub fn escape(name: &str) -> String {
         let mut escaped = String::with_capacity(name.len());
-        // A string accepts everything.
+        // Writing to a string cannot fail.
         let _ = write_escaped(&mut escaped, name.as_bytes());
         escaped
     }
@@ -106,7 +105,7 @@ fn component(input: &str) -> Rule<'_, (String, String)> {
         None if id.is_empty() => NameTextErrorKind::Empty,
         _ => return Ok((rest, (id, kind.unwrap_or_default()))),
     };
-    Err(fault(rest, error))
+    Err(syntax_error(rest, error))
 }
 
 /// An id or a kind: `characters {"\" ("/" | "." | "\") characters}`.
@@ -124,14 +123,14 @@ fn part(input: &str) -> Rule<'_, String> {
     Ok((rest, part))
 }
 
-/// Returns whether a character is escaped in ids and kinds.
 fn is_special(c: char) -> bool {
     matches!(c, '/' | '.' | '\\')
 }
 
-/// Error of parsing a stringified name (`CosNaming::NamingContext::InvalidName`), with the position of the
-/// first invalid character.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The error of parsing a stringified name (`CosNaming::NamingContext::InvalidName`), with the position of
+/// the first invalid character.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("name, character {position}: {kind}")]
 pub struct NameTextError {
     position: usize,
     kind: NameTextErrorKind,
@@ -150,34 +149,22 @@ impl NameTextError {
 }
 
 /// The reason why a text is not a stringified name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameTextErrorKind {
     /// A component is empty.
+    #[error("a component is empty; write `.` for a component without id and kind")]
     Empty,
     /// A component has two unescaped dots.
+    #[error(r"a component has two dots; escape those in an id or kind as `\.`")]
     SecondDot,
     /// A component has an id and a dot, but no kind after it.
+    #[error("a component ends with a dot; omit it if there is no kind")]
     TrailingDot,
     /// A backslash precedes a character that must not be escaped.
+    #[error(r"a backslash must precede `/`, `.` or a backslash")]
     Escape,
 }
-
-impl fmt::Display for NameTextError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = match self.kind {
-            NameTextErrorKind::Empty => "a component is empty: one without id and kind is a single dot",
-            NameTextErrorKind::SecondDot => r"a component has one dot: escape others as `\.`",
-            NameTextErrorKind::TrailingDot => {
-                "behind the dot stands a kind: leave out the dot where there is none"
-            }
-            NameTextErrorKind::Escape => r"a backslash stands before `/`, `.` or a backslash",
-        };
-        write!(f, "name, character {}: {text}", self.position)
-    }
-}
-
-impl Error for NameTextError {}
 
 /// `BAD_PARAM`, COMPLETED_NO.
 impl From<NameTextError> for SystemException {
@@ -200,7 +187,7 @@ mod tests {
 
     // clause: poa.naming.string_names, ior.corbaname.bad
     #[test]
-    fn names_fall_into_components() {
+    fn names_are_split_into_components() {
         let good: [(&str, &[(&str, &str)]); 6] = [
             ("a/b.c", &[("a", ""), ("b", "c")]),
             (r"a\.b/c\/d.e\\f", &[("a.b", ""), ("c/d", r"e\f")]),
@@ -243,26 +230,29 @@ mod tests {
         let message = |text: &str| text.parse::<NameText>().unwrap_err().to_string();
         assert_eq!(
             message("/"),
-            "name, character 1: a component is empty: one without id and kind is a single dot"
+            "name, character 1: a component is empty; write `.` for a component without id and kind"
         );
-        assert_eq!(message("a.b."), r"name, character 4: a component has one dot: escape others as `\.`");
+        assert_eq!(
+            message("a.b."),
+            r"name, character 4: a component has two dots; escape those in an id or kind as `\.`"
+        );
         assert_eq!(
             message("a."),
-            "name, character 3: behind the dot stands a kind: leave out the dot where there is none"
+            "name, character 3: a component ends with a dot; omit it if there is no kind"
         );
-        assert_eq!(message(r"\a"), "name, character 1: a backslash stands before `/`, `.` or a backslash");
+        assert_eq!(message(r"\a"), "name, character 1: a backslash must precede `/`, `.` or a backslash");
     }
 
     // clause: poa.naming.to_url
     #[test]
-    fn what_a_url_can_not_hold_is_escaped() {
+    fn characters_that_a_url_cannot_contain_are_escaped() {
         assert_eq!(NameText::escape(r#"a\.b c%<>"#), "a%5C.b%20c%25%3C%3E");
         assert_eq!(NameText::escape("\"#ö;/:?@&=+$,-_.!~*'()"), "%22%23%C3%B6;/:?@&=+$,-_.!~*'()");
     }
 
     proptest! {
         #[test]
-        fn every_name_comes_back(components in prop::collection::vec((any::<String>(), any::<String>()), 1..5)) {
+        fn every_name_round_trips(components in prop::collection::vec((any::<String>(), any::<String>()), 1..5)) {
             let name = NameText { components };
             prop_assert_eq!(name.to_string().parse::<NameText>(), Ok(name));
         }

@@ -487,11 +487,11 @@ fn message_says_what_was_expected_and_where() {
         ("corbaloc::::1/K", "11: an IPv6 address needs brackets, such as [::1]:2809"),
         ("corbaloc::h:0/K", "13: port number of 1 to 65535 expected"),
         ("corbaloc:uiop:|K", "15: path of a Unix socket expected, such as uiop:1.2@/tmp/socket|Key"),
-        ("corbaloc:://h/K", "11: no `//` stands before the host: write iiop:1.2@host:2809/Key"),
+        ("corbaloc:://h/K", "11: unexpected `//` before the host: write iiop:1.2@host:2809/Key"),
         ("corbaloc::h,rir:/K", "13: rir: must be the only address and has no host"),
         ("corbaloc::h/a b", "14: ' ' is not allowed here unless escaped as %HH"),
         ("corbaloc::h/%4", "13: two hexadecimal digits expected after '%'"),
-        ("corbaname::h#%ff", "14: escaped octets are not UTF-8 text"),
+        ("corbaname::h#%ff", "14: escaped bytes are not UTF-8 text"),
         ("file:", "6: path expected after file:"),
         ("corbaloc::h", "12: object key expected, such as /NameService"),
     ] {

@@ -1,0 +1,54 @@
+//! Errors of `nom` grammars with position and kind.
+
+use nom::error::{ErrorKind, ParseError};
+use nom::{Err, IResult, Offset, Parser};
+
+/// The result of a grammar rule: the rest of the input and the value.
+pub(super) type ParseResult<'a, T, K> = IResult<&'a str, T, SyntaxError<'a, K>>;
+
+/// The input at the position of an error, and the kind of the error; `None` if the rule does not match, so
+/// that the next alternative is tried.
+pub(super) struct SyntaxError<'a, K>(Option<(&'a str, K)>);
+
+impl<'a, K> ParseError<&'a str> for SyntaxError<'a, K> {
+    fn from_error_kind(_: &'a str, _: ErrorKind) -> Self {
+        Self(None)
+    }
+
+    fn append(_: &'a str, _: ErrorKind, other: Self) -> Self {
+        other
+    }
+}
+
+#[cold]
+pub(super) fn syntax_error<K>(at: &str, kind: K) -> Err<SyntaxError<'_, K>> {
+    Err::Failure(SyntaxError(Some((at, kind))))
+}
+
+/// Returns an error at the beginning of the rule if it does not match.
+pub(super) fn expect<'a, T, K>(
+    mut rule: impl Parser<&'a str, Output = T, Error = SyntaxError<'a, K>>,
+    kind: impl Fn(&str) -> K,
+) -> impl FnMut(&'a str) -> ParseResult<'a, T, K> {
+    move |input| match rule.parse(input) {
+        Err(Err::Error(_)) => Err(syntax_error(input, kind(input))),
+        result => result,
+    }
+}
+
+/// Applies a rule like [`expect`] to `input`, a part of `text`. The position of an error is the number of its
+/// character in `text`, starting at 1.
+pub(super) fn apply<'a, T, K>(
+    text: &str,
+    input: &'a str,
+    mut rule: impl Parser<&'a str, Output = T, Error = SyntaxError<'a, K>>,
+    kind: impl Fn(&str) -> K,
+) -> Result<T, (usize, K)> {
+    let (at, kind) = match rule.parse(input) {
+        Ok((_, value)) => return Ok(value),
+        Err(Err::Failure(SyntaxError(Some(error)))) => error,
+        Err(_) => (input, kind(input)),
+    };
+    let offset = text.offset(at);
+    Err((text.char_indices().take_while(|(before, _)| *before < offset).count() + 1, kind))
+}
