@@ -13,9 +13,8 @@ pub const MAX_AUTHORIZATION_ELEMENTS: usize = 64;
 /// The maximum length of a token in bytes; longer is `MARSHAL`.
 const MAX_TOKEN: usize = 64 << 10;
 
-/// A message about the identity of the caller. With a request, the client [establishes](Self::Establish) a
-/// context or refers to an [existing one](Self::InContext). With the reply, the server
-/// [accepts](Self::Complete) the context or [rejects](Self::Error) it.
+/// A message about the caller's identity. A request [establishes](Self::Establish) a context or refers to an
+/// [existing one](Self::InContext). The reply [accepts](Self::Complete) or [rejects](Self::Error) it.
 ///
 /// Source clause: "Common Secure Interoperability / The Security Attribute Service Context Element Protocol"
 /// (`CSI::SASContextBody`).

@@ -58,8 +58,7 @@ impl Login {
     /// JacORB writes lengths of 128 and more with seven bits in a byte. This form is accepted too.
     ///
     /// # Errors
-    /// The token is of another mechanism or form (`Malformed`), it ends early, or a field is longer than
-    /// [`MAX_NAME`].
+    /// Another mechanism or form (`Malformed`), data that ends early, or a field longer than [`MAX_NAME`].
     pub fn from_token(token: &[u8]) -> Result<Self, DecodeError> {
         let malformed = DecodeError::new(DecodeErrorKind::Malformed, 0);
         let rest = token.strip_prefix(&[0x60]).ok_or(malformed)?;
@@ -152,8 +151,7 @@ fn split_der_length(token: &[u8]) -> Option<(usize, &[u8])> {
     Some((bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)), rest))
 }
 
-/// Like [`split_der_length`], for JacORB's form: seven bits in a byte, with the highest bit set in all but
-/// the last one.
+/// The form of JacORB: seven bits in a byte, with the highest bit set in all but the last one.
 #[cold]
 fn split_jacorb_length(token: &[u8]) -> Option<(usize, &[u8])> {
     let mut length = 0;

@@ -79,8 +79,7 @@ fn put_wrapped(e: &mut Encoder, bytes: &[u8]) -> Result<(), EncodeError> {
     put_octets(e, &encapsulation(|e| put_octets(e, bytes))?)
 }
 
-/// Reads the output of [`put_wrapped`]. Some ORBs omit the encapsulation. In that case, the first byte is
-/// that of the content, `first`.
+/// Reads the output of [`put_wrapped`]. Some ORBs write only the content, which begins with `first`.
 fn read_wrapped(d: &mut Decoder<'_>, first: u8) -> Result<Bytes, DecodeError> {
     let bytes = read_octets_within(d, MAX_IDENTITY)?;
     if bytes.first() == Some(&first) {

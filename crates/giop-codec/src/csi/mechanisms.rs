@@ -272,8 +272,7 @@ impl TaggedComponent {
     /// `TAG_CSI_SEC_MECH_LIST`: the security that the server supports and requires.
     ///
     /// # Errors
-    /// A host name that has no encoding because it contains a NUL, or a list with more elements than a ulong
-    /// can count.
+    /// A host name contains a NUL, or a list has more elements than a ulong can count.
     pub fn csi_mechanisms(list: &CompoundSecMechList) -> Result<Self, EncodeError> {
         Ok(Self { tag: ComponentTag::CSI_SEC_MECH_LIST, data: encapsulation(|e| list.encode(e))? })
     }

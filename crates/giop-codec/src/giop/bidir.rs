@@ -34,8 +34,7 @@ impl CdrEncode for ListenPoint {
     }
 }
 
-/// Removes the brackets of an IPv6 address, as for profiles, because
-/// [`covers`](BiDirIiopServiceContext::covers) compares both.
+/// Removes the brackets of an IPv6 address, as for profiles, so that both hosts can be compared.
 impl CdrDecode for ListenPoint {
     /// The length of the host and the port. Some peers send an empty host without its NUL.
     const MIN_SIZE: usize = 6;
@@ -50,8 +49,8 @@ impl CdrDecode for ListenPoint {
 /// to these objects may be sent over this connection.
 ///
 /// The side that opened the connection sends the context with a request in GIOP 1.2. It applies until the
-/// connection ends, together with later contexts. A peer can claim any address, so that only contexts of
-/// trusted peers may be used.
+/// connection ends, together with later contexts. Ignore it if the peer is not trusted: it can claim any
+/// address.
 /// Source clause: "Bi-directional GIOP / Bi-directional IIOP" (`IIOP::BiDirIIOPServiceContext`).
 #[doc(alias = "BiDirIIOPServiceContext")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

@@ -27,19 +27,16 @@ pub const MAX_BLOCKS: usize = 64;
 /// for the list.
 pub const MAX_BLOCK_HEAD: usize = 2048;
 
-/// The minimum length in bytes of a sequence of structs that a receiver rewrites in place to return a view of
-/// it. Such a message must be in one buffer.
+/// The minimum length in bytes of a sequence of structs that a receiver rewrites in its single buffer.
 const MIN_REWRITTEN_SIZE: usize = 16 * 1024;
 
 /// Size in bytes of byte order, version, padding and count.
 const LIST_HEAD_SIZE: usize = 8;
 
-/// The maximum number of inserted bytes: padding before the context, its id and length, a list, and padding
-/// before the body.
+/// The maximum number of inserted bytes: padding, context id and length, list, padding before the body.
 const MAX_INSERTED_SIZE: usize = 3 + 8 + LIST_HEAD_SIZE + 8 * MAX_BLOCKS + 7;
 
-/// The positions of the blocks of a message: in ascending order, disjoint, after the header and within the
-/// message.
+/// The positions of the blocks of a message, in ascending order and disjoint.
 ///
 /// The context's data is an encapsulation: an `octet` with the [version](Self::VERSION), then a sequence of
 /// pairs of ulongs. Each pair is the offset of a block from the first byte of the message and its length.

@@ -134,10 +134,9 @@ impl<'a> ServiceContextRef<'a> {
     }
 }
 
-/// The service contexts of a message: a list to send, or a checked part of a received message, decoded during
-/// iteration.
+/// The service contexts of a message: a list to send, or a checked part of a received message.
 ///
-/// Neither form allocates. Unknown contexts are no error. Of two contexts with the same id, the first one is
+/// Neither form allocates. Unknown contexts are no error. Of contexts with the same id, the first one is
 /// used.
 /// Source clause: "Object Service Context" (`IOP::ServiceContextList`).
 #[derive(Clone, Copy, Debug)]
@@ -149,9 +148,7 @@ enum Repr<'a> {
     Wire(WireList<'a>),
 }
 
-/// A received list, checked to be complete. The bytes start at the first context. It follows a ulong and is
-/// therefore aligned to 4, the largest alignment in a context. Therefore the bytes can be decoded without the
-/// rest of the message.
+/// A received list, checked to be complete. The bytes begin at the first context, which is aligned to 4.
 #[derive(Clone, Copy, Debug)]
 struct WireList<'a> {
     count: u32,
@@ -159,7 +156,7 @@ struct WireList<'a> {
     bytes: &'a [u8],
 }
 
-impl ServiceContexts<'_> {
+impl<'a> ServiceContexts<'a> {
     /// An empty list.
     pub const EMPTY: ServiceContexts<'static> = ServiceContexts(Repr::List(&[]));
 
@@ -180,9 +177,7 @@ impl ServiceContexts<'_> {
     pub fn to_vec(&self) -> Vec<ServiceContext> {
         self.iter().map(|context| context.to_owned()).collect()
     }
-}
 
-impl<'a> ServiceContexts<'a> {
     /// Returns an iterator over all contexts, in order.
     pub fn iter(&self) -> ServiceContextsIter<'a> {
         ServiceContextsIter(match self.0 {

@@ -51,8 +51,7 @@ pub enum LocateStatus {
     ObjectForwardPerm = 3,
     /// A [`SystemException`](crate::exception::SystemException) follows (GIOP 1.2).
     SystemException = 4,
-    /// The [`AddressingDisposition`](super::AddressingDisposition) that the server requires follows (GIOP
-    /// 1.2).
+    /// The required [`AddressingDisposition`](super::AddressingDisposition) follows (GIOP 1.2).
     NeedsAddressingMode = 5,
 }
 
@@ -82,8 +81,7 @@ impl LocateStatus {
 
 /// The header of a LocateReply.
 ///
-/// The body follows immediately, without alignment, in every version. An urgent issue of the OMG decided
-/// this, and all ORBs conform.
+/// The body follows without alignment in every version, as an urgent issue of the OMG decided.
 /// Source clause: "GIOP Message Formats / LocateReply Message".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocateReplyHeader {

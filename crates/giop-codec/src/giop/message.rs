@@ -10,7 +10,7 @@ use super::{MessageHeader, MessageType};
 use crate::cdr::{Decoder, Encoder};
 use crate::{DecodeError, EncodeError, EncodeErrorKind, Version};
 
-/// Writes a message header with size 0 in the encoder's version and byte order, and returns the offset of its
+/// Writes a message header with size 0 in the encoder's version and byte order. Returns the offset of the
 /// size.
 ///
 /// The encoder must be at the start of a message (new, reset, or after `Encoder::begin_message`).
@@ -33,8 +33,8 @@ pub fn finish_message(e: &mut Encoder, message_size_at: usize) -> Result<u32, En
     Ok(size)
 }
 
-/// Like [`finish_message`], for a message whose last `coming` bytes are not yet in the encoder. Its size
-/// includes them.
+/// Like [`finish_message`], for a message whose last `coming` bytes, which count too, are not in the encoder
+/// yet.
 ///
 /// # Errors
 /// The message is longer than its size field can express.
@@ -57,8 +57,7 @@ pub fn begin_body(e: &mut Encoder) {
 
 /// Skips to the body of a Request or Reply, if there is one.
 ///
-/// Padding that is cut off at the end of the message counts as no body. Reading a value from the body then
-/// fails.
+/// Padding that is cut off at the end of the message counts as no body, which cannot be decoded.
 #[inline]
 pub fn enter_body(d: &mut Decoder<'_>) {
     if d.version() >= Version::V1_2 && d.remaining() > 0 && d.align(8).is_err() {
@@ -122,8 +121,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Reads the header of a message of this type. The decoder must be after the message header. Afterwards
-    /// it is at the body, after the padding.
+    /// Reads the header of a message of this type, after the message header, and the padding before the body.
     ///
     /// # Errors
     /// `MARSHAL`: see the `decode` method of the header type.
@@ -153,8 +151,7 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// Writes the message header and the header of the type. Returns the offset of the size, for
-    /// [`finish_message`] after the body.
+    /// Writes both headers. Returns the offset of the size, for [`finish_message`] after the body.
     ///
     /// # Errors
     /// See the `encode` method of the header type.

@@ -88,8 +88,7 @@ impl<'a> ReplyHeader<'a> {
         }
         e.put_u32(self.request_id.0);
         let request_id_at = e.head().len() - 4;
-        // No part of a header is a shared chunk. Therefore offsets in the head and in the message differ by a
-        // constant.
+        // No part of a header is a shared chunk: offsets in head and message differ by a constant.
         let message_size_at = (request_id_at + 4).saturating_sub(e.position()) + MessageHeader::SIZE_AT;
         e.put_u32(self.status as u32);
         if e.version() >= Version::V1_2 {

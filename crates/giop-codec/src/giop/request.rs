@@ -11,16 +11,14 @@ use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, Version};
 
 /// The response flags: whether and when a reply is expected, in two bits.
 ///
-/// GIOP 1.0 and 1.1 have only one bit. In them `Server` is sent as `Target`, and a set bit is received as
-/// `Target`.
+/// GIOP 1.0 and 1.1 have only one bit: `Server` is sent as `Target`, and a set bit is received as `Target`.
 /// Source clause: "GIOP Message Formats / Request Header" (`response_flags`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ResponseFlags {
     /// No reply (oneway): the server must not send one.
     None = 0x00,
-    /// A reply as soon as the server has received the request, before the servant runs (oneway,
-    /// `SYNC_WITH_SERVER`).
+    /// A reply when the server has received the request (oneway, `SYNC_WITH_SERVER`).
     Server = 0x01,
     /// A reply when the servant has returned (twoway, or oneway `SYNC_WITH_TARGET`).
     Target = 0x03,
@@ -54,8 +52,7 @@ impl ResponseFlags {
 
 /// The header of a Request, to send or as received.
 ///
-/// Key, operation and contexts borrow from the message. Decoding allocates only for targets that are not
-/// keys.
+/// Key, operation and contexts borrow from the message: only targets that are not keys need an allocation.
 /// Source clause: "GIOP Message Formats / Request Header".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestHeader<'a> {
@@ -87,8 +84,7 @@ pub struct RequestHeaderLayout {
 impl<'a> RequestHeader<'a> {
     /// Writes the header after a message header (see [`put_message_header`]), in the encoder's version.
     ///
-    /// In GIOP 1.2 the request id is at offset 12 of the message. In earlier versions it follows the
-    /// contexts.
+    /// In GIOP 1.2 the request id is at offset 12 of the message. Before GIOP 1.2 it follows the contexts.
     ///
     /// # Errors
     /// An operation name or type id that contains a NUL, a part longer than 4 GiB, or a target without a key
@@ -118,8 +114,7 @@ impl<'a> RequestHeader<'a> {
     fn put_ids(&self, e: &mut Encoder) -> RequestHeaderLayout {
         e.put_u32(self.request_id.0);
         let request_id_at = e.head().len() - 4;
-        // No part of a header is a shared chunk. Therefore offsets in the head and in the message differ by a
-        // constant.
+        // No part of a header is a shared chunk: offsets in head and message differ by a constant.
         let message_size_at = (request_id_at + 4).saturating_sub(e.position()) + MessageHeader::SIZE_AT;
         e.put_u8(self.response.to_wire(e.version()));
         e.put_raw(&[0; 3]);
@@ -188,8 +183,7 @@ pub const fn response_word(response: ResponseFlags, order: ByteOrder, version: V
     }
 }
 
-/// A pre-encoded request header for all calls of one operation on one reference in one version and byte
-/// order.
+/// The header of all requests for one operation of one object in one version and byte order, encoded once.
 ///
 /// A call copies the template, patches request id and response flags, and adds its own contexts. Once the
 /// encoder's buffer has grown, no allocation is needed. The contexts are the first part in GIOP 1.0 and 1.1

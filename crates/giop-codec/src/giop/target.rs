@@ -8,8 +8,7 @@ use crate::exception::{SystemException, minor};
 use crate::ior::{IiopProfile, Ior, ObjectKey, TaggedProfile, put_octets};
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Version};
 
-/// The number of a request, which its reply contains too; unique among the outstanding requests of a
-/// connection.
+/// The number that a reply shares with its request; unique among the outstanding requests of a connection.
 ///
 /// Source clause: "GIOP Message Formats / Request Header".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -246,8 +246,7 @@ impl TaggedComponent {
 
     /// Returns the TLS port and requirements.
     ///
-    /// The standard form has eight bytes. VisiBroker sends the associations as ulongs; the length
-    /// distinguishes the two forms.
+    /// The standard form has eight bytes. VisiBroker's form is longer, with associations as ulongs.
     pub fn as_ssl_sec_trans(&self) -> Option<SslSecTrans> {
         self.read(ComponentTag::SSL_SEC_TRANS, |d| {
             let associations = |d: &mut Decoder<'_>| {

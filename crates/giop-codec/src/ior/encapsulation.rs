@@ -7,8 +7,7 @@ use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, Version};
 
 /// Returns the bytes of an encapsulation: the byte order, then the output of `f`.
 ///
-/// Encapsulations are little-endian on every machine, so that the text of a reference does not depend on the
-/// machine that created it.
+/// It is little-endian, so that the text of a reference does not depend on the machine that created it.
 /// Source clause: "CDR Transfer Syntax / Encapsulation".
 ///
 /// # Errors
@@ -40,8 +39,7 @@ fn order_of(bytes: &[u8]) -> Result<ByteOrder, DecodeError> {
     Ok(ByteOrder::from_flag(*flag))
 }
 
-/// Reads and copies a `sequence<octet>`. References outlive the message that contained them, and therefore
-/// must not keep its buffer.
+/// Reads and copies a `sequence<octet>`, because a view in a reference would keep the message's buffer.
 pub(crate) fn read_octets_owned(d: &mut Decoder<'_>) -> Result<Bytes, DecodeError> {
     let len = d.read_len(1)?;
     Ok(Bytes::copy_from_slice(d.take(len)?))
@@ -70,8 +68,7 @@ pub(crate) fn put_octets(e: &mut Encoder, bytes: &[u8]) -> Result<(), EncodeErro
     Ok(())
 }
 
-/// Reads a sequence of elements that have at least `min_size` bytes each; more than `max_count` is
-/// `LimitExceeded`.
+/// Reads elements of at least `min_size` bytes each; more than `max_count` is `LimitExceeded`.
 pub(crate) fn read_list<'a, T>(
     d: &mut Decoder<'a>,
     min_size: usize,

@@ -78,8 +78,7 @@ numbers! {
     RebindMode: i16 {
         /// Reconnect and follow forwards transparently: the default.
         Transparent = 0,
-        /// Reconnecting is allowed; a forward that would change the policies in effect is the exception
-        /// `REBIND`.
+        /// Reconnecting is allowed; a forward that would change the policies in effect is `REBIND`.
         NoRebind = 1,
         /// Neither is allowed: a lost connection is `REBIND` too.
         NoReconnect = 2,
@@ -127,8 +126,7 @@ numbers! {
 }
 
 numbers! {
-    /// The ways in which an object may be called within transactions
-    /// (`CosTransactions::InvocationPolicyValue`).
+    /// The possible calls within transactions (`CosTransactions::InvocationPolicyValue`).
     InvocationPolicy: u16 {
         /// Directly or over routers.
         Either = 0,
@@ -225,8 +223,7 @@ pub enum Policy {
     ReplyStartTime(UtcTime),
     /// `ReplyEndTimePolicy`: the reply must not be delivered to the caller after this time.
     ReplyEndTime(UtcTime),
-    /// `RelativeRequestTimeoutPolicy`, in steps of 100 ns: the timeout for delivery of the request to the
-    /// target.
+    /// `RelativeRequestTimeoutPolicy`, in steps of 100 ns: the timeout for the request.
     RelativeRequestTimeout(Duration),
     /// `RelativeRoundtripTimeoutPolicy`, in steps of 100 ns: the timeout for request and reply.
     RelativeRoundtripTimeout(Duration),

@@ -9,8 +9,7 @@ use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::code_set::CodeSetComponentInfo;
 use crate::{DecodeError, EncodeError, Version};
 
-/// The body of a `TAG_INTERNET_IOP` profile: the Internet address of an object, and further properties that
-/// the server publishes.
+/// The body of a `TAG_INTERNET_IOP` profile: address, object key, and properties that the server publishes.
 ///
 /// Source clause: "IIOP IOR Profiles".
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -184,11 +183,10 @@ pub enum ProfileError {
     Decode(#[from] DecodeError),
 }
 
-/// The body of a [`TAO_UIOP`](ProfileTag::TAO_UIOP) profile: like an IIOP profile, with a path in the file
-/// system instead of host and port.
+/// The body of a [`TAO_UIOP`](ProfileTag::TAO_UIOP) profile, with the path of a socket instead of host and
+/// port.
 ///
-/// The profile does not name the host. On another host, a client finds no socket with this path, or that of
-/// another server.
+/// The profile does not name the host. On another host, the path refers to no socket, or to a wrong one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UiopProfile {
     /// The highest GIOP version that the server supports. A higher minor number on the wire is read as 1.2.

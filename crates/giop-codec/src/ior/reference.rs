@@ -73,8 +73,7 @@ impl CdrDecode for TaggedProfile {
 /// Profiles that zorb does not understand remain unchanged and in order, so that a reference is forwarded as
 /// it was received. A reference without profiles is the nil reference.
 ///
-/// `Display` and `FromStr` use the text form `IOR:0100...`. `CdrDecode` copies the profiles, because a
-/// reference outlives the message that contained it.
+/// `Display` and `FromStr` use the text form `IOR:0100...`. `CdrDecode` copies the data of the profiles.
 /// Source clause: "Object References / IOR".
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Ior {

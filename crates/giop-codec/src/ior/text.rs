@@ -16,8 +16,7 @@ const PREFIX: &str = "IOR:";
 impl Ior {
     /// Returns the reference as an encapsulation: the bytes that the text form contains as digits.
     ///
-    /// A type id that has no encoding because it contains a NUL is replaced by an empty one, because it is
-    /// only a hint.
+    /// A type id with a NUL, which has no encoding, is replaced by an empty one: it is only a hint.
     pub fn to_encapsulation(&self) -> Bytes {
         encapsulation(|e| self.encode(e))
             .or_else(|_| {
@@ -65,8 +64,7 @@ impl FromStr for Ior {
             }
             _ => return fail(skipped + 1, ParseIorErrorKind::Prefix),
         };
-        // The number of the character that is the first digit. All digits before an invalid character are
-        // ASCII.
+        // The number of the first digit's character. Characters before an invalid one are ASCII.
         let first = skipped + PREFIX.len() + 1;
         let mut bytes = Vec::with_capacity(digits.len() / 2);
         let mut high = None;

@@ -36,12 +36,10 @@ pub enum CreateError {
     /// The type cannot be the discriminator of a union (`BAD_PARAM` minor OMG 20).
     #[error("the type cannot be the discriminator of a union")]
     Discriminator,
-    /// The type of this member has no values: it is `null`, `void` or an exception (`BAD_TYPECODE` minor OMG
-    /// 2).
+    /// The type of this member, such as `void`, has no values (`BAD_TYPECODE` minor OMG 2).
     #[error("the type of member {0} has no values")]
     MemberType(usize),
-    /// The element type, or the content type of an alias or value box, has no values (`BAD_TYPECODE` minor
-    /// OMG 2).
+    /// The element type or content type has no values (`BAD_TYPECODE` minor OMG 2).
     #[error("the element type or content type has no values")]
     ContentType,
     /// The base of a value type is not a value type (`BAD_TYPECODE` minor OMG 2).
@@ -56,15 +54,13 @@ pub enum CreateError {
     /// exception (`BAD_PARAM` minor OMG 13).
     #[error("a complete type is required, but it is not defined yet")]
     Incomplete,
-    /// Invalid digits or scale of a `fixed`. It has 1 to 31 digits. Its scale is at least -31 and at most the
-    /// number of digits (`BAD_PARAM`).
+    /// Not 1 to 31 digits, or a scale below -31 or above the number of digits (`BAD_PARAM`).
     #[error("a fixed must have 1 to 31 digits, and a scale of -31 up to the number of digits")]
     Digits,
     /// A type of a [`TypeSet`](super::TypeSet) is already defined (`BAD_PARAM`).
     #[error("the type is already defined")]
     Redefined,
-    /// All type codes taken from a [`TypeSet`](super::TypeSet), each with all the types that it consists of,
-    /// would take over 256 MiB (`IMP_LIMIT`).
+    /// All type codes of a [`TypeSet`](super::TypeSet) would take over 256 MiB together (`IMP_LIMIT`).
     #[error("the type codes, each with all types in it, would take more than 256 MiB")]
     TooLarge,
 }
@@ -120,8 +116,7 @@ fn is_identifier(name: &str) -> bool {
         && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_')
 }
 
-/// Rejects names that are not identifiers, and names used twice. Empty names are allowed. `same` returns
-/// whether two members with one name are one member with two labels, which is allowed too.
+/// Rejects invalid names, and equal ones unless `same` returns that they are those of one member.
 pub(super) fn names<'a>(
     names: impl Iterator<Item = &'a str>,
     same: impl Fn(usize, usize) -> bool,

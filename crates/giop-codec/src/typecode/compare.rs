@@ -7,8 +7,7 @@ use std::collections::HashSet;
 use super::TypeCode;
 use super::node::{Body, Builder, Index, Member, NamedType, Node, Nodes, Union, Value};
 
-/// The maximum number of type pairs compared. If there are more, two codes count as different. Two codes with
-/// the same structure whose nodes are within the limits need fewer.
+/// The maximum number of type pairs compared. Codes of the same structure within the limits need fewer.
 const MAX_PAIRS: usize = 1 << 15;
 
 impl TypeCode {
@@ -73,8 +72,7 @@ impl<'a> Comparison<'a> {
         Comparison { a: &a.nodes, b: &b.nodes, exact, pending: Vec::new(), queued: HashSet::new() }
     }
 
-    /// Queues two types for comparison; returns `false` if they obviously differ. A pair is queued only
-    /// once, so that the comparison of recursive types ends.
+    /// Queues two types for comparison, but each pair only once; returns `false` if they obviously differ.
     fn queue_pair(&mut self, mut a: Index, mut b: Index) -> bool {
         if !self.exact {
             (a, b) = (self.a.unaliased(a), self.b.unaliased(b));

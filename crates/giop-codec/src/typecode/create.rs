@@ -200,8 +200,7 @@ impl TypeCode {
         if !self.nodes.all().iter().any(is_placeholder) {
             return true;
         }
-        // The placeholder may be in a part of the arena that this type does not refer to. Search only its own
-        // parts.
+        // A placeholder may be in a part of the arena that this type does not refer to.
         let mut set = TypeSet::new();
         set.add(self);
         !set.has_node(is_placeholder)

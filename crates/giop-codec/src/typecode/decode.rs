@@ -26,8 +26,7 @@ pub(super) const INDIRECTION: u32 = 0xFFFF_FFFF;
 
 /// A cache of type codes by their encoding, so that a repeated one is decoded once.
 pub trait TypeCodeCache: Send + Sync {
-    /// Returns the cached type code with this kind and encapsulation. The encapsulation includes its byte
-    /// order flag.
+    /// Returns the cached type code with this kind and encapsulation, which includes the byte order flag.
     fn find(&self, kind: u32, encapsulation: &[u8]) -> Option<TypeCode>;
 
     /// Stores a type code that was not found and has been decoded.
@@ -78,8 +77,7 @@ impl CdrDecode for TypeCode {
     }
 }
 
-/// Returns whether the parameters of a kind are in an encapsulation. Their encoding then does not depend on
-/// their position.
+/// Returns whether the parameters of a kind are in an encapsulation, and therefore position-independent.
 fn has_encapsulation(kind: u32) -> bool {
     let simple =
         matches!(TcKind::from_number(kind), None | Some(TcKind::String | TcKind::WString | TcKind::Fixed));
@@ -100,8 +98,7 @@ struct Reader {
     /// The types with parameters that are complete or being read, by the position of their kind in the
     /// outermost stream. No peer refers to a basic type, because the indirection would be longer.
     places: HashMap<usize, Index>,
-    /// The types that are being read, innermost last, and whether a type may contain itself through this one.
-    /// A sequence, array or alias that consists only of itself is not valid.
+    /// The types being read, innermost last, and whether a type may contain itself through this one.
     open: Vec<(Index, bool)>,
 }
 
@@ -199,8 +196,7 @@ impl Reader {
         Ok(Node::Named(NamedType { kind, id, name, body }))
     }
 
-    /// Reads the content type of the box of a `wstring`. Java ORBs write the type code of a `string` there,
-    /// although the box contains a `wstring`.
+    /// Java ORBs write the type code of a `string` for the content of a `WStringValue`, a `wstring`.
     fn read_wide_content(&mut self, d: &mut Decoder<'_>) -> Result<Index, DecodeError> {
         let content = self.read_type(d)?;
         let Some(Node::Text { wide: false, bound }) = self.builder.get(content) else { return Ok(content) };
@@ -265,8 +261,7 @@ impl Reader {
     }
 }
 
-/// Returns whether a `fixed` may have this number of digits and this scale. The limits also keep its text
-/// form short.
+/// Returns whether a `fixed` may have these digits and scale. The limits also keep its text form short.
 pub(crate) fn has_digits(digits: u16, scale: i16) -> bool {
     (1..=31).contains(&digits) && (-31..=31).contains(&scale)
 }

@@ -11,8 +11,7 @@ use crate::Printable;
 const MAX_SHOWN_LEVELS: usize = 16;
 
 impl Display for TypeCode {
-    /// Formats the type as IDL on one line, such as `struct S { long a; sequence<M::T> b; }`. Names are
-    /// [`Printable`].
+    /// Formats the type as IDL on one line, such as `struct S { long a; sequence<M::T> b; }`.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.node() {
             Node::Named(named) => write_definition(&self.nodes, named, f),

@@ -5,16 +5,16 @@ use core::fmt;
 use crate::exception::{SystemException, SystemExceptionKind};
 
 macro_rules! kinds {
-    ($($variant:ident = $number:literal, $omg:literal, $idl:literal;)*) => {
+    ($($(#[$attribute:meta])* $variant:ident = $number:literal, $omg:literal, $idl:literal;)*) => {
         /// The kind of a type.
         ///
         /// Source clause: "TypeCodes / The TypeCode Interface" (`CORBA::TCKind`).
         #[doc(alias = "TCKind")]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u32)]
         #[non_exhaustive]
         pub enum TcKind {
-            $(#[doc = concat!("`", $omg, "`.")] $variant = $number,)*
+            $(#[doc = concat!("`", $omg, "`.")] $(#[$attribute])* $variant = $number,)*
         }
 
         impl TcKind {
@@ -38,7 +38,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    Null = 0, "tk_null", "null";
+    #[default] Null = 0, "tk_null", "null";
     Void = 1, "tk_void", "void";
     Short = 2, "tk_short", "short";
     Long = 3, "tk_long", "long";
@@ -123,13 +123,8 @@ pub enum ValueModifier {
 
 impl ValueModifier {
     pub(super) fn from_number(number: i16) -> Option<ValueModifier> {
-        Some(match number {
-            0 => ValueModifier::None,
-            1 => ValueModifier::Custom,
-            2 => ValueModifier::Abstract,
-            3 => ValueModifier::Truncatable,
-            _ => return None,
-        })
+        let all = [Self::None, Self::Custom, Self::Abstract, Self::Truncatable];
+        all.get(usize::try_from(number).ok()?).copied()
     }
 }
 
@@ -157,8 +152,7 @@ pub enum TypeCodeError {
     Bounds,
 }
 
-/// `BAD_OPERATION` if types of the kind do not have the property, `BAD_PARAM` if the member does not exist.
-/// COMPLETED_NO.
+/// `BAD_OPERATION` for [`BadKind`](TypeCodeError::BadKind), otherwise `BAD_PARAM`. COMPLETED_NO.
 impl From<TypeCodeError> for SystemException {
     #[cold]
     fn from(error: TypeCodeError) -> Self {

@@ -6,13 +6,6 @@ use super::typed::Typed;
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder, FixedLayout, FixedReader, FixedWriter, Layout};
 use crate::error::{DecodeError, EncodeError};
 
-impl Default for TcKind {
-    /// `tk_null`.
-    fn default() -> Self {
-        TcKind::Null
-    }
-}
-
 impl FixedLayout for TcKind {
     const LAYOUT: Layout = Layout::prim(4, 4);
 

@@ -57,8 +57,7 @@ pub(crate) enum Body {
 pub(crate) struct Member {
     pub(crate) name: Name,
     pub(crate) kind: Index,
-    /// The label of a union's member, as the bits of the discriminator extended to 64, or the visibility of a
-    /// value's member.
+    /// The label of a union's member, extended to 64 bits, or the visibility of a value's member.
     pub(crate) label: i64,
 }
 

@@ -29,6 +29,11 @@ pub enum UnionLabel {
 /// ([`create_recursive`](TypeCode::create_recursive)). An invalid type is rejected when it is defined. Errors
 /// that depend on all types together are reported when the type code is requested.
 ///
+/// All definitions check their parts ([`InvalidId`](CreateError::InvalidId),
+/// [`InvalidName`](CreateError::InvalidName), [`InvalidMember`](CreateError::InvalidMember),
+/// [`MemberType`](CreateError::MemberType), [`ContentType`](CreateError::ContentType)) and that the type is
+/// not defined ([`Redefined`](CreateError::Redefined)).
+///
 /// Example: `struct Node { long v; sequence<Node> kids; };`
 ///
 /// ```
@@ -55,8 +60,7 @@ pub struct TypeSet {
     taken: AtomicUsize,
 }
 
-/// The maximum size in bytes of all type codes of one set. Each contains all the types that it consists of,
-/// so that the size can grow with the square of the number of types.
+/// The maximum size in bytes of all type codes of a set, which can share types only within one type code.
 const MAX_SIZE: usize = 256 << 20;
 
 impl TypeSet {
@@ -141,11 +145,6 @@ impl TypeSet {
     }
 
     /// Defines a struct.
-    ///
-    /// # Errors
-    /// [`InvalidId`](CreateError::InvalidId), [`InvalidName`](CreateError::InvalidName),
-    /// [`InvalidMember`](CreateError::InvalidMember), [`MemberType`](CreateError::MemberType),
-    /// [`Redefined`](CreateError::Redefined).
     pub fn define_struct(
         &mut self,
         declared: TypeRef,
@@ -158,9 +157,6 @@ impl TypeSet {
     }
 
     /// Defines an exception, whose members must all be complete.
-    ///
-    /// # Errors
-    /// Those of [`define_struct`](TypeSet::define_struct).
     pub fn define_exception(
         &mut self,
         declared: TypeRef,
@@ -190,10 +186,6 @@ impl TypeSet {
     }
 
     /// Defines an enum.
-    ///
-    /// # Errors
-    /// [`InvalidId`](CreateError::InvalidId), [`InvalidName`](CreateError::InvalidName),
-    /// [`InvalidMember`](CreateError::InvalidMember), [`Redefined`](CreateError::Redefined).
     pub fn define_enum(
         &mut self,
         declared: TypeRef,
@@ -210,12 +202,9 @@ impl TypeSet {
     /// name are one member, and must have the same type.
     ///
     /// # Errors
-    /// [`InvalidId`](CreateError::InvalidId), [`InvalidName`](CreateError::InvalidName),
-    /// [`InvalidMember`](CreateError::InvalidMember), [`MemberType`](CreateError::MemberType),
-    /// [`Discriminator`](CreateError::Discriminator), [`Incomplete`](CreateError::Incomplete) for a
-    /// discriminator that is not defined, [`LabelType`](CreateError::LabelType),
-    /// [`DoubledLabel`](CreateError::DoubledLabel) also for a second default,
-    /// [`Redefined`](CreateError::Redefined).
+    /// Those of all definitions; [`Discriminator`](CreateError::Discriminator),
+    /// [`LabelType`](CreateError::LabelType), [`DoubledLabel`](CreateError::DoubledLabel) also for a second
+    /// default, [`Incomplete`](CreateError::Incomplete) for a discriminator that is not defined.
     pub fn define_union(
         &mut self,
         declared: TypeRef,
@@ -254,10 +243,6 @@ impl TypeSet {
     }
 
     /// Defines a `typedef`.
-    ///
-    /// # Errors
-    /// [`InvalidId`](CreateError::InvalidId), [`InvalidName`](CreateError::InvalidName),
-    /// [`ContentType`](CreateError::ContentType), [`Redefined`](CreateError::Redefined).
     pub fn define_alias(
         &mut self,
         declared: TypeRef,
@@ -270,9 +255,6 @@ impl TypeSet {
     }
 
     /// Defines a value box.
-    ///
-    /// # Errors
-    /// Those of [`define_alias`](TypeSet::define_alias).
     pub fn define_value_box(
         &mut self,
         declared: TypeRef,
@@ -288,11 +270,8 @@ impl TypeSet {
     /// include those of the base, which must be defined.
     ///
     /// # Errors
-    /// [`InvalidId`](CreateError::InvalidId), [`InvalidName`](CreateError::InvalidName),
-    /// [`InvalidMember`](CreateError::InvalidMember), [`MemberType`](CreateError::MemberType),
-    /// [`BaseType`](CreateError::BaseType) if the base or `kind` is not a value or event type,
-    /// [`Incomplete`](CreateError::Incomplete) for a base that is not defined,
-    /// [`Redefined`](CreateError::Redefined).
+    /// Those of all definitions; [`BaseType`](CreateError::BaseType) if the base or `kind` is not a value or
+    /// event type, [`Incomplete`](CreateError::Incomplete) for a base that is not defined.
     #[allow(clippy::too_many_arguments, reason = "these are the parts of a value type")]
     pub fn define_value(
         &mut self,
@@ -319,8 +298,7 @@ impl TypeSet {
     /// or a `native` type.
     ///
     /// # Errors
-    /// [`InvalidId`](CreateError::InvalidId), also for any other kind,
-    /// [`InvalidName`](CreateError::InvalidName), [`Redefined`](CreateError::Redefined).
+    /// Those of all definitions; [`InvalidId`](CreateError::InvalidId) also for any other kind.
     pub fn define_opaque(
         &mut self,
         declared: TypeRef,

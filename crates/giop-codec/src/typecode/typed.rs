@@ -26,8 +26,7 @@ pub trait Typed {
     /// The type as constant data: see [`TypeDesc`].
     const DESC: &'static TypeDesc;
 
-    /// Returns the type code. For basic and named types it is created on first use and later only
-    /// reference-counted. For other types without a name, such as sequences, it is created on each call.
+    /// Returns the type code. Only that of a basic or named type is created just once.
     fn type_code() -> TypeCode {
         TypeCode::of_desc(Self::DESC)
     }

@@ -38,23 +38,13 @@ impl UrlError {
     pub fn minor(&self) -> MinorCode {
         match self.kind {
             UrlErrorKind::UnknownScheme(_) => minor::BAD_PARAM_URL_SCHEME,
-            UrlErrorKind::UnknownProtocol(_)
-            | UrlErrorKind::NoProtocol
-            | UrlErrorKind::Version
-            | UrlErrorKind::HostCharacter(_)
-            | UrlErrorKind::Ipv6Address
-            | UrlErrorKind::Ipv6Brackets
-            | UrlErrorKind::Port
-            | UrlErrorKind::NoSocketPath
-            | UrlErrorKind::Slashes
-            | UrlErrorKind::RirNotAlone
-            | UrlErrorKind::TooManyAddresses => minor::BAD_PARAM_URL_ADDRESS,
             UrlErrorKind::Character(_)
             | UrlErrorKind::Escape
             | UrlErrorKind::NotUtf8
             | UrlErrorKind::EmptyPath
             | UrlErrorKind::Ior(_) => minor::BAD_PARAM_URL_SCHEME_SPECIFIC,
             UrlErrorKind::MissingKey | UrlErrorKind::NoAddress => minor::BAD_PARAM_URL_OTHER,
+            _ => minor::BAD_PARAM_URL_ADDRESS,
         }
     }
 }

@@ -14,8 +14,7 @@ const fn is_unescaped(byte: u8) -> bool {
         || matches!(byte, b'!' | b'$' | b'&'..=b'/' | b':' | b';' | b'=' | b'?' | b'@' | b'_' | b'~')
 }
 
-/// Returns the unescaped bytes of `text`. With `strict`, other characters than [unescaped ones](is_unescaped)
-/// are errors.
+/// Returns the unescaped bytes. With `strict`, characters that must be escaped are errors.
 pub(super) fn unescape(text: &str, strict: bool) -> Result<Vec<u8>, nom::Err<SyntaxError<'_, UrlErrorKind>>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.chars();

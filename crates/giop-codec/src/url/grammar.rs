@@ -46,8 +46,7 @@ pub(super) fn corbaname(input: &str) -> Rule<'_, Corbaname> {
 /// `"file:" ["//localhost" | "//"] path`: `file:///abs`, `file:/abs`, `file://localhost/abs`, and
 /// `file://relative`, which TAO and JacORB accept.
 ///
-/// Only escapes are decoded. All other characters are accepted, because users write plain paths in these
-/// URLs.
+/// Only escapes are decoded. Other characters are accepted, because users write plain paths in these URLs.
 pub(super) fn file(input: &str) -> Rule<'_, PathBuf> {
     let local_host = terminated(tag("//localhost"), peek(char('/')));
     let (path, _) = (keyword("file:"), opt(alt((local_host, tag("//"))))).parse(input)?;

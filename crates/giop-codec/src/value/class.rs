@@ -47,8 +47,7 @@ pub(crate) struct Classes {
     /// By address of the types, and index of one of them. The types are stored too, so that their addresses
     /// are not reused.
     by_place: HashMap<(usize, Index), (Nodes, Arc<Class>)>,
-    /// The indices of concrete types, sorted by id, by address of the types. Ids of unknown types are not
-    /// stored.
+    /// The indices of concrete types, sorted by id, by address of the types.
     by_id: HashMap<usize, (Nodes, Box<[Index]>)>,
     /// Types that the program or its context has.
     known: HashMap<Box<str>, TypeCode>,
@@ -227,8 +226,7 @@ fn known_bases(known: ValueTypeLookup<'_>, nodes: &Nodes, index: Index) -> Optio
     (!has_base(nodes, index) && has_base(&known.nodes, known.root)).then_some(known)
 }
 
-/// Iterates over a type and its concrete bases. Their number is limited, because a malformed type code may
-/// contain a cycle of bases.
+/// Iterates over a type and its concrete bases. A malformed type code may contain a cycle of bases.
 fn bases(nodes: &Nodes, index: Index) -> impl Iterator<Item = Index> {
     core::iter::successors(Some(nodes.unaliased(index)), |index| match nodes.at(*index) {
         Node::Named(NamedType { body: Body::Value(value), .. }) => {
@@ -241,7 +239,7 @@ fn bases(nodes: &Nodes, index: Index) -> impl Iterator<Item = Index> {
 
 /// Returns whether the type, or a base of it, has this id.
 pub(crate) fn has_base_with_id(nodes: &Nodes, index: Index, id: &str) -> bool {
-    bases(nodes, index).any(|base| id_of(nodes.at(base)) == id)
+    bases(nodes, index).any(|base| matches!(nodes.at(base), Node::Named(named) if named.id == id))
 }
 
 /// Returns whether members of the type are values or abstract interfaces.
@@ -292,15 +290,7 @@ pub(crate) fn concrete(node: &Node) -> Option<&str> {
     }
 }
 
-/// Returns the id that a value in a place must have as its type or a base, if the place is of a concrete
-/// type.
+/// Returns the id of the concrete type of a place. Values there have this type or a derived one.
 pub(crate) fn formal(nodes: &Nodes, place: Index) -> Option<&str> {
     concrete(nodes.at(place))
-}
-
-fn id_of(node: &Node) -> &str {
-    match node {
-        Node::Named(named) => &named.id,
-        _ => "",
-    }
 }

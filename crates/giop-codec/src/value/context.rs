@@ -16,8 +16,7 @@ pub trait DecodeContext: Any + Send + Sync {
         None
     }
 
-    /// Returns the type code of a value type that the program has no Rust type for. Values are then read by
-    /// it.
+    /// Returns the type code of a value type without a Rust type, by which its values are read.
     fn value_type(&self, repository_id: &str) -> Option<TypeCode> {
         let _ = repository_id;
         None
@@ -125,8 +124,7 @@ impl ValueTypes {
     }
 }
 
-/// Adds value types and boxes. Other types, and abstract value types, are ignored, because they have no
-/// values. The first type with an id takes precedence.
+/// Adds value types and boxes. Types without values are ignored. The first type with an id takes precedence.
 impl Extend<TypeCode> for ValueTypes {
     fn extend<I: IntoIterator<Item = TypeCode>>(&mut self, codes: I) {
         let by_id = Arc::make_mut(&mut self.by_id);

@@ -22,9 +22,6 @@ pub(crate) enum Piece<'a> {
     End(u32),
 }
 
-pub(crate) type PieceReceiver<'f, 'a> =
-    dyn FnMut(&mut Decoder<'a>, Piece<'a>) -> Result<(), DecodeError> + 'f;
-
 pub(crate) fn nesting<'a>(d: &Decoder<'a>) -> Option<Nesting<'a>> {
     d.values.as_ref().map(|values| values.nesting.clone())
 }
@@ -49,7 +46,7 @@ pub(crate) fn tag_phase(d: &Decoder<'_>) -> usize {
 pub(crate) fn pass_custom<'a>(
     d: &mut Decoder<'a>,
     value: ValueHeader,
-    f: &mut PieceReceiver<'_, 'a>,
+    f: &mut dyn FnMut(&mut Decoder<'a>, Piece<'a>) -> Result<(), DecodeError>,
 ) -> Result<&'a [u8], DecodeError> {
     // Only TAO begins a value within an open chunk, and TAO does not support custom values.
     if !value.chunked || value.outer_chunk_end.is_some() {

@@ -78,8 +78,7 @@ impl Graph {
 }
 
 thread_local! {
-    /// The nodes of graphs released while another graph is dropped; `None` if none is. It has no destructor,
-    /// so that values in other thread-locals can be dropped after it.
+    /// The nodes of graphs released while another graph is dropped. It has no destructor, as in `traversal`.
     static RELEASED: RefCell<ManuallyDrop<Option<Vec<Nodes>>>> = const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
@@ -213,8 +212,7 @@ impl<V: ValueForm> Value<V> {
     /// Returns the value's state, which stays alive as long as the result.
     ///
     /// If the graph is incomplete or was dropped, it returns the default state of the type. Only
-    /// [`GraphBuilder`] and [`CustomMarshal`](super::CustomMarshal) give access to
-    /// handles of that kind.
+    /// [`GraphBuilder`] and [`CustomMarshal`](super::CustomMarshal) can expose handles to such graphs.
     pub fn get(&self) -> ValueRef<V> {
         let place = self.link.graph().and_then(|graph| {
             let cast = graph.node(self.index)?.factory().cast::<V>()?;
@@ -317,8 +315,7 @@ impl<V: fmt::Debug> fmt::Debug for ValueRef<V> {
     }
 }
 
-/// A builder of a graph whose values may refer to each other in any way, including cycles. See the example of
-/// [`Value`].
+/// A builder of a graph whose values may refer to each other in any way. See the example of [`Value`].
 ///
 /// The handles that [`add`](Self::add) and [`reserve`](Self::reserve) return are for the states of this
 /// graph. They do not keep it alive. The handle returned by [`finish`](Self::finish) does, and so do clones

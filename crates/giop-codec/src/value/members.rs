@@ -23,11 +23,9 @@ pub trait ValuePart {
     fn decode_part(&mut self, d: &mut Decoder<'_>, at: &mut Progress) -> Result<Flow, DecodeError>;
 }
 
-/// The type of a place of an abstract interface ("Abstract Interfaces"): it holds a value that supports the
-/// interface, or an object reference.
+/// The type of a place of an abstract interface ("Abstract Interfaces"): a value or an object reference.
 ///
-/// On the wire, a boolean selects which of the two follows. Nil is written as a null value; a received nil
-/// reference is also accepted.
+/// On the wire, a boolean selects one of them. Nil is written as a null value. It is read as either of them.
 pub trait AbstractForm: Sized {
     /// The type that represents the values that support the interface.
     type Values: ValueForm;
@@ -129,8 +127,7 @@ mod element {
         /// Minimum number of bytes.
         const MIN_SIZE: usize;
 
-        /// Writes the element. Returns `true` if it ends with the header of a new value, whose state must
-        /// follow.
+        /// Writes the element. Returns `true` if it ends with the header of a new value, before the state.
         fn begin_encode(&self, e: &mut Encoder) -> Result<bool, EncodeError>;
 
         /// Reads the element. Returns `true` if it ends with the header of a new value, whose state follows.

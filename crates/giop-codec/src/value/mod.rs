@@ -73,8 +73,7 @@ use crate::{DecodeError, EncodeError};
 
 /// The type parameter of a [`Value`]: a concrete value type, an abstract one or [`ValueBase`].
 ///
-/// Every [`ValueType`] implements it. Abstract value types are structs without fields that implement it
-/// directly.
+/// Every [`ValueType`] implements it, and abstract value types, which are structs without fields.
 pub trait ValueForm: Any + Debug + Default + Send + Sync {
     /// Repository id of the IDL type.
     const REPOSITORY_ID: &'static str;

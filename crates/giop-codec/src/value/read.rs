@@ -19,8 +19,7 @@ use crate::{DecodeError, DecodeErrorKind};
 /// Maximum number of repository ids in a list.
 const MAX_IDS: usize = 64;
 
-/// The values of a decoder's message. Positions count from the alignment origin. Lists are sorted by
-/// position.
+/// The values of a decoder's message, by position from the alignment origin. Lists are sorted.
 #[derive(Default)]
 pub(super) struct DecodedValues {
     values: Vec<(usize, ValueEntry)>,
@@ -88,8 +87,7 @@ impl ReadTables for DecodedValues {
     }
 }
 
-/// Returns the item at a position, or at the next multiple of 4: Yoko refers to the padding before an aligned
-/// item.
+/// Returns the item at a position, or at the next multiple of 4, because Yoko refers to the padding.
 fn find_aligned<T>(table: &[(usize, T)], position: usize) -> Option<&T> {
     item_at(table, position).or_else(|| item_at(table, position.checked_next_multiple_of(4)?))
 }
@@ -176,8 +174,7 @@ fn earlier_value<V: ValueForm>(d: &mut Decoder<'_>, target: usize) -> Result<Opt
     })
 }
 
-/// Creates the value whose header was read. Without ids in the header it has the implied type, or otherwise
-/// the type of the place.
+/// Creates the value whose header was read. The type is that of its ids, `implied`, or that of the place.
 fn begin_state<V: ValueForm>(
     d: &mut Decoder<'_>,
     header: ValueHeader,
@@ -533,8 +530,7 @@ impl DecodedValues {
         self.nodes.as_mut()?.get_mut(index as usize)
     }
 
-    /// Returns a handle to a value. While its graph is read, the handle is weak, because it may be stored in
-    /// that graph.
+    /// Returns a handle to a value, which is weak while the graph that will contain the handle is read.
     fn handle<V>(&self, entry: ValueEntry) -> Option<Value<V>> {
         let graph = self.graphs.get(entry.graph)?;
         let link = match graph.is_complete() {

@@ -10,8 +10,7 @@ use std::thread::LocalKey;
 use super::Value;
 use super::graph::Graph;
 
-/// The traversal of a thread. It has no destructor, so that values in other thread-locals can be dropped
-/// after it.
+/// A thread's traversal. It has no destructor: values in other thread-locals can be dropped after it.
 type Current<T> = RefCell<ManuallyDrop<Option<T>>>;
 
 /// Ends the traversal, also if a state's `==` or `{:?}` panics.
@@ -42,8 +41,8 @@ impl Comparison {
 }
 
 thread_local! {
-    /// The current comparison. States compare their fields, which calls `eq` for each value in them. A nested
-    /// call only stores the pair, so that cycles and long chains cause no recursion.
+    /// States compare their fields, which calls `eq` for each value in them. A nested call only stores the
+    /// pair.
     static COMPARISON: Current<Comparison> = const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
@@ -104,13 +103,12 @@ impl NodeNumbers {
 }
 
 thread_local! {
-    /// The current output. States format their fields, which calls `fmt` for each value in them. A is_nested
-    /// call only writes the number of the node.
+    /// States format their fields, which calls `fmt` for each value in them. A nested call only writes a
+    /// number.
     static OUTPUT: Current<NodeNumbers> = const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
-/// Writes `Value(#0 = Node { v: 1, next: Some(#1) }, #1 = Node { v: 2, next: Some(#0) })`, with at most
-/// a hundred nodes.
+/// Writes `Value(#0 = Node { v: 1, next: Some(#1) }, #1 = Node { v: 2, next: Some(#0) })`.
 impl<V> fmt::Debug for Value<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(graph) = self.link.graph() else { return f.write_str("Value(dropped)") };

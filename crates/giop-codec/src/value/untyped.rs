@@ -29,10 +29,6 @@ pub(crate) enum NextValue<'a> {
     New(ValueHeader, Vec<&'a str>),
 }
 
-/// A callback that reads an earlier value. It receives the repository id, because the header may have none.
-pub(crate) type Revisit<'f, 'a> =
-    dyn FnMut(&mut Decoder<'a>, Option<&Arc<str>>) -> Result<(), DecodeError> + 'f;
-
 /// Returns the factory for this repository id, if the program has the type.
 pub(super) fn find_factory(d: &Decoder<'_>, id: &str) -> Option<&'static Factory> {
     let local_types = || DecodedValues::find(d)?.local_types.as_ref()?.factories.find(id);
@@ -77,8 +73,7 @@ pub(crate) fn next_value<'a>(d: &mut Decoder<'a>) -> Result<NextValue<'a>, Decod
     })
 }
 
-/// Begins the state of a value, to which later indirections may refer. `implied` is its repository id, if the
-/// header has none.
+/// Begins the state of a value, to which indirections may refer. `implied` is the id that its header lacks.
 pub(crate) fn enter(
     d: &mut Decoder<'_>,
     value: ValueHeader,
@@ -95,11 +90,11 @@ pub(crate) fn leave(d: &mut Decoder<'_>, value: ValueHeader, skips: bool) -> Res
     if value.chunked { read::end_chunked(d, skips, value.outer_chunk_end) } else { Ok(()) }
 }
 
-/// Reads the value at an earlier position, then returns to the current position.
+/// Calls `f` with the decoder at an earlier value, and with the id that its header may lack.
 pub(crate) fn read_again<'a>(
     d: &mut Decoder<'a>,
     position: usize,
-    f: &mut Revisit<'_, 'a>,
+    f: &mut dyn FnMut(&mut Decoder<'a>, Option<&Arc<str>>) -> Result<(), DecodeError>,
 ) -> Result<(), DecodeError> {
     let at = d.position() - 8;
     let decoded = DecodedValues::of(d);
@@ -112,8 +107,7 @@ pub(crate) fn read_again<'a>(
     revisit(d, position, untyped.level, |d| f(d, untyped.implied.as_ref()))
 }
 
-/// Reads the value at an earlier position, inside of `level` chunked values, then returns to the current
-/// position.
+/// Calls `f` with the decoder at an earlier position inside of `level` chunked values.
 pub(super) fn revisit<'a, R>(
     d: &mut Decoder<'a>,
     position: usize,

@@ -15,8 +15,7 @@ use super::{Factory, Flow, LocalTypes, Progress, Value, ValueForm};
 use crate::cdr::{CdrEncode, Encoder, Nilable, OpenChunk, WriteState, WrittenTables};
 use crate::{EncodeError, EncodeErrorKind};
 
-/// Maximum nesting of values in members that are not [parts](super::ValuePart), including the outermost one.
-/// It is the maximum of the decoder too.
+/// Maximum nesting of values in members that are not [parts](super::ValuePart), as in the decoder.
 const DEPTH: usize = crate::cdr::MAX_DEPTH as usize + 1;
 
 /// The values of an encoder's message. Positions count from the alignment origin.
@@ -115,8 +114,7 @@ pub(super) fn value_state(e: &mut Encoder) -> &mut WriteState {
     e.values.get_or_insert_with(|| Box::<WriteState<EncodedValues>>::default())
 }
 
-/// Writes null, an indirection, or the header of a value. Returns `true` if the state of the value must
-/// follow.
+/// Writes null, an indirection, or the header of a value. Returns `true` if the state must follow.
 pub(super) fn begin_value<V: ValueForm>(
     e: &mut Encoder,
     value: Option<&Value<V>>,
@@ -137,8 +135,7 @@ pub(super) fn begin_value<V: ValueForm>(
         }
         Entry::Vacant(new) => {
             let place = new.key().clone();
-            // Inside of chunks the position is not final: `put_header` ends the chunk, and removes an empty
-            // one.
+            // Inside of chunks the position is not final: `put_header` removes an empty chunk.
             if !inside {
                 new.insert(at);
             }
