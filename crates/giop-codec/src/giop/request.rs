@@ -212,10 +212,10 @@ impl RequestTemplate {
         let mut e = Encoder::new(order, version);
         RequestHeader { request_id, response, target, operation, contexts }.encode(&mut e)?;
         // Remove the empty context list.
-        let whole = e.into_bytes();
+        let encoded = e.into_bytes();
         let bytes = match version {
-            Version::V1_0 | Version::V1_1 => whole.slice(4..),
-            Version::V1_2 => whole.slice(..whole.len() - 4),
+            Version::V1_0 | Version::V1_1 => encoded.slice(4..),
+            Version::V1_2 => encoded.slice(..encoded.len() - 4),
         };
         Ok(Self { version, order, bytes })
     }

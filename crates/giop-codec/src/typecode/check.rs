@@ -116,15 +116,15 @@ fn is_identifier(name: &str) -> bool {
         && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_')
 }
 
-/// Rejects invalid names, and equal ones unless `same` returns that they are those of one member.
+/// Rejects invalid names, and equal ones unless `is_same` returns that they are those of one member.
 pub(super) fn names<'a>(
     names: impl Iterator<Item = &'a str>,
-    same: impl Fn(usize, usize) -> bool,
+    is_same: impl Fn(usize, usize) -> bool,
 ) -> Result<(), CreateError> {
     let mut seen = HashMap::new();
     for (index, name) in names.enumerate().filter(|(_, name)| !name.is_empty()) {
         let first = *seen.entry(name.to_ascii_lowercase()).or_insert(index);
-        if !is_identifier(name) || first != index && !same(first, index) {
+        if !is_identifier(name) || first != index && !is_same(first, index) {
             return Err(CreateError::InvalidMember(index));
         }
     }

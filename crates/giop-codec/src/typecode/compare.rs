@@ -77,7 +77,7 @@ impl<'a> Comparison<'a> {
         if !self.exact {
             (a, b) = (self.a.unaliased(a), self.b.unaliased(b));
         }
-        if a == b && self.a.same(self.b) {
+        if a == b && self.a.is_same(self.b) {
             return true;
         }
         if let (Node::Basic(a), Node::Basic(b)) = (self.a.at(a), self.b.at(b)) {

@@ -24,12 +24,12 @@ const MAX_LEVELS: usize = 48;
 enum LayoutClass {
     /// Fixed layout, with upper bounds for the number of fields (an empty field counts as one) and nesting
     /// levels, and the minimum size in bytes. There is no plan for more than `MAX_FIELDS` fields.
-    Fixed { fields: usize, least: u32, levels: usize },
+    Fixed { fields: usize, min_size: u32, levels: usize },
     /// Variable size with a minimum in bytes.
-    Variable { least: u32 },
+    Variable { min_size: u32 },
 }
 
-const EMPTY: LayoutClass = LayoutClass::Fixed { fields: 0, least: 0, levels: 0 };
+const EMPTY: LayoutClass = LayoutClass::Fixed { fields: 0, min_size: 0, levels: 0 };
 
 struct Compiler<'a> {
     nodes: &'a Nodes,
@@ -100,38 +100,42 @@ impl Compiler<'_> {
         match self.classes.get(at) {
             Some(None) if level < MAX_LEVELS => {}
             Some(Some(known)) => return *known,
-            _ => return LayoutClass::Variable { least: 0 },
+            _ => return LayoutClass::Variable { min_size: 0 },
         }
         // The class of the type where it contains itself.
-        self.set(at, LayoutClass::Variable { least: 0 });
+        self.set(at, LayoutClass::Variable { min_size: 0 });
         let nodes = self.nodes;
         let found = match nodes.at(index) {
             Node::Basic(kind) => match basic(*kind) {
-                Some(field) => LayoutClass::Fixed { fields: 1, least: field.len() as u32, levels: 0 },
+                Some(field) => LayoutClass::Fixed { fields: 1, min_size: field.len() as u32, levels: 0 },
                 None if matches!(kind, TcKind::Null | TcKind::Void) => EMPTY,
-                None => LayoutClass::Variable { least: min_size_of_variable(*kind) },
+                None => LayoutClass::Variable { min_size: min_size_of_variable(*kind) },
             },
-            Node::Text { .. } | Node::Sequence { .. } => LayoutClass::Variable { least: 4 },
-            Node::Fixed { .. } => LayoutClass::Variable { least: 1 },
+            Node::Text { .. } | Node::Sequence { .. } => LayoutClass::Variable { min_size: 4 },
+            Node::Fixed { .. } => LayoutClass::Variable { min_size: 1 },
             Node::Array { element, length } => match self.classify(*element, level + 1) {
                 LayoutClass::Fixed { .. } if *length == 0 => EMPTY,
                 // Not fixed: the decoder must charge for each element, although it has no bytes.
-                LayoutClass::Fixed { fields: 0, .. } => LayoutClass::Variable { least: 0 },
-                LayoutClass::Fixed { fields, least, levels } if levels < MAX_LEVELS => {
+                LayoutClass::Fixed { fields: 0, .. } => LayoutClass::Variable { min_size: 0 },
+                LayoutClass::Fixed { fields, min_size, levels } if levels < MAX_LEVELS => {
                     let all = fields.saturating_mul(*length as usize);
                     let fields = match all {
                         _ if self.is_one_field(*element) => fields,
                         all if all > MAX_ARRAY_FIELDS => usize::MAX,
                         all => all,
                     };
-                    LayoutClass::Fixed { fields, least: least.saturating_mul(*length), levels: levels + 1 }
+                    LayoutClass::Fixed {
+                        fields,
+                        min_size: min_size.saturating_mul(*length),
+                        levels: levels + 1,
+                    }
                 }
-                LayoutClass::Fixed { least, .. } | LayoutClass::Variable { least } => {
-                    LayoutClass::Variable { least: least.saturating_mul(*length) }
+                LayoutClass::Fixed { min_size, .. } | LayoutClass::Variable { min_size } => {
+                    LayoutClass::Variable { min_size: min_size.saturating_mul(*length) }
                 }
             },
             Node::Named(named) => self.classify_named(named, level),
-            Node::Recursive(_) => LayoutClass::Variable { least: 0 },
+            Node::Recursive(_) => LayoutClass::Variable { min_size: 0 },
         };
         self.set(at, found);
         found
@@ -141,33 +145,33 @@ impl Compiler<'_> {
         match (&named.body, named.kind) {
             (Body::Content(content), TcKind::Alias) => self.classify(*content, level + 1),
             (Body::Members(members), kind) => {
-                let (mut fields, mut least, mut levels) = (0_usize, 0_u32, 0);
+                let (mut fields, mut min_size, mut levels) = (0_usize, 0_u32, 0);
                 let mut fixed = kind == TcKind::Struct;
                 for member in members {
-                    let (more, least_of) = match self.classify(member.kind, level + 1) {
-                        LayoutClass::Fixed { fields, least, levels: of } => {
+                    let (member_fields, member_size) = match self.classify(member.kind, level + 1) {
+                        LayoutClass::Fixed { fields, min_size, levels: of } => {
                             levels = levels.max(of);
-                            (fields, least)
+                            (fields, min_size)
                         }
-                        LayoutClass::Variable { least } => {
+                        LayoutClass::Variable { min_size } => {
                             fixed = false;
-                            (0, least)
+                            (0, min_size)
                         }
                     };
-                    fields = fields.saturating_add(more.max(1));
-                    least = least.saturating_add(least_of);
+                    fields = fields.saturating_add(member_fields.max(1));
+                    min_size = min_size.saturating_add(member_size);
                 }
                 levels += 1;
                 match fixed && levels < MAX_LEVELS {
-                    true => LayoutClass::Fixed { fields, least, levels },
-                    false => LayoutClass::Variable { least },
+                    true => LayoutClass::Fixed { fields, min_size, levels },
+                    false => LayoutClass::Variable { min_size },
                 }
             }
-            (Body::Enumerators(_), _) => LayoutClass::Fixed { fields: 1, least: 4, levels: 0 },
-            (_, TcKind::ObjRef | TcKind::Component | TcKind::Home) => LayoutClass::Variable { least: 8 },
+            (Body::Enumerators(_), _) => LayoutClass::Fixed { fields: 1, min_size: 4, levels: 0 },
+            (_, TcKind::ObjRef | TcKind::Component | TcKind::Home) => LayoutClass::Variable { min_size: 8 },
             // The size of a null value.
-            (_, TcKind::Value | TcKind::Event | TcKind::ValueBox) => LayoutClass::Variable { least: 4 },
-            _ => LayoutClass::Variable { least: 1 },
+            (_, TcKind::Value | TcKind::Event | TcKind::ValueBox) => LayoutClass::Variable { min_size: 4 },
+            _ => LayoutClass::Variable { min_size: 1 },
         }
     }
 
@@ -267,12 +271,12 @@ impl Compiler<'_> {
         self.steps.entries.get_mut(at).into_iter().for_each(|place| *place = entry);
         let nodes = self.nodes;
         let plan = self.plan_of(index);
-        let looked = self.classify(index, 0);
-        let least = match (plan.and_then(|plan| self.steps.plan(plan)), looked) {
+        let class = self.classify(index, 0);
+        let min_size = match (plan.and_then(|plan| self.steps.plan(plan)), class) {
             (Some(plan), _) => plan.least() as u32,
-            (None, LayoutClass::Variable { least } | LayoutClass::Fixed { least, .. }) => least,
+            (None, LayoutClass::Variable { min_size } | LayoutClass::Fixed { min_size, .. }) => min_size,
         };
-        self.steps.least.get_mut(at).into_iter().for_each(|place| *place = least);
+        self.steps.least.get_mut(at).into_iter().for_each(|place| *place = min_size);
         match nodes.at(index) {
             Node::Named(NamedType { kind: TcKind::Alias, .. }) => return,
             Node::Named(NamedType { body: Body::Members(members), kind, .. }) if plan.is_none() => {

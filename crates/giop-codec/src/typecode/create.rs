@@ -79,9 +79,9 @@ impl TypeCode {
             let discriminator = set.add(discriminator);
             let added: Vec<_> =
                 members.iter().map(|(label, name, code)| (*label, *name, set.add(code))).collect();
-            let same =
+            let is_same =
                 |a: usize, b: usize| members.get(a).zip(members.get(b)).is_some_and(|(a, b)| a.2 == b.2);
-            set.union(root, id, name, discriminator, &added, same)
+            set.union(root, id, name, discriminator, &added, is_same)
         })
     }
 

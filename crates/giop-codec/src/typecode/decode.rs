@@ -85,7 +85,7 @@ fn has_encapsulation(kind: u32) -> bool {
 }
 
 fn read(d: &mut Decoder<'_>, kind: u32) -> Result<TypeCode, DecodeError> {
-    let mut reader = Reader { builder: Builder::default(), places: HashMap::new(), open: Vec::new() };
+    let mut reader = Reader { builder: Builder::default(), indices: HashMap::new(), enclosing: Vec::new() };
     let root = reader.read_type_of_kind(d, kind)?;
     match reader.builder.finish() {
         Some(nodes) => Ok(TypeCode::new(nodes, root)),
@@ -97,9 +97,9 @@ struct Reader {
     builder: Builder,
     /// The types with parameters that are complete or being read, by the position of their kind in the
     /// outermost stream. No peer refers to a basic type, because the indirection would be longer.
-    places: HashMap<usize, Index>,
+    indices: HashMap<usize, Index>,
     /// The types being read, innermost last, and whether a type may contain itself through this one.
-    open: Vec<(Index, bool)>,
+    enclosing: Vec<(Index, bool)>,
 }
 
 impl Reader {
@@ -123,7 +123,7 @@ impl Reader {
         }
         d.charge(size_of::<Node>())?;
         let index = self.builder.reserve();
-        self.places.insert(at, index);
+        self.indices.insert(at, index);
         let node = match kind {
             TcKind::String | TcKind::WString => {
                 Node::Text { wide: kind == TcKind::WString, bound: d.read_u32()? }
@@ -136,14 +136,14 @@ impl Reader {
                 Node::Fixed { digits, scale }
             }
             _ => {
-                if self.open.len() >= MAX_LEVELS {
+                if self.enclosing.len() >= MAX_LEVELS {
                     return Err(d.error(DecodeErrorKind::DepthLimit));
                 }
                 let mut inner = d.encapsulation()?;
                 let recursive = !matches!(kind, TcKind::Sequence | TcKind::Array | TcKind::Alias);
-                self.open.push((index, recursive));
+                self.enclosing.push((index, recursive));
                 let node = self.read_parameters(&mut inner, kind)?;
-                self.open.pop();
+                self.enclosing.pop();
                 d.take_back(&inner);
                 node
             }
@@ -158,9 +158,10 @@ impl Reader {
         let from = d.stream_position() - 4;
         // An offset of -4 would refer to this indirection itself.
         let to = (offset < -4).then(|| from.checked_sub(offset.unsigned_abs() as usize)).flatten();
-        let Some(index) = to.and_then(|to| self.places.get(&to).copied()) else { return Err(invalid(d, 4)) };
-        let enclosing = self.open.iter().position(|(open, _)| *open == index);
-        if enclosing.is_some_and(|first| !self.open.iter().skip(first).any(|(_, recursive)| *recursive)) {
+        let Some(index) = to.and_then(|to| self.indices.get(&to).copied()) else { return Err(invalid(d, 4)) };
+        let enclosing = self.enclosing.iter().position(|(enclosing, _)| *enclosing == index);
+        if enclosing.is_some_and(|first| !self.enclosing.iter().skip(first).any(|(_, recursive)| *recursive))
+        {
             return Err(invalid(d, 4));
         }
         Ok(index)

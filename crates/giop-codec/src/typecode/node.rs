@@ -207,7 +207,7 @@ impl Nodes {
         self.all().as_ptr().addr()
     }
 
-    pub(crate) fn same(&self, other: &Nodes) -> bool {
+    pub(crate) fn is_same(&self, other: &Nodes) -> bool {
         std::ptr::eq(self.all(), other.all())
     }
 }

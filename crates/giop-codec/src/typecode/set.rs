@@ -57,7 +57,7 @@ pub struct TypeSet {
     /// The id of the placeholders to be replaced when they are added, and the type that replaces them.
     recursive: Option<(Box<str>, Index)>,
     /// Approximate size in bytes of all type codes taken from the set.
-    taken: AtomicUsize,
+    total_size: AtomicUsize,
 }
 
 /// The maximum size in bytes of all type codes of a set, which can share types only within one type code.
@@ -219,7 +219,8 @@ impl TypeSet {
         self.union(declared, id, name, discriminator, members, kinds)
     }
 
-    /// Like [`define_union`](TypeSet::define_union); `same` returns whether two members have the same type.
+    /// Like [`define_union`](TypeSet::define_union); `is_same` returns whether two members have the same
+    /// type.
     pub(super) fn union(
         &mut self,
         declared: TypeRef,
@@ -227,11 +228,11 @@ impl TypeSet {
         name: &str,
         discriminator: TypeRef,
         members: &[(UnionLabel, &str, TypeRef)],
-        same: impl Fn(usize, usize) -> bool,
+        is_same: impl Fn(usize, usize) -> bool,
     ) -> Result<(), CreateError> {
         let labels = check::discriminator(&self.builder, discriminator.0)?;
         check::labels(labels, members.iter().map(|(label, ..)| *label))?;
-        check::names(members.iter().map(|(_, name, _)| *name), same)?;
+        check::names(members.iter().map(|(_, name, _)| *name), is_same)?;
         let default = members.iter().position(|(label, ..)| *label == UnionLabel::Default);
         let default = default.and_then(|index| u32::try_from(index).ok());
         let members = self.new_members(members.iter().map(|(label, name, ty)| match label {
@@ -346,7 +347,7 @@ impl TypeSet {
         check::finite(&self.builder, ty.0)?;
         let found = check::reachable(&self.builder, ty.0);
         let size = found.iter().filter_map(|index| self.builder.get(*index)).map(Node::memory).sum();
-        if self.taken.fetch_add(size, Ordering::Relaxed).saturating_add(size) > MAX_SIZE {
+        if self.total_size.fetch_add(size, Ordering::Relaxed).saturating_add(size) > MAX_SIZE {
             return Err(CreateError::TooLarge);
         }
         let places: HashMap<Index, Index> = found.iter().copied().zip(0..).collect();

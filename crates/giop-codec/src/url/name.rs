@@ -112,11 +112,11 @@ fn component(input: &str) -> Rule<'_, (String, String)> {
 fn part(input: &str) -> Rule<'_, String> {
     let characters = || take_while(|c| !is_special(c));
     let escaped = preceded(char('\\'), recognize(one_of(r"/.\")));
-    let mut more = (expect(escaped, |_| NameTextErrorKind::Escape), characters());
+    let mut escape_and_text = (expect(escaped, |_| NameTextErrorKind::Escape), characters());
     let (mut rest, first) = characters().parse(input)?;
     let mut part = String::new() + first;
     while rest.starts_with('\\') {
-        let (following, (escaped, text)) = more.parse(rest)?;
+        let (following, (escaped, text)) = escape_and_text.parse(rest)?;
         part = part + escaped + text;
         rest = following;
     }

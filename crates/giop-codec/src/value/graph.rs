@@ -17,9 +17,13 @@ use crate::{DecodeError, EncodeError};
 pub(super) trait Node: Any + Send + Sync {
     fn factory(&self) -> &'static Factory;
     fn parts(&self) -> u32;
-    fn encode_part(&self, part: u32, e: &mut Encoder, at: &mut Progress) -> Result<Flow, EncodeError>;
-    fn decode_part(&mut self, part: u32, d: &mut Decoder<'_>, at: &mut Progress)
-    -> Result<Flow, DecodeError>;
+    fn encode_part(&self, part: u32, e: &mut Encoder, progress: &mut Progress) -> Result<Flow, EncodeError>;
+    fn decode_part(
+        &mut self,
+        part: u32,
+        d: &mut Decoder<'_>,
+        progress: &mut Progress,
+    ) -> Result<Flow, DecodeError>;
     fn is_equal(&self, other: &dyn Node) -> bool;
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
@@ -33,17 +37,17 @@ impl<V: ValueType> Node for V {
         V::PARTS
     }
 
-    fn encode_part(&self, part: u32, e: &mut Encoder, at: &mut Progress) -> Result<Flow, EncodeError> {
-        ValueType::encode_part(self, part, e, at)
+    fn encode_part(&self, part: u32, e: &mut Encoder, progress: &mut Progress) -> Result<Flow, EncodeError> {
+        ValueType::encode_part(self, part, e, progress)
     }
 
     fn decode_part(
         &mut self,
         part: u32,
         d: &mut Decoder<'_>,
-        at: &mut Progress,
+        progress: &mut Progress,
     ) -> Result<Flow, DecodeError> {
-        ValueType::decode_part(self, part, d, at)
+        ValueType::decode_part(self, part, d, progress)
     }
 
     fn is_equal(&self, other: &dyn Node) -> bool {
@@ -125,15 +129,15 @@ impl Drop for Graph {
 /// #     const REPOSITORY_ID: &'static str = "IDL:Node:1.0";
 /// #     const PARTS: u32 = 2;
 /// #     fn casts(to: &mut Casts<'_>) { to.offer::<Self>(|v| v.downcast_ref()); }
-/// #     fn encode_part(&self, part: u32, e: &mut Encoder, at: &mut Progress) -> Result<Flow, EncodeError> {
-/// #         match part { 0 => self.v.encode(e).map(|()| Flow::Next), _ => self.next.encode_part(e, at) }
+/// #     fn encode_part(&self, part: u32, e: &mut Encoder, progress: &mut Progress) -> Result<Flow, EncodeError> {
+/// #         match part { 0 => self.v.encode(e).map(|()| Flow::Next), _ => self.next.encode_part(e, progress) }
 /// #     }
 /// #     fn decode_part(
-/// #         &mut self, part: u32, d: &mut Decoder<'_>, at: &mut Progress,
+/// #         &mut self, part: u32, d: &mut Decoder<'_>, progress: &mut Progress,
 /// #     ) -> Result<Flow, DecodeError> {
 /// #         match part {
 /// #             0 => { self.v = i32::decode(d)?; Ok(Flow::Next) }
-/// #             _ => self.next.decode_part(d, at),
+/// #             _ => self.next.decode_part(d, progress),
 /// #         }
 /// #     }
 /// # }

@@ -14,13 +14,13 @@ pub trait ValuePart {
     ///
     /// # Errors
     /// The part has no encoding.
-    fn encode_part(&self, e: &mut Encoder, at: &mut Progress) -> Result<Flow, EncodeError>;
+    fn encode_part(&self, e: &mut Encoder, progress: &mut Progress) -> Result<Flow, EncodeError>;
 
     /// Reads the part up to and including the header of the next new value.
     ///
     /// # Errors
     /// The bytes are not a valid part.
-    fn decode_part(&mut self, d: &mut Decoder<'_>, at: &mut Progress) -> Result<Flow, DecodeError>;
+    fn decode_part(&mut self, d: &mut Decoder<'_>, progress: &mut Progress) -> Result<Flow, DecodeError>;
 }
 
 /// The type of a place of an abstract interface ("Abstract Interfaces"): a value or an object reference.
@@ -78,39 +78,39 @@ where
 }
 
 impl<E: Element> ValuePart for Vec<E> {
-    fn encode_part(&self, e: &mut Encoder, at: &mut Progress) -> Result<Flow, EncodeError> {
-        let mut left = match at.left {
-            Some(left) => left,
+    fn encode_part(&self, e: &mut Encoder, progress: &mut Progress) -> Result<Flow, EncodeError> {
+        let mut remaining = match progress.remaining {
+            Some(remaining) => remaining,
             None => {
                 e.put_len(self.len())?;
                 self.len()
             }
         };
-        while let Some(element) = self.len().checked_sub(left).and_then(|index| self.get(index)) {
-            left -= 1;
-            if element.begin_encode(e)? && left > 0 {
-                at.left = Some(left);
+        while let Some(element) = self.len().checked_sub(remaining).and_then(|index| self.get(index)) {
+            remaining -= 1;
+            if element.begin_encode(e)? && remaining > 0 {
+                progress.remaining = Some(remaining);
                 return Ok(Flow::Again);
             }
         }
         Ok(Flow::Next)
     }
 
-    fn decode_part(&mut self, d: &mut Decoder<'_>, at: &mut Progress) -> Result<Flow, DecodeError> {
-        let mut left = match at.left {
-            Some(left) => left,
+    fn decode_part(&mut self, d: &mut Decoder<'_>, progress: &mut Progress) -> Result<Flow, DecodeError> {
+        let mut remaining = match progress.remaining {
+            Some(remaining) => remaining,
             None => {
                 let count = d.read_len(E::MIN_SIZE)?;
                 *self = d.new_vec(count)?;
                 count
             }
         };
-        while left > 0 {
+        while remaining > 0 {
             let (element, is_new) = E::begin_decode(d)?;
             self.push(element);
-            left -= 1;
-            if is_new && left > 0 {
-                at.left = Some(left);
+            remaining -= 1;
+            if is_new && remaining > 0 {
+                progress.remaining = Some(remaining);
                 return Ok(Flow::Again);
             }
         }

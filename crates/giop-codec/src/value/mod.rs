@@ -113,14 +113,18 @@ pub trait ValueType: Any + Clone + Debug + Default + PartialEq + Send + Sync {
     ///
     /// # Errors
     /// The part has no encoding.
-    fn encode_part(&self, part: u32, e: &mut Encoder, at: &mut Progress) -> Result<Flow, EncodeError>;
+    fn encode_part(&self, part: u32, e: &mut Encoder, progress: &mut Progress) -> Result<Flow, EncodeError>;
 
     /// Reads a part of the state.
     ///
     /// # Errors
     /// The bytes are not a valid part.
-    fn decode_part(&mut self, part: u32, d: &mut Decoder<'_>, at: &mut Progress)
-    -> Result<Flow, DecodeError>;
+    fn decode_part(
+        &mut self,
+        part: u32,
+        d: &mut Decoder<'_>,
+        progress: &mut Progress,
+    ) -> Result<Flow, DecodeError>;
 }
 
 impl<V: ValueType> ValueForm for V {
@@ -158,7 +162,7 @@ pub enum Flow {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
     /// Number of remaining elements; `None` before their count was written or read.
-    left: Option<usize>,
+    remaining: Option<usize>,
 }
 
 /// A value type with base or abstract base `B`: see [`Value::upcast`].

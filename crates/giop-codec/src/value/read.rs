@@ -61,7 +61,7 @@ pub(super) enum ValueStart {
 struct Frame {
     node: u32,
     part: u32,
-    at: Progress,
+    progress: Progress,
     chunked: bool,
     /// Whether data at the end of the state may remain unread.
     skips_rest: bool,
@@ -93,17 +93,17 @@ fn find_aligned<T>(table: &[(usize, T)], position: usize) -> Option<&T> {
 }
 
 /// Stores the item at a position. Positions ascend, unless data is read again.
-fn insert_item<T>(table: &mut Vec<(usize, T)>, position: usize, what: T) {
+fn insert_item<T>(table: &mut Vec<(usize, T)>, position: usize, item: T) {
     if table.last().is_none_or(|(last, _)| *last < position) {
-        table.push((position, what));
+        table.push((position, item));
     } else if let Err(index) = table.binary_search_by_key(&position, |(at, _)| *at) {
-        table.insert(index, (position, what));
+        table.insert(index, (position, item));
     }
 }
 
 fn item_at<T>(table: &[(usize, T)], position: usize) -> Option<&T> {
     let index = table.binary_search_by_key(&position, |(at, _)| *at).ok()?;
-    table.get(index).map(|(_, entry)| entry)
+    table.get(index).map(|(_, item)| item)
 }
 
 pub(super) fn value_state<'d, 'a>(d: &'d mut Decoder<'a>) -> &'d mut ReadState<'a> {
@@ -211,7 +211,7 @@ fn begin_state<V: ValueForm>(
     decoded.frames.push(Frame {
         node,
         part: 0,
-        at: Progress::default(),
+        progress: Progress::default(),
         chunked,
         skips_rest,
         outer_chunk_end,
@@ -245,12 +245,16 @@ pub(super) fn read_start(d: &mut Decoder<'_>) -> Result<ValueStart, DecodeError>
     Ok(ValueStart::Header(ValueHeader { at, chunked, outer_chunk_end }, ids))
 }
 
-/// Begins a state. `open`: the chunk of the enclosing value has not ended.
-pub(super) fn enter_state(d: &mut Decoder<'_>, chunked: bool, open: bool) -> Result<(), DecodeError> {
+/// Begins a state. `in_open_chunk`: the chunk of the enclosing value has not ended.
+pub(super) fn enter_state(
+    d: &mut Decoder<'_>,
+    chunked: bool,
+    in_open_chunk: bool,
+) -> Result<(), DecodeError> {
     if chunked {
         let nesting = &mut value_state(d).nesting;
         nesting.level += 1;
-        if open {
+        if in_open_chunk {
             nesting.open.push(nesting.level);
         }
         if nesting.level == 1 {
@@ -408,8 +412,8 @@ fn read_states(d: &mut Decoder<'_>, first_frame: usize) -> Result<(), DecodeErro
             return Err(d.error(DecodeErrorKind::Malformed));
         };
         while frame.part != node.parts() {
-            if let Flow::Next = node.decode_part(frame.part, d, &mut frame.at)? {
-                (frame.part, frame.at) = (frame.part + 1, Progress::default());
+            if let Flow::Next = node.decode_part(frame.part, d, &mut frame.progress)? {
+                (frame.part, frame.progress) = (frame.part + 1, Progress::default());
             }
             decoded = DecodedValues::of(d);
             if decoded.frames.len() > index + 1 {

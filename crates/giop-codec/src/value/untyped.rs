@@ -85,9 +85,9 @@ pub(crate) fn enter(
     read::enter_state(d, value.chunked, value.outer_chunk_end.is_some())
 }
 
-/// Ends the state of a value. `skips`: data at its end may remain unread.
-pub(crate) fn leave(d: &mut Decoder<'_>, value: ValueHeader, skips: bool) -> Result<(), DecodeError> {
-    if value.chunked { read::end_chunked(d, skips, value.outer_chunk_end) } else { Ok(()) }
+/// Ends the state of a value. `skips_rest`: data at its end may remain unread.
+pub(crate) fn leave(d: &mut Decoder<'_>, value: ValueHeader, skips_rest: bool) -> Result<(), DecodeError> {
+    if value.chunked { read::end_chunked(d, skips_rest, value.outer_chunk_end) } else { Ok(()) }
 }
 
 /// Calls `f` with the decoder at an earlier value, and with the id that its header may lack.
@@ -146,10 +146,10 @@ pub(crate) fn open(
     ids: &Arc<[Arc<str>]>,
     exact: bool,
 ) -> Result<(usize, bool), EncodeError> {
-    let inside = write::is_in_chunked(e);
+    let in_chunks = write::is_in_chunked(e);
     let list = !exact && ids.len() > 1;
-    let chunked = inside || list;
-    if inside {
+    let chunked = in_chunks || list;
+    if in_chunks {
         write::close_chunk(e)?;
     }
     let type_info = if list { ID_LIST } else { ONE_ID };

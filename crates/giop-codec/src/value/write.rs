@@ -54,9 +54,9 @@ impl Hash for NodeKey {
 
 /// A value whose state is being written.
 struct Frame {
-    place: NodeKey,
+    key: NodeKey,
     part: u32,
-    at: Progress,
+    progress: Progress,
     chunked: bool,
     /// Number of bases whose end tag was written.
     ended: usize,
@@ -84,8 +84,8 @@ impl EncodedValues {
 
     fn take_types(&mut self) -> LocalTypes {
         let mut types = core::mem::take(&mut self.local_types);
-        for place in self.values.keys() {
-            if let Some(node) = place.graph.node(place.index) {
+        for key in self.values.keys() {
+            if let Some(node) = key.graph.node(key.index) {
                 types.factories.add(node.factory());
             }
         }
@@ -123,32 +123,32 @@ pub(super) fn begin_value<V: ValueForm>(
         e.put_u32(NULL);
         return Ok(false);
     };
-    let gone = EncodeErrorKind::Unrepresentable;
-    let place = NodeKey { graph: value.link.graph().ok_or(gone)?, index: value.index };
-    let factory = place.graph.node(place.index).ok_or(gone)?.factory();
-    let inside = is_in_chunked(e);
+    let dropped = EncodeErrorKind::Unrepresentable;
+    let key = NodeKey { graph: value.link.graph().ok_or(dropped)?, index: value.index };
+    let factory = key.graph.node(key.index).ok_or(dropped)?.factory();
+    let in_chunks = is_in_chunked(e);
     let at = e.position().next_multiple_of(4);
-    match EncodedValues::of(e).values.entry(place) {
+    match EncodedValues::of(e).values.entry(key) {
         Entry::Occupied(known) => {
             let target = *known.get();
             put_indirection(e, target).map(|()| false)
         }
         Entry::Vacant(new) => {
-            let place = new.key().clone();
+            let key = new.key().clone();
             // Inside of chunks the position is not final: `put_header` removes an empty chunk.
-            if !inside {
+            if !in_chunks {
                 new.insert(at);
             }
-            put_header::<V>(e, place, factory, inside).map(|()| true)
+            put_header::<V>(e, key, factory, in_chunks).map(|()| true)
         }
     }
 }
 
 fn put_header<V: ValueForm>(
     e: &mut Encoder,
-    place: NodeKey,
+    key: NodeKey,
     factory: &'static Factory,
-    inside: bool,
+    in_chunks: bool,
 ) -> Result<(), EncodeError> {
     let exact = V::FACTORY.is_some_and(|own| own.repository_id == factory.repository_id);
     let is_within = value_state(e).level > 0;
@@ -158,17 +158,17 @@ fn put_header<V: ValueForm>(
         (false, false) => ID_LIST,
         _ => ONE_ID,
     };
-    let chunked = inside || factory.custom || type_info == ID_LIST;
-    if inside {
+    let chunked = in_chunks || factory.custom || type_info == ID_LIST;
+    if in_chunks {
         close_chunk(e)?;
     }
     e.put_u32(VALUE | type_info | if chunked { CHUNKED } else { 0 });
     let at = e.position() - 4;
     let encoded = EncodedValues::of(e);
-    if inside {
-        encoded.values.insert(place.clone(), at);
+    if in_chunks {
+        encoded.values.insert(key.clone(), at);
     }
-    encoded.frames.push(Frame { place, part: 0, at: Progress::default(), chunked, ended: 0 });
+    encoded.frames.push(Frame { key, part: 0, progress: Progress::default(), chunked, ended: 0 });
     match type_info {
         ID_LIST => put_id_list(e, factory)?,
         ONE_ID => put_id(e, factory.repository_id, || Cow::Borrowed(factory.repository_id))?,
@@ -225,9 +225,9 @@ pub(super) fn is_in_chunked(e: &mut Encoder) -> bool {
 }
 
 pub(super) fn begin_chunked(e: &mut Encoder) {
-    let apart = e.ends_bases;
+    let restarts_levels = e.ends_bases;
     let state = value_state(e);
-    if apart {
+    if restarts_levels {
         let outer = (core::mem::take(&mut state.level), state.chunk.take());
         state.around.push(outer);
     }
@@ -245,20 +245,20 @@ pub(crate) fn end_base(e: &mut Encoder) -> Result<(), EncodeError> {
 
 /// Writes the states of the values in `frames` from the index `first_frame` on.
 fn put_states(e: &mut Encoder, first_frame: usize) -> Result<(), EncodeError> {
-    let lost = EncodeErrorKind::Unrepresentable;
+    let dropped = EncodeErrorKind::Unrepresentable;
     let ends_bases = e.ends_bases;
     // The index of the frame whose part was written last, and its new part and progress.
     let mut written: Option<(usize, u32, Progress)> = None;
     loop {
         let frames = &mut EncodedValues::of(e).frames;
-        if let Some((index, part, at)) = written.take() {
-            let frame = frames.get_mut(index).ok_or(lost)?;
-            (frame.part, frame.at) = (part, at);
+        if let Some((index, part, progress)) = written.take() {
+            let frame = frames.get_mut(index).ok_or(dropped)?;
+            (frame.part, frame.progress) = (part, progress);
         }
         let index = frames.len().wrapping_sub(1);
         let Some(frame) = frames.last_mut().filter(|_| index >= first_frame) else { return Ok(()) };
-        let (place, part, mut at) = (frame.place.clone(), frame.part, frame.at);
-        let node = place.graph.node(place.index).ok_or(lost)?;
+        let (key, part, mut progress) = (frame.key.clone(), frame.part, frame.progress);
+        let node = key.graph.node(key.index).ok_or(dropped)?;
         let (chunked, ended) = (frame.chunked, frame.ended);
         let factory = node.factory();
         let ends_bases = ends_bases && chunked && !factory.custom;
@@ -277,9 +277,9 @@ fn put_states(e: &mut Encoder, first_frame: usize) -> Result<(), EncodeError> {
             }
             continue;
         }
-        written = Some(match node.encode_part(part, e, &mut at)? {
+        written = Some(match node.encode_part(part, e, &mut progress)? {
             Flow::Next => (index, part + 1, Progress::default()),
-            Flow::Again => (index, part, at),
+            Flow::Again => (index, part, progress),
         });
     }
 }
@@ -340,7 +340,7 @@ pub(super) fn end_chunked(e: &mut Encoder) -> Result<(), EncodeError> {
     }
     state.level = level.saturating_sub(1);
     match state.end {
-        Some((at, behind)) if behind == position => e.patch_u32(at, tag),
+        Some((tag_at, end)) if end == position => e.patch_u32(tag_at, tag),
         _ => {
             e.put_u32(tag);
             let end = (e.head().len() - 4, e.position());
