@@ -91,13 +91,12 @@ impl MessageHeader {
     /// Encodes the header.
     pub fn encode(&self) -> [u8; Self::LEN] {
         let [g, i, o, p] = Self::MAGIC;
-        let fragment_flag =
-            if self.more_fragments && self.version > Version::V1_0 { MORE_FRAGMENTS } else { 0 };
+        let flag = if self.more_fragments && self.version > Version::V1_0 { MORE_FRAGMENTS } else { 0 };
         let [a, b, c, d] = match self.order {
             ByteOrder::Big => self.size.to_be_bytes(),
             ByteOrder::Little => self.size.to_le_bytes(),
         };
-        [g, i, o, p, 1, self.version.minor(), self.order.flag() | fragment_flag, self.kind as u8, a, b, c, d]
+        [g, i, o, p, 1, self.version.minor(), self.order.flag() | flag, self.kind as u8, a, b, c, d]
     }
 
     /// Reads a header.

@@ -45,9 +45,8 @@ pub enum CreateError {
     /// The base of a value type is not a value type (`BAD_TYPECODE` minor OMG 2).
     #[error("the base of the value type is not a value type")]
     BaseType,
-    /// Every value of the type would contain another value of the same type (`BAD_TYPECODE` minor OMG 2).
-    /// Recursion is allowed only through a sequence, an object or a value type, and only through a type with
-    /// a name.
+    /// Every value of the type would contain another one (`BAD_TYPECODE` minor OMG 2). Recursion needs a type
+    /// with a name, and a sequence, an object or a value type.
     #[error("every value of the type would contain another one")]
     Endless,
     /// A type is not defined yet where a complete one is required: as a discriminator, a base, or in an

@@ -124,11 +124,8 @@ impl Compiler<'_> {
                         all if all > MAX_ARRAY_FIELDS => usize::MAX,
                         all => all,
                     };
-                    LayoutClass::Fixed {
-                        fields,
-                        min_size: min_size.saturating_mul(*length),
-                        levels: levels + 1,
-                    }
+                    let min_size = min_size.saturating_mul(*length);
+                    LayoutClass::Fixed { fields, min_size, levels: levels + 1 }
                 }
                 LayoutClass::Fixed { min_size, .. } | LayoutClass::Variable { min_size } => {
                     LayoutClass::Variable { min_size: min_size.saturating_mul(*length) }

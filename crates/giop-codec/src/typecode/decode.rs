@@ -159,9 +159,8 @@ impl Reader {
         // An offset of -4 would refer to this indirection itself.
         let to = (offset < -4).then(|| from.checked_sub(offset.unsigned_abs() as usize)).flatten();
         let Some(index) = to.and_then(|to| self.indices.get(&to).copied()) else { return Err(invalid(d, 4)) };
-        let enclosing = self.enclosing.iter().position(|(enclosing, _)| *enclosing == index);
-        if enclosing.is_some_and(|first| !self.enclosing.iter().skip(first).any(|(_, recursive)| *recursive))
-        {
+        let mut inner = self.enclosing.iter().skip_while(|(enclosing, _)| *enclosing != index).peekable();
+        if inner.peek().is_some() && !inner.any(|(_, recursive)| *recursive) {
             return Err(invalid(d, 4));
         }
         Ok(index)

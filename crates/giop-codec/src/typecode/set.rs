@@ -219,8 +219,7 @@ impl TypeSet {
         self.union(declared, id, name, discriminator, members, kinds)
     }
 
-    /// Like [`define_union`](TypeSet::define_union); `is_same` returns whether two members have the same
-    /// type.
+    /// Like [`define_union`](TypeSet::define_union); `is_same`: two members have the same type.
     pub(super) fn union(
         &mut self,
         declared: TypeRef,

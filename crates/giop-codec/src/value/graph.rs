@@ -129,15 +129,15 @@ impl Drop for Graph {
 /// #     const REPOSITORY_ID: &'static str = "IDL:Node:1.0";
 /// #     const PARTS: u32 = 2;
 /// #     fn casts(to: &mut Casts<'_>) { to.offer::<Self>(|v| v.downcast_ref()); }
-/// #     fn encode_part(&self, part: u32, e: &mut Encoder, progress: &mut Progress) -> Result<Flow, EncodeError> {
-/// #         match part { 0 => self.v.encode(e).map(|()| Flow::Next), _ => self.next.encode_part(e, progress) }
+/// #     fn encode_part(&self, part: u32, e: &mut Encoder, at: &mut Progress) -> Result<Flow, EncodeError> {
+/// #         match part { 0 => self.v.encode(e).map(|()| Flow::Next), _ => self.next.encode_part(e, at) }
 /// #     }
 /// #     fn decode_part(
-/// #         &mut self, part: u32, d: &mut Decoder<'_>, progress: &mut Progress,
+/// #         &mut self, part: u32, d: &mut Decoder<'_>, at: &mut Progress,
 /// #     ) -> Result<Flow, DecodeError> {
 /// #         match part {
 /// #             0 => { self.v = i32::decode(d)?; Ok(Flow::Next) }
-/// #             _ => self.next.decode_part(d, progress),
+/// #             _ => self.next.decode_part(d, at),
 /// #         }
 /// #     }
 /// # }

@@ -208,14 +208,8 @@ fn begin_state<V: ValueForm>(
         known = *decoded.reread.entry(at).or_insert(entry);
     }
     let skips_rest = truncated || factory.custom;
-    decoded.frames.push(Frame {
-        node,
-        part: 0,
-        progress: Progress::default(),
-        chunked,
-        skips_rest,
-        outer_chunk_end,
-    });
+    let progress = Progress::default();
+    decoded.frames.push(Frame { node, part: 0, progress, chunked, skips_rest, outer_chunk_end });
     // `factory` was chosen for this place, but that of a value read before was chosen for another one.
     if !core::ptr::eq(known.factory, factory) {
         known.factory.cast::<V>().ok_or(DecodeError::new(DecodeErrorKind::Malformed, at))?;
@@ -245,16 +239,12 @@ pub(super) fn read_start(d: &mut Decoder<'_>) -> Result<ValueStart, DecodeError>
     Ok(ValueStart::Header(ValueHeader { at, chunked, outer_chunk_end }, ids))
 }
 
-/// Begins a state. `in_open_chunk`: the chunk of the enclosing value has not ended.
-pub(super) fn enter_state(
-    d: &mut Decoder<'_>,
-    chunked: bool,
-    in_open_chunk: bool,
-) -> Result<(), DecodeError> {
+/// Begins a state. `is_open`: the chunk of the enclosing value has not ended.
+pub(super) fn enter_state(d: &mut Decoder<'_>, chunked: bool, is_open: bool) -> Result<(), DecodeError> {
     if chunked {
         let nesting = &mut value_state(d).nesting;
         nesting.level += 1;
-        if in_open_chunk {
+        if is_open {
             nesting.open.push(nesting.level);
         }
         if nesting.level == 1 {
