@@ -11,7 +11,7 @@ use crate::{DecodeError, DecodeErrorKind, EncodeError};
 /// The maximum number of authorization elements in a context; more is `MARSHAL`.
 pub const MAX_AUTHORIZATION_ELEMENTS: usize = 64;
 /// The maximum length of a token in bytes; longer is `MARSHAL`.
-const MAX_TOKEN: usize = 64 << 10;
+const MAX_TOKEN_BYTES: usize = 64 << 10;
 
 /// A message about the caller's identity. A request [establishes](Self::Establish) a context or refers to an
 /// [existing one](Self::InContext). The reply [accepts](Self::Complete) or [rejects](Self::Error) it.
@@ -161,10 +161,10 @@ impl CdrDecode for SasContext {
             0 => {
                 let authorization = read_list(d, 8, MAX_AUTHORIZATION_ELEMENTS, |d| {
                     let kind = d.read_u32()?;
-                    Ok(AuthorizationElement { kind, contents: read_octets_within(d, MAX_TOKEN)? })
+                    Ok(AuthorizationElement { kind, contents: read_octets_within(d, MAX_TOKEN_BYTES)? })
                 })?;
                 let identity = IdentityToken::decode(d)?;
-                let authentication = read_octets_within(d, MAX_TOKEN)?;
+                let authentication = read_octets_within(d, MAX_TOKEN_BYTES)?;
                 Self::Establish(EstablishContext {
                     client_context_id,
                     authorization,
@@ -175,11 +175,15 @@ impl CdrDecode for SasContext {
             1 => Self::Complete {
                 client_context_id,
                 stateful: d.read_bool()?,
-                final_token: read_octets_within(d, MAX_TOKEN)?,
+                final_token: read_octets_within(d, MAX_TOKEN_BYTES)?,
             },
             4 => {
                 let failure = ContextFailure { major: d.read_i32()?, minor: d.read_i32()? };
-                Self::Error { client_context_id, failure, error_token: read_octets_within(d, MAX_TOKEN)? }
+                Self::Error {
+                    client_context_id,
+                    failure,
+                    error_token: read_octets_within(d, MAX_TOKEN_BYTES)?,
+                }
             }
             _ => Self::InContext { client_context_id, discard: d.read_bool()? },
         })

@@ -13,7 +13,7 @@ use crate::ior::{encapsulation, open_encapsulation_slice, put_octets, read_octet
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
 /// The maximum length of a user name, password or target name; longer is `MARSHAL`.
-pub const MAX_NAME: usize = 4096;
+pub const MAX_NAME_BYTES: usize = 4096;
 
 /// A login: user, password and target (`GSSUP::InitialContextToken`).
 #[derive(Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Login {
     /// Encodes the token: an encapsulation in the frame of RFC 2743, section 3.1.
     ///
     /// # Errors
-    /// A field is longer than [`MAX_NAME`].
+    /// A field is longer than [`MAX_NAME_BYTES`].
     pub fn to_token(&self) -> Result<Bytes, EncodeError> {
         let inner = encapsulation(|e| {
             for field in [&self.user, &self.password, &self.target] {
@@ -58,7 +58,7 @@ impl Login {
     /// JacORB writes lengths of 128 and more with seven bits in a byte. This form is accepted too.
     ///
     /// # Errors
-    /// Another mechanism or form (`Malformed`), data that ends early, or a field longer than [`MAX_NAME`].
+    /// Another mechanism or form (`Malformed`), data that ends early, or a field longer than [`MAX_NAME_BYTES`].
     pub fn from_token(token: &[u8]) -> Result<Self, DecodeError> {
         let malformed = DecodeError::new(DecodeErrorKind::Malformed, 0);
         let rest = token.strip_prefix(&[0x60]).ok_or(malformed)?;
@@ -68,7 +68,7 @@ impl Login {
             .or_else(|| split_jacorb_length(rest).and_then(is_whole));
         let inner = rest.and_then(|rest| rest.strip_prefix(Oid::GSSUP.as_der())).ok_or(malformed)?;
         let mut d = open_encapsulation_slice(inner)?;
-        let mut field = || read_octets_within(&mut d, MAX_NAME);
+        let mut field = || read_octets_within(&mut d, MAX_NAME_BYTES);
         Ok(Self { user: field()?, password: field()?, target: field()? })
     }
 }
@@ -123,7 +123,7 @@ impl LoginError {
 }
 
 fn put_field(e: &mut Encoder, field: &[u8]) -> Result<(), EncodeError> {
-    if field.len() > MAX_NAME {
+    if field.len() > MAX_NAME_BYTES {
         return Err(EncodeError::new(EncodeErrorKind::BoundExceeded));
     }
     put_octets(e, field)

@@ -8,7 +8,7 @@ use crate::ior::{encapsulation, open_encapsulation_slice, put_octets, read_octet
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
 /// The maximum length of an identity in bytes; longer is `MARSHAL`.
-const MAX_IDENTITY: usize = 64 << 10;
+const MAX_IDENTITY_BYTES: usize = 64 << 10;
 
 /// The forms of identity that a server accepts (`CSI::IdentityTokenType`), as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -81,11 +81,11 @@ fn put_wrapped(e: &mut Encoder, bytes: &[u8]) -> Result<(), EncodeError> {
 
 /// Reads the output of [`put_wrapped`]. Some ORBs write only the content, which begins with `first`.
 fn read_wrapped(d: &mut Decoder<'_>, first: u8) -> Result<Bytes, DecodeError> {
-    let bytes = read_octets_within(d, MAX_IDENTITY)?;
+    let bytes = read_octets_within(d, MAX_IDENTITY_BYTES)?;
     if bytes.first() == Some(&first) {
         return Ok(bytes);
     }
-    read_octets_within(&mut open_encapsulation_slice(&bytes)?, MAX_IDENTITY)
+    read_octets_within(&mut open_encapsulation_slice(&bytes)?, MAX_IDENTITY_BYTES)
 }
 
 impl CdrEncode for IdentityToken {
@@ -121,7 +121,7 @@ impl CdrDecode for IdentityToken {
             }
             4 => Self::X509CertChain(read_wrapped(d, ASN1_SEQUENCE)?),
             8 => Self::DistinguishedName(read_wrapped(d, ASN1_SEQUENCE)?),
-            number => Self::Other(number, read_octets_within(d, MAX_IDENTITY)?),
+            number => Self::Other(number, read_octets_within(d, MAX_IDENTITY_BYTES)?),
         })
     }
 }

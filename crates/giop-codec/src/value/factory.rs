@@ -87,7 +87,7 @@ pub struct Factories {
 impl Factories {
     /// Registers the type `V`.
     pub fn register<V: ValueType>(&mut self) {
-        self.add(V::MAKER);
+        self.add(V::STATE_FACTORY);
     }
 
     pub(super) fn add(&mut self, factory: &'static Factory) {

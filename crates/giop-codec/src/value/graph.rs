@@ -30,7 +30,7 @@ pub(super) trait Node: Any + Send + Sync {
 
 impl<V: ValueType> Node for V {
     fn factory(&self) -> &'static Factory {
-        V::MAKER
+        V::STATE_FACTORY
     }
 
     fn parts(&self) -> u32 {

@@ -104,7 +104,7 @@ pub trait ValueType: Any + Clone + Debug + Default + PartialEq + Send + Sync {
     const BASE_PARTS: &'static [u32] = &[];
 
     /// Factory of states of this type.
-    const MAKER: &'static Factory = &Factory::of::<Self>();
+    const STATE_FACTORY: &'static Factory = &Factory::of::<Self>();
 
     /// Offers a cast from this type to itself, each of its bases and each trait of operations.
     fn casts(to: &mut Casts<'_>);
@@ -129,7 +129,7 @@ pub trait ValueType: Any + Clone + Debug + Default + PartialEq + Send + Sync {
 
 impl<V: ValueType> ValueForm for V {
     const REPOSITORY_ID: &'static str = V::REPOSITORY_ID;
-    const FACTORY: Option<&'static Factory> = Some(V::MAKER);
+    const FACTORY: Option<&'static Factory> = Some(V::STATE_FACTORY);
 }
 
 /// The base of all value types ("ValueBase"): a `Value<ValueBase>` may be any value.

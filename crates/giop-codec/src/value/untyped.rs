@@ -34,8 +34,8 @@ pub(super) fn find_factory(d: &Decoder<'_>, id: &str) -> Option<&'static Factory
     let local_types = || DecodedValues::find(d)?.local_types.as_ref()?.factories.find(id);
     let of_context = || d.any_context()?.known_factories()?.downcast_ref::<Factories>()?.find(id);
     of_context().or_else(local_types).or_else(|| match id {
-        STRING_VALUE => Some(StringValue::MAKER),
-        WSTRING_VALUE => Some(WStringValue::MAKER),
+        STRING_VALUE => Some(StringValue::STATE_FACTORY),
+        WSTRING_VALUE => Some(WStringValue::STATE_FACTORY),
         _ => None,
     })
 }

@@ -2,7 +2,7 @@
 //! and hostile data.
 
 use bytes::Bytes;
-use giop_codec::csi::gssup::{Login, LoginError, MAX_NAME};
+use giop_codec::csi::gssup::{Login, LoginError, MAX_NAME_BYTES};
 use giop_codec::csi::{
     AsContextSec, AssociationOptions, AuthorizationElement, CompoundSecMech, CompoundSecMechList,
     ContextFailure, EstablishContext, ExportedName, IdentityToken, IdentityTypes, MAX_MECHANISMS, Oid,
@@ -45,11 +45,11 @@ fn a_login_is_a_token_of_its_mechanism() {
 
 #[test]
 fn long_logins_have_long_lengths() {
-    for size in [60, 127, 128, 255, 256, MAX_NAME] {
+    for size in [60, 127, 128, 255, 256, MAX_NAME_BYTES] {
         let long = Login { user: Bytes::from(vec![b'u'; size]), ..login() };
         assert_eq!(Login::from_token(&long.to_token().unwrap()).unwrap(), long, "{size}");
     }
-    let too_long = Login { password: Bytes::from(vec![b'p'; MAX_NAME + 1]), ..login() };
+    let too_long = Login { password: Bytes::from(vec![b'p'; MAX_NAME_BYTES + 1]), ..login() };
     assert_eq!(too_long.to_token().unwrap_err().kind, EncodeErrorKind::BoundExceeded);
 }
 
