@@ -33,11 +33,11 @@ pub(crate) enum NextValue<'a> {
 pub(super) fn find_factory(d: &Decoder<'_>, id: &str) -> Option<&'static Factory> {
     let local_types = || DecodedValues::find(d)?.local_types.as_ref()?.factories.find(id);
     let of_context = || d.any_context()?.known_factories()?.downcast_ref::<Factories>()?.find(id);
-    of_context().or_else(local_types).or_else(|| match id {
-        STRING_VALUE => Some(StringValue::STATE_FACTORY),
-        WSTRING_VALUE => Some(WStringValue::STATE_FACTORY),
-        _ => None,
-    })
+    match of_context().or_else(local_types) {
+        None if id == STRING_VALUE => Some(StringValue::STATE_FACTORY),
+        None if id == WSTRING_VALUE => Some(WStringValue::STATE_FACTORY),
+        found => found,
+    }
 }
 
 /// Returns the type code of the value type with this repository id, if the program or its context has it.
@@ -90,11 +90,14 @@ pub(crate) fn leave(d: &mut Decoder<'_>, value: ValueHeader, skips_rest: bool) -
     if value.chunked { read::end_chunked(d, skips_rest, value.outer_chunk_end) } else { Ok(()) }
 }
 
-/// Calls `f` with the decoder at an earlier value, and with the id that its header may lack.
+/// A callback with the decoder at an earlier value, and the id that its header may lack.
+pub(crate) type EarlierValueReader<'f, 'a> =
+    dyn FnMut(&mut Decoder<'a>, Option<&Arc<str>>) -> Result<(), DecodeError> + 'f;
+
 pub(crate) fn read_again<'a>(
     d: &mut Decoder<'a>,
     position: usize,
-    f: &mut dyn FnMut(&mut Decoder<'a>, Option<&Arc<str>>) -> Result<(), DecodeError>,
+    f: &mut EarlierValueReader<'_, 'a>,
 ) -> Result<(), DecodeError> {
     let at = d.position() - 8;
     let decoded = DecodedValues::of(d);
