@@ -58,7 +58,7 @@ impl Login {
     /// JacORB writes lengths of 128 and more with seven bits in a byte. This form is accepted too.
     ///
     /// # Errors
-    /// Another mechanism or form (`Malformed`), data that ends early, or a field longer than [`MAX_NAME_BYTES`].
+    /// Another mechanism or form (`Malformed`), truncated data, or a field longer than [`MAX_NAME_BYTES`].
     pub fn from_token(token: &[u8]) -> Result<Self, DecodeError> {
         let malformed = DecodeError::new(DecodeErrorKind::Malformed, 0);
         let rest = token.strip_prefix(&[0x60]).ok_or(malformed)?;

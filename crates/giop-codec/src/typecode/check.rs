@@ -49,8 +49,7 @@ pub enum CreateError {
     /// with a name, and a sequence, an object or a value type.
     #[error("every value of the type would contain another one")]
     Endless,
-    /// A type is not defined yet where a complete one is required: as a discriminator, a base, or in an
-    /// exception (`BAD_PARAM` minor OMG 13).
+    /// A discriminator, base or member of an exception is not defined yet (`BAD_PARAM` minor OMG 13).
     #[error("a complete type is required, but it is not defined yet")]
     Incomplete,
     /// Not 1 to 31 digits, or a scale below -31 or above the number of digits (`BAD_PARAM`).

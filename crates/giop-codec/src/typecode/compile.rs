@@ -79,8 +79,7 @@ impl Steps {
     }
 }
 
-/// Returns the field of a basic type; `None` if its encoding has no fixed layout. The first argument of
-/// `Field::one` is the binary logarithm of the size in bytes.
+/// Returns the field of a basic type, by the binary logarithm of its size, if its layout is fixed.
 fn basic(kind: TcKind) -> Option<Field> {
     Some(match kind {
         TcKind::Boolean => Field::one(0, FieldKind::Bool),

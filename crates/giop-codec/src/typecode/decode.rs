@@ -50,9 +50,8 @@ impl CdrDecode for TypeCode {
     /// A kind without parameters.
     const MIN_SIZE: usize = 4;
 
-    /// At most [`MAX_NODES`] types in [`MAX_LEVELS`] levels. If the context
-    /// [has](crate::value::DecodeContext::type_codes) a type code with the same encoding, that one is
-    /// returned without decoding.
+    /// At most [`MAX_NODES`] types in [`MAX_LEVELS`] levels. If the
+    /// [cache](crate::value::DecodeContext::type_codes) has a code with the same encoding, returns that one.
     fn decode(d: &mut Decoder<'_>) -> Result<TypeCode, DecodeError> {
         // Fast path: most type codes are of a basic kind.
         let kind = d.read_u32()?;
@@ -95,8 +94,7 @@ fn read(d: &mut Decoder<'_>, kind: u32) -> Result<TypeCode, DecodeError> {
 
 struct Reader {
     builder: Builder,
-    /// The types with parameters that are complete or being read, by the position of their kind in the
-    /// outermost stream. No peer refers to a basic type, because the indirection would be longer.
+    /// The types with parameters, by the position of their kind in the outermost stream.
     indices: HashMap<usize, Index>,
     /// The types being read, innermost last, and whether a type may contain itself through this one.
     enclosing: Vec<(Index, bool)>,

@@ -36,8 +36,7 @@ pub(super) fn expect<'a, T, K>(
     }
 }
 
-/// Applies a rule like [`expect`] to `input`, a part of `text`. The position of an error is the number of its
-/// character in `text`, starting at 1.
+/// Like [`expect`], for `input` in `text`. An error has the number of its character in `text`, from 1.
 pub(super) fn apply<'a, T, K>(
     text: &str,
     input: &'a str,

@@ -44,8 +44,7 @@ pub(crate) struct ClassChoice {
 /// The classes that were used so far.
 #[derive(Default)]
 pub(crate) struct Classes {
-    /// By address of the types, and index of one of them. The types are stored too, so that their addresses
-    /// are not reused.
+    /// By address and index of a type. The types are stored too, so that their addresses are not reused.
     by_place: HashMap<(usize, Index), (Nodes, Arc<Class>)>,
     /// The indices of concrete types, sorted by id, by address of the types.
     by_id: HashMap<usize, (Nodes, Box<[Index]>)>,
@@ -54,8 +53,7 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// Selects the class of a value with these ids in its header, in a place of that type. Without ids it has
-    /// the implied type, or otherwise the type of the place.
+    /// Selects the class of a value. Without ids it has the implied type, or otherwise that of the place.
     pub(crate) fn choose(
         &mut self,
         d: &mut Decoder<'_>,

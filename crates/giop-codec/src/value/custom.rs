@@ -86,8 +86,7 @@ pub(crate) fn pass_custom<'a>(
     }
 }
 
-/// Begins a custom value with these ids and returns the position of its tag. If `phase` is given, the state
-/// begins at a position with this phase.
+/// Begins a custom value and returns the position of its tag. If `phase` is given, the state has it.
 pub(crate) fn open_custom(e: &mut Encoder, ids: &[&str], phase: Option<usize>) -> Result<usize, EncodeError> {
     if write::is_in_chunked(e) {
         write::close_chunk(e)?;

@@ -39,8 +39,7 @@ pub(super) const fn is_chunk(tag: u32) -> bool {
     0 < tag && tag < VALUE
 }
 
-/// Returns whether the id is written even if the value's type is the declared one. Java ORBs always write the
-/// ids of their types, and some of them cannot read values without one.
+/// Returns whether the id is always written, because some Java ORBs cannot read values without one.
 pub(super) fn is_always_named(repository_id: &str) -> bool {
     is_explicit(repository_id) || repository_id == WSTRING_VALUE
 }
