@@ -74,7 +74,7 @@ impl IdentityToken {
     }
 }
 
-/// Writes a `sequence<octet>` that contains an encapsulation of one: the encoding of names and certificates.
+/// Writes a `sequence<octet>` that contains the encapsulation of another: the form of names and certificates.
 fn put_wrapped(e: &mut Encoder, bytes: &[u8]) -> Result<(), EncodeError> {
     put_octets(e, &encapsulation(|e| put_octets(e, bytes))?)
 }

@@ -27,7 +27,7 @@ pub const MAX_BLOCKS: usize = 64;
 /// for the list.
 pub const MAX_BLOCK_HEAD: usize = 2048;
 
-/// The minimum length in bytes of a sequence of structs that a receiver rewrites in its single buffer.
+/// The minimum length in bytes of a sequence of structs whose message a receiver needs in one buffer.
 const MIN_REWRITTEN_SIZE: usize = 16 * 1024;
 
 /// Size in bytes of byte order, version, padding and count.
@@ -36,7 +36,7 @@ const LIST_HEAD_SIZE: usize = 8;
 /// The maximum number of inserted bytes: padding, context id and length, list, padding before the body.
 const MAX_INSERTED_SIZE: usize = 3 + 8 + LIST_HEAD_SIZE + 8 * MAX_BLOCKS + 7;
 
-/// The positions of the blocks of a message, in ascending order and disjoint.
+/// The positions of the blocks of a message: after its header, in ascending order and disjoint.
 ///
 /// The context's data is an encapsulation: an `octet` with the [version](Self::VERSION), then a sequence of
 /// pairs of ulongs. Each pair is the offset of a block from the first byte of the message and its length.

@@ -55,9 +55,9 @@ impl ContextId {
     pub const ACTIVITY_SERVICE: Self = Self(16);
     /// `RMICustomMaxStreamFormat`: the highest stream format of Java's custom value types.
     pub const RMI_CUSTOM_MAX_STREAM_FORMAT: Self = Self(17);
-    /// `ACCESS_SESSION_ID`: a session of a telecommunication service, like
+    /// `ACCESS_SESSION_ID`: the session in which a user accesses telecommunication services.
     pub const ACCESS_SESSION_ID: Self = Self(18);
-    /// `SERVICE_SESSION_ID`.
+    /// `SERVICE_SESSION_ID`: the session of one telecommunication service.
     pub const SERVICE_SESSION_ID: Self = Self(19);
     /// `FIREWALL_PATH`: the firewalls that a request passes.
     pub const FIREWALL_PATH: Self = Self(20);

@@ -33,8 +33,7 @@ pub fn finish_message(e: &mut Encoder, message_size_at: usize) -> Result<u32, En
     Ok(size)
 }
 
-/// Like [`finish_message`], for a message whose last `coming` bytes, which count too, are not in the encoder
-/// yet.
+/// Like [`finish_message`], but `coming` bytes of the message, which count too, are not in the encoder yet.
 ///
 /// # Errors
 /// The message is longer than its size field can express.
@@ -57,7 +56,7 @@ pub fn begin_body(e: &mut Encoder) {
 
 /// Skips to the body of a Request or Reply, if there is one.
 ///
-/// Padding that is cut off at the end of the message counts as no body, which cannot be decoded.
+/// If the padding is cut off, the message has no body, and decoding a value from it fails.
 #[inline]
 pub fn enter_body(d: &mut Decoder<'_>) {
     if d.version() >= Version::V1_2 && d.remaining() > 0 && d.align(8).is_err() {

@@ -43,7 +43,7 @@ impl RequestMessage {
         let (request_id, response) = (request.request_id, request.response);
         let key = match &request.target {
             TargetAddress::Key(key) => RequestKey::InMessage(range_in(&message, key)),
-            other => RequestKey::Copied(other.object_key()),
+            other => RequestKey::InProfile(other.object_key()),
         };
         let operation = range_in(&message, request.operation.as_bytes());
         let (contexts, body_at) = (request.contexts.range_in(&message), d.position());
@@ -82,7 +82,7 @@ impl RequestMessage {
                 Err(TargetError::KeyTooLong(range.len()))
             }
             RequestKey::InMessage(range) => Ok(self.frame.message.get(range.clone()).unwrap_or_default()),
-            RequestKey::Copied(key) => key.as_ref().map(ObjectKey::as_slice).map_err(|error| *error),
+            RequestKey::InProfile(key) => key.as_ref().map(ObjectKey::as_slice).map_err(|error| *error),
         }
     }
 
@@ -217,6 +217,6 @@ impl MessageFrame {
 enum RequestKey {
     /// The position of the key in the message.
     InMessage(Range<usize>),
-    /// The key of a profile or reference, copied.
-    Copied(Result<ObjectKey, TargetError>),
+    /// The key in a profile, which has its own data.
+    InProfile(Result<ObjectKey, TargetError>),
 }

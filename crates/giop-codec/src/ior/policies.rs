@@ -223,7 +223,7 @@ pub enum Policy {
     ReplyStartTime(UtcTime),
     /// `ReplyEndTimePolicy`: the reply must not be delivered to the caller after this time.
     ReplyEndTime(UtcTime),
-    /// `RelativeRequestTimeoutPolicy`, in steps of 100 ns: the timeout for the request.
+    /// `RelativeRequestTimeoutPolicy`, in steps of 100 ns: the timeout for delivering the request.
     RelativeRequestTimeout(Duration),
     /// `RelativeRoundtripTimeoutPolicy`, in steps of 100 ns: the timeout for request and reply.
     RelativeRoundtripTimeout(Duration),

@@ -180,7 +180,7 @@ pub enum Shape {
     Enum(&'static [&'static str]),
     /// A union.
     Union {
-        /// The discriminator type: an integer, `char`, `wchar`, `boolean`, enum, or an alias of one.
+        /// The discriminator type: an integer, a character, `boolean`, `octet`, an enum, or an alias of one.
         discriminator: &'static TypeDesc,
         /// The index of the default member, whose label is ignored.
         default: Option<u32>,

@@ -180,7 +180,7 @@ impl Nodes {
         place.get_or_init(|| Box::new(Steps::new(self)))
     }
 
-    /// Compiles the program for received types. The decoder is charged for its memory unless it exists.
+    /// Compiles the program for received types. If there is none yet, the decoder is charged for it.
     pub(crate) fn compile_for(&self, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
         match self {
             Nodes::Shared(arena) if arena.compiled.get().is_none() => d.charge(self.compiled().memory()),

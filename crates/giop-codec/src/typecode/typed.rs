@@ -26,7 +26,7 @@ pub trait Typed {
     /// The type as constant data: see [`TypeDesc`].
     const DESC: &'static TypeDesc;
 
-    /// Returns the type code. Only that of a basic or named type is created just once.
+    /// Returns the type code. That of a basic or named type is created only once.
     fn type_code() -> TypeCode {
         TypeCode::of_desc(Self::DESC)
     }

@@ -216,7 +216,7 @@ impl Class {
     }
 }
 
-/// Returns the known type if the type code has no base, but that type has one: JacORB omits bases.
+/// Returns the known type if it has a base but the type code has none, because JacORB omits bases.
 #[cold]
 fn known_bases(known: ValueTypeLookup<'_>, nodes: &Nodes, index: Index) -> Option<TypeCode> {
     let known = known(concrete(nodes.at(index))?)?;

@@ -25,7 +25,7 @@ pub trait ValuePart {
 
 /// The type of a place of an abstract interface ("Abstract Interfaces"): a value or an object reference.
 ///
-/// On the wire, a boolean selects one of them. Nil is written as a null value. It is read as either of them.
+/// On the wire, a boolean selects one of them. Nil is written as a null value, and accepted as either.
 pub trait AbstractForm: Sized {
     /// The type that represents the values that support the interface.
     type Values: ValueForm;

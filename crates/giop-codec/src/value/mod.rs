@@ -13,7 +13,7 @@
 //! * A handle is a graph and an index. A handle inside of a graph to a node of the same graph does not keep
 //!   the graph alive; every other handle does. Therefore cycles do not leak, even if a peer sends them.
 //!   A clone of a handle keeps a complete graph alive.
-//! * A handle in a field may not keep its graph alive. [`Value::get`] does while its result is used:
+//! * A handle in a field does not always keep its graph alive. The result of [`Value::get`] does:
 //!   `node.get().next`.
 //! * The type of a handle is the IDL type of its place. The type of the node may be derived from it.
 //!   [`Value::downcast`] tests for a derived type at run time; [`Value::upcast`] to a base always succeeds.
@@ -28,7 +28,7 @@
 //! stack. Therefore a chain of a million values cannot overflow the stack.
 //!
 //! For that, a type divides its state into *parts* ([`ValueType::PARTS`]): its members in order. A call for a
-//! part that is a value, or a sequence of values, reads or writes no state of these values ([`ValuePart`]).
+//! part that is a value, or a sequence of values, processes only their headers ([`ValuePart`]).
 //! Values deeper inside of a member, such as in a struct in a sequence, count as nested constructed types:
 //! at most 64 levels.
 //!

@@ -23,7 +23,7 @@ const MAX_IDS: usize = 64;
 #[derive(Default)]
 pub(super) struct DecodedValues {
     values: Vec<(usize, ValueEntry)>,
-    /// Values read out of anys only after later ones were read into `values`.
+    /// Values in anys that were read after values at later positions.
     reread: BTreeMap<usize, ValueEntry>,
     /// Values in anys, of which only the bytes are known.
     pub(super) untyped: BTreeMap<usize, UntypedValue>,
@@ -524,7 +524,7 @@ impl DecodedValues {
         self.nodes.as_mut()?.get_mut(index as usize)
     }
 
-    /// Returns a handle to a value, which is weak while the graph that will contain the handle is read.
+    /// Returns a handle to a value. It is weak until its graph is complete, because it may be stored there.
     fn handle<V>(&self, entry: ValueEntry) -> Option<Value<V>> {
         let graph = self.graphs.get(entry.graph)?;
         let link = match graph.is_complete() {
