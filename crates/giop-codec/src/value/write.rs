@@ -16,7 +16,7 @@ use crate::cdr::{CdrEncode, Encoder, Nilable, OpenChunk, WriteState, WrittenTabl
 use crate::{EncodeError, EncodeErrorKind};
 
 /// Maximum nesting of values in members that are not [parts](super::ValuePart), as in the decoder.
-const DEPTH: usize = crate::cdr::MAX_DEPTH as usize + 1;
+const MAX_VALUE_DEPTH: usize = crate::cdr::MAX_DEPTH as usize + 1;
 
 /// The values of an encoder's message. Positions count from the alignment origin.
 #[derive(Default)]
@@ -59,7 +59,7 @@ struct Frame {
     progress: Progress,
     chunked: bool,
     /// Number of bases whose end tag was written.
-    ended: usize,
+    ended_bases: usize,
 }
 
 impl WrittenTables for EncodedValues {
@@ -123,9 +123,9 @@ pub(super) fn begin_value<V: ValueForm>(
         e.put_u32(NULL);
         return Ok(false);
     };
-    let dropped = EncodeErrorKind::Unrepresentable;
-    let key = NodeKey { graph: value.link.graph().ok_or(dropped)?, index: value.index };
-    let factory = key.graph.node(key.index).ok_or(dropped)?.factory();
+    let error = EncodeErrorKind::Unrepresentable;
+    let key = NodeKey { graph: value.link.graph().ok_or(error)?, index: value.index };
+    let factory = key.graph.node(key.index).ok_or(error)?.factory();
     let in_chunks = is_in_chunked(e);
     let at = e.position().next_multiple_of(4);
     match EncodedValues::of(e).values.entry(key) {
@@ -151,10 +151,10 @@ fn put_header<V: ValueForm>(
     in_chunks: bool,
 ) -> Result<(), EncodeError> {
     let exact = V::FACTORY.is_some_and(|own| own.repository_id == factory.repository_id);
-    let is_within = value_state(e).level > 0;
+    let is_nested = value_state(e).level > 0;
     // A receiver that truncates the enclosing value must still know the type of this one.
     let type_info = match (exact, factory.truncatable.is_empty()) {
-        (true, _) if !is_within && !is_always_named(factory.repository_id) => 0,
+        (true, _) if !is_nested && !is_always_named(factory.repository_id) => 0,
         (false, false) => ID_LIST,
         _ => ONE_ID,
     };
@@ -168,7 +168,7 @@ fn put_header<V: ValueForm>(
     if in_chunks {
         encoded.values.insert(key.clone(), at);
     }
-    encoded.frames.push(Frame { key, part: 0, progress: Progress::default(), chunked, ended: 0 });
+    encoded.frames.push(Frame { key, part: 0, progress: Progress::default(), chunked, ended_bases: 0 });
     match type_info {
         ID_LIST => put_id_list(e, factory)?,
         ONE_ID => put_id(e, factory.repository_id, || Cow::Borrowed(factory.repository_id))?,
@@ -245,25 +245,25 @@ pub(crate) fn end_base(e: &mut Encoder) -> Result<(), EncodeError> {
 
 /// Writes the states of the values in `frames` from the index `first_frame` on.
 fn put_states(e: &mut Encoder, first_frame: usize) -> Result<(), EncodeError> {
-    let dropped = EncodeErrorKind::Unrepresentable;
+    let error = EncodeErrorKind::Unrepresentable;
     let ends_bases = e.ends_bases;
     // The index of the frame whose part was written last, and its new part and progress.
     let mut written: Option<(usize, u32, Progress)> = None;
     loop {
         let frames = &mut EncodedValues::of(e).frames;
         if let Some((index, part, progress)) = written.take() {
-            let frame = frames.get_mut(index).ok_or(dropped)?;
+            let frame = frames.get_mut(index).ok_or(error)?;
             (frame.part, frame.progress) = (part, progress);
         }
         let index = frames.len().wrapping_sub(1);
         let Some(frame) = frames.last_mut().filter(|_| index >= first_frame) else { return Ok(()) };
         let (key, part, mut progress) = (frame.key.clone(), frame.part, frame.progress);
-        let node = key.graph.node(key.index).ok_or(dropped)?;
-        let (chunked, ended) = (frame.chunked, frame.ended);
+        let node = key.graph.node(key.index).ok_or(error)?;
+        let (chunked, ended) = (frame.chunked, frame.ended_bases);
         let factory = node.factory();
         let ends_bases = ends_bases && chunked && !factory.custom;
         if ends_bases && factory.base_ends.get(ended) == Some(&part) {
-            frame.ended += 1;
+            frame.ended_bases += 1;
             end_base(e)?;
             continue;
         }
@@ -286,7 +286,7 @@ fn put_states(e: &mut Encoder, first_frame: usize) -> Result<(), EncodeError> {
 
 fn put_value<V: ValueForm>(e: &mut Encoder, value: &Value<V>) -> Result<(), EncodeError> {
     let state = value_state(e);
-    if state.depth == DEPTH {
+    if state.depth == MAX_VALUE_DEPTH {
         return Err(EncodeErrorKind::DepthLimit.into());
     }
     state.depth += 1;
