@@ -92,13 +92,13 @@ impl<'a> Comparison<'a> {
     fn run(&mut self, a: Index, b: Index) -> bool {
         let mut equal = self.queue_pair(a, b);
         while equal && let Some((a, b)) = self.pending.pop() {
-            equal = self.nodes(self.a.at(a), self.b.at(b));
+            equal = self.compare_nodes(self.a.at(a), self.b.at(b));
         }
         equal
     }
 
     /// Compares everything except the types that these two consist of, which are queued.
-    fn nodes(&mut self, a: &Node, b: &Node) -> bool {
+    fn compare_nodes(&mut self, a: &Node, b: &Node) -> bool {
         match (a, b) {
             (Node::Text { wide: a, bound: x }, Node::Text { wide: b, bound: y }) => a == b && x == y,
             (Node::Fixed { digits: a, scale: x }, Node::Fixed { digits: b, scale: y }) => a == b && x == y,
@@ -106,39 +106,39 @@ impl<'a> Comparison<'a> {
             | (Node::Array { element: a, length: x }, Node::Array { element: b, length: y }) => {
                 x == y && self.queue_pair(*a, *b)
             }
-            (Node::Named(a), Node::Named(b)) => self.named(a, b),
+            (Node::Named(a), Node::Named(b)) => self.compare_named(a, b),
             (Node::Recursive(a), Node::Recursive(b)) => a == b,
             _ => false,
         }
     }
 
-    fn named(&mut self, a: &NamedType, b: &NamedType) -> bool {
+    fn compare_named(&mut self, a: &NamedType, b: &NamedType) -> bool {
         if a.kind != b.kind {
             return false;
         }
         if self.exact {
-            return a.id == b.id && a.name == b.name && self.bodies(&a.body, &b.body);
+            return a.id == b.id && a.name == b.name && self.compare_bodies(&a.body, &b.body);
         }
         match (&*a.id, &*b.id) {
-            ("", _) | (_, "") => self.bodies(&a.body, &b.body),
+            ("", _) | (_, "") => self.compare_bodies(&a.body, &b.body),
             (a, b) => a == b,
         }
     }
 
-    fn bodies(&mut self, a: &Body, b: &Body) -> bool {
+    fn compare_bodies(&mut self, a: &Body, b: &Body) -> bool {
         match (a, b) {
             (Body::Opaque, Body::Opaque) => true,
             (Body::Content(a), Body::Content(b)) => self.queue_pair(*a, *b),
-            (Body::Members(a), Body::Members(b)) => self.members(a, b, false),
+            (Body::Members(a), Body::Members(b)) => self.compare_members(a, b, false),
             (Body::Enumerators(a), Body::Enumerators(b)) if self.exact => a == b,
             (Body::Enumerators(a), Body::Enumerators(b)) => a.len() == b.len(),
-            (Body::Union(a), Body::Union(b)) => self.unions(a, b),
-            (Body::Value(a), Body::Value(b)) => self.values(a, b),
+            (Body::Union(a), Body::Union(b)) => self.compare_unions(a, b),
+            (Body::Value(a), Body::Value(b)) => self.compare_values(a, b),
             _ => false,
         }
     }
 
-    fn members(&mut self, a: &[Member], b: &[Member], labels: bool) -> bool {
+    fn compare_members(&mut self, a: &[Member], b: &[Member], labels: bool) -> bool {
         let mut equal = |(a, b): (&Member, &Member)| {
             (!self.exact || a.name == b.name)
                 && (!(labels || self.exact) || a.label == b.label)
@@ -147,20 +147,20 @@ impl<'a> Comparison<'a> {
         a.len() == b.len() && a.iter().zip(b).all(&mut equal)
     }
 
-    fn unions(&mut self, a: &Union, b: &Union) -> bool {
+    fn compare_unions(&mut self, a: &Union, b: &Union) -> bool {
         // The label of a default member is always 0, because the label on the wire is discarded.
         a.default == b.default
             && self.queue_pair(a.discriminator, b.discriminator)
-            && self.members(&a.members, &b.members, true)
+            && self.compare_members(&a.members, &b.members, true)
     }
 
-    fn values(&mut self, a: &Value, b: &Value) -> bool {
+    fn compare_values(&mut self, a: &Value, b: &Value) -> bool {
         let same_base = match (a.base, b.base) {
             (Some(a), Some(b)) => self.queue_pair(a, b),
             (a, b) => a == b,
         };
         // omniORB swaps the visibilities, so that only an exact comparison includes them.
-        same_base && a.modifier == b.modifier && self.members(&a.members, &b.members, false)
+        same_base && a.modifier == b.modifier && self.compare_members(&a.members, &b.members, false)
     }
 }
 

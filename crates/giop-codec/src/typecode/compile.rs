@@ -65,7 +65,7 @@ impl Steps {
             compiler.classify(index, 0);
         }
         for index in 0..count as Index {
-            compiler.node(index);
+            compiler.compile_node(index);
         }
         compiler.copy_to_aliases();
         let mut steps = compiler.steps;
@@ -102,7 +102,7 @@ impl Compiler<'_> {
             _ => return LayoutClass::Variable { min_size: 0 },
         }
         // The class of the type where it contains itself.
-        self.set(at, LayoutClass::Variable { min_size: 0 });
+        self.set_class(at, LayoutClass::Variable { min_size: 0 });
         let nodes = self.nodes;
         let found = match nodes.at(index) {
             Node::Basic(kind) => match basic(*kind) {
@@ -133,7 +133,7 @@ impl Compiler<'_> {
             Node::Named(named) => self.classify_named(named, level),
             Node::Recursive(_) => LayoutClass::Variable { min_size: 0 },
         };
-        self.set(at, found);
+        self.set_class(at, found);
         found
     }
 
@@ -171,8 +171,8 @@ impl Compiler<'_> {
         }
     }
 
-    fn set(&mut self, at: usize, known: LayoutClass) {
-        self.classes.get_mut(at).into_iter().for_each(|place| *place = Some(known));
+    fn set_class(&mut self, at: usize, class: LayoutClass) {
+        self.classes.get_mut(at).into_iter().for_each(|place| *place = Some(class));
     }
 
     /// Returns whether an array of this type is one field: the type is a number or an array of numbers.
@@ -197,7 +197,7 @@ impl Compiler<'_> {
     }
 
     /// Appends the fields of a fixed type; returns `false` if it is too large.
-    fn fields(&mut self, index: Index, out: &mut Vec<Field>) -> bool {
+    fn append_fields(&mut self, index: Index, out: &mut Vec<Field>) -> bool {
         let nodes = self.nodes;
         self.work = self.work.saturating_sub(1);
         match nodes.at(self.steps.unaliased(index)) {
@@ -208,7 +208,7 @@ impl Compiler<'_> {
             Node::Array { length: 0, .. } => true,
             Node::Array { element, length } => {
                 let mut inner = Vec::new();
-                if !self.fields(*element, &mut inner) {
+                if !self.append_fields(*element, &mut inner) {
                     return false;
                 }
                 match inner.as_mut_slice() {
@@ -227,12 +227,12 @@ impl Compiler<'_> {
                 push(out, Field::one(2, FieldKind::Enum(names.len() as u32)));
                 true
             }
-            node => node.members().iter().all(|member| self.fields(member.kind, out)),
+            node => node.members().iter().all(|member| self.append_fields(member.kind, out)),
         }
     }
 
     /// Adds the plan of these fields. `number`: they are a number or an array of numbers.
-    fn plan(&mut self, fields: Vec<Field>, number: bool) -> Option<u32> {
+    fn add_plan(&mut self, fields: Vec<Field>, number: bool) -> Option<u32> {
         let mut plan = Plan::new(fields)?;
         plan.number = number;
         self.weight = self.weight.saturating_sub(plan.weight());
@@ -248,20 +248,20 @@ impl Compiler<'_> {
             return Some(*plan);
         }
         let mut fields = Vec::new();
-        if !self.is_small(index) || !self.fields(index, &mut fields) {
+        if !self.is_small(index) || !self.append_fields(index, &mut fields) {
             return None;
         }
         let number = self.is_one_field(index);
-        let plan = self.plan(fields, number)?;
+        let plan = self.add_plan(fields, number)?;
         self.steps.plan_of.get_mut(index as usize).into_iter().for_each(|place| *place = plan);
         Some(plan)
     }
 
-    fn op(&mut self, op: Op) {
+    fn push_op(&mut self, op: Op) {
         self.steps.ops.push(op);
     }
 
-    fn node(&mut self, index: Index) {
+    fn compile_node(&mut self, index: Index) {
         let at = index as usize;
         let entry = self.steps.ops.len() as u32;
         self.steps.entries.get_mut(at).into_iter().for_each(|place| *place = entry);
@@ -277,30 +277,30 @@ impl Compiler<'_> {
             Node::Named(NamedType { kind: TcKind::Alias, .. }) => return,
             Node::Named(NamedType { body: Body::Members(members), kind, .. }) if plan.is_none() => {
                 if *kind == TcKind::Except {
-                    self.op(Op::ExceptId(index));
+                    self.push_op(Op::ExceptId(index));
                 }
-                self.members(members);
+                self.compile_members(members);
             }
             Node::Named(NamedType { body: Body::Union(union), .. }) => {
                 let op = Labels::of_node(nodes, union.discriminator).map_or(Op::Refused, |labels| {
                     self.steps.switches.push(Switch { labels, union: index });
                     Op::Union(self.steps.switches.len() as u32 - 1)
                 });
-                self.op(op);
+                self.push_op(op);
             }
-            _ => self.part(index),
+            _ => self.compile_part(index),
         }
-        self.op(Op::Return);
+        self.push_op(Op::Return);
     }
 
     /// Compiles consecutive members: those of fixed layout become one block.
-    fn members(&mut self, members: &[Member]) {
+    fn compile_members(&mut self, members: &[Member]) {
         let mut pending = Vec::new();
         for member in members {
             let mut fields = Vec::new();
-            if !self.is_small(member.kind) || !self.fields(member.kind, &mut fields) {
+            if !self.is_small(member.kind) || !self.append_fields(member.kind, &mut fields) {
                 self.flush(&mut pending);
-                self.part(member.kind);
+                self.compile_part(member.kind);
                 continue;
             }
             if pending.len() + fields.len() > MAX_FIELDS {
@@ -316,13 +316,13 @@ impl Compiler<'_> {
             return;
         }
         let fields = std::mem::take(pending);
-        match self.plan(fields.clone(), false) {
-            Some(plan) => self.op(Op::Block(plan)),
+        match self.add_plan(fields.clone(), false) {
+            Some(plan) => self.push_op(Op::Block(plan)),
             // The fields are too large for one plan.
             None => {
                 for field in fields {
-                    if let Some(plan) = self.plan(vec![Field { count: 1, ..field }], field.joined) {
-                        self.op(Op::Run { plan, count: field.count });
+                    if let Some(plan) = self.add_plan(vec![Field { count: 1, ..field }], field.joined) {
+                        self.push_op(Op::Run { plan, count: field.count });
                     }
                 }
             }
@@ -330,11 +330,11 @@ impl Compiler<'_> {
     }
 
     /// Compiles a type as a part of another one: to one step.
-    fn part(&mut self, index: Index) {
+    fn compile_part(&mut self, index: Index) {
         let nodes = self.nodes;
         let index = self.steps.unaliased(index);
         if let Some(plan) = self.plan_of(index) {
-            return self.op(Op::Block(plan));
+            return self.push_op(Op::Block(plan));
         }
         let op = match nodes.at(index) {
             Node::Basic(kind) => match kind {
@@ -344,7 +344,7 @@ impl Compiler<'_> {
                 TcKind::Principal => Op::Principal,
                 // A type that would have a plan if the budget were not exhausted.
                 kind => match basic(*kind) {
-                    Some(field) => self.field(index, field),
+                    Some(field) => self.op_without_budget(index, field),
                     None => return,
                 },
             },
@@ -362,7 +362,7 @@ impl Compiler<'_> {
             Node::Named(named) => match (&named.body, named.kind) {
                 (Body::Members(_) | Body::Union(_), _) => Op::Call(index),
                 (Body::Enumerators(names), _) => {
-                    self.field(index, Field::one(2, FieldKind::Enum(names.len() as u32)))
+                    self.op_without_budget(index, Field::one(2, FieldKind::Enum(names.len() as u32)))
                 }
                 (_, TcKind::ObjRef | TcKind::Component | TcKind::Home) => Op::Object,
                 (_, TcKind::Value | TcKind::Event | TcKind::ValueBox | TcKind::AbstractInterface) => {
@@ -371,12 +371,12 @@ impl Compiler<'_> {
                 _ => Op::Refused,
             },
         };
-        self.op(op);
+        self.push_op(op);
     }
 
     /// Returns the step for a number or ordinal after the plan budget is exhausted.
-    fn field(&mut self, index: Index, field: Field) -> Op {
-        let Some(plan) = self.plan(vec![field], true) else { return Op::Refused };
+    fn op_without_budget(&mut self, index: Index, field: Field) -> Op {
+        let Some(plan) = self.add_plan(vec![field], true) else { return Op::Refused };
         self.steps.plan_of.get_mut(index as usize).into_iter().for_each(|place| *place = plan);
         Op::Block(plan)
     }

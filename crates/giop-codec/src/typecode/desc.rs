@@ -251,7 +251,7 @@ impl Describer {
                 self.builder.set(index, Node::Sequence { element: entry, bound });
                 return index;
             }
-            TypeDesc::Defined(definition) => return self.definition(definition()),
+            TypeDesc::Defined(definition) => return self.add_definition(definition()),
         };
         self.builder.push(node)
     }
@@ -264,7 +264,7 @@ impl Describer {
         index
     }
 
-    fn definition(&mut self, definition: &'static Definition) -> Index {
+    fn add_definition(&mut self, definition: &'static Definition) -> Index {
         let address = std::ptr::from_ref(definition).addr();
         if let Some(index) = self.known.get(&address) {
             return *index;

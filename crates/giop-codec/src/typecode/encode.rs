@@ -24,7 +24,7 @@ impl CdrEncode for TypeCode {
             return Ok(());
         }
         let written = vec![None; self.nodes.all().len()];
-        Writer { nodes: &self.nodes, written, enclosing: Vec::new() }.node(e, self.root)
+        Writer { nodes: &self.nodes, written, enclosing: Vec::new() }.put_type(e, self.root)
     }
 }
 
@@ -37,7 +37,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn node(&mut self, e: &mut Encoder, index: Index) -> Result<(), EncodeError> {
+    fn put_type(&mut self, e: &mut Encoder, index: Index) -> Result<(), EncodeError> {
         let node = self.nodes.at(index);
         e.align(4);
         match node {
@@ -83,15 +83,15 @@ impl Writer<'_> {
         place.get_or_insert(e.len());
         e.put_u32(node.kind().number());
         self.enclosing.push(index);
-        e.encapsulate(|e| self.parameters(e, node))?;
+        e.encapsulate(|e| self.put_parameters(e, node))?;
         self.enclosing.pop();
         Ok(())
     }
 
-    fn parameters(&mut self, e: &mut Encoder, node: &Node) -> Result<(), EncodeError> {
+    fn put_parameters(&mut self, e: &mut Encoder, node: &Node) -> Result<(), EncodeError> {
         match node {
             Node::Sequence { element, bound: count } | Node::Array { element, length: count } => {
-                self.node(e, *element)?;
+                self.put_type(e, *element)?;
                 e.put_u32(*count);
                 Ok(())
             }
@@ -100,30 +100,30 @@ impl Writer<'_> {
                 put_name(e, name)?;
                 match body {
                     Body::Opaque => Ok(()),
-                    Body::Content(content) => self.node(e, *content),
+                    Body::Content(content) => self.put_type(e, *content),
                     Body::Members(members) => {
                         e.put_len(members.len())?;
-                        members.iter().try_for_each(|member| self.member(e, member))
+                        members.iter().try_for_each(|member| self.put_member(e, member))
                     }
                     Body::Enumerators(names) => {
                         e.put_len(names.len())?;
                         names.iter().try_for_each(|name| put_name(e, name))
                     }
-                    Body::Union(union) => self.union(e, union),
-                    Body::Value(value) => self.value(e, value),
+                    Body::Union(union) => self.put_union(e, union),
+                    Body::Value(value) => self.put_value(e, value),
                 }
             }
             Node::Basic(_) | Node::Text { .. } | Node::Fixed { .. } | Node::Recursive(_) => Ok(()),
         }
     }
 
-    fn member(&mut self, e: &mut Encoder, member: &Member) -> Result<(), EncodeError> {
+    fn put_member(&mut self, e: &mut Encoder, member: &Member) -> Result<(), EncodeError> {
         put_name(e, &member.name)?;
-        self.node(e, member.kind)
+        self.put_type(e, member.kind)
     }
 
-    fn union(&mut self, e: &mut Encoder, union: &Union) -> Result<(), EncodeError> {
-        self.node(e, union.discriminator)?;
+    fn put_union(&mut self, e: &mut Encoder, union: &Union) -> Result<(), EncodeError> {
+        self.put_type(e, union.discriminator)?;
         let labels = match self.nodes.at(self.nodes.unaliased(union.discriminator)) {
             Node::Basic(kind) => Labels::of_basic(*kind),
             _ => Some(Labels::Enum(u32::MAX)),
@@ -136,20 +136,20 @@ impl Writer<'_> {
         e.put_len(union.members.len())?;
         for member in &union.members {
             labels.write(e, member.label)?;
-            self.member(e, member)?;
+            self.put_member(e, member)?;
         }
         Ok(())
     }
 
-    fn value(&mut self, e: &mut Encoder, value: &Value) -> Result<(), EncodeError> {
+    fn put_value(&mut self, e: &mut Encoder, value: &Value) -> Result<(), EncodeError> {
         e.put_i16(value.modifier as i16);
         match value.base {
-            Some(base) => self.node(e, base)?,
+            Some(base) => self.put_type(e, base)?,
             None => e.put_u32(TcKind::Null.number()),
         }
         e.put_len(value.members.len())?;
         for member in &value.members {
-            self.member(e, member)?;
+            self.put_member(e, member)?;
             e.put_i16(member.label as i16);
         }
         Ok(())

@@ -51,11 +51,11 @@ pub enum UnionLabel {
 pub struct TypeSet {
     builder: Builder,
     /// Indices of the types added from type codes, by the address of their arena and the index in it.
-    added: HashMap<(usize, Index), Index>,
+    copies: HashMap<(usize, Index), Index>,
     /// Keeps the arenas alive, so that these addresses stay valid.
     arenas: HashMap<usize, Nodes>,
     /// The id of the placeholders to be replaced when they are added, and the type that replaces them.
-    recursive: Option<(Box<str>, Index)>,
+    placeholder: Option<(Box<str>, Index)>,
     /// Approximate size in bytes of all type codes taken from the set.
     total_size: AtomicUsize,
 }
@@ -73,7 +73,7 @@ impl TypeSet {
     pub(super) fn replacing(id: &str) -> (TypeSet, TypeRef) {
         let mut set = TypeSet::new();
         let root = set.declare();
-        set.recursive = (!id.is_empty()).then(|| (id.into(), root.0));
+        set.placeholder = (!id.is_empty()).then(|| (id.into(), root.0));
         (set, root)
     }
 
@@ -105,13 +105,14 @@ impl TypeSet {
         match nodes.at(index) {
             Node::Basic(kind) => return self.builder.basic(*kind),
             Node::Recursive(id) => {
-                if let Some((_, root)) = self.recursive.as_ref().filter(|(replaced, _)| **replaced == **id) {
+                if let Some((_, root)) = self.placeholder.as_ref().filter(|(replaced, _)| **replaced == **id)
+                {
                     return *root;
                 }
             }
             _ => {}
         }
-        *self.added.entry((nodes.address(), index)).or_insert_with(|| {
+        *self.copies.entry((nodes.address(), index)).or_insert_with(|| {
             let copy = self.builder.reserve();
             pending.push((index, copy));
             copy
