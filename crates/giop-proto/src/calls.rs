@@ -10,31 +10,32 @@ use std::time::Instant;
 
 use giop_codec::giop::RequestId;
 
+use crate::error::SentPart;
+
 const INDEX_BITS: u32 = 16;
 const GENERATION_MASK: u32 = (1 << (31 - INDEX_BITS)) - 1;
 
 /// The slot index in the ids of oneways.
 const ONEWAY: u16 = u16::MAX;
 
-/// The maximum number of slots of cancelled calls that are kept unused, so that a late reply matches no other
-/// call.
-const COOLING: usize = 1024;
+/// The number of slots of cancelled calls that are kept unused, so that a late reply matches no other call.
+const MAX_COOLING_SLOTS: usize = 1024;
 
-/// The table of the calls of one direction of a connection.
 #[derive(Debug)]
-pub struct Calls<R> {
+pub(crate) struct Calls<R> {
     slots: Vec<Slot<R>>,
     /// Slots of answered calls. The last one freed is reused first.
     free: Vec<u16>,
-    /// Slots of cancelled calls, whose replies may still arrive. The one unused for longest is reused first.
+    /// Slots of cancelled calls, whose replies may still arrive. The one that is unused for longest is
+    /// reused first.
     cooling: VecDeque<u16>,
     parity: u32,
-    waiting: usize,
+    pending: usize,
     /// A lower bound of the deadlines of all pending calls.
-    earliest: Option<Instant>,
+    earliest_deadline: Option<Instant>,
     oneways: u32,
     /// The stream position of the last answered request. The peer has received all bytes before it.
-    confirmed: u64,
+    confirmed_position: u64,
 }
 
 #[derive(Debug)]
@@ -46,13 +47,13 @@ struct Slot<R> {
 #[derive(Debug)]
 enum State<R> {
     Free,
-    Waiting {
+    Pending {
         deadline: Option<Instant>,
-        place: RequestSpan,
+        span: RequestSpan,
     },
     Done {
         outcome: R,
-        /// No reply was received; one may still arrive late.
+        /// No reply was received, but one may still arrive.
         unanswered: bool,
     },
 }
@@ -66,25 +67,34 @@ pub struct CallId {
 
 /// The position of a call's request in the outgoing stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RequestSpan {
+pub(crate) struct RequestSpan {
     /// The position of its first byte. `u64::MAX` if it is not queued.
-    pub start: u64,
-    /// The position after its last byte.
-    pub end: u64,
-    /// True for a LocateRequest.
-    pub locate: bool,
-    /// True if other messages are interleaved with its pieces.
-    pub apart: bool,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) is_locate: bool,
+    /// True if the pieces of the request are interleaved with other messages.
+    pub(crate) is_interleaved: bool,
 }
 
 impl RequestSpan {
-    /// The position of a request that is not queued yet.
-    pub(crate) const NOWHERE: Self = Self { start: u64::MAX, end: u64::MAX, locate: false, apart: false };
+    /// The span of a request that is not queued yet.
+    pub(crate) const UNQUEUED: Self =
+        Self { start: u64::MAX, end: u64::MAX, is_locate: false, is_interleaved: false };
+
+    /// Returns the part of the request that was sent if the socket accepted the bytes of the stream before `end`.
+    pub(crate) fn sent_before(self, end: u64) -> SentPart {
+        if end <= self.start {
+            SentPart::Nothing
+        } else if end < self.end {
+            SentPart::Partly
+        } else {
+            SentPart::Whole
+        }
+    }
 }
 
 impl CallId {
-    /// Returns the index of the call's slot. It is small, and is reused after this call.
-    #[must_use]
+    /// Returns the index of the call's slot. It is small, and reused after this call.
     pub fn index(self) -> usize {
         self.index.into()
     }
@@ -92,62 +102,55 @@ impl CallId {
 
 impl<R> Calls<R> {
     /// Creates an empty table for the originator of a connection, or for its acceptor.
-    #[must_use]
-    pub fn new(originator: bool) -> Self {
+    pub(crate) fn new(originator: bool) -> Self {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
             cooling: VecDeque::new(),
             parity: u32::from(!originator),
-            waiting: 0,
-            earliest: None,
+            pending: 0,
+            earliest_deadline: None,
             oneways: 0,
-            confirmed: 0,
+            confirmed_position: 0,
         }
     }
 
     /// Returns the number of bytes of the outgoing stream that the peer has certainly received, because it
-    /// answered a request that follows them.
-    #[must_use]
-    pub fn confirmed(&self) -> u64 {
-        self.confirmed
+    /// answered a request after them.
+    pub(crate) fn confirmed_position(&self) -> u64 {
+        self.confirmed_position
     }
 
-    /// Returns the number of pending calls.
     #[inline]
-    #[must_use]
-    pub fn waiting(&self) -> usize {
-        self.waiting
+    pub(crate) fn pending(&self) -> usize {
+        self.pending
     }
 
     /// Adds a call. Returns `None` if all 65,535 slots are pending.
     #[inline]
-    pub fn start(&mut self, deadline: Option<Instant>) -> Option<CallId> {
+    pub(crate) fn start(&mut self, deadline: Option<Instant>) -> Option<CallId> {
         let index = match self.free.pop() {
             Some(index) => index,
             None => self.new_slot()?,
         };
         let slot = self.slots.get_mut(usize::from(index))?;
         slot.generation = slot.generation.wrapping_add(1) & GENERATION_MASK;
-        slot.state = State::Waiting { deadline, place: RequestSpan::NOWHERE };
-        self.waiting += 1;
+        slot.state = State::Pending { deadline, span: RequestSpan::UNQUEUED };
+        self.pending += 1;
         if let Some(at) = deadline {
-            self.earliest = Some(self.earliest.map_or(at, |earliest| earliest.min(at)));
+            self.earliest_deadline = Some(self.earliest_deadline.map_or(at, |earliest| earliest.min(at)));
         }
         Some(CallId { index, generation: slot.generation })
     }
 
-    /// Returns the request id of a call on the wire.
     #[inline]
-    #[must_use]
-    pub fn request_id(&self, call: CallId) -> RequestId {
+    pub(crate) fn request_id(&self, call: CallId) -> RequestId {
         self.wire_id(call.index, call.generation)
     }
 
     /// Returns an id for a request without a reply. It is reused after 32,768 others.
     #[inline]
-    #[must_use]
-    pub fn next_oneway_id(&mut self) -> RequestId {
+    pub(crate) fn next_oneway_id(&mut self) -> RequestId {
         self.oneways = self.oneways.wrapping_add(1) & GENERATION_MASK;
         self.wire_id(ONEWAY, self.oneways)
     }
@@ -161,103 +164,103 @@ impl<R> Calls<R> {
         (id.0 & 1 == self.parity).then_some(CallId { index, generation: id.0 >> (INDEX_BITS + 1) })
     }
 
-    /// Records the position of the call's request in the outgoing stream. The written part of it determines
-    /// the completion status.
+    /// Records the position of the call's request in the outgoing stream, from which its completion status
+    /// is determined.
     #[inline]
-    pub fn queued(&mut self, call: CallId, at: RequestSpan) {
-        if let Some(State::Waiting { place, .. }) = self.state_mut(call) {
-            *place = at;
+    pub(crate) fn record_span(&mut self, call: CallId, at: RequestSpan) {
+        if let Some(State::Pending { span, .. }) = self.state_mut(call) {
+            *span = at;
         }
     }
 
-    /// Records the outcome of the call with this request id, for a LocateReply if `locate`, otherwise for a
-    /// Reply. Returns `None` if no such call is pending; `outcome` is not called then.
+    /// Records the outcome of the call with this request id, which is a LocateRequest if `is_locate`.
+    /// Returns `None`, and does not call `outcome`, if no such call is pending.
     #[inline]
-    pub fn answer(&mut self, id: RequestId, locate: bool, outcome: impl FnOnce() -> R) -> Option<CallId> {
+    pub(crate) fn answer(
+        &mut self,
+        id: RequestId,
+        is_locate: bool,
+        outcome: impl FnOnce() -> R,
+    ) -> Option<CallId> {
         let call = self.call_of(id)?;
         let slot = self.slots.get_mut(call.index()).filter(|slot| slot.generation == call.generation)?;
         match &slot.state {
-            State::Waiting { place, .. } if place.locate == locate => {
-                if place.start != u64::MAX {
-                    self.confirmed = self.confirmed.max(place.start);
+            State::Pending { span, .. } if span.is_locate == is_locate => {
+                if span.start != u64::MAX {
+                    self.confirmed_position = self.confirmed_position.max(span.start);
                 }
                 slot.state = State::Done { outcome: outcome(), unanswered: false };
-                self.waiting -= 1;
+                self.pending -= 1;
                 Some(call)
             }
             _ => None,
         }
     }
 
-    /// Returns whether a call with this request id is pending.
-    #[must_use]
-    pub fn awaits(&self, id: RequestId) -> bool {
-        self.waiting_call(id).is_some()
+    pub(crate) fn has_pending(&self, id: RequestId) -> bool {
+        self.pending_call(id).is_some()
     }
 
-    /// Returns the call with this request id, if it is pending.
-    pub(crate) fn waiting_call(&self, id: RequestId) -> Option<CallId> {
-        self.call_of(id).filter(|call| self.is_waiting(*call))
+    pub(crate) fn pending_call(&self, id: RequestId) -> Option<CallId> {
+        self.call_of(id).filter(|call| self.is_pending(*call))
     }
 
-    /// Returns whether the call is pending.
     #[inline]
-    #[must_use]
-    pub fn is_waiting(&self, call: CallId) -> bool {
-        matches!(self.slot(call).map(|slot| &slot.state), Some(State::Waiting { .. }))
+    pub(crate) fn is_pending(&self, call: CallId) -> bool {
+        matches!(self.slot(call).map(|slot| &slot.state), Some(State::Pending { .. }))
     }
 
     /// Takes the outcome of a call, if it is available, and frees the call's slot.
     #[inline]
-    pub fn take(&mut self, call: CallId) -> Option<R> {
+    pub(crate) fn take(&mut self, call: CallId) -> Option<R> {
         let state = self.state_mut(call)?;
         if !matches!(state, State::Done { .. }) {
             return None;
         }
         let State::Done { outcome, unanswered } = std::mem::replace(state, State::Free) else { return None };
-        if unanswered {
-            self.cooling.push_back(call.index);
-        } else {
-            self.free.push(call.index);
-        }
+        self.free_slot(call.index, unanswered);
         Some(outcome)
     }
 
-    /// Removes a call. If it was pending, returns the position of its request in the stream.
-    pub fn abandon(&mut self, call: CallId) -> Option<RequestSpan> {
-        let state = self.state_mut(call)?;
-        match std::mem::replace(state, State::Free) {
-            State::Waiting { place, .. } => {
-                self.waiting -= 1;
-                self.cooling.push_back(call.index);
-                Some(place)
-            }
-            State::Done { unanswered: true, .. } => {
-                self.cooling.push_back(call.index);
-                None
-            }
-            State::Done { .. } => {
-                self.free.push(call.index);
-                None
-            }
-            State::Free => None,
+    #[inline]
+    fn free_slot(&mut self, index: u16, unanswered: bool) {
+        if unanswered {
+            self.cooling.push_back(index);
+        } else {
+            self.free.push(index);
         }
     }
 
-    /// Returns a time that is not later than any call's deadline.
-    #[inline]
-    #[must_use]
-    pub fn earliest_deadline(&self) -> Option<Instant> {
-        if self.waiting == 0 { None } else { self.earliest }
+    /// Removes a call. If it was pending, returns the position of its request in the stream.
+    pub(crate) fn abandon(&mut self, call: CallId) -> Option<RequestSpan> {
+        let state = self.state_mut(call)?;
+        let (span, unanswered) = match std::mem::replace(state, State::Free) {
+            State::Pending { span, .. } => (Some(span), true),
+            State::Done { unanswered, .. } => (None, unanswered),
+            State::Free => return None,
+        };
+        self.pending -= usize::from(span.is_some());
+        self.free_slot(call.index, unanswered);
+        span
     }
 
-    /// Fails every call whose deadline has passed, or every pending call if `now` is `None`. The outcome is
-    /// made by `fail`, from the call and the position of its request in the stream.
+    /// Returns a time that is not later than the deadline of any pending call.
+    #[inline]
+    pub(crate) fn earliest_deadline(&self) -> Option<Instant> {
+        if self.pending == 0 { None } else { self.earliest_deadline }
+    }
+
+    /// Fails every call whose deadline has passed, or every pending call if `now` is `None`. `fail` makes
+    /// the outcome from the call and the position of its request.
     #[cold]
-    pub fn fail_due(&mut self, now: Option<Instant>, mut fail: impl FnMut(CallId, RequestSpan) -> R) {
+    pub(crate) fn fail_expired(
+        &mut self,
+        now: Option<Instant>,
+        mut fail: impl FnMut(CallId, RequestSpan) -> R,
+    ) {
         let mut earliest: Option<Instant> = None;
         for (slot, index) in self.slots.iter_mut().zip(0u16..=u16::MAX) {
-            let State::Waiting { deadline, place } = slot.state else { continue };
+            let State::Pending { deadline, span } = slot.state else { continue };
             let due = match (now, deadline) {
                 (None, _) => true,
                 (Some(now), Some(deadline)) => deadline <= now,
@@ -265,18 +268,18 @@ impl<R> Calls<R> {
             };
             if due {
                 let call = CallId { index, generation: slot.generation };
-                slot.state = State::Done { outcome: fail(call, place), unanswered: true };
-                self.waiting -= 1;
-            } else if let Some(at) = deadline {
-                earliest = Some(earliest.map_or(at, |earliest| earliest.min(at)));
+                slot.state = State::Done { outcome: fail(call, span), unanswered: true };
+                self.pending -= 1;
+            } else {
+                earliest = earliest.into_iter().chain(deadline).min();
             }
         }
-        self.earliest = earliest;
+        self.earliest_deadline = earliest;
     }
 
     /// Replaces the outcome of a call that has just failed.
     #[cold]
-    pub fn amend(&mut self, call: CallId, outcome: R) {
+    pub(crate) fn replace_outcome(&mut self, call: CallId, outcome: R) {
         if let Some(State::Done { outcome: before, .. }) = self.state_mut(call) {
             *before = outcome;
         }
@@ -285,7 +288,7 @@ impl<R> Calls<R> {
     fn new_slot(&mut self) -> Option<u16> {
         // The slot of a cancelled call is not reused while there are few of them, so that its late reply
         // matches no other call.
-        if self.cooling.len() >= COOLING || self.slots.len() >= usize::from(ONEWAY) {
+        if self.cooling.len() >= MAX_COOLING_SLOTS || self.slots.len() >= usize::from(ONEWAY) {
             return self.cooling.pop_front();
         }
         let index = u16::try_from(self.slots.len()).ok()?;
@@ -326,7 +329,7 @@ mod tests {
         let id = calls.request_id(a);
         assert!(calls.abandon(a).is_some());
         assert_eq!(calls.answer(id, false, || "late"), None);
-        assert_eq!(calls.waiting(), 0);
+        assert_eq!(calls.pending(), 0);
     }
 
     #[test]
@@ -340,7 +343,7 @@ mod tests {
         let second = calls.start(None).unwrap();
         assert_eq!(second.index(), first.index());
         assert_eq!(calls.answer(old, false, || 2), None);
-        assert!(calls.is_waiting(second));
+        assert!(calls.is_pending(second));
     }
 
     #[test]
@@ -349,7 +352,7 @@ mod tests {
         let now = Instant::now();
         let expired = calls.start(Some(now)).unwrap();
         let id = calls.request_id(expired);
-        calls.fail_due(Some(now), |_, _| "timeout");
+        calls.fail_expired(Some(now), |_, _| "timeout");
         assert_eq!(calls.take(expired), Some("timeout"));
         for _ in 0..40_000 {
             let call = calls.start(None).unwrap();
@@ -367,7 +370,7 @@ mod tests {
         while let Some(call) = calls.start(None) {
             assert_ne!(call.index(), usize::from(ONEWAY));
         }
-        assert_eq!(calls.waiting(), 65_535);
+        assert_eq!(calls.pending(), 65_535);
         let id = calls.next_oneway_id();
         assert_eq!(calls.answer(id, false, || ()), None);
         assert_ne!(id, calls.next_oneway_id());
@@ -383,17 +386,17 @@ mod tests {
         calls.start(None).unwrap();
         assert_eq!(calls.earliest_deadline(), Some(at(2)));
         calls.answer(id_of(&calls, soon), false, || ()).unwrap();
-        calls.fail_due(Some(at(2)), |_, _| ());
-        assert_eq!((calls.waiting(), calls.earliest_deadline()), (2, Some(at(5))));
-        calls.fail_due(None, |_, _| ());
-        assert_eq!((calls.waiting(), calls.earliest_deadline()), (0, None));
+        calls.fail_expired(Some(at(2)), |_, _| ());
+        assert_eq!((calls.pending(), calls.earliest_deadline()), (2, Some(at(5))));
+        calls.fail_expired(None, |_, _| ());
+        assert_eq!((calls.pending(), calls.earliest_deadline()), (0, None));
     }
 
     #[test]
     fn a_locate_request_takes_no_reply() {
         let mut calls = Calls::new(true);
         let call = calls.start(None).unwrap();
-        calls.queued(call, RequestSpan { start: 0, end: 24, locate: true, apart: false });
+        calls.record_span(call, RequestSpan { start: 0, end: 24, is_locate: true, is_interleaved: false });
         let id = calls.request_id(call);
         assert_eq!(calls.answer(id, false, || 1), None);
         assert_eq!(calls.answer(id, true, || 2), Some(call));

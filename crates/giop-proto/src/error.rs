@@ -1,4 +1,4 @@
-//! The errors of a connection and of its calls, and their mapping to completion status and system exception.
+//! The errors of a connection and of its calls, each with its completion status and system exception.
 
 use std::error::Error;
 use std::fmt;
@@ -10,7 +10,7 @@ use giop_codec::giop::{HeaderError, MessageType};
 
 use crate::hits::Limit;
 
-/// Input from a peer that violates GIOP or a limit of this side. It is answered with MessageError, and the
+/// Input from a peer that violates GIOP or a limit of this side. The peer gets MessageError, and the
 /// connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -18,10 +18,8 @@ pub enum ProtocolError {
     /// The twelve bytes at the position of a message header are not a valid header.
     #[error(transparent)]
     Header(#[from] HeaderError),
-    /// A message over the size limit that cannot be skipped.
-    #[error(
-        "a message of {size} bytes came, and this side takes at most {limit}: allow more by `Limits::max_message_size`"
-    )]
+    /// A message that exceeds the size limit and cannot be skipped.
+    #[error("a message of {size} bytes exceeds the limit of {limit}: raise it by `Limits::max_message_size`")]
     TooLarge {
         /// The number of bytes announced or received.
         size: usize,
@@ -29,7 +27,7 @@ pub enum ProtocolError {
         limit: usize,
     },
     /// The data after the message header does not decode.
-    #[error("{} header does not decode: {error}", name(*kind))]
+    #[error("{} header does not decode: {error}", message_name(*kind))]
     Malformed {
         /// The type of the message.
         kind: MessageType,
@@ -37,27 +35,25 @@ pub enum ProtocolError {
         error: DecodeError,
     },
     /// A message type that this side of the connection must not receive.
-    #[error("{} came to a side that takes none", name(*.0))]
+    #[error("this side accepts no {}", message_name(*.0))]
     Unexpected(MessageType),
     /// The `more fragments` flag on a message type that must not be fragmented.
-    #[error("{} must not be fragmented", name(*.0))]
+    #[error("{} must not be fragmented", message_name(*.0))]
     NotFragmentable(MessageType),
     /// A fragment that continues no message, or another message before the last fragment (GIOP 1.1).
-    #[error("fragments of a GIOP 1.1 message do not follow each other")]
+    #[error("the fragments of a GIOP 1.1 message are not consecutive")]
     FragmentOrder,
     /// A fragment whose version or byte order is not that of its message.
-    #[error("fragment differs from its message in version or byte order")]
+    #[error("a fragment differs from its message in version or byte order")]
     FragmentMismatch,
     /// Too many incomplete messages.
-    #[error("more than {limit} messages came in fragments at a time: allow more by `Limits::max_fragmented`")]
+    #[error("more than {limit} messages are incomplete: raise the limit by `Limits::max_fragmented`")]
     TooManyFragmented {
         /// The limit in force.
         limit: usize,
     },
     /// Too many bytes in incomplete messages.
-    #[error(
-        "fragments of more than {limit} bytes came before their messages were whole: allow more by `Limits::max_fragment_memory`"
-    )]
+    #[error("incomplete messages exceed {limit} bytes: raise the limit by `Limits::max_fragment_memory`")]
     FragmentMemory {
         /// The limit in force.
         limit: usize,
@@ -65,8 +61,8 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// Returns the limit of this side that was hit, if any. In that case the peer did not violate GIOP.
-    #[must_use]
+    /// Returns the limit of this side that the peer exceeded, if that is the error. The peer did not
+    /// violate GIOP then.
     pub fn limit(&self) -> Option<Limit> {
         match self {
             Self::TooLarge { .. } => Some(Limit::MessageSize),
@@ -78,7 +74,8 @@ impl ProtocolError {
     }
 }
 
-/// An error of the operating system, small enough to be copied into the error of every call that it fails.
+/// An error of the operating system. Unlike [`io::Error`], it can be copied into the error of each call
+/// that failed because of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoFailure {
     /// The kind of the error.
@@ -87,8 +84,8 @@ pub struct IoFailure {
     pub os_code: Option<i32>,
 }
 
-/// The peer refuses this side before anything else is exchanged, so it has executed nothing. The type
-/// distinguishes this case from other failures of a read inside of an [`io::Error`].
+/// The peer refused this side before any message was exchanged, so that it executed nothing. As the inner
+/// error of an [`io::Error`], it distinguishes a refusal from other failures of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PeerRefusal(
@@ -96,17 +93,17 @@ pub struct PeerRefusal(
     pub &'static str,
 );
 
-/// The timer that expired for a slow peer.
+/// The action for which a peer took too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowPeer {
-    /// The first message header after the connection was accepted.
+    /// Sending the first message header after the connection was accepted.
     FirstHeader,
-    /// The rest of a message.
+    /// Sending the rest of a message.
     Message,
-    /// Accepting the data queued for it.
+    /// Accepting the data that is queued for it.
     Write,
-    /// Accepting replies, while other connections need the memory that they occupy.
-    Crowded,
+    /// Accepting replies whose memory other connections need.
+    QueuedReplies,
 }
 
 /// The reason why a connection ended.
@@ -127,15 +124,16 @@ pub enum CloseReason {
     Local,
     /// The connection was idle for the idle timeout.
     Idle,
-    /// This many consecutive calls timed out without any byte from the peer.
+    /// This number of consecutive calls timed out without any byte from the peer.
     Unanswered(u32),
     /// The peer violated the protocol or a limit.
     Protocol(ProtocolError),
     /// The peer was too slow.
     SlowPeer(SlowPeer),
-    /// The peer sent requests that were refused, and left this many bytes of replies unread.
+    /// The peer left the answers to refused requests unread: more bytes than this limit.
     Unread(usize),
-    /// The peer sent more CancelRequests, LocateRequests and stray messages than this number per second.
+    /// The peer sent more CancelRequests, LocateRequests and unexpected messages in a second than this
+    /// limit.
     Flood(u32),
 }
 
@@ -156,7 +154,7 @@ pub enum SentPart {
 pub enum CallErrorKind {
     /// The deadline of the call passed.
     Timeout,
-    /// The peer closed the connection in good order: it did not execute the request.
+    /// The peer sent CloseConnection without an answer to the request: it did not execute the request.
     Closed,
     /// The connection was lost.
     Lost(IoFailure),
@@ -170,7 +168,7 @@ pub enum CallErrorKind {
     PeerError,
     /// This side closed the connection.
     LocalClose,
-    /// All request ids of the connection are in use by pending calls.
+    /// All request ids of the connection are in use.
     TooManyCalls,
 }
 
@@ -184,7 +182,6 @@ pub struct CallError {
 }
 
 impl CallError {
-    /// Returns the error of a call of which nothing was sent.
     pub(crate) fn unsent(kind: CallErrorKind) -> Self {
         Self { kind, sent: SentPart::Nothing }
     }
@@ -203,7 +200,6 @@ impl CallError {
     }
 
     /// Returns the limit of this side that ended the call, if any.
-    #[must_use]
     pub fn limit(&self) -> Option<Limit> {
         match &self.kind {
             CallErrorKind::Protocol(error) => error.limit(),
@@ -218,7 +214,6 @@ impl CallError {
     ///   answering it.
     /// * `COMPLETED_YES`: the reply was received, but does not decode.
     /// * `COMPLETED_MAYBE`: all other cases.
-    #[must_use]
     pub fn completed(&self) -> CompletionStatus {
         match (self.kind, self.sent) {
             (CallErrorKind::BadReply(_), _) => CompletionStatus::Yes,
@@ -228,9 +223,8 @@ impl CallError {
         }
     }
 
-    /// Returns whether the same request may be sent again over another connection without the risk of a
-    /// second execution.
-    #[must_use]
+    /// Returns whether the same request may be sent over another connection without the risk of a second
+    /// execution.
     pub fn retryable(&self) -> bool {
         let hopeless = matches!(
             self.kind,
@@ -265,7 +259,7 @@ impl From<CallError> for SystemException {
 }
 
 impl CloseReason {
-    /// Returns the error of calls that are pending when the connection ends.
+    /// Returns the error of the calls that are pending when the connection ends.
     pub(crate) fn call_error(self) -> CallErrorKind {
         match self {
             Self::PeerClosed => CallErrorKind::Closed,
@@ -307,35 +301,35 @@ impl fmt::Display for CloseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PeerClosed => f.write_str("the peer closed the connection in good order"),
-            Self::PeerMessageError => f.write_str("the peer answered by MessageError"),
+            Self::PeerMessageError => f.write_str("the peer answered with MessageError"),
             Self::Eof => f.write_str("the peer closed the connection without CloseConnection"),
             Self::Io(failure) => write!(f, "the connection failed: {failure}"),
             Self::Refused(refused) => write!(f, "the peer refused the connection: {refused}"),
             Self::Local => f.write_str("the connection was closed on this side"),
-            Self::Idle => f.write_str("the connection was idle: `Limits::idle_timeout` keeps it longer"),
+            Self::Idle => f.write_str("the connection was idle: raise the limit by `Limits::idle_timeout`"),
             Self::Unanswered(calls) => write!(
                 f,
-                "{calls} calls in a row timed out while nothing came from the peer: `Limits::max_unanswered` allows more"
+                "{calls} consecutive calls timed out without any byte from the peer: raise the limit by `Limits::max_unanswered`"
             ),
-            Self::Protocol(error) => write!(f, "{}{error}", blame(error)),
+            Self::Protocol(error) => write!(f, "{}{error}", fault_prefix(error)),
             Self::SlowPeer(SlowPeer::FirstHeader) => {
-                f.write_str("no message came in time: `Limits::first_header_timeout` waits longer")
+                f.write_str("no message was received in time: raise `Limits::first_header_timeout`")
             }
             Self::SlowPeer(SlowPeer::Message) => f.write_str(
-                "the rest of a message did not come in time: `Limits::message_timeout` and `Limits::min_message_rate` decide",
+                "the rest of a message was not received in time: raise `Limits::message_timeout` or lower `Limits::min_message_rate`",
             ),
             Self::SlowPeer(SlowPeer::Write) => {
-                f.write_str("the peer took nothing of what was sent: `Limits::write_timeout` waits longer")
+                f.write_str("the peer accepted too little of the data queued for it: raise `Limits::write_timeout`")
             }
-            Self::SlowPeer(SlowPeer::Crowded) => f.write_str(
-                "the peer took its replies too slowly while all connections had too many queued: `OrbBuilder::max_receive_memory` allows more",
+            Self::SlowPeer(SlowPeer::QueuedReplies) => f.write_str(
+                "the peer accepted its replies too slowly while all connections had too many queued: raise `OrbBuilder::max_receive_memory`",
             ),
             Self::Unread(limit) => {
-                write!(f, "the peer left {limit} octets of refusals unread: raise it by `Limits::max_backlog`")
+                write!(f, "the peer left over {limit} bytes of refusals unread: raise the limit by `Limits::max_backlog`")
             }
             Self::Flood(limit) => write!(
                 f,
-                "the peer sent over {limit} cancel, locate and stray messages in a second: raise it by `Limits::max_control_rate`"
+                "the peer sent over {limit} cancel, locate and stray messages in a second: raise the limit by `Limits::max_control_rate`"
             ),
         }
     }
@@ -350,11 +344,11 @@ impl fmt::Display for CallError {
             CallErrorKind::Closed => f.write_str("the peer closed the connection in good order")?,
             CallErrorKind::Lost(failure) => write!(f, "the connection was lost: {failure}")?,
             CallErrorKind::Refused(refused) => write!(f, "the peer refused the connection: {refused}")?,
-            CallErrorKind::Protocol(error) => write!(f, "{}{error}", blame(error))?,
+            CallErrorKind::Protocol(error) => write!(f, "{}{error}", fault_prefix(error))?,
             CallErrorKind::BadReply(error) => write!(f, "the reply's header does not decode: {error}")?,
-            CallErrorKind::PeerError => f.write_str("the peer answered by MessageError")?,
+            CallErrorKind::PeerError => f.write_str("the peer answered with MessageError")?,
             CallErrorKind::LocalClose => f.write_str("the connection is closed on this side")?,
-            CallErrorKind::TooManyCalls => f.write_str("too many calls wait on this connection")?,
+            CallErrorKind::TooManyCalls => f.write_str("too many calls are pending on this connection")?,
         }
         f.write_str(match self.sent {
             SentPart::Nothing => " before any of the request was sent",
@@ -366,14 +360,14 @@ impl fmt::Display for CallError {
 
 impl Error for CallError {}
 
-/// Returns the prefix of the description of a protocol error. Empty if a limit of this side was hit, because
-/// the peer is then not at fault.
-fn blame(error: &ProtocolError) -> &'static str {
+/// Returns the prefix for the description of a protocol error. Empty if it exceeded a limit, because then
+/// the peer is not at fault.
+fn fault_prefix(error: &ProtocolError) -> &'static str {
     if error.limit().is_some() { "" } else { "the peer broke the protocol: " }
 }
 
-/// The OMG's name of a message type.
-fn name(kind: MessageType) -> &'static str {
+/// Returns the name that the GIOP specification gives a message type.
+fn message_name(kind: MessageType) -> &'static str {
     match kind {
         MessageType::Request => "Request",
         MessageType::Reply => "Reply",

@@ -1,4 +1,4 @@
-//! The events that a connection reports to its driver.
+//! [`Event`]: what a connection reports to its driver.
 
 use crate::calls::CallId;
 use crate::message::{IncomingLocate, IncomingRequest};
@@ -7,22 +7,21 @@ use crate::serving::ServeToken;
 /// An event that a connection reports to its driver.
 #[derive(Debug)]
 pub enum Event {
-    /// The peer requests an operation. The token must be ended by `ServedRequest::send_reply` or
-    /// `ServedRequest::finish`.
+    /// The peer requests an operation. `ServedRequest::send_reply` or `ServedRequest::finish` must end the
+    /// request of this token.
     Request(IncomingRequest),
-    /// The peer asks for the location of an object. The answer is sent by `Connection::send_locate_reply`.
+    /// The peer asks for the location of an object. `Connection::send_locate_reply` answers it.
     Locate(IncomingLocate),
-    /// The peer cancelled a request that is being served. Its token must still be ended; the reply is not
-    /// sent.
+    /// The peer cancelled a request that is being served. The request must still be ended, but its reply is
+    /// not sent.
     Cancelled(ServeToken),
     /// The outcome of this call is available from `Connection::take_outcome`.
     Reply(CallId),
-    /// The connection is closed: nothing more is received or sent. This event occurs once and is the last
-    /// one.
+    /// The connection is closed: nothing more is received or sent. This is the last event.
     Closed,
 }
 
-/// Events that do not result from the current message.
+/// An event that does not result from the message being processed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Notice {
     Reply(CallId),

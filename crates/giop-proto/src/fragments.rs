@@ -1,11 +1,11 @@
-//! Messages received in pieces.
+//! Messages that are received in fragments.
 //!
-//! The pieces are placed one after the other in one buffer that starts with the first message header. The
-//! headers of the other pieces are left out. Large pieces of GIOP 1.2 are read directly into their final
+//! The pieces of a message, which are its first message and its fragments, are joined in one buffer. The
+//! headers of the fragments are left out. Large fragments of GIOP 1.2 are read directly into their final
 //! position (see [`Fragments::lend`]). Other pieces are copied once.
 //!
 //! In GIOP 1.2 all pieces but the last are multiples of 8 bytes. Offsets in the joined message therefore have
-//! the alignment that the sender intended. This does not hold in GIOP 1.1: see [`JoinedMessage::pieces`].
+//! the alignment that the sender intended. This does not hold in GIOP 1.1: see [`MessageLayout`].
 
 mod streamed;
 
@@ -17,107 +17,99 @@ use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 use giop_codec::{DecodeError, DecodeErrorKind, Version};
 
 use crate::error::ProtocolError;
-use crate::frame::{HEADER_LEN, JoinedMessage, MessageLayout, OVERSIZED_START, PIECE_HEADER_LEN, word};
+use crate::frame::{
+    HEADER_LEN, JoinedMessage, MessageLayout, OVERSIZED_START_LEN, PIECE_HEADER_LEN, first_word,
+};
 use crate::limits::{Limits, later};
 use crate::message::RequestHead;
 use crate::pool::{Buffer, BufferPool};
 
-/// The maximum size of a message that is gathered in memory of its own. Larger ones use a pooled buffer.
-const SMALL: usize = 32 * 1024;
+/// The maximum size in bytes of a message that is joined in memory of its own. A larger one uses a pooled
+/// buffer.
+const MAX_SMALL_MESSAGE: usize = 32 * 1024;
 
-/// The offset of the payload in a GIOP 1.1 fragment.
-const PAYLOAD_1_1: usize = HEADER_LEN;
+const PAYLOAD_AT_1_1: usize = HEADER_LEN;
 
-/// The offset of the payload in a GIOP 1.2 fragment: after the request id.
-const PAYLOAD_1_2: usize = PIECE_HEADER_LEN;
+const PAYLOAD_AT_1_2: usize = PIECE_HEADER_LEN;
 
 /// The incomplete messages.
 #[derive(Debug)]
 pub(crate) struct Fragments {
     pool: Arc<BufferPool>,
-    open: Vec<IncompleteMessage>,
-    /// Bytes of all incomplete messages.
-    octets: usize,
-    /// The part of these bytes that is in memory of its own, as charged to the pool.
-    outside: usize,
-    /// The size of the last large message. The next one is expected to have the same size.
-    expect: usize,
+    incomplete: Vec<IncompleteMessage>,
+    total_bytes: usize,
+    /// The part of `total_bytes` that is outside of pooled buffers, as charged to the pool.
+    outside_bytes: usize,
+    /// The size of the last large message, which the next one is expected to have. 0 after a small one.
+    expected_size: usize,
     copied: u64,
 }
 
-/// The first piece of a message.
 #[derive(Debug)]
 pub(crate) enum FirstPiece<'a> {
-    /// Bytes to be copied.
-    Octets(&'a [u8]),
-    /// A buffer of its own, and the number of bytes in it.
+    Bytes(&'a [u8]),
+    /// In a buffer of its own. Holds the number of bytes.
     Placed(Buffer, usize),
-    /// Bytes to be discarded, with all that follow.
-    Unwanted(&'a [u8]),
-    /// Already handed out. The following pieces go to the receiver's stream.
+    /// To be discarded, with all following pieces.
+    Discarded(&'a [u8]),
+    /// Already handed out. The following pieces go to a stream.
     Streamed(&'a [u8]),
 }
 
-/// The result of adding a fragment.
 #[derive(Debug)]
 pub(crate) enum FragmentOutcome {
     /// More fragments follow, or the message is discarded.
-    Kept,
-    /// It continues no message.
+    Incomplete,
+    /// The fragment continues no message.
     Stray,
-    /// It was the last fragment.
-    Whole(MessageHeader, JoinedMessage),
-    /// It made its message too large. Holds the first bytes of the message.
-    Overflow(MessageHeader, Bytes),
+    Complete(MessageHeader, JoinedMessage),
+    /// The message is now too large. Holds its first bytes.
+    Oversized(MessageHeader, Bytes),
 }
 
 #[derive(Debug)]
 struct IncompleteMessage {
-    /// The header of the first piece.
-    header: MessageHeader,
-    /// The id of the fragments. GIOP 1.1 fragments have none, so there is only one such message at a time.
+    first_header: MessageHeader,
+    /// The id of the fragments. GIOP 1.1 fragments have none, so that there is only one such message at a
+    /// time.
     id: Option<RequestId>,
-    since: Instant,
+    started_at: Instant,
     /// `None` if the message is discarded.
     data: Option<Data>,
-    pieces: Vec<u32>,
-    /// True for a request that may be handed out before all of its pieces have arrived.
-    streams: bool,
-    /// The id in the header of the request that was handed out.
-    request: Option<RequestId>,
-    /// Set if the message was handed out and is discarded: the number of bytes that may still arrive, which
+    piece_offsets: Vec<u32>,
+    /// True for a message that may be handed out before its last piece has been received.
+    may_stream: bool,
+    /// The request id of a message that was handed out.
+    request_id: Option<RequestId>,
+    /// Set if the message was handed out and its rest is discarded: the number of bytes of that rest, which
     /// determines its timeout.
-    thrown: Option<usize>,
+    discarded_bytes: Option<usize>,
 }
 
 #[derive(Debug)]
 enum Data {
     Small(BytesMut),
     Pooled(Buffer, usize),
-    /// The buffer is with the receiver, which reads a fragment to the position after these bytes.
+    /// The buffer is lent to the receiver, which reads a fragment to the position after this number of bytes.
     Lent(usize),
-    /// The message was handed out. Its pieces go to the receiver's stream.
+    /// The message was handed out. Further pieces go to its stream.
     Streamed,
 }
 
 impl Fragments {
-    /// Creates an empty set. The pieces of large messages are gathered in buffers of the pool.
     pub(crate) fn new(pool: Arc<BufferPool>) -> Self {
-        Self { pool, open: Vec::new(), octets: 0, outside: 0, expect: 0, copied: 0 }
+        Self { pool, incomplete: Vec::new(), total_bytes: 0, outside_bytes: 0, expected_size: 0, copied: 0 }
     }
 
-    /// Returns whether no message is incomplete.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.open.is_empty()
+        self.incomplete.is_empty()
     }
 
-    /// Returns the number of bytes that were copied so far.
     pub(crate) fn copied(&self) -> u64 {
         self.copied
     }
 
-    /// Adds a message by its first piece.
     pub(crate) fn start(
         &mut self,
         header: MessageHeader,
@@ -125,18 +117,13 @@ impl Fragments {
         now: Instant,
         limits: &Limits,
     ) -> Result<(), ProtocolError> {
-        let octets = match &first {
-            FirstPiece::Octets(octets) | FirstPiece::Unwanted(octets) | FirstPiece::Streamed(octets) => {
-                octets
-            }
-            FirstPiece::Placed(buffer, len) => buffer.octets().get(..*len).unwrap_or_default(),
+        let (bytes, charged) = match &first {
+            FirstPiece::Discarded(bytes) | FirstPiece::Streamed(bytes) => (*bytes, 0),
+            FirstPiece::Bytes(bytes) => (*bytes, bytes.len()),
+            FirstPiece::Placed(buffer, len) => (buffer.bytes().get(..*len).unwrap_or_default(), *len),
         };
-        let opened = self.may_open(&header, octets, limits);
-        let charged = match &first {
-            FirstPiece::Unwanted(_) | FirstPiece::Streamed(_) => 0,
-            FirstPiece::Octets(_) | FirstPiece::Placed(..) => octets.len(),
-        };
-        let id = match opened.and_then(|id| self.charge(charged, limits).map(|()| id)) {
+        let started = self.check_start(&header, bytes, limits);
+        let id = match started.and_then(|id| self.charge(charged, limits).map(|()| id)) {
             Ok(id) => id,
             Err(error) => {
                 if let FirstPiece::Placed(buffer, _) = first {
@@ -146,227 +133,221 @@ impl Fragments {
             }
         };
         let data = match first {
-            FirstPiece::Octets(octets) => {
-                self.copied += octets.len() as u64;
-                Some(Data::Small(BytesMut::from(octets)))
+            FirstPiece::Bytes(bytes) => {
+                self.copied += bytes.len() as u64;
+                Some(Data::Small(BytesMut::from(bytes)))
             }
             FirstPiece::Placed(buffer, len) => Some(Data::Pooled(buffer, len)),
-            FirstPiece::Unwanted(_) => None,
+            FirstPiece::Discarded(_) => None,
             FirstPiece::Streamed(_) => Some(Data::Streamed),
         };
-        self.open.push(IncompleteMessage {
-            header,
+        self.incomplete.push(IncompleteMessage {
+            first_header: header,
             id,
-            since: now,
+            started_at: now,
             data,
-            pieces: Vec::new(),
-            streams: false,
-            request: None,
-            thrown: None,
+            piece_offsets: Vec::new(),
+            may_stream: false,
+            request_id: None,
+            discarded_bytes: None,
         });
-        self.settle();
+        self.update_charge();
         Ok(())
     }
 
-    fn may_open(
+    fn check_start(
         &self,
         header: &MessageHeader,
-        octets: &[u8],
+        bytes: &[u8],
         limits: &Limits,
     ) -> Result<Option<RequestId>, ProtocolError> {
         if !header.kind.may_fragment(header.version) {
             return Err(ProtocolError::NotFragmentable(header.kind));
         }
         let id = match header.version {
-            Version::V1_2 => Some(word(header.order, octets).ok_or_else(|| too_short(header.kind))?),
+            Version::V1_2 => Some(first_word(header.order, bytes).ok_or_else(|| too_short(header.kind))?),
             _ => None,
         };
-        if self.open.iter().any(|open| open.id == id) {
+        if self.incomplete.iter().any(|message| message.id == id) {
             return Err(ProtocolError::FragmentOrder);
         }
-        if self.open.len() >= limits.max_fragmented {
+        if self.incomplete.len() >= limits.max_fragmented {
             return Err(ProtocolError::TooManyFragmented { limit: limits.max_fragmented });
         }
         Ok(id)
     }
 
-    /// Adds a fragment to its message. For a fragment that is skipped, `octets` has only the headers.
+    /// Adds a fragment to its message. Of a skipped fragment, `bytes` has only the headers.
     pub(crate) fn add(
         &mut self,
         header: MessageHeader,
-        octets: &[u8],
+        bytes: &[u8],
         limits: &Limits,
     ) -> Result<FragmentOutcome, ProtocolError> {
         let (id, start) = match header.version {
             Version::V1_2 => {
-                let id = word(header.order, octets).ok_or_else(|| too_short(MessageType::Fragment))?;
-                (Some(id), PAYLOAD_1_2)
+                let id = first_word(header.order, bytes).ok_or_else(|| too_short(MessageType::Fragment))?;
+                (Some(id), PAYLOAD_AT_1_2)
             }
-            _ => (None, PAYLOAD_1_1),
+            _ => (None, PAYLOAD_AT_1_1),
         };
-        let payload = octets.get(start..).unwrap_or_default();
+        let payload = bytes.get(start..).unwrap_or_default();
         let size = (HEADER_LEN + header.size as usize).saturating_sub(start);
-        let Some(at) = self.open.iter().position(|open| open.id == id) else {
-            // A GIOP 1.1 fragment without a message shows that the sender's state is wrong.
+        let Some(at) = self.incomplete.iter().position(|message| message.id == id) else {
+            // A GIOP 1.1 fragment without a message shows that the sender is in a wrong state.
             return if id.is_some() { Ok(FragmentOutcome::Stray) } else { Err(ProtocolError::FragmentOrder) };
         };
-        let Some(open) = self.open.get_mut(at) else { return Ok(FragmentOutcome::Stray) };
-        open.check(&header)?;
-        let Some(data) = &mut open.data else {
+        let Some(message) = self.incomplete.get_mut(at) else { return Ok(FragmentOutcome::Stray) };
+        message.check(&header)?;
+        let Some(data) = &mut message.data else {
             if !header.more_fragments {
-                self.open.swap_remove(at);
+                self.incomplete.swap_remove(at);
             }
-            return Ok(FragmentOutcome::Kept);
+            return Ok(FragmentOutcome::Incomplete);
         };
         let total = data.len().saturating_add(size);
         if total > limits.max_message_size || payload.len() < size {
-            return self.overflow(at, total, header.more_fragments, limits);
+            return self.discard_oversized(at, total, header.more_fragments, limits);
         }
-        open.pieces.push(u32::try_from(data.len()).unwrap_or(u32::MAX));
-        self.copied += data.push(payload, &self.pool, self.expect);
-        self.settle();
+        message.piece_offsets.push(u32::try_from(data.len()).unwrap_or(u32::MAX));
+        self.copied += data.push(payload, &self.pool, self.expected_size);
+        self.update_charge();
         self.charge(payload.len(), limits)?;
-        if header.more_fragments {
-            return Ok(FragmentOutcome::Kept);
-        }
-        let open = self.open.swap_remove(at);
-        Ok(self.join(open))
+        Ok(self.join_if_last(at, header.more_fragments))
     }
 
-    /// Lends the buffer of the message to which a partly received GIOP 1.2 fragment belongs. The rest of the
-    /// fragment is then read directly to the position after the bytes that are there. The buffer is returned
-    /// by [`placed`](Self::placed) or, if there is no memory to continue, by [`take_back`](Self::take_back).
+    /// Lends the buffer of the message that a partly received GIOP 1.2 fragment belongs to, with the number
+    /// of bytes in it. The rest of the fragment is read directly to the position after them. The buffer is
+    /// returned by [`add_placed`](Self::add_placed) or, if there is no memory to continue, by
+    /// [`take_back`](Self::take_back).
     ///
-    /// Returns `None` if the fragment is to be skipped and then [added](Self::add), which returns the reason.
+    /// Returns `None` if the fragment is to be skipped. [`add`](Self::add) then returns the reason.
     pub(crate) fn lend(
         &mut self,
         header: &MessageHeader,
         id: RequestId,
         limits: &Limits,
     ) -> Result<Option<(Buffer, usize)>, ProtocolError> {
-        let size = (header.size as usize).saturating_sub(PAYLOAD_1_2 - HEADER_LEN);
-        let Some(open) = self.open.iter_mut().find(|open| open.id == Some(id)) else { return Ok(None) };
-        open.check(header)?;
-        let Some(data) = &mut open.data else { return Ok(None) };
+        let size = (header.size as usize).saturating_sub(PAYLOAD_AT_1_2 - HEADER_LEN);
+        let Some(message) = self.incomplete.iter_mut().find(|message| message.id == Some(id)) else {
+            return Ok(None);
+        };
+        message.check(header)?;
+        let Some(data) = &mut message.data else { return Ok(None) };
         let len = data.len();
         if len.saturating_add(size) > limits.max_message_size {
             return Ok(None);
         }
-        if self.octets.saturating_add(size) > limits.max_fragment_memory {
+        if self.total_bytes.saturating_add(size) > limits.max_fragment_memory {
             return Err(ProtocolError::FragmentMemory { limit: limits.max_fragment_memory });
         }
         let buffer = match std::mem::replace(data, Data::Lent(len)) {
             Data::Pooled(buffer, _) => buffer,
             Data::Small(small) => {
                 self.copied += len as u64;
-                fill(self.pool.take(len.max(self.expect)), &small)
+                fill(self.pool.take(len.max(self.expected_size)), &small)
             }
             Data::Lent(_) | Data::Streamed => return Ok(None),
         };
-        self.settle();
+        self.update_charge();
         Ok(Some((buffer, len)))
     }
 
-    /// Takes back what was lent, unchanged.
     pub(crate) fn take_back(&mut self, id: RequestId, buffer: Buffer) {
-        match self.lent(id) {
-            Some((_, data)) => *data = Data::Pooled(buffer, data.len()),
-            None => self.pool.give_back(buffer),
+        match self.find_mut(Some(id)).and_then(|message| message.data.as_mut()) {
+            Some(data @ Data::Lent(_)) => *data = Data::Pooled(buffer, data.len()),
+            _ => self.pool.give_back(buffer),
         }
     }
 
-    /// Takes back what was lent, with the fragment in it.
-    pub(crate) fn placed(
+    /// Takes back a lent buffer that contains the fragment now.
+    pub(crate) fn add_placed(
         &mut self,
         header: &MessageHeader,
         buffer: Buffer,
         limits: &Limits,
     ) -> Result<FragmentOutcome, ProtocolError> {
-        let size = (header.size as usize).saturating_sub(PAYLOAD_1_2 - HEADER_LEN);
-        let lent = self.open.iter().position(|open| matches!(open.data, Some(Data::Lent(_))));
-        let Some((at, open)) = lent.and_then(|at| Some((at, self.open.get_mut(at)?))) else {
+        let size = (header.size as usize).saturating_sub(PAYLOAD_AT_1_2 - HEADER_LEN);
+        let lent = self.incomplete.iter().position(|message| matches!(message.data, Some(Data::Lent(_))));
+        let Some((at, message)) = lent.and_then(|at| Some((at, self.incomplete.get_mut(at)?))) else {
             self.pool.give_back(buffer);
             return Ok(FragmentOutcome::Stray);
         };
-        open.data = Some(Data::Pooled(buffer, open.len() + size));
+        message.data = Some(Data::Pooled(buffer, message.len() + size));
         self.charge(size, limits)?;
-        if header.more_fragments {
-            return Ok(FragmentOutcome::Kept);
-        }
-        let open = self.open.swap_remove(at);
-        Ok(self.join(open))
+        Ok(self.join_if_last(at, header.more_fragments))
     }
 
-    fn lent(&mut self, id: RequestId) -> Option<(usize, &mut Data)> {
-        let open = self.open.iter_mut().find(|open| open.id == Some(id))?;
-        match &mut open.data {
-            Some(data @ Data::Lent(_)) => Some((data.len(), data)),
-            _ => None,
-        }
+    fn find(&self, id: Option<RequestId>) -> Option<&IncompleteMessage> {
+        self.incomplete.iter().find(|message| message.id == id)
     }
 
-    /// Discards a message that its sender cancelled. Returns whether there was one.
+    fn find_mut(&mut self, id: Option<RequestId>) -> Option<&mut IncompleteMessage> {
+        self.incomplete.iter_mut().find(|message| message.id == id)
+    }
+
+    /// Drops a message that its sender cancelled. Returns whether it was found.
     pub(crate) fn cancel(&mut self, id: RequestId) -> bool {
-        let found = self.open.iter().position(|open| open.is_request(id));
-        if let Some(data) = found.and_then(|at| self.open.swap_remove(at).data) {
+        let found = self.incomplete.iter().position(|message| message.is_request(id));
+        if let Some(data) = found.and_then(|at| self.incomplete.swap_remove(at).data) {
             self.drop_data(data);
         }
         found.is_some()
     }
 
-    /// Returns the earliest time at which a message takes too long.
-    pub(crate) fn due(&self, limits: &Limits) -> Option<Instant> {
-        let timed = self.open.iter().filter(|open| !matches!(open.data, Some(Data::Streamed)));
-        let due = |open: &IncompleteMessage| {
-            later(open.since, limits.message_time(open.len() + open.thrown.unwrap_or(0)))
+    /// Returns the earliest deadline of an incomplete message.
+    pub(crate) fn earliest_deadline(&self, limits: &Limits) -> Option<Instant> {
+        let timed = self.incomplete.iter().filter(|message| !message.is_streamed());
+        let deadline = |message: &IncompleteMessage| {
+            let size = message.len() + message.discarded_bytes.unwrap_or(0);
+            later(message.started_at, limits.message_time(size))
         };
-        timed.map(due).min()
+        timed.map(deadline).min()
     }
 
-    /// Discards everything.
     pub(crate) fn clear(&mut self) {
-        while let Some(open) = self.open.pop() {
-            if let Some(data) = open.data {
+        while let Some(message) = self.incomplete.pop() {
+            if let Some(data) = message.data {
                 self.drop_data(data);
             }
         }
     }
 
     fn drop_data(&mut self, data: Data) {
-        self.octets -= data.len();
-        self.settle();
+        self.total_bytes -= data.len();
+        self.update_charge();
         if let Data::Pooled(buffer, _) = data {
             self.pool.give_back(buffer);
         }
     }
 
-    /// Reports the current size of the memory outside of pooled buffers to the pool.
-    fn settle(&mut self) {
-        let small = |open: &IncompleteMessage| match &open.data {
+    /// Charges the current size of memory outside of pooled buffers to the pool.
+    fn update_charge(&mut self) {
+        let small = |message: &IncompleteMessage| match &message.data {
             Some(Data::Small(data)) => data.capacity(),
             _ => 0,
         };
-        let outside = self.open.iter().map(small).sum();
-        if outside > self.outside {
-            self.pool.charge_outside(outside - self.outside);
+        let outside_bytes = self.incomplete.iter().map(small).sum();
+        if outside_bytes > self.outside_bytes {
+            self.pool.charge_outside(outside_bytes - self.outside_bytes);
         } else {
-            self.pool.discharge_outside(self.outside - outside);
+            self.pool.discharge_outside(self.outside_bytes - outside_bytes);
         }
-        self.outside = outside;
+        self.outside_bytes = outside_bytes;
     }
 
-    fn charge(&mut self, octets: usize, limits: &Limits) -> Result<(), ProtocolError> {
-        self.octets += octets;
-        if self.octets > limits.max_fragment_memory {
+    fn charge(&mut self, bytes: usize, limits: &Limits) -> Result<(), ProtocolError> {
+        self.total_bytes += bytes;
+        if self.total_bytes > limits.max_fragment_memory {
             return Err(ProtocolError::FragmentMemory { limit: limits.max_fragment_memory });
         }
         Ok(())
     }
 
-    /// Handles a message that exceeds the size limit. A GIOP 1.2 request can be answered, and its remaining
-    /// fragments discarded.
+    /// Discards a message that exceeds the size limit. Only a GIOP 1.2 request can be answered; otherwise
+    /// this is an error.
     #[cold]
-    fn overflow(
+    fn discard_oversized(
         &mut self,
         at: usize,
         size: usize,
@@ -374,32 +355,32 @@ impl Fragments {
         limits: &Limits,
     ) -> Result<FragmentOutcome, ProtocolError> {
         let too_large = ProtocolError::TooLarge { size, limit: limits.max_message_size };
-        let open = self.open.get_mut(at).ok_or(too_large)?;
-        let data = open.data.take().ok_or(too_large)?;
-        let header = open.header;
-        let start = Bytes::copy_from_slice(data.octets().get(..OVERSIZED_START).unwrap_or_default());
+        let message = self.incomplete.get_mut(at).ok_or(too_large)?;
+        let data = message.data.take().ok_or(too_large)?;
+        let header = message.first_header;
+        let start = Bytes::copy_from_slice(data.bytes().get(..OVERSIZED_START_LEN).unwrap_or_default());
         self.drop_data(data);
         if header.kind != MessageType::Request || header.version != Version::V1_2 {
             return Err(too_large);
         }
-        let overflow = FragmentOutcome::Overflow(header, start);
         if !more {
-            self.open.swap_remove(at);
+            self.incomplete.swap_remove(at);
         }
-        Ok(overflow)
+        Ok(FragmentOutcome::Oversized(header, start))
     }
 
-    fn join(&mut self, open: IncompleteMessage) -> FragmentOutcome {
-        let IncompleteMessage { header, data, pieces, .. } = open;
-        let Some(data) = data else { return FragmentOutcome::Kept };
+    fn join_if_last(&mut self, at: usize, more: bool) -> FragmentOutcome {
+        if more {
+            return FragmentOutcome::Incomplete;
+        }
+        let IncompleteMessage { first_header, data, piece_offsets, .. } = self.incomplete.swap_remove(at);
+        let Some(data) = data else { return FragmentOutcome::Incomplete };
         let total = data.len();
-        self.octets -= total;
-        self.settle();
-        self.expect = if total > SMALL { total } else { 0 };
-        let size = u32::try_from(total - HEADER_LEN.min(total)).unwrap_or(u32::MAX);
-        let header = MessageHeader { more_fragments: false, size, ..header };
-        let pieces = told(&header, pieces);
-        FragmentOutcome::Whole(header, JoinedMessage { octets: data.join(&header, &self.pool), pieces })
+        self.total_bytes -= total;
+        self.update_charge();
+        self.expected_size = if total > MAX_SMALL_MESSAGE { total } else { 0 };
+        let (header, joined) = data.join(first_header, piece_offsets, &self.pool);
+        FragmentOutcome::Complete(header, joined)
     }
 }
 
@@ -414,23 +395,26 @@ impl IncompleteMessage {
         self.data.as_ref().map_or(0, Data::len)
     }
 
-    /// Checks that a fragment with that header may belong to this message.
+    /// Checks that a fragment may belong to this message.
     fn check(&self, header: &MessageHeader) -> Result<(), ProtocolError> {
-        if self.header.version != header.version || self.header.order != header.order {
+        if self.first_header.version != header.version || self.first_header.order != header.order {
             return Err(ProtocolError::FragmentMismatch);
         }
         Ok(())
     }
 
-    /// Returns whether it is the request with that id.
+    fn is_streamed(&self) -> bool {
+        matches!(self.data, Some(Data::Streamed))
+    }
+
     fn is_request(&self, id: RequestId) -> bool {
-        if let Some(request) = self.request {
-            return request == id;
+        if let Some(request_id) = self.request_id {
+            return request_id == id;
         }
-        match (self.header.kind, self.id, &self.data) {
+        match (self.first_header.kind, self.id, &self.data) {
             (MessageType::Request | MessageType::LocateRequest, Some(own), _) => own == id,
             (MessageType::Request, None, Some(data)) => {
-                RequestHead::decode(&self.header, data.octets()).is_ok_and(|head| head.id == id)
+                RequestHead::decode(&self.first_header, data.bytes()).is_ok_and(|head| head.id == id)
             }
             _ => false,
         }
@@ -438,10 +422,10 @@ impl IncompleteMessage {
 }
 
 impl Data {
-    fn octets(&self) -> &[u8] {
+    fn bytes(&self) -> &[u8] {
         match self {
             Self::Small(data) => data,
-            Self::Pooled(buffer, len) => buffer.octets().get(..*len).unwrap_or_default(),
+            Self::Pooled(buffer, len) => buffer.bytes().get(..*len).unwrap_or_default(),
             Self::Lent(_) | Self::Streamed => &[],
         }
     }
@@ -454,13 +438,13 @@ impl Data {
         }
     }
 
-    /// Appends bytes. Returns how many it copied. A buffer that grows by doubling copies each byte once more
-    /// on average. A buffer of the size of the previous message, `expect`, mostly avoids that.
-    fn push(&mut self, more: &[u8], pool: &BufferPool, expect: usize) -> u64 {
+    /// Appends bytes. Returns how many were copied. Growing by doubling copies each byte once more on
+    /// average. A buffer of `expected_size`, the size of the previous message, mostly avoids that.
+    fn push(&mut self, more: &[u8], pool: &BufferPool, expected_size: usize) -> u64 {
         let (len, copied) = (self.len(), more.len() as u64);
         let need = len + more.len();
         if let Self::Small(data) = self
-            && need <= SMALL
+            && need <= MAX_SMALL_MESSAGE
         {
             data.extend_from_slice(more);
             return copied;
@@ -468,7 +452,7 @@ impl Data {
         let moved = match self {
             Self::Pooled(buffer, _) if need <= buffer.capacity() => 0,
             _ => {
-                let grown = fill(pool.take((2 * need).max(expect)), self.octets());
+                let grown = fill(pool.take((2 * need).max(expected_size)), self.bytes());
                 if let Self::Pooled(old, _) = std::mem::replace(self, Self::Pooled(grown, len)) {
                     pool.give_back(old);
                 }
@@ -476,7 +460,7 @@ impl Data {
             }
         };
         if let Self::Pooled(buffer, filled) = self
-            && let Some(to) = buffer.room(len..need)
+            && let Some(to) = buffer.writable_range(len..need)
         {
             to.copy_from_slice(more);
             *filled = need;
@@ -484,36 +468,41 @@ impl Data {
         copied + moved
     }
 
-    /// Returns the whole message under its final header.
-    fn join(self, header: &MessageHeader, pool: &BufferPool) -> Bytes {
-        let patch = |octets: &mut [u8]| {
-            if let Some(start) = octets.first_chunk_mut() {
+    /// Returns the whole message with its final header.
+    fn join(
+        self,
+        first_header: MessageHeader,
+        piece_offsets: Vec<u32>,
+        pool: &BufferPool,
+    ) -> (MessageHeader, JoinedMessage) {
+        let size = u32::try_from(self.len().saturating_sub(HEADER_LEN)).unwrap_or(u32::MAX);
+        let header = MessageHeader { more_fragments: false, size, ..first_header };
+        let set_header = |bytes: &mut [u8]| {
+            if let Some(start) = bytes.first_chunk_mut() {
                 *start = header.encode();
             }
         };
-        match self {
+        let bytes = match self {
             Self::Small(mut data) => {
-                patch(&mut data);
+                set_header(&mut data);
                 data.freeze()
             }
             Self::Pooled(mut buffer, len) => {
-                patch(buffer.octets_mut());
+                set_header(buffer.bytes_mut());
                 pool.share(buffer).slice(..len)
             }
             Self::Lent(_) | Self::Streamed => Bytes::new(),
-        }
+        };
+        let affects_decoding =
+            header.version == Version::V1_1 && piece_offsets.iter().any(|offset| offset % 8 != 4);
+        let layout = affects_decoding.then(|| Box::new(MessageLayout::Fragments(piece_offsets)));
+        (header, JoinedMessage { bytes, layout })
     }
 }
 
-/// Returns the offsets of the pieces if they affect decoding.
-fn told(header: &MessageHeader, pieces: Vec<u32>) -> Option<Box<MessageLayout>> {
-    let told = header.version == Version::V1_1 && pieces.iter().any(|at| at % 8 != 4);
-    told.then(|| Box::new(MessageLayout::Fragments(pieces)))
-}
-
-fn fill(mut buffer: Buffer, octets: &[u8]) -> Buffer {
-    if let Some(to) = buffer.octets_mut().get_mut(..octets.len()) {
-        to.copy_from_slice(octets);
+fn fill(mut buffer: Buffer, bytes: &[u8]) -> Buffer {
+    if let Some(to) = buffer.bytes_mut().get_mut(..bytes.len()) {
+        to.copy_from_slice(bytes);
     }
     buffer
 }

@@ -1,4 +1,4 @@
-//! The limits by name, and the number of times that each was hit.
+//! [`Limit`]: the limits by name, and how often each was hit.
 
 use std::ops::AddAssign;
 
@@ -18,53 +18,51 @@ macro_rules! limits {
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
             /// Returns the limit's name in metrics.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// Returns the option that raises the limit. Empty if the limit is fixed.
-            #[must_use]
+            /// Returns the option that sets the limit. Empty if the limit is fixed.
             pub const fn option(self) -> &'static str {
                 match self { $(Self::$variant => $option,)+ }
             }
         }
 
-        const COUNT: usize = [$(Limit::$variant,)+].len();
+        const LIMIT_COUNT: usize = [$(Limit::$variant,)+].len();
     };
 }
 
 limits! {
-    MessageSize "max_message_size" "Limits::max_message_size" "Octets of a message.";
-    StreamSize "max_stream_size" "Limits::max_stream_size" "Octets of a payload that is taken as a stream.";
-    Fragmented "max_fragmented" "Limits::max_fragmented" "Messages of which fragments are missing.";
-    FragmentMemory "max_fragment_memory" "Limits::max_fragment_memory" "Octets of these.";
-    Requests "max_requests" "Limits::max_requests" "Requests in flight on a connection: it was not read, or one was refused.";
-    TotalRequests "max_total_requests" "Limits::max_total_requests" "Requests in flight on all connections: one was shed, or a oneway waited.";
-    HeldRequests "max_held_requests" "Limits::max_held_requests" "Requests, or octets of them, that a POA manager keeps.";
-    Backlog "max_backlog" "Limits::max_backlog" "Octets queued for a peer that does not read: its requests waited, or it was cut off.";
+    MessageSize "max_message_size" "Limits::max_message_size" "Bytes of a message.";
+    StreamSize "max_stream_size" "Limits::max_stream_size" "Bytes of a payload that is received as a stream.";
+    Fragmented "max_fragmented" "Limits::max_fragmented" "Messages of which the last fragment has not been received.";
+    FragmentMemory "max_fragment_memory" "Limits::max_fragment_memory" "Bytes of all incomplete messages.";
+    Requests "max_requests" "Limits::max_requests" "Requests in flight on a connection: reading was suspended, or a request was refused.";
+    TotalRequests "max_total_requests" "Limits::max_total_requests" "Requests in flight on all connections: a request was refused, or a oneway had to wait.";
+    HeldRequests "max_held_requests" "Limits::max_held_requests" "Requests that a POA manager holds, or their bytes.";
+    Backlog "max_backlog" "Limits::max_backlog" "Bytes queued for a peer that does not read: its requests had to wait, or the connection was closed.";
     Depth "max_depth" "Limits::max_depth" "Nesting of values.";
-    Decoded "max_decoded" "Limits::max_decoded" "Octets that the values of a message take.";
-    Count "count" "" "Octets of names and keys, and numbers of profiles, components and contexts, which are fixed.";
-    ControlRate "max_control_rate" "Limits::max_control_rate" "CancelRequests, LocateRequests and stray messages in a second.";
-    Unanswered "max_unanswered" "Limits::max_unanswered" "Calls that timed out without a byte from the peer: the connection was closed.";
+    Decoded "max_decoded" "Limits::max_decoded" "Bytes that the decoded values of a message occupy.";
+    Count "count" "" "Fixed limits: the sizes of names and keys, and the numbers of profiles, components and contexts.";
+    ControlRate "max_control_rate" "Limits::max_control_rate" "CancelRequests, LocateRequests and unexpected messages in a second.";
+    Unanswered "max_unanswered" "Limits::max_unanswered" "Consecutive calls that timed out without any byte from the peer: the connection was closed.";
     FirstHeader "first_header_timeout" "Limits::first_header_timeout" "Time to the first message header.";
     MessageTime "message_timeout" "Limits::message_timeout" "Time for a message.";
-    WriteTime "write_timeout" "Limits::write_timeout" "Time in which a peer took too little of what was queued.";
-    Idle "idle_timeout" "Limits::idle_timeout" "Time without calls and requests.";
+    WriteTime "write_timeout" "Limits::write_timeout" "Time in which a peer accepted too little of the data queued for it.";
+    Idle "idle_timeout" "Limits::idle_timeout" "Time without calls or requests.";
     Linger "linger_timeout" "Limits::linger_timeout" "Time for the peer to close its side.";
-    Pool "max_receive_memory" "OrbBuilder::max_receive_memory" "Bytes of receive buffers and decoded values, or bytes queued for all peers: reading waited, a reply was refused, or a slow reader was closed.";
-    Connections "max_connections" "OrbBuilder::max_connections" "Connections of an endpoint: one was refused.";
-    ConnectionsPerAddress "max_connections_per_address" "OrbBuilder::max_connections" "Connections from one address: one was refused.";
-    Displaced "evict_idle_after" "OrbBuilder::evict_idle_after" "Connections of a full endpoint, and TLS handshakes, that gave way to newcomers: they had sent no message.";
+    Pool "max_receive_memory" "OrbBuilder::max_receive_memory" "Bytes of receive buffers and decoded values, or bytes queued for all peers: reading was suspended, a reply was refused, or the connection of a slow reader was closed.";
+    Connections "max_connections" "OrbBuilder::max_connections" "Connections of an endpoint: a connection was refused.";
+    ConnectionsPerAddress "max_connections_per_address" "OrbBuilder::max_connections" "Connections from one address: a connection was refused.";
+    Displaced "evict_idle_after" "OrbBuilder::evict_idle_after" "Connections of a full endpoint that had sent no message, and TLS handshakes: evicted in favour of new connections.";
     CallTime "timeout" "OrbBuilder::timeout" "Deadlines of calls.";
     HandshakeTime "handshake_timeout" "TlsBuilder::handshake_timeout" "Time for a TLS handshake.";
-    Handshakes "max_handshakes" "TlsBuilder::max_handshakes" "TLS handshakes under way: a connection was refused.";
+    Handshakes "max_handshakes" "TlsBuilder::max_handshakes" "TLS handshakes in progress: a connection was refused.";
     ConnectTime "connect_timeout" "OrbBuilder::connect_timeout" "Time to connect.";
 }
 
 impl Limit {
-    /// Returns the limit that the values or the header of a message exceeded, if the error is caused by one.
+    /// Returns the limit that a message exceeded, if that is the cause of the error.
     #[cold]
     #[must_use]
     pub const fn of_decoding(error: &DecodeError) -> Option<Self> {
@@ -79,11 +77,10 @@ impl Limit {
 
 /// The number of times that each limit was hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LimitHits([u32; COUNT]);
+pub struct LimitHits([u32; LIMIT_COUNT]);
 
 impl LimitHits {
     /// Returns the number of times that `limit` was hit.
-    #[must_use]
     pub fn of(&self, limit: Limit) -> u32 {
         self.0.get(limit as usize).copied().unwrap_or_default()
     }
@@ -94,7 +91,6 @@ impl LimitHits {
         self.add(limit, 1);
     }
 
-    /// Counts one hit of the limit that caused `error`, if any.
     #[cold]
     pub(crate) fn hit_by(&mut self, error: &DecodeError) {
         if let Some(limit) = Limit::of_decoding(error) {
@@ -112,7 +108,7 @@ impl LimitHits {
 
 impl Default for LimitHits {
     fn default() -> Self {
-        Self([0; COUNT])
+        Self([0; LIMIT_COUNT])
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 pub use settings::LimitsError;
 
-/// The limits of one connection. Every field has a safe, nonzero default. A peer can never make an endpoint
-/// allocate, spin or wait beyond them.
+/// The limits of one connection. Each has a nonzero default. They bound the memory, processor time and
+/// waiting time that a peer can cause.
 ///
 /// ```
 /// use giop_proto::Limits;
@@ -16,54 +16,53 @@ pub use settings::LimitsError;
 /// limits.max_message_size = 64 << 20; // an endpoint for bulk data
 /// ```
 ///
-/// [`from_env`](Self::from_env) reads them from the environment. With the feature `serde` they are a section
-/// of a configuration file.
+/// [`from_env`](Self::from_env) reads the limits from the environment. With the feature `serde` they are a
+/// section of a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of an inbound message, including its headers and all its fragments. Default 16 MiB.
+    /// Bytes of a received message, including its headers and all its fragments. Default 16 MiB.
     ///
     /// A larger GIOP 1.2 request is skipped and answered with `IMP_LIMIT`. Any other larger message is
     /// answered with MessageError and ends the connection.
     ///
-    /// The limit bounds what is held in memory. For a stream, an argument or a result, it bounds only the
-    /// part that is joined before the message is handed out: see [`max_stream_size`](Self::max_stream_size).
+    /// Of a message with a streamed payload, only the part before the payload counts: see
+    /// [`max_stream_size`](Self::max_stream_size).
     pub max_message_size: usize,
-    /// Bytes of the payload of a request or result that is received as a stream, in one piece or in
-    /// fragments. Default 4 GiB - 1, which is the maximum that a sequence can have. A larger request is
-    /// handled as for `max_message_size`. A call whose result is larger fails with `IMP_LIMIT`.
+    /// Bytes of a payload that is received as a stream. Default 4 GiB - 1, the maximum of a sequence. A
+    /// larger request is handled as for `max_message_size`. A call with a larger result fails with
+    /// `IMP_LIMIT`.
     ///
-    /// A stream takes constant memory, whatever its size. A servant that stores the received data sets its
-    /// own limit.
+    /// A stream occupies constant memory, whatever its size.
     pub max_stream_size: u64,
-    /// Messages of which some fragments have arrived, but not the last one. Default 8. One more is answered
-    /// with MessageError and ends the connection.
+    /// Messages of which the last fragment has not been received. Default 8. One more is answered with
+    /// MessageError and ends the connection.
     pub max_fragmented: usize,
     /// Bytes of all incomplete messages together. Default 16 MiB. More is handled as for `max_fragmented`.
     pub max_fragment_memory: usize,
-    /// Requests handed out and not finished. Default 256.
+    /// Requests in flight on a connection. Default 256.
     ///
-    /// At this limit the connection is not read. If it must be read because this side awaits replies, further
-    /// requests are answered with `TRANSIENT`.
+    /// At this limit the connection is not read. If it must be read because this side awaits replies,
+    /// further requests are answered with `TRANSIENT`.
     pub max_requests: usize,
-    /// Requests handed out and not finished, over all connections of an ORB, not counting the first of each
-    /// connection. Default 16,384.
+    /// Requests in flight on all connections of an ORB, not counting the first of each connection. Default
+    /// 16,384.
     ///
-    /// Beyond it a connection has one request at a time. Further requests are answered immediately with
-    /// `TRANSIENT`, minor code [`TRANSIENT_OVERLOADED`](giop_codec::exception::minor::TRANSIENT_OVERLOADED),
-    /// `COMPLETED_NO`. Oneways stay unread, because their senders cannot be notified.
+    /// Further requests are answered with `TRANSIENT`, minor code
+    /// [`TRANSIENT_OVERLOADED`](giop_codec::exception::minor::TRANSIENT_OVERLOADED), `COMPLETED_NO`.
+    /// Oneways stay unread, because their senders cannot be notified.
     pub max_total_requests: usize,
-    /// Requests of all connections that one POA manager keeps in the holding state. Default 1,024. Further
-    /// requests are answered with `TRANSIENT`, minor code OMG 1. So are those beyond half of
-    /// [`max_requests`](Self::max_requests) of one connection.
+    /// Requests that one POA manager keeps in the holding state. Default 1,024. Further requests are
+    /// answered with `TRANSIENT`, minor code OMG 1, and so are requests of one connection beyond half of
+    /// its [`max_requests`](Self::max_requests).
     pub max_held_requests: usize,
     /// Bytes of the requests that a POA manager keeps. Default 16 MiB. More is handled as for
     /// `max_held_requests`.
     pub max_held_bytes: usize,
     /// Bytes queued for a peer that does not read. Default 1 MiB.
     ///
-    /// When the queued replies alone exceed it, no requests are read, or they are refused if this side awaits
-    /// replies. Senders of oneways should wait (see `Output::has_room`). One message may always be
+    /// While the queued replies exceed it, no requests are read, or they are refused if this side awaits
+    /// replies. Senders of oneways should wait (see `Output::has_room`). A single message may always be
     /// queued.
     pub max_backlog: usize,
     /// Nesting of constructed types and encapsulations in a message. Default 64. Deeper nesting raises
@@ -72,36 +71,34 @@ pub struct Limits {
     /// Bytes that the values decoded from one message may allocate, or eight times the message if that is
     /// more. Default 16 MiB. More raises `MARSHAL`.
     pub max_decoded: usize,
-    /// CancelRequests, LocateRequests and stray messages in one second, beyond the number of requests in that
-    /// second. Default 10,000. More closes the connection.
+    /// CancelRequests, LocateRequests and unexpected messages in one second that exceed the number of
+    /// requests in that second. Default 10,000. More closes the connection.
     pub max_control_rate: u32,
     /// Consecutive calls that time out without any byte from the peer. Default 3.
     ///
-    /// Then the connection accepts no new calls, so that they use a new connection. It is closed in good
-    /// order when its pending calls have ended. This handles a peer whose system acknowledges what is sent,
-    /// but which never answers.
+    /// The connection then accepts no new calls, so that they use a new connection, and is closed in good
+    /// order when its pending calls have ended. This detects a peer whose system acknowledges data, but
+    /// which never answers.
     pub max_unanswered: u32,
-    /// The maximum time until the first message header of an accepted connection. Default 10 s. Then the
-    /// connection is closed.
+    /// The maximum time from the start of an accepted connection to its first message header. Default 10 s.
+    /// Then the connection is closed.
     pub first_header_timeout: Duration,
     /// The maximum time from the first byte of a message to its last, in addition to its size divided by
     /// [`min_message_rate`](Self::min_message_rate). Default 30 s. Then the connection is closed.
     pub message_timeout: Duration,
-    /// Bytes per second by which a message must grow. Default 64 KiB.
+    /// Bytes per second that a message must grow by. Default 64 KiB.
     pub min_message_rate: usize,
-    /// The maximum time in which the peer accepts nothing of what is queued for it. Default 30 s. Then the
+    /// The maximum time in which the peer accepts nothing of the data queued for it. Default 30 s. Then the
     /// connection is closed.
     ///
-    /// Over TCP on Linux the same timeout applies to data that the system has accepted (`TCP_USER_TIMEOUT`).
-    /// The connection is given up if the peer's system acknowledges nothing for this time because it is gone
-    /// or unreachable.
+    /// Over TCP on Linux it also limits the time for which the peer's system acknowledges no data
+    /// (`TCP_USER_TIMEOUT`).
     pub write_timeout: Duration,
-    /// Bytes per second that a peer which opened the connection must accept while data is queued for it, in
-    /// addition to [`write_timeout`](Self::write_timeout). Default 8 KiB. A peer that accepts a byte now and
-    /// then is therefore closed like one that accepts nothing.
+    /// Bytes per second that a peer which opened the connection must accept while data is queued for it,
+    /// after [`write_timeout`](Self::write_timeout). Default 8 KiB. Otherwise the connection is closed.
     pub min_write_rate: usize,
-    /// The maximum time that a connection without calls and requests stays open. `None`: 120 s if this side
-    /// opened it, 180 s if the peer did. Then it is closed in good order.
+    /// The maximum time without calls or requests. `None`: 120 s if this side opened the connection, 180 s
+    /// if the peer did. Then the connection is closed in good order.
     pub idle_timeout: Option<Duration>,
     /// The maximum time for the peer to close its side after CloseConnection or MessageError was sent.
     /// Default 1 s.
@@ -109,22 +106,17 @@ pub struct Limits {
 }
 
 impl Limits {
-    const IDLE_OUTGOING: Duration = Duration::from_secs(120);
-    const IDLE_INCOMING: Duration = Duration::from_secs(180);
-
     /// Returns the idle timeout in force for a connection of that role.
-    #[must_use]
     pub fn idle_timeout(&self, role: Role) -> Duration {
         self.idle_timeout.unwrap_or(match role {
-            Role::Client => Self::IDLE_OUTGOING,
-            Role::Server => Self::IDLE_INCOMING,
+            Role::Client => Duration::from_secs(120),
+            Role::Server => Duration::from_secs(180),
         })
     }
 
-    /// Returns the maximum duration of a message of that many bytes.
-    pub(crate) fn message_time(&self, octets: usize) -> Duration {
-        let worth = Duration::from_secs((octets / self.min_message_rate.max(1)) as u64);
-        self.message_timeout.saturating_add(worth)
+    pub(crate) fn message_time(&self, bytes: usize) -> Duration {
+        self.message_timeout
+            .saturating_add(Duration::from_secs((bytes / self.min_message_rate.max(1)) as u64))
     }
 }
 
@@ -155,8 +147,8 @@ impl Default for Limits {
     }
 }
 
-/// Returns the time that is `by` later than `at`. If the sum overflows, as for `Duration::MAX`, returns a
-/// time 30 years after `at`, because such a limit means none.
+/// Returns the time that is `by` after `at`, or 30 years after `at` if the sum overflows, as for
+/// `Duration::MAX`.
 #[inline]
 #[must_use]
 pub fn later(at: Instant, by: Duration) -> Instant {
@@ -168,8 +160,8 @@ pub fn later(at: Instant, by: Duration) -> Instant {
 /// The side that opened the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// This side opened it: it sends requests, with even ids.
+    /// This side opened the connection. It sends requests, with even ids.
     Client,
-    /// The peer opened it: this side serves.
+    /// The peer opened the connection. This side serves requests.
     Server,
 }

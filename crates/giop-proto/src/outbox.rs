@@ -1,89 +1,79 @@
-//! The write queue: small messages are gathered in batches, large ones are chunks of their own.
+//! The write queue. Small messages are copied into batches; large ones stay chunks of their own.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use bytes::{Buf, Bytes};
 
-/// Bytes of gathered messages that justify a write of their own.
-pub const BATCH: usize = 64 * 1024;
+/// The number of gathered bytes from which a write is not delayed.
+pub const BATCH_SIZE: usize = 64 * 1024;
 
-/// Bytes in chunks, which need no copying, that justify a write. One write of four messages of 64 KiB is
-/// faster by a half than four writes.
-pub const BULK_BATCH: usize = 256 * 1024;
+/// The number of queued bytes, including chunks, from which a write is not delayed. One write of four
+/// messages of 64 KiB takes about a third less time than four writes.
+pub const BULK_BATCH_SIZE: usize = 256 * 1024;
 
-/// The maximum size of pieces that are copied into the batch. Larger ones stay chunks of the vectored write.
-pub const GATHER_MAX: usize = 4 * 1024;
+/// The maximum size in bytes of pieces that are copied into a batch.
+pub const MAX_GATHERED_PIECE: usize = 4 * 1024;
 
 /// The maximum number of slices in one write.
 pub const MAX_SLICES: usize = 64;
 
-/// The size of a full batch. The message that makes it worth a write still fits.
-const FULL: usize = BATCH + GATHER_MAX;
+/// The size of a full batch in bytes. The message that makes it worth a write still fits.
+const FULL_BATCH_SIZE: usize = BATCH_SIZE + MAX_GATHERED_PIECE;
 
-/// The number of empty batches that are kept for reuse: the maximum number of batches queued for the socket,
-/// and the one being written.
-const SPARE_BATCHES: usize = 17;
+/// The maximum number of empty batches that are kept for reuse: those queued for the socket, and the one
+/// being written.
+const MAX_SPARE_BATCHES: usize = 17;
 
-/// The initial capacity of a batch. Most connections never need more.
-const FIRST_BATCH: usize = 4 * 1024;
+/// The initial capacity of a batch in bytes. Most connections never need more.
+const INITIAL_BATCH_SIZE: usize = 4 * 1024;
 
-/// The queue of outgoing bytes of one connection. Messages are sent in the order in which they were queued.
+/// The queue of outgoing bytes of one connection, in the order in which they are sent.
 ///
-/// In steady state nothing is allocated: the batches alternate, one being filled while others are queued or
-/// written.
+/// In steady state nothing is allocated: while one batch is filled, others are queued or written.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    /// The batch that is being filled.
     open: Option<Box<Batch>>,
-    /// The batches before `open`.
     sealed: VecDeque<Box<Batch>>,
     /// Empty batches, kept for their memory.
     #[expect(clippy::vec_box, reason = "boxes go from here to the queue and to writers")]
     spare: Vec<Box<Batch>>,
-    /// The capacity of the next batch.
-    size: usize,
+    batch_capacity: usize,
     /// Bytes queued since the connection was opened.
     queued: u64,
     /// Bytes that the socket accepted since the connection was opened.
     written: u64,
-    /// The number of writes for `written`.
     writes: u64,
-    /// The stream position up to which bytes were lent to writers. The socket may have accepted all of them.
-    lent: u64,
+    /// The stream position before which all bytes were lent to a writer. The socket may have accepted them.
+    lent_until: u64,
     /// Bytes copied into batches since the connection was opened.
     copied: u64,
     gap: Option<Gap>,
 }
 
-/// A part of the stream whose bytes are supplied later. Data queued in the meantime follows it.
+/// A part of the stream whose bytes are supplied later. Data that is queued in the meantime follows it.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
-    /// The number of sealed batches before it.
-    before: usize,
-    /// Bytes that are missing.
-    left: u64,
-    /// The stream position of its end.
+    sealed_before: usize,
+    missing: u64,
     end: u64,
 }
 
 /// Gathered bytes with chunks between them. The control parts of many bulk messages share one batch.
 #[derive(Debug, Default)]
 struct Batch {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     /// The number of gathered bytes that are written.
-    at: usize,
+    gathered_written: usize,
     /// The chunks, each with the index of the gathered byte that it precedes.
     chunks: VecDeque<(usize, Bytes)>,
-    /// Bytes that are not written, including chunks.
-    left: usize,
+    unwritten: usize,
     /// Bytes written since the batch was lent.
     written: usize,
-    /// The number of writes for `written`.
     writes: u32,
 }
 
-/// Bytes to be written to the socket, owned by the writer. They must be returned to [`Outbox::commit`].
+/// Bytes to be written to the socket. They must be returned to [`Outbox::commit`].
 ///
 /// The box is reused, so that lending moves a pointer and allocates nothing.
 #[derive(Debug)]
@@ -92,123 +82,111 @@ pub struct Transmit(Box<Batch>);
 impl Outbox {
     /// Returns the stream position of the next byte that is queued.
     #[inline]
-    #[must_use]
     pub fn queued(&self) -> u64 {
         self.queued
     }
 
     /// Returns the number of bytes of the stream that the socket has accepted.
     #[inline]
-    #[must_use]
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Returns the number of bytes of the stream that the socket may have accepted, including those lent to a
-    /// writer.
+    /// Returns the stream position before which the socket may have accepted all bytes: they are written or
+    /// lent to a writer.
     #[inline]
-    #[must_use]
-    pub fn reached(&self) -> u64 {
-        self.lent.max(self.written)
+    pub(crate) fn lent_or_written(&self) -> u64 {
+        self.lent_until.max(self.written)
     }
 
-    /// Returns the number of writes in which the socket accepted bytes.
     #[inline]
-    #[must_use]
-    pub fn writes(&self) -> u64 {
+    pub(crate) fn writes(&self) -> u64 {
         self.writes
     }
 
     /// Returns the number of bytes that the socket has not accepted, including those lent to a writer.
     #[inline]
-    #[must_use]
     pub fn backlog(&self) -> usize {
         usize::try_from(self.queued.saturating_sub(self.written)).unwrap_or(usize::MAX)
     }
 
     /// Returns the number of bytes that are neither accepted by the socket nor lent to a writer.
-    #[must_use]
-    pub fn unlent(&self) -> usize {
-        usize::try_from(self.queued.saturating_sub(self.reached())).unwrap_or(usize::MAX)
+    pub(crate) fn unlent_len(&self) -> usize {
+        usize::try_from(self.queued.saturating_sub(self.lent_or_written())).unwrap_or(usize::MAX)
     }
 
     /// Returns the number of bytes that were copied into batches.
-    #[must_use]
-    pub fn copied(&self) -> u64 {
+    pub(crate) fn copied(&self) -> u64 {
         self.copied
     }
 
     /// Returns whether there is nothing to lend.
     #[inline]
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         match self.gap {
-            Some(gap) => gap.before == 0,
-            None => self.sealed.is_empty() && self.open.as_ref().is_none_or(|open| open.left == 0),
+            Some(gap) => gap.sealed_before == 0,
+            None => self.sealed.is_empty() && self.open.as_ref().is_none_or(|open| open.unwritten == 0),
         }
     }
 
-    /// Returns whether enough is queued that waiting for more gains nothing.
+    /// Returns whether enough is queued that a later write would not be more efficient.
     #[inline]
-    #[must_use]
-    pub fn is_worth_a_write(&self) -> bool {
-        let gathered = self.open.as_ref().is_some_and(|open| open.octets.len() >= BATCH);
-        gathered || !self.sealed.is_empty() || self.backlog() >= BULK_BATCH
+    pub(crate) fn is_worth_a_write(&self) -> bool {
+        let gathered = self.open.as_ref().is_some_and(|open| open.bytes.len() >= BATCH_SIZE);
+        gathered || !self.sealed.is_empty() || self.backlog() >= BULK_BATCH_SIZE
     }
 
     /// Queues bytes by copying them into the batch.
     #[inline]
-    pub fn push(&mut self, octets: &[u8]) {
-        let room = self.open.as_ref().map(|open| open.octets.capacity() - open.octets.len());
-        if room.is_none_or(|room| room < octets.len()) {
-            self.make_room(octets.len());
+    pub fn push(&mut self, bytes: &[u8]) {
+        let free = self.open.as_ref().map(|open| open.bytes.capacity() - open.bytes.len());
+        if free.is_none_or(|free| free < bytes.len()) {
+            self.reserve(bytes.len());
         }
         if let Some(open) = &mut self.open {
-            open.octets.extend_from_slice(octets);
-            open.left += octets.len();
-            self.queued += octets.len() as u64;
-            self.copied += octets.len() as u64;
+            open.bytes.extend_from_slice(bytes);
+            open.unwritten += bytes.len();
+            self.queued += bytes.len() as u64;
+            self.copied += bytes.len() as u64;
         }
     }
 
     /// Queues a chunk. A small one is copied, a large one is not.
     pub fn push_chunk(&mut self, chunk: Bytes) {
-        if chunk.len() <= GATHER_MAX {
+        if chunk.len() <= MAX_GATHERED_PIECE {
             return self.push(&chunk);
         }
         if self.open.is_none() {
-            self.make_room(0);
+            self.reserve(0);
         }
         if let Some(open) = &mut self.open {
-            open.left += chunk.len();
+            open.unwritten += chunk.len();
             self.queued += chunk.len() as u64;
-            open.chunks.push_back((open.octets.len(), chunk));
+            open.chunks.push_back((open.bytes.len(), chunk));
         }
     }
 
-    /// Leaves a gap of `octets` bytes in the queue, which count as queued. Returns the stream position of its
-    /// end, which identifies the gap for [`fill`](Self::fill), or `None` if there is a gap already.
-    pub fn leave_gap(&mut self, octets: u64) -> Option<u64> {
+    /// Queues a gap of `len` bytes to be filled later. Returns the stream position of its end, which
+    /// identifies the gap for [`fill`](Self::fill), or `None` if there is a gap already.
+    pub fn leave_gap(&mut self, len: u64) -> Option<u64> {
         if self.gap.is_some() {
             return None;
         }
-        if let Some(open) = self.open.take_if(|open| open.left > 0) {
+        if let Some(open) = self.open.take_if(|open| open.unwritten > 0) {
             self.sealed.push_back(open);
         }
-        self.queued += octets;
-        let gap = Gap { before: self.sealed.len(), left: octets, end: self.queued };
-        self.gap = (octets > 0).then_some(gap);
+        self.queued += len;
+        let gap = Gap { sealed_before: self.sealed.len(), missing: len, end: self.queued };
+        self.gap = (len > 0).then_some(gap);
         Some(gap.end)
     }
 
     /// Returns whether there is a gap.
-    #[must_use]
-    pub fn is_gapped(&self) -> bool {
+    pub(crate) fn is_gapped(&self) -> bool {
         self.gap.is_some()
     }
 
     /// Returns whether there is an unfilled gap that ends at this stream position.
-    #[must_use]
     pub fn has_gap(&self, end: u64) -> bool {
         self.gap.is_some_and(|gap| gap.end == end)
     }
@@ -217,26 +195,26 @@ impl Outbox {
     /// Returns `false`, and queues nothing, if they do not fit or there is no such gap.
     pub fn fill(&mut self, end: u64, piece: Bytes) -> bool {
         let len = piece.len() as u64;
-        let Some(gap) = self.gap.as_mut().filter(|gap| gap.end == end && gap.left >= len) else {
+        let Some(gap) = self.gap.as_mut().filter(|gap| gap.end == end && gap.missing >= len) else {
             return false;
         };
         if len == 0 {
             return true;
         }
-        if gap.before == 0 {
+        if gap.sealed_before == 0 {
             self.sealed.push_front(self.spare.pop().unwrap_or_default());
-            gap.before = 1;
+            gap.sealed_before = 1;
         }
-        let Some(last) = self.sealed.get_mut(gap.before - 1) else { return false };
-        last.left += piece.len();
-        if piece.len() > GATHER_MAX {
-            last.chunks.push_back((last.octets.len(), piece));
+        let Some(last) = self.sealed.get_mut(gap.sealed_before - 1) else { return false };
+        last.unwritten += piece.len();
+        if piece.len() > MAX_GATHERED_PIECE {
+            last.chunks.push_back((last.bytes.len(), piece));
         } else {
-            last.octets.extend_from_slice(&piece);
+            last.bytes.extend_from_slice(&piece);
             self.copied += len;
         }
-        gap.left -= len;
-        if gap.left == 0 {
+        gap.missing -= len;
+        if gap.missing == 0 {
             self.gap = None;
         }
         true
@@ -248,16 +226,17 @@ impl Outbox {
         let Some(len) = end.checked_sub(start).and_then(|len| usize::try_from(len).ok()) else {
             return false;
         };
-        if end != self.queued || start < self.reached() || self.gap.is_some_and(|gap| start < gap.end) {
+        if end != self.queued || start < self.lent_or_written() || self.gap.is_some_and(|gap| start < gap.end)
+        {
             return false;
         }
-        let open = self.open.as_mut().filter(|open| open.left > 0);
+        let open = self.open.as_mut().filter(|open| open.unwritten > 0);
         let Some(last) = open.or_else(|| self.sealed.back_mut()) else { return false };
         if !last.cut_back(len) {
             return false;
         }
         self.queued = start;
-        if self.sealed.back().is_some_and(|last| last.left == 0)
+        if self.sealed.back().is_some_and(|last| last.unwritten == 0)
             && let Some(last) = self.sealed.pop_back()
         {
             self.reuse(last);
@@ -266,9 +245,9 @@ impl Outbox {
     }
 
     /// Drops all bytes that are not lent.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         (self.open, self.sealed, self.gap) = (None, VecDeque::new(), None);
-        self.queued = self.reached();
+        self.queued = self.lent_or_written();
     }
 
     /// Lends the first batch to a writer.
@@ -277,14 +256,14 @@ impl Outbox {
     pub fn take(&mut self) -> Transmit {
         let batch = match &mut self.gap {
             None => self.sealed.pop_front().or_else(|| self.open.take()),
-            Some(Gap { before: 0, .. }) => None,
+            Some(Gap { sealed_before: 0, .. }) => None,
             Some(gap) => {
-                gap.before -= 1;
+                gap.sealed_before -= 1;
                 self.sealed.pop_front()
             }
         };
         let batch = batch.unwrap_or_default();
-        self.lent = self.written + batch.left as u64;
+        self.lent_until = self.written + batch.unwritten as u64;
         Transmit(batch)
     }
 
@@ -295,67 +274,70 @@ impl Outbox {
         let Transmit(mut batch) = transmit;
         self.written += std::mem::take(&mut batch.written) as u64;
         self.writes += u64::from(std::mem::take(&mut batch.writes));
-        self.lent = self.written;
-        if batch.left == 0 {
+        self.lent_until = self.written;
+        if batch.unwritten == 0 {
             return self.reuse(batch);
         }
         self.sealed.push_front(batch);
         if let Some(gap) = &mut self.gap {
-            gap.before += 1;
+            gap.sealed_before += 1;
         }
     }
 
     /// Returns whether there is memory to [`release`](Self::release).
     #[inline]
-    #[must_use]
-    pub fn holds_memory(&self) -> bool {
+    pub(crate) fn holds_memory(&self) -> bool {
         !self.spare.is_empty()
     }
 
     /// Frees the memory of empty batches.
-    pub fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         // A batch after a gap cannot be lent, but is not empty.
-        self.open.take_if(|open| open.left == 0);
-        (self.spare, self.size) = (Vec::new(), 0);
+        self.open.take_if(|open| open.unwritten == 0);
+        (self.spare, self.batch_capacity) = (Vec::new(), 0);
     }
 
     #[inline]
     fn reuse(&mut self, mut batch: Box<Batch>) {
-        if self.spare.len() < SPARE_BATCHES && batch.octets.capacity() >= self.size {
-            batch.octets.clear();
+        if self.spare.len() < MAX_SPARE_BATCHES && batch.bytes.capacity() >= self.batch_capacity {
+            batch.bytes.clear();
             batch.chunks.clear();
-            batch.at = 0;
+            batch.gathered_written = 0;
             self.spare.push(batch);
         }
     }
 
-    /// Makes room for `octets` more bytes in the batch, or starts the next one.
+    /// Reserves space for `additional` bytes in the open batch, or starts the next one.
     #[cold]
-    fn make_room(&mut self, octets: usize) {
-        if let Some(full) = self.open.take_if(|open| open.left > 0 && open.octets.len() + octets > FULL) {
+    fn reserve(&mut self, bytes: usize) {
+        if let Some(full) =
+            self.open.take_if(|open| open.unwritten > 0 && open.bytes.len() + bytes > FULL_BATCH_SIZE)
+        {
             self.sealed.push_back(full);
         }
         let open = self.open.get_or_insert_with(|| self.spare.pop().unwrap_or_default());
         // The batches of most connections stay small. After one had to grow, all are allocated at full size.
-        let used = open.octets.len() + octets;
-        self.size = if used.max(self.size) <= FIRST_BATCH { FIRST_BATCH } else { FULL };
-        open.octets.reserve_exact(self.size.max(used) - open.octets.len());
+        let used = open.bytes.len() + bytes;
+        self.batch_capacity = if used.max(self.batch_capacity) <= INITIAL_BATCH_SIZE {
+            INITIAL_BATCH_SIZE
+        } else {
+            FULL_BATCH_SIZE
+        };
+        open.bytes.reserve_exact(self.batch_capacity.max(used) - open.bytes.len());
     }
 }
 
 impl Transmit {
     /// Returns whether all lent bytes are written.
     #[inline]
-    #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.left == 0
+        self.0.unwritten == 0
     }
 
     /// Returns all bytes to be written if they are one piece. The writer then needs no list of slices.
     #[inline]
-    #[must_use]
     pub fn single(&self) -> Option<&[u8]> {
-        if self.0.chunks.is_empty() { self.0.octets.get(self.0.at..) } else { None }
+        if self.0.chunks.is_empty() { self.0.bytes.get(self.0.gathered_written..) } else { None }
     }
 
     /// Fills `slices` with what is to be written next. Returns the number of slices used.
@@ -370,32 +352,32 @@ impl Transmit {
 
     /// Returns all pieces to be written. None of them is empty.
     pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
-        let Batch { octets, chunks, at, .. } = &*self.0;
-        let mut from = *at;
-        let mut gathered = move |to: usize| octets.get(std::mem::replace(&mut from, to)..to);
-        let pieces = chunks.iter().flat_map(move |(place, chunk)| [gathered(*place), Some(&**chunk)]);
-        let last = chunks.back().map_or(*at, |(place, _)| *place);
-        pieces.chain([octets.get(last..)]).flatten().filter(|piece| !piece.is_empty())
+        let Batch { bytes, chunks, gathered_written, .. } = &*self.0;
+        let mut from = *gathered_written;
+        let mut gathered = move |to: usize| bytes.get(std::mem::replace(&mut from, to)..to);
+        let pieces = chunks.iter().flat_map(move |(position, chunk)| [gathered(*position), Some(&**chunk)]);
+        let last = chunks.back().map_or(*gathered_written, |(position, _)| *position);
+        pieces.chain([bytes.get(last..)]).flatten().filter(|piece| !piece.is_empty())
     }
 
     /// Counts `n` bytes as written.
     #[inline]
     pub fn advance(&mut self, n: usize) {
-        let n = n.min(self.0.left);
+        let n = n.min(self.0.unwritten);
         self.0.written += n;
         self.0.writes += 1;
-        self.0.left -= n;
-        if self.0.chunks.is_empty() { self.0.at += n } else { self.0.advance_chunks(n) }
+        self.0.unwritten -= n;
+        if self.0.chunks.is_empty() { self.0.gathered_written += n } else { self.0.advance_chunks(n) }
     }
 }
 
 impl Batch {
     fn advance_chunks(&mut self, mut n: usize) {
-        while let Some((place, chunk)) = self.chunks.front_mut() {
-            let before = place.saturating_sub(self.at).min(n);
-            self.at += before;
-            n -= before;
-            if self.at < *place {
+        while let Some((position, chunk)) = self.chunks.front_mut() {
+            let gathered = position.saturating_sub(self.gathered_written).min(n);
+            self.gathered_written += gathered;
+            n -= gathered;
+            if self.gathered_written < *position {
                 return;
             }
             if n < chunk.len() {
@@ -404,26 +386,26 @@ impl Batch {
             n -= chunk.len();
             self.chunks.pop_front();
         }
-        self.at += n;
+        self.gathered_written += n;
     }
 
     /// Drops the last `len` bytes, unless a chunk would have to be cut.
     fn cut_back(&mut self, len: usize) -> bool {
-        let (mut end, mut rest, mut keep) = (self.octets.len(), len, self.chunks.len());
-        for (place, chunk) in self.chunks.iter().rev() {
-            if rest <= end - place {
+        let (mut end, mut rest, mut kept_chunks) = (self.bytes.len(), len, self.chunks.len());
+        for (position, chunk) in self.chunks.iter().rev() {
+            if rest <= end - position {
                 break;
             }
-            rest -= end - place;
+            rest -= end - position;
             let Some(more) = rest.checked_sub(chunk.len()) else { return false };
-            (end, rest, keep) = (*place, more, keep - 1);
+            (end, rest, kept_chunks) = (*position, more, kept_chunks - 1);
         }
-        if rest > end.saturating_sub(self.at) {
+        if rest > end.saturating_sub(self.gathered_written) {
             return false;
         }
-        self.octets.truncate(end - rest);
-        self.chunks.truncate(keep);
-        self.left -= len;
+        self.bytes.truncate(end - rest);
+        self.chunks.truncate(kept_chunks);
+        self.unwritten -= len;
         true
     }
 }
@@ -439,16 +421,16 @@ mod tests {
             let mut transmit = outbox.take();
             let mut slices = [IoSlice::new(&[]); MAX_SLICES];
             let used = transmit.io_slices(&mut slices);
-            let octets: Vec<u8> = slices[..used].iter().flat_map(|s| s.iter().copied()).take(step).collect();
-            out.extend_from_slice(&octets);
-            transmit.advance(octets.len());
+            let bytes: Vec<u8> = slices[..used].iter().flat_map(|s| s.iter().copied()).take(step).collect();
+            out.extend_from_slice(&bytes);
+            transmit.advance(bytes.len());
             outbox.commit(transmit);
         }
         out
     }
 
     #[test]
-    fn octets_leave_in_the_order_they_were_queued_however_little_is_written() {
+    fn bytes_leave_in_the_order_they_were_queued_however_little_is_written() {
         for step in [1, 7, 4097, 1 << 20] {
             let mut outbox = Outbox::default();
             let mut expected = Vec::new();
@@ -466,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_queued_during_a_write_comes_behind_what_it_left() {
+    fn what_is_queued_during_a_write_follows_what_it_left() {
         let mut outbox = Outbox::default();
         outbox.push(b"first");
         let mut transmit = outbox.take();
@@ -501,23 +483,23 @@ mod tests {
         assert!(!outbox.unqueue(4, 7));
         assert!(outbox.unqueue(7, 10));
         assert!(outbox.unqueue(4, 7));
-        assert_eq!((outbox.queued(), outbox.reached()), (4, 4));
+        assert_eq!((outbox.queued(), outbox.lent_or_written()), (4, 4));
         outbox.commit(transmit);
         assert_eq!(write(&mut outbox, 100), b"lent");
     }
 
     #[test]
-    fn a_write_is_worth_it_at_64_kib_of_gathered_octets_or_256_of_chunks() {
+    fn a_write_is_worth_it_at_64_kib_of_gathered_bytes_or_256_of_chunks() {
         let mut outbox = Outbox::default();
-        for _ in 0..BATCH / 1024 {
+        for _ in 0..BATCH_SIZE / 1024 {
             assert!(!outbox.is_worth_a_write());
             outbox.push(&[0; 1024]);
         }
         assert!(outbox.is_worth_a_write());
         outbox.clear();
-        for _ in 0..BULK_BATCH / BATCH {
+        for _ in 0..BULK_BATCH_SIZE / BATCH_SIZE {
             assert!(!outbox.is_worth_a_write());
-            outbox.push_chunk(Bytes::from_static(&[0; BATCH]));
+            outbox.push_chunk(Bytes::from_static(&[0; BATCH_SIZE]));
         }
         assert!(outbox.is_worth_a_write());
     }
@@ -528,14 +510,14 @@ mod tests {
         let mut seen = Vec::new();
         for _ in 0..100 {
             outbox.push(&[1; 100]);
-            outbox.push_chunk(Bytes::from_static(&[2; GATHER_MAX + 1]));
+            outbox.push_chunk(Bytes::from_static(&[2; MAX_GATHERED_PIECE + 1]));
             outbox.push(&[3; 100]);
             let mut transmit = outbox.take();
-            let len = 200 + GATHER_MAX + 1;
+            let len = 200 + MAX_GATHERED_PIECE + 1;
             transmit.advance(len);
             assert!(transmit.is_empty());
-            if !seen.contains(&transmit.0.octets.as_ptr()) {
-                seen.push(transmit.0.octets.as_ptr());
+            if !seen.contains(&transmit.0.bytes.as_ptr()) {
+                seen.push(transmit.0.bytes.as_ptr());
             }
             outbox.commit(transmit);
         }
@@ -547,13 +529,13 @@ mod tests {
         let mut outbox = Outbox::default();
         for _ in 0..20 {
             outbox.push(&[1; 100]);
-            outbox.push_chunk(Bytes::from_static(&[2; GATHER_MAX + 1]));
+            outbox.push_chunk(Bytes::from_static(&[2; MAX_GATHERED_PIECE + 1]));
         }
         let transmit = outbox.take();
         assert!(outbox.is_empty());
-        assert_eq!(transmit.0.left, 20 * (100 + GATHER_MAX + 1));
+        assert_eq!(transmit.0.unwritten, 20 * (100 + MAX_GATHERED_PIECE + 1));
         outbox.commit(transmit);
-        assert_eq!(write(&mut outbox, 5000).len(), 20 * (100 + GATHER_MAX + 1));
+        assert_eq!(write(&mut outbox, 5000).len(), 20 * (100 + MAX_GATHERED_PIECE + 1));
     }
 
     #[test]
@@ -563,8 +545,8 @@ mod tests {
         let mut first = outbox.queued();
         let message = |outbox: &mut Outbox| {
             outbox.push(b"head");
-            outbox.push_chunk(Bytes::from_static(&[2; GATHER_MAX + 1]));
-            outbox.push_chunk(Bytes::from_static(&[3; GATHER_MAX + 1]));
+            outbox.push_chunk(Bytes::from_static(&[2; MAX_GATHERED_PIECE + 1]));
+            outbox.push_chunk(Bytes::from_static(&[3; MAX_GATHERED_PIECE + 1]));
             outbox.push(b"tail");
             outbox.queued()
         };

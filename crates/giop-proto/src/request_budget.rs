@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The number of requests that a connection takes from the budget at a time. A connection that serves its
-/// requests one after the other takes none.
+/// The number of requests that a connection takes from the budget at a time. The first request of a
+/// connection needs no budget.
 const PORTION: usize = 16;
 
-/// The number of requests that the connections of an endpoint may have in flight together. The first request
-/// of each connection does not count: it is always served, so that every connection makes progress. The
-/// number of connections has a limit of its own.
+/// The number of requests that the connections of an endpoint may have in flight together. The first
+/// request of each connection does not count: it is always served, so that every connection makes progress.
+/// The number of connections is limited separately.
 #[derive(Debug)]
 pub struct RequestBudget {
     taken: AtomicUsize,
-    most: usize,
+    capacity: usize,
 }
 
 /// The part of a [`RequestBudget`] that one connection has taken.
@@ -24,23 +24,20 @@ pub(crate) struct BudgetShare {
 }
 
 impl RequestBudget {
-    /// Creates a budget of `most` requests.
+    /// Creates a budget of `capacity` requests.
     #[must_use]
-    pub fn new(most: usize) -> Self {
-        Self { taken: AtomicUsize::new(0), most }
+    pub fn new(capacity: usize) -> Self {
+        Self { taken: AtomicUsize::new(0), capacity }
     }
 
-    /// Returns the number of requests that connections have taken from the budget. These are the requests in
-    /// flight except the first of each connection, and up to 32 per connection that it keeps for its next
-    /// requests.
-    #[must_use]
+    /// Returns the number of requests that connections have taken from the budget: those in flight except
+    /// the first of each connection, and up to 32 more per connection that are kept for later requests.
     pub fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }
 }
 
 impl BudgetShare {
-    /// Creates an empty share.
     pub(crate) fn new(budget: Arc<RequestBudget>) -> Self {
         Self { budget, taken: 0 }
     }
@@ -50,12 +47,13 @@ impl BudgetShare {
         self.taken + 1
     }
 
-    /// Takes more from the budget, up to `most` in total. Returns whether any was left.
-    pub(crate) fn grow(&mut self, most: usize) -> bool {
-        let want = PORTION.min(most.saturating_sub(self.granted()));
+    /// Takes more from the budget, so that up to `max_in_flight` requests are granted. Returns `false` if the
+    /// budget is exhausted.
+    pub(crate) fn grow(&mut self, max_in_flight: usize) -> bool {
+        let want = PORTION.min(max_in_flight.saturating_sub(self.granted()));
         let mut got = 0;
         let take = |taken: usize| {
-            got = want.min(self.budget.most.saturating_sub(taken));
+            got = want.min(self.budget.capacity.saturating_sub(taken));
             (got > 0).then_some(taken + got)
         };
         let grown = self.budget.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
@@ -65,22 +63,17 @@ impl BudgetShare {
         grown
     }
 
-    /// Returns everything to the budget that `to` requests in flight do not need.
-    pub(crate) fn shrink(&mut self, to: usize) {
-        let spare = self.taken.saturating_sub(to.saturating_sub(1));
+    /// Returns what `in_flight` requests do not need to the budget.
+    pub(crate) fn shrink(&mut self, in_flight: usize) {
+        let spare = self.taken.saturating_sub(in_flight.saturating_sub(1));
         self.budget.taken.fetch_sub(spare, Ordering::Relaxed);
         self.taken -= spare;
     }
 
-    /// Returns whether the share exceeds `in_flight` by so much that a part should be returned.
+    /// Returns whether the share is so much larger than `in_flight` that a part should be returned.
     #[inline]
-    pub(crate) fn is_ample(&self, in_flight: usize) -> bool {
+    pub(crate) fn has_surplus(&self, in_flight: usize) -> bool {
         self.taken > in_flight + 2 * PORTION
-    }
-
-    #[cfg(test)]
-    fn taken(&self) -> usize {
-        self.taken
     }
 }
 
@@ -101,7 +94,7 @@ mod tests {
             (BudgetShare::new(Arc::clone(&budget)), BudgetShare::new(Arc::clone(&budget)));
         assert!(one.grow(256) && one.grow(256));
         assert!(other.grow(256), "what is left");
-        assert_eq!((one.taken(), other.taken(), budget.taken()), (32, 8, 40));
+        assert_eq!((one.taken, other.taken, budget.taken()), (32, 8, 40));
         assert!(!one.grow(256) && !other.grow(256));
         one.shrink(5);
         assert_eq!((one.granted(), budget.taken()), (5, 12));

@@ -2,8 +2,8 @@
 
 use giop_codec::giop::RequestId;
 
-/// A request that was handed out to be served. The token stays valid until the reply is sent or the request
-/// is finished.
+/// A request that is being served. The token stays valid until the reply is sent or the request is
+/// finished.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct ServeToken {
     index: u32,
@@ -11,14 +11,12 @@ pub struct ServeToken {
 }
 
 impl ServeToken {
-    /// Returns the index of the request's slot. It is small, and is reused after this request.
-    #[must_use]
+    /// Returns the index of the request's slot. It is small, and reused after this request.
     pub fn index(self) -> usize {
         self.index as usize
     }
 }
 
-/// The table of requests being served.
 #[derive(Debug, Default)]
 pub(crate) struct ActiveRequests {
     slots: Vec<Slot>,
@@ -42,13 +40,11 @@ enum State {
 }
 
 impl ActiveRequests {
-    /// Returns the number of requests being served.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Adds a request.
     #[inline]
     pub(crate) fn insert(&mut self, id: RequestId, awaited: bool) -> ServeToken {
         let state = if awaited { State::Awaited } else { State::Unawaited };
@@ -83,22 +79,21 @@ impl ActiveRequests {
         awaited
     }
 
-    /// Returns the id by which the peer knows a request.
+    /// Returns the id that the peer gave a request.
     #[cold]
     pub(crate) fn id(&self, token: ServeToken) -> Option<RequestId> {
-        let slot = self.slots.get(token.index())?;
-        (slot.generation == token.generation).then_some(slot.id)
+        self.slot(token).map(|slot| slot.id)
     }
 
-    /// Returns whether the peer awaits the reply of a request.
+    fn slot(&self, token: ServeToken) -> Option<&Slot> {
+        self.slots.get(token.index()).filter(|slot| slot.generation == token.generation)
+    }
+
     pub(crate) fn is_awaited(&self, token: ServeToken) -> bool {
-        self.slots
-            .get(token.index())
-            .is_some_and(|slot| slot.generation == token.generation && slot.state == State::Awaited)
+        self.slot(token).is_some_and(|slot| slot.state == State::Awaited)
     }
 
-    /// Records that the awaited reply is sent while the request continues. Returns whether the reply was
-    /// awaited.
+    /// Records that the reply is sent while the request continues. Returns whether the reply was awaited.
     #[cold]
     pub(crate) fn acknowledge(&mut self, token: ServeToken) -> bool {
         match self.slots.get_mut(token.index()) {
@@ -110,9 +105,9 @@ impl ActiveRequests {
         }
     }
 
-    /// Cancels the reply of a request. Returns `None` if no reply with that id is awaited.
+    /// Cancels a request. Returns `None` if no reply with this id is awaited.
     ///
-    /// This is a linear search of the table, whose length is bounded by `Limits::max_requests`.
+    /// The linear search is bounded by `Limits::max_requests`.
     pub(crate) fn cancel(&mut self, id: RequestId) -> Option<ServeToken> {
         let find = |slot: &Slot| slot.id == id && slot.state == State::Awaited;
         let index = self.slots.iter().position(find)?;

@@ -16,15 +16,14 @@ pub struct Stats {
     pub octets_in: u64,
     /// Bytes that the socket accepted.
     pub octets_out: u64,
-    /// Buffers that were lent to a reader and returned. With epoll each is one system call.
+    /// Buffers that were lent to a reader and returned: with epoll, one for each system call.
     pub reads: u64,
-    /// Writes of which the socket accepted at least a part. Each is one system call.
+    /// Writes of which the socket accepted at least a part, each by one system call.
     pub writes: u64,
-    /// Received bytes that were copied in user space: the starts of deposited messages, the cut ends of
-    /// windows, and fragments that were too small to be read into their final position.
+    /// Received bytes that were copied in user space: the starts of large messages, the cut ends of
+    /// windows, and small fragments.
     pub copied: u64,
-    /// Sent bytes that were copied in user space. These are shareable arguments that were copied into their
-    /// message, and messages or parts of messages that were copied into a batch.
+    /// Sent bytes that were copied in user space, into their message or into a batch of small messages.
     pub copied_out: u64,
     /// CancelRequests received.
     pub cancels_in: u64,
@@ -32,14 +31,14 @@ pub struct Stats {
     pub cancels_out: u64,
     /// Requests removed from the queue before any of their bytes was written.
     pub unqueued: u64,
-    /// Replies, cancels and fragments that belong to no known message.
+    /// Replies, CancelRequests and fragments that belong to no known message.
     pub strays: u64,
     /// Requests that the connection itself answered with a system exception.
     pub refused: u64,
-    /// Requests dropped because the connection was closing. CloseConnection tells the peer that they were not
-    /// executed.
+    /// Requests dropped because the connection was closing. CloseConnection informs the peer that they were
+    /// not executed.
     pub dropped: u64,
-    /// Bytes of oversized messages and of unwanted fragments that were read and discarded.
+    /// Bytes of oversized messages and of discarded fragments.
     pub skipped: u64,
     /// The number of times that each limit was hit.
     pub limits: LimitHits,

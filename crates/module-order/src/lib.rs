@@ -15,7 +15,6 @@ mod paths;
 pub mod shape;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -30,11 +29,7 @@ use paths::{macro_paths, use_paths};
 /// no other module.
 pub fn check(manifest_dir: &str, order: &[&str]) {
     let violations = violations(&Path::new(manifest_dir).join("src"), order);
-    let mut text = String::new();
-    violations.iter().for_each(|violation| {
-        let _ = write!(text, "\n  {violation}");
-    });
-    assert!(violations.is_empty(), "modules violate their order:{text}");
+    assert!(violations.is_empty(), "modules violate their order:\n  {}", violations.join("\n  "));
 }
 
 /// Returns the violations of the order in a source directory, one line for each.
@@ -81,8 +76,7 @@ struct Use {
 struct Reader {
     src: PathBuf,
     modules: BTreeSet<String>,
-    /// Files of `path` attributes. Like those of `mod.rs`, the files of their modules are in the same
-    /// directory.
+    /// Files named by `path` attributes. As for `mod.rs`, the files of their modules are in the same directory.
     path_attribute_files: BTreeSet<PathBuf>,
     /// The names that the root re-exports, with the modules that define them.
     reexports: BTreeMap<String, String>,
@@ -92,12 +86,8 @@ struct Reader {
 
 impl Reader {
     fn read_file(&mut self, path: &Path, module: &[String]) {
-        let text = fs::read_to_string(path);
-        let parsed = text
-            .map_err(|error| error.to_string())
-            .and_then(|text| syn::parse_file(&text).map_err(|error| error.to_string()));
-        match parsed {
-            Err(error) => self.problems.push(format!("{}: {error}", path.display())),
+        match parse(path) {
+            Err(error) => self.problems.push(error),
             Ok(file) => self.read_items(&file.items, path, module),
         }
     }
@@ -125,12 +115,11 @@ impl Reader {
         if let Some((_, items)) = &item.content {
             return self.read_items(items, path, &inner_module);
         }
-        let path_attribute = item.attrs.iter().find_map(|attribute| match &attribute.meta {
-            syn::Meta::NameValue(pair) if pair.path.is_ident("path") => match &pair.value {
-                syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) => Some(text.value()),
-                _ => None,
-            },
-            _ => None,
+        let path_attribute = item.attrs.iter().find_map(|attribute| {
+            let value =
+                &attribute.meta.require_name_value().ok().filter(|pair| pair.path.is_ident("path"))?.value;
+            let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) = value else { return None };
+            Some(text.value())
         });
         let directory = path.parent().unwrap_or(Path::new("")).to_owned();
         let candidates = match path_attribute {
@@ -158,7 +147,7 @@ impl Reader {
         }
     }
 
-    /// Handles `use module::{Name, Other}` in the root.
+    /// Adds the names that a `use` item of the root re-exports.
     fn add_reexports(&mut self, item: &ItemUse) {
         for (path, name) in use_paths(&item.tree) {
             let mut path = path.into_iter().skip_while(|part| part == "crate" || part == "self");
@@ -168,13 +157,13 @@ impl Reader {
         }
     }
 
-    /// Adds a path in a module, if it leads to another module of the root.
+    /// Adds a path in a module, if it leads to another top-level module.
     fn add_use(&mut self, segments: &[String], line: usize, path: &Path, module: &[String]) {
         let root_name = match segments.first().map(String::as_str) {
             Some("crate") => segments.get(1),
             Some("super") => {
-                let ups = segments.iter().take_while(|segment| *segment == "super").count();
-                if ups == module.len() { segments.get(ups) } else { None }
+                let levels = segments.iter().take_while(|segment| *segment == "super").count();
+                if levels == module.len() { segments.get(levels) } else { None }
             }
             _ => None,
         };
@@ -227,6 +216,12 @@ impl<'ast> Visit<'ast> for UseVisitor<'_, '_> {
         });
         visit::visit_macro(self, item);
     }
+}
+
+/// Parses a file. The error contains its path.
+fn parse(path: &Path) -> Result<syn::File, String> {
+    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    syn::parse_file(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn is_test(attributes: &[Attribute]) -> bool {

@@ -3,19 +3,18 @@
 use proc_macro2::{TokenStream, TokenTree};
 use syn::UseTree;
 
-/// Returns all paths in a `use` tree, each with the name that it introduces. The path of a glob ends with
-/// `*`.
+/// Returns all paths in a `use` tree, each with the name that it introduces. That of a glob ends with `*`.
 pub(crate) fn use_paths(tree: &UseTree) -> Vec<(Vec<String>, String)> {
     match tree {
         UseTree::Path(path) => use_paths(&path.tree)
             .into_iter()
             .map(|(rest, name)| {
-                let (first, rest) = (path.ident.to_string(), rest.as_slice());
-                match rest {
-                    [own] if own == "self" => {
+                let first = path.ident.to_string();
+                match rest.as_slice() {
+                    [only] if only == "self" => {
                         (vec![first.clone()], if name == "self" { first } else { name })
                     }
-                    _ => ([&[first], rest].concat(), name),
+                    rest => ([&[first], rest].concat(), name),
                 }
             })
             .collect(),

@@ -1,4 +1,4 @@
-//! Limits of the size of types, functions and circles of files.
+//! Limits of the size of types, functions and dependency cycles of files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +10,7 @@ use syn::visit::{self, Visit};
 use syn::{Item, Visibility};
 
 use crate::paths::{macro_paths, use_paths};
-use crate::{attributes, is_test};
+use crate::{attributes, is_test, parse};
 
 /// The maximum number of fields of a struct.
 const MAX_FIELDS: usize = 20;
@@ -19,57 +19,56 @@ const MAX_LINES: usize = 100;
 /// The maximum number of methods of a type, in all its inherent `impl` blocks.
 const MAX_METHODS: usize = 100;
 /// The maximum number of files that use each other, directly or through others.
-const MAX_CIRCLE: usize = 8;
+const MAX_CYCLE_FILES: usize = 8;
 
-/// Panics with a list of all types, functions and circles of files of the crate in this directory that exceed
+/// Panics with a list of all types, functions and cycles of files of the crate in this directory that exceed
 /// the limits. `tables` are names of functions that may be longer, because they are tables or templates.
 pub fn check(manifest_dir: &str, tables: &[&str]) {
-    let found = violations(&Path::new(manifest_dir).join("src"), tables);
-    assert!(found.is_empty(), "too large:\n  {}", found.join("\n  "));
+    let violations = violations(&Path::new(manifest_dir).join("src"), tables);
+    assert!(violations.is_empty(), "too large:\n  {}", violations.join("\n  "));
 }
 
-/// The violations of the limits in a source directory, one line each.
+/// Returns the violations of the limits in a source directory, one line each.
 pub fn violations(src: &Path, tables: &[&str]) -> Vec<String> {
     let mut files = BTreeMap::new();
-    let mut sizes = Sizes { tables, methods: BTreeMap::new(), found: Vec::new(), file: String::new() };
-    for path in sources(src) {
-        let name = path.strip_prefix(src).unwrap_or(&path).with_extension("");
+    let mut sizes = Sizes { tables, methods: BTreeMap::new(), violations: Vec::new(), file: String::new() };
+    for path in source_files(src) {
+        let relative = path.strip_prefix(src).unwrap_or(&path);
+        let name = relative.with_extension("");
         let mut module: Vec<String> = name.iter().map(|part| part.to_string_lossy().into_owned()).collect();
         if module.last().is_some_and(|last| matches!(last.as_str(), "mod" | "lib" | "main")) {
             module.pop();
         }
-        let text = fs::read_to_string(&path).map_err(|error| error.to_string());
-        match text.and_then(|text| syn::parse_file(&text).map_err(|error| error.to_string())) {
-            Err(error) => sizes.found.push(format!("{}: {error}", path.display())),
+        match parse(&path) {
+            Err(error) => sizes.violations.push(error),
             Ok(parsed) => {
-                sizes.file = path.strip_prefix(src).unwrap_or(&path).display().to_string();
-                let mut file = File::default();
+                sizes.file = relative.display().to_string();
+                let mut uses = FileUses::default();
                 for item in parsed.items.iter().filter(|item| !is_test(attributes(item))) {
                     sizes.visit_item(item);
-                    file.visit_item(item);
+                    uses.visit_item(item);
                 }
-                files.insert(module, file);
+                files.insert(module, uses);
             }
         }
     }
-    let Sizes { methods, mut found, .. } = sizes;
+    let Sizes { methods, mut violations, .. } = sizes;
     for (name, count) in methods.into_iter().filter(|(_, count)| *count > MAX_METHODS) {
-        found.push(format!("`{name}` has {count} methods"));
+        violations.push(format!("`{name}` has {count} methods"));
     }
-    for circle in circles(&files).iter().filter(|circle| circle.len() > MAX_CIRCLE) {
-        let names: Vec<String> = circle.iter().map(|module| module.join("/")).collect();
-        found.push(format!("{} files use each other: {}", names.len(), names.join(", ")));
+    for cycle in cycles(&files).iter().filter(|cycle| cycle.len() > MAX_CYCLE_FILES) {
+        let names: Vec<String> = cycle.iter().map(|module| module.join("/")).collect();
+        violations.push(format!("{} files use each other: {}", names.len(), names.join(", ")));
     }
-    found
+    violations
 }
 
-/// The Rust files below a directory, in the order of their paths.
-fn sources(directory: &Path) -> Vec<PathBuf> {
+/// Returns the Rust files in a directory and its subdirectories, in the order of their paths.
+fn source_files(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let path = entry.path();
+    for path in fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()) {
         if path.is_dir() {
-            found.extend(sources(&path));
+            found.extend(source_files(&path));
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             found.push(path);
         }
@@ -83,16 +82,16 @@ struct Sizes<'t> {
     tables: &'t [&'t str],
     /// The number of methods by type.
     methods: BTreeMap<String, usize>,
-    found: Vec<String>,
+    violations: Vec<String>,
     file: String,
 }
 
 impl Sizes<'_> {
-    fn function(&mut self, signature: &syn::Signature, end: LineColumn) {
+    fn check_length(&mut self, signature: &syn::Signature, end: LineColumn) {
         let name = signature.ident.to_string();
         let lines = end.line - signature.span().start().line + 1;
         if lines > MAX_LINES && !self.tables.contains(&name.as_str()) {
-            self.found.push(format!("{}: `{name}` has {lines} lines", self.file));
+            self.violations.push(format!("{}: `{name}` has {lines} lines", self.file));
         }
     }
 }
@@ -106,7 +105,7 @@ impl<'ast> Visit<'ast> for Sizes<'_> {
 
     fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
         if item.fields.len() > MAX_FIELDS {
-            self.found.push(format!("{}: `{}` has {} fields", self.file, item.ident, item.fields.len()));
+            self.violations.push(format!("{}: `{}` has {} fields", self.file, item.ident, item.fields.len()));
         }
     }
 
@@ -121,26 +120,26 @@ impl<'ast> Visit<'ast> for Sizes<'_> {
     }
 
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        self.function(&item.sig, item.block.span().end());
+        self.check_length(&item.sig, item.block.span().end());
         visit::visit_item_fn(self, item);
     }
 
     fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
-        self.function(&item.sig, item.block.span().end());
+        self.check_length(&item.sig, item.block.span().end());
         visit::visit_impl_item_fn(self, item);
     }
 }
 
-/// The uses of other modules by a file.
+/// The uses of other modules in a file.
 #[derive(Default)]
-struct File {
+struct FileUses {
     /// Paths in `use` items and in code.
     uses: Vec<Vec<String>>,
-    /// Names that the file re-exports, with their paths.
+    /// The names that the file re-exports, with their paths.
     reexports: BTreeMap<String, Vec<String>>,
 }
 
-impl<'ast> Visit<'ast> for File {
+impl<'ast> Visit<'ast> for FileUses {
     fn visit_item(&mut self, item: &'ast Item) {
         if !is_test(attributes(item)) {
             visit::visit_item(self, item);
@@ -172,8 +171,8 @@ impl<'ast> Visit<'ast> for File {
     }
 }
 
-impl File {
-    /// Adds a path in code. A single name may be that of a variable.
+impl FileUses {
+    /// Adds a path in code, unless it is a single name, which may be that of a variable.
     fn add(&mut self, path: Vec<String>) {
         if path.len() > 1 {
             self.uses.push(path);
@@ -181,48 +180,48 @@ impl File {
     }
 }
 
-type Files = BTreeMap<Vec<String>, File>;
+type Files = BTreeMap<Vec<String>, FileUses>;
 
-/// Returns the file that a path leads to. Re-exports are followed.
-fn target(files: &Files, from: &[String], path: &[String], depth: usize) -> Option<Vec<String>> {
-    let mut at = from.to_vec();
+/// Returns the module of the file that a path in `user` leads to. Follows re-exports.
+fn resolve(files: &Files, user: &[String], path: &[String], depth: usize) -> Option<Vec<String>> {
+    let mut module = user.to_vec();
     let mut rest = path;
     match path.first()?.as_str() {
         "crate" => {
-            at.clear();
+            module.clear();
             rest = rest.get(1..)?;
         }
         "self" => rest = rest.get(1..)?,
         "super" => {
             while rest.first().is_some_and(|part| part == "super") {
-                at.pop();
+                module.pop();
                 rest = rest.get(1..)?;
             }
         }
-        name if files.contains_key(&below(&at, name)) => {}
+        name if files.contains_key(&child(&module, name)) => {}
         _ => return None,
     }
     while let Some(name) = rest.first()
-        && files.contains_key(&below(&at, name))
+        && files.contains_key(&child(&module, name))
     {
-        at = below(&at, name);
+        module = child(&module, name);
         rest = rest.get(1..)?;
     }
-    let reexported = rest.first().and_then(|name| files.get(&at)?.reexports.get(name));
-    let followed = reexported.filter(|_| depth < 8).and_then(|path| target(files, &at, path, depth + 1));
-    followed.or_else(|| files.contains_key(&at).then_some(at))
+    let reexported = rest.first().and_then(|name| files.get(&module)?.reexports.get(name));
+    let followed = reexported.filter(|_| depth < 8).and_then(|path| resolve(files, &module, path, depth + 1));
+    followed.or_else(|| files.contains_key(&module).then_some(module))
 }
 
-fn below(module: &[String], name: &str) -> Vec<String> {
+fn child(module: &[String], name: &str) -> Vec<String> {
     [module, &[name.to_owned()]].concat()
 }
 
-/// Groups of files of which each uses, directly or through others, all of its group.
-fn circles(files: &Files) -> Vec<Vec<Vec<String>>> {
+/// Returns the groups of files of which each uses all others of its group, directly or through others.
+fn cycles(files: &Files) -> Vec<Vec<Vec<String>>> {
     let direct: BTreeMap<&Vec<String>, BTreeSet<Vec<String>>> = files
         .iter()
         .map(|(module, file)| {
-            let targets = file.uses.iter().filter_map(|path| target(files, module, path, 0));
+            let targets = file.uses.iter().filter_map(|path| resolve(files, module, path, 0));
             (module, targets.filter(|target| target != module).collect())
         })
         .collect();
@@ -238,13 +237,13 @@ fn circles(files: &Files) -> Vec<Vec<Vec<String>>> {
         .collect();
     let uses = |a, b| reached.get(a).is_some_and(|targets: &BTreeSet<&Vec<String>>| targets.contains(b));
     let mut grouped = BTreeSet::new();
-    let mut circles = Vec::new();
+    let mut cycles = Vec::new();
     for module in files.keys() {
-        let circle: Vec<Vec<String>> =
+        let cycle: Vec<Vec<String>> =
             files.keys().filter(|other| uses(module, *other) && uses(*other, module)).cloned().collect();
-        if circle.len() > 1 && grouped.insert(circle.clone()) {
-            circles.push(circle);
+        if cycle.len() > 1 && grouped.insert(cycle.clone()) {
+            cycles.push(cycle);
         }
     }
-    circles
+    cycles
 }

@@ -1,8 +1,8 @@
-//! Limits of the data queued for the peer, beyond which its requests are not read.
+//! Back-pressure: while too much data is queued for the peer, its requests are not read.
 //!
-//! Each connection has a limit of its own. All connections together have one as well, the pool's cap. While
-//! more is queued, connections with large queues are held until their peers have accepted the data. Other
-//! connections are not affected by a peer that does not read, and nothing is dropped.
+//! Each connection has a limit of its own, and all connections together have the pool's cap. While more than
+//! the cap is queued, connections with large queues are not read until their peers have accepted the data. A
+//! peer that does not read therefore does not affect other connections, and nothing is dropped.
 //!
 //! Only answers count against a peer. This side's own requests do not delay the peer's requests, because two
 //! busy peers could otherwise both stop reading and deadlock.
@@ -16,59 +16,58 @@ use crate::error::SlowPeer;
 use crate::hits::Limit;
 use crate::pool::BufferPool;
 
-/// Connections with less queued are neither counted nor held because of other connections, so they always
-/// proceed.
-const STEP: usize = 64 * 1024;
+/// The number of queued bytes up to which a connection is neither counted nor delayed because of other
+/// connections.
+const MIN_COUNTED: usize = 64 * 1024;
 
-/// The part of one connection in what all connections have queued.
+/// The queued bytes of one connection as reported to the pool.
 #[derive(Debug)]
 pub(super) struct PoolShare {
     pool: Arc<BufferPool>,
-    counted: usize,
-    /// The part of `counted` that is replies.
-    owed: usize,
-    /// The rate at which the peer accepts data.
+    counted_bytes: usize,
+    /// The part of `counted_bytes` that is replies.
+    reply_bytes: usize,
     pace: Option<Pace>,
 }
 
 impl PoolShare {
     pub(super) fn new(pool: Arc<BufferPool>) -> Self {
-        Self { pool, counted: 0, owed: 0, pace: None }
+        Self { pool, counted_bytes: 0, reply_bytes: 0, pace: None }
     }
 
-    fn count(&mut self, octets: usize, owed: usize) {
-        let counted = |octets: usize| if octets > STEP { octets } else { 0 };
-        let (octets, owed) = (counted(octets), counted(owed));
-        self.pool.count_queued(self.counted, octets);
-        self.pool.count_owed(self.owed, owed);
-        (self.counted, self.owed) = (octets, owed);
+    fn count(&mut self, bytes: usize, reply_bytes: usize) {
+        let counted = |bytes: usize| if bytes > MIN_COUNTED { bytes } else { 0 };
+        let (bytes, reply_bytes) = (counted(bytes), counted(reply_bytes));
+        self.pool.replace_queued(self.counted_bytes, bytes);
+        self.pool.replace_queued_replies(self.reply_bytes, reply_bytes);
+        (self.counted_bytes, self.reply_bytes) = (bytes, reply_bytes);
     }
 }
 
-/// Bytes of answers in the queue. The number of written bytes is learned late, so some written bytes still
-/// count.
+/// The number of answer bytes in the queue. Some written bytes still count, because it is not known at once
+/// that they are written.
 #[derive(Debug, Default)]
 pub(super) struct ReplyBacklog {
-    octets: usize,
-    /// The part of `octets` before `mark`, a position in the outgoing stream.
-    before: usize,
-    mark: u64,
+    bytes: usize,
+    /// The part of `bytes` before `checkpoint`, a position in the outgoing stream.
+    before_checkpoint: usize,
+    checkpoint: u64,
 }
 
 impl ReplyBacklog {
     #[inline]
-    pub(super) fn add(&mut self, octets: usize) {
-        self.octets = self.octets.saturating_add(octets);
+    pub(super) fn add(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_add(bytes);
     }
 
     /// Updates the count after the socket has accepted `written` of the `queued` bytes of the stream.
     #[inline]
-    pub(super) fn written(&mut self, written: u64, queued: u64) {
+    pub(super) fn set_written(&mut self, written: u64, queued: u64) {
         if written == queued {
             *self = Self::default();
-        } else if written >= self.mark {
-            self.octets = self.octets.saturating_sub(self.before);
-            (self.before, self.mark) = (self.octets, queued);
+        } else if written >= self.checkpoint {
+            self.bytes = self.bytes.saturating_sub(self.before_checkpoint);
+            (self.before_checkpoint, self.checkpoint) = (self.bytes, queued);
         }
     }
 }
@@ -80,128 +79,118 @@ impl Drop for PoolShare {
 }
 
 impl Connection {
-    /// Counts that requests which were handed out wait for room, once for each time. The connection is not
-    /// read meanwhile.
+    /// Counts that requests wait because too much is queued, once for each time. The connection is not read
+    /// meanwhile.
     #[cold]
     pub fn waits_for_room(&mut self) {
-        self.clock.hold();
-        if self.requests.waited_at != Some(self.stats.messages_in) {
-            self.requests.waited_at = Some(self.stats.messages_in);
+        self.clock.reading_suspended();
+        if self.requests.last_wait != Some(self.stats.messages_in) {
+            self.requests.last_wait = Some(self.stats.messages_in);
             // Without much queued itself, it waits because of what all connections have queued.
-            self.stats.limits.hit(self.output.backs_up(self.output.backlog()).unwrap_or(Limit::Pool));
+            self.stats.limits.hit(self.output.exceeded_limit(self.output.backlog()).unwrap_or(Limit::Pool));
         }
     }
 
-    /// Notes that the connection is not read at present, for a reason outside of the peer. Data that the peer
-    /// cannot send meanwhile does not count as late.
+    /// Suspends the timeout of an incomplete message, because the connection is not read for a reason outside
+    /// of the peer.
     #[cold]
     pub fn hold_reading(&mut self) {
-        self.clock.hold();
+        self.clock.reading_suspended();
     }
 
-    /// Closes the connection because its peer accepts replies so slowly that other connections need the
+    /// Closes the connection because its peer accepts replies too slowly while other connections need the
     /// memory.
     pub fn give_up_slow_reader(&mut self) {
-        self.end_slow(SlowPeer::Crowded);
+        self.end_slow(SlowPeer::QueuedReplies);
     }
 
-    /// Returns the number of reply bytes in the queue, and the time that the peer needs for them at its rate
-    /// so far. The time is `Duration::MAX` if the peer accepts nothing, and `None` if the rate was measured
-    /// for less than a second.
+    /// Returns the number of queued reply bytes, and the time that the peer needs for them at its rate so
+    /// far. The time is `Duration::MAX` if the peer accepts nothing, and `None` if the rate was measured for
+    /// less than a second.
     ///
-    /// Returns `None` if there are at most 64 KiB of replies, or if the connection is closed and its memory
-    /// is about to be returned.
-    #[must_use]
+    /// Returns `None` for up to 64 KiB of replies, and if the connection is closed, so that its memory is
+    /// about to be returned.
     pub fn reply_queue(&self, now: Instant) -> Option<(usize, Option<Duration>)> {
         if self.lifecycle.is_closed() { None } else { self.output.reply_queue(now) }
     }
 }
 
 impl Output {
-    /// Returns the number of counted reply bytes, if any, and the time that the peer needs for them.
     fn reply_queue(&self, now: Instant) -> Option<(usize, Option<Duration>)> {
-        let owed = self.pool_share.owed;
-        (owed > 0).then(|| {
-            let pace = self.pool_share.pace.as_ref();
-            (owed, pace.and_then(|pace| pace.time_for(owed, self.tx.written(), now)))
-        })
+        let PoolShare { reply_bytes, pace, .. } = &self.pool_share;
+        let time = |pace: &Pace| pace.time_for(*reply_bytes, self.tx.written(), now);
+        (*reply_bytes > 0).then(|| (*reply_bytes, pace.as_ref().and_then(time)))
     }
 
     /// Returns the number of queued bytes that the socket has not accepted, including those lent to a writer.
     #[inline]
-    #[must_use]
     pub fn backlog(&self) -> usize {
-        self.tx.backlog() + self.fragment_queue.octets()
+        self.tx.backlog() + self.fragment_queue.bytes
     }
 
-    /// Returns whether a message without a reply may be queued. The backlog must be below
-    /// `Limits::max_backlog`, and below 64 KiB while all connections together have more queued than the
-    /// pool's cap.
+    /// Returns whether a oneway may be queued. The backlog must be below `Limits::max_backlog`, and below 64
+    /// KiB while all connections together have more queued than the pool's cap.
     #[inline]
-    #[must_use]
     pub fn has_room(&self) -> bool {
         let backlog = self.backlog();
-        backlog < self.max_backlog && (backlog < STEP || !self.pool_share.pool.is_overqueued())
+        backlog < self.max_backlog && (backlog < MIN_COUNTED || !self.pool_share.pool.exceeds_queue_cap())
     }
 
-    /// Returns whether enough answers are queued that requests have to wait. The limit is
-    /// `Limits::max_backlog`, or 64 KiB while all connections together have more queued than the pool's cap.
-    /// This side's own requests do not count.
+    /// Returns whether requests have to wait because too many answers are queued: more than
+    /// `Limits::max_backlog`, or more than 64 KiB while all connections together have more queued than the
+    /// pool's cap. This side's own requests do not count.
     #[inline]
-    #[must_use]
     pub fn is_backed_up(&self) -> bool {
         let backlog = self.backlog();
-        backlog > STEP.min(self.max_backlog) && self.backs_up(backlog).is_some()
+        backlog > MIN_COUNTED.min(self.max_backlog) && self.exceeded_limit(backlog).is_some()
     }
 
-    /// Returns the limit that the queued answers exceed, if only `octets` of the queued bytes count.
+    /// Returns the limit that the queued answers exceed, if only `bytes` of the queued bytes count.
     #[cold]
-    pub(super) fn backs_up(&self, octets: usize) -> Option<Limit> {
-        let answers = octets.min(self.reply_backlog.octets.saturating_add(self.fragment_queue.owed()));
+    pub(super) fn exceeded_limit(&self, bytes: usize) -> Option<Limit> {
+        let answers = self.reply_bytes_among(bytes);
         if answers > self.max_backlog {
             Some(Limit::Backlog)
-        } else if answers > STEP && self.pool_share.pool.is_overqueued() {
+        } else if answers > MIN_COUNTED && self.pool_share.pool.exceeds_queue_cap() {
             Some(Limit::Pool)
         } else {
             None
         }
     }
 
-    /// Returns whether the replies of all connections take more than half of the pool's cap.
-    #[must_use]
+    /// Returns whether the queued replies of all connections exceed half of the pool's cap.
     pub fn is_crowded(&self) -> bool {
         self.pool_share.pool.is_crowded()
     }
 
-    /// Returns the number of queued reply bytes.
-    fn owed(&self) -> usize {
-        self.backlog().min(self.reply_backlog.octets.saturating_add(self.fragment_queue.owed()))
+    /// Returns the number of reply bytes if only `bytes` of the queued bytes count.
+    fn reply_bytes_among(&self, bytes: usize) -> usize {
+        bytes.min(self.reply_backlog.bytes.saturating_add(self.fragment_queue.reply_bytes))
     }
 
     /// Reports the size of the queue to the pool, if it is or was large.
     #[inline]
     pub(super) fn report(&mut self, now: Instant) {
         let backlog = self.backlog();
-        if backlog > STEP || self.pool_share.counted > 0 {
-            self.report_much(backlog, now);
+        if backlog > MIN_COUNTED || self.pool_share.counted_bytes > 0 {
+            self.report_large(backlog, now);
         }
     }
 
     #[cold]
-    fn report_much(&mut self, backlog: usize, now: Instant) {
-        let owed = self.owed();
-        self.pool_share.count(backlog, owed);
+    fn report_large(&mut self, backlog: usize, now: Instant) {
+        self.pool_share.count(backlog, self.reply_bytes_among(backlog));
         let written = self.tx.written();
         match &mut self.pool_share.pace {
-            _ if self.pool_share.owed == 0 => self.pool_share.pace = None,
-            Some(pace) => pace.wrote(written, now),
+            _ if self.pool_share.reply_bytes == 0 => self.pool_share.pace = None,
+            Some(pace) => pace.record(written, now),
             pace => *pace = Some(Pace::new(written, now)),
         }
     }
 
-    /// Returns the limit that the queued answers exceed, without the bytes lent to a writer.
+    /// Returns the limit that the queued answers exceed, not counting the bytes lent to a writer.
     #[cold]
-    pub(super) fn backs_up_unlent(&self) -> Option<Limit> {
-        self.backs_up(self.tx.unlent() + self.fragment_queue.octets())
+    pub(super) fn exceeded_limit_unlent(&self) -> Option<Limit> {
+        self.exceeded_limit(self.tx.unlent_len() + self.fragment_queue.bytes)
     }
 }

@@ -1,4 +1,4 @@
-//! Calls: the requests of this side and their outcomes.
+//! Calls: the requests of this side, and their outcomes.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::event::Notice;
 use crate::hits::Limit;
 use crate::message::Reply;
 
-/// A call of this side, by [`Connection::call`].
+/// A call of this side: see [`Connection::call`].
 #[derive(Debug)]
 pub struct PendingCall<'a> {
     connection: &'a mut Connection,
@@ -21,15 +21,14 @@ pub struct PendingCall<'a> {
 }
 
 impl Connection {
-    /// Returns the call with that id, which may have ended.
+    /// Returns the call with this id, which may have ended.
     #[inline]
     pub fn call(&mut self, id: CallId) -> PendingCall<'_> {
         PendingCall { connection: self, id }
     }
 
-    /// Adds a call with the given deadline. Its request follows by
-    /// [`send_request`](PendingCall::send_request) or [`send_locate`](PendingCall::send_locate). Its outcome
-    /// is announced by `Event::Reply`.
+    /// Adds a call. Its request follows by [`send_request`](PendingCall::send_request) or
+    /// [`send_locate`](PendingCall::send_locate). `Event::Reply` reports its outcome.
     ///
     /// # Errors
     /// The connection is closed, or it is closing and serves no request any more; the deadline has passed; or
@@ -37,7 +36,7 @@ impl Connection {
     #[inline]
     pub fn start_call(&mut self, deadline: Option<Instant>, now: Instant) -> Result<CallId, CallError> {
         self.check_open()?;
-        self.clock.saw(now);
+        self.clock.set_now(now);
         if deadline.is_some_and(|deadline| deadline <= now) {
             return Err(CallError::unsent(CallErrorKind::Timeout));
         }
@@ -52,13 +51,10 @@ impl Connection {
     }
 
     /// Queues a request without a reply, like [`send_request`](PendingCall::send_request).
-    ///
-    /// # Errors
-    /// The connection is closed or closing; the message is dropped.
     #[inline]
     pub fn send_oneway(&mut self, message: &mut Encoder) -> Result<(), CallError> {
-        let open = self.check_open();
-        if open.is_ok() {
+        let checked = self.check_open();
+        if checked.is_ok() {
             let cut = self.output.fragment_queue.cuts(message.version(), message.len());
             if !cut || self.output.queue_oneway_in_pieces(message, self.clock.now).is_none() {
                 self.output.queue(message, false, self.clock.now);
@@ -67,26 +63,25 @@ impl Connection {
         } else {
             message.reset(message.order(), message.version());
         }
-        open
+        checked
     }
 
     /// Returns the number of pending calls.
     #[inline]
-    #[must_use]
     pub fn calls_waiting(&self) -> usize {
-        self.calls.waiting()
+        self.calls.pending()
     }
 
-    /// Removes a request from the queue, or cancels it. Returns how much of it the peer receives. A
+    /// Removes a request from the queue, or cancels it. Returns the part of it that the peer receives. A
     /// completely queued request that cannot be removed is still sent.
     #[cold]
-    pub(super) fn withdraw(&mut self, id: RequestId, place: RequestSpan) -> SentPart {
+    pub(super) fn withdraw(&mut self, id: RequestId, span: RequestSpan) -> SentPart {
         if !self.lifecycle.may_queue() {
-            return if place.start == u64::MAX { SentPart::Nothing } else { SentPart::Whole };
+            return if span.start == u64::MAX { SentPart::Nothing } else { SentPart::Whole };
         }
-        if self.output.partial_request.is_some() && place.start != u64::MAX {
-            // Another request cannot be cancelled in the middle of this one.
-            return if self.output.is_unfinished(place) {
+        if self.output.partial_request.is_some() && span.start != u64::MAX {
+            // A CancelRequest cannot be sent in the middle of another request.
+            return if self.output.is_incomplete_request(span) {
                 self.unfinished_request().give_up()
             } else {
                 SentPart::Whole
@@ -98,36 +93,34 @@ impl Connection {
             self.feed();
             return sent;
         }
-        if place.start == u64::MAX {
+        if span.start == u64::MAX {
             return SentPart::Nothing; // not queued yet
         }
-        let unsent = !place.apart && self.output.sent(place) == SentPart::Nothing;
-        if unsent && self.output.unqueue(place.start, place.end) {
+        let is_unsent = !span.is_interleaved && self.output.tx.lent_or_written() <= span.start;
+        if is_unsent && self.output.unqueue(span.start, span.end) {
             return SentPart::Nothing;
         }
         self.output.queue_cancel(id, self.clock.now);
         SentPart::Whole
     }
 
-    /// Fails every call whose deadline has passed.
     #[cold]
     pub(super) fn expire_calls(&mut self, now: Instant) {
         let mut expired = Vec::new();
         let Self { calls, notices, .. } = self;
-        calls.fail_due(Some(now), |call, place| {
+        calls.fail_expired(Some(now), |call, span| {
             notices.push_back(Notice::Reply(call));
-            expired.push((call, place));
+            expired.push((call, span));
             Err(CallError { kind: CallErrorKind::Timeout, sent: SentPart::Whole })
         });
         // From the last queued to the first, because only the end of the queue can be removed.
-        expired.sort_unstable_by_key(|(_, place)| std::cmp::Reverse(place.end));
-        for (call, place) in expired {
+        expired.sort_unstable_by_key(|(_, span)| std::cmp::Reverse(span.end));
+        for (call, span) in expired {
             self.stats.limits.hit(Limit::CallTime);
             let id = self.calls.request_id(call);
-            // A request that stays queued is still sent, and may be executed before its CancelRequest
-            // arrives.
-            let sent = self.withdraw(id, place);
-            self.calls.amend(call, Err(CallError { kind: CallErrorKind::Timeout, sent }));
+            // A request that stays queued is sent, and may be executed before its CancelRequest arrives.
+            let sent = self.withdraw(id, span);
+            self.calls.replace_outcome(call, Err(CallError { kind: CallErrorKind::Timeout, sent }));
             if sent != SentPart::Nothing {
                 self.count_unanswered(now);
             }
@@ -140,19 +133,18 @@ impl Connection {
         let (bytes, calls) = self.unanswered;
         let calls = if bytes == self.stats.octets_in { calls + 1 } else { 1 };
         self.unanswered = (self.stats.octets_in, calls);
-        if calls >= self.limits.max_unanswered && self.lifecycle.takes_requests() {
+        if calls >= self.limits.max_unanswered && self.lifecycle.accepts_requests() {
             self.stats.limits.hit(Limit::Unanswered);
             self.close_because(CloseReason::Unanswered(calls), now);
         }
     }
 
-    /// Returns whether calls can be made. A side that closes and still serves requests may call their senders
-    /// back, which have not received CloseConnection yet.
+    /// Returns whether calls can be made. A side that is closing may still call back the senders of requests
+    /// that it serves, because they have not received CloseConnection yet.
     #[inline]
-    #[must_use]
     pub fn takes_calls(&self) -> bool {
         self.lifecycle.is_open()
-            || self.lifecycle.is_draining() && self.serving.len() > 0 && self.lifecycle.ended().is_none()
+            || self.lifecycle.is_draining() && self.serving.len() > 0 && self.lifecycle.end_reason().is_none()
     }
 
     #[inline]
@@ -162,66 +154,71 @@ impl Connection {
 }
 
 impl PendingCall<'_> {
-    /// Returns the id that the call's request must carry.
+    /// Returns the request id of the call.
     #[inline]
-    #[must_use]
     pub fn request_id(&self) -> RequestId {
         self.connection.calls.request_id(self.id)
     }
 
-    /// Queues the request of a call: a whole message in one piece, from its message header on. The encoder is
-    /// left empty, in the same byte order and version.
+    /// Queues the request of the call: a whole message from its message header on. The encoder is left empty,
+    /// in the same byte order and version. A message of up to 4 KiB is copied into a batch; nothing else is
+    /// copied.
     ///
-    /// A head of up to 4 KiB is copied once, into the batch. Nothing else is copied. If the call is no longer
-    /// pending, the message is dropped.
+    /// If the call is no longer pending, the message is dropped.
     #[inline]
     pub fn send_request(&mut self, message: &mut Encoder) {
         self.send_call(message, false);
     }
 
-    /// Marks the reply to a call for forwarding in encoded form, so that none of it is copied. The part of a
-    /// large reply that is received with its header stays where it was read, and the rest gets a buffer of
-    /// its own. Decoding such a reply copies it.
+    /// Marks the reply for forwarding in encoded form, so that none of it is copied. The part of a large
+    /// reply that is received with its header stays where it was read, and the rest gets a buffer of its own.
+    /// Decoding such a reply copies it.
     pub fn pass_reply(&mut self) {
-        if self.connection.calls.is_waiting(self.id) {
+        if self.connection.calls.is_pending(self.id) {
             self.connection.input.rx.stream.pass_reply(self.connection.calls.request_id(self.id));
         }
     }
 
-    /// Streams the results of a call. A large reply is handed out before all of its bytes have been received.
+    /// Streams the results: a large reply is handed out before all of its bytes have been received. No other
+    /// call may be pending on the connection.
     ///
     /// [`Reply::coming`] is the number of bytes that follow. They are [opened](super::Input::open_stream),
     /// then [taken](super::IncomingStream::take_chunk) or [given up](super::IncomingStream::abandon), by the
-    /// id of the call. No other call may be pending on the connection.
+    /// id of the call.
     ///
-    /// `nameless` includes results in GIOP 1.1 fragments, in which the alignment of values is not known.
-    pub fn stream_reply(&mut self, nameless: bool) {
-        if self.connection.calls.is_waiting(self.id) {
-            self.connection.input.rx.stream.select_reply(self.connection.calls.request_id(self.id), nameless);
+    /// `unaligned_fragments` includes results in GIOP 1.1 fragments, in which the alignment of values is not
+    /// known.
+    pub fn stream_reply(&mut self, unaligned_fragments: bool) {
+        if self.connection.calls.is_pending(self.id) {
+            self.connection
+                .input
+                .rx
+                .stream
+                .select_reply(self.connection.calls.request_id(self.id), unaligned_fragments);
         }
     }
 
-    /// Queues the LocateRequest of a call, like [`send_request`](Self::send_request).
+    /// Queues the LocateRequest of the call, like [`send_request`](Self::send_request).
     pub fn send_locate(&mut self, message: &mut Encoder) {
         self.send_call(message, true);
     }
 
     #[inline]
     fn send_call(&mut self, message: &mut Encoder, locate: bool) {
-        if self.connection.calls.is_waiting(self.id) {
+        if self.connection.calls.is_pending(self.id) {
             let cut = !locate && self.connection.output.fragment_queue.cuts(message.version(), message.len());
             if cut && self.connection.output.queue_in_pieces(Some(self.id), message) {
                 self.connection.feed();
             } else {
-                let place = self.connection.output.queue(message, locate, self.connection.clock.now);
-                self.connection.calls.queued(self.id, place);
+                let span = self.connection.output.queue(message, locate, self.connection.clock.now);
+                self.connection.calls.record_span(self.id, span);
             }
         } else {
             message.reset(message.order(), message.version());
         }
     }
 
-    /// Returns the outcome of a call, if it is available. The call then ends, and its id becomes invalid.
+    /// Returns the outcome of the call, if it is available. The call then ends, and its id becomes invalid.
     #[inline]
     pub fn take_outcome(&mut self) -> Option<Result<Reply, CallError>> {
         let outcome = self.connection.calls.take(self.id);
@@ -231,7 +228,7 @@ impl PendingCall<'_> {
         outcome
     }
 
-    /// Abandons a call, whether or not it has been answered.
+    /// Abandons the call, whether or not it has been answered.
     ///
     /// A request of which nothing is written is removed from the queue if possible. Otherwise a CancelRequest
     /// is queued, and a late reply is ignored.
@@ -242,31 +239,30 @@ impl PendingCall<'_> {
             let loan = self.connection.stream(self.id).abandon();
             debug_assert!(loan.is_none(), "no memory was lent for a reply");
         }
-        if let Some(place) = self.connection.calls.abandon(self.id) {
-            let _ = self.connection.withdraw(id, place);
-            self.connection.proceed_closing();
+        if let Some(span) = self.connection.calls.abandon(self.id) {
+            let _ = self.connection.withdraw(id, span);
+            self.connection.continue_closing();
         }
     }
 
-    /// Returns whether the outcome of that call is available, or the call has ended.
-    #[must_use]
+    /// Returns whether the outcome of the call is available, or the call has ended.
     pub fn is_over(&self) -> bool {
-        !self.connection.calls.is_waiting(self.id)
+        !self.connection.calls.is_pending(self.id)
     }
 }
 
 impl Calls<Outcome> {
-    /// Fails every pending call. The socket may have accepted the bytes of the stream before `reached`.
+    /// Fails every pending call. The socket may have accepted the bytes of the stream before `accepted`.
     #[cold]
-    pub(super) fn fail_all(&mut self, kind: CallErrorKind, reached: u64, notices: &mut VecDeque<Notice>) {
-        self.fail_due(None, |call, place| {
+    pub(super) fn fail_all(&mut self, kind: CallErrorKind, accepted: u64, notices: &mut VecDeque<Notice>) {
+        self.fail_expired(None, |call, span| {
             notices.push_back(Notice::Reply(call));
-            Err(CallError { kind, sent: sent_at(reached, place) })
+            Err(CallError { kind, sent: span.sent_before(accepted) })
         });
     }
 
-    /// Fails every pending call in a connection that still sends its queue before it ends. Requests are
-    /// removed from the queue where possible; the others may be executed.
+    /// Fails every pending call of a connection that still sends its queue. Requests are removed from the
+    /// queue where possible; the others may be executed.
     #[cold]
     pub(super) fn fail_queued(
         &mut self,
@@ -275,28 +271,18 @@ impl Calls<Outcome> {
         notices: &mut VecDeque<Notice>,
     ) {
         let mut failed = Vec::new();
-        self.fail_due(None, |call, place| {
+        self.fail_expired(None, |call, span| {
             notices.push_back(Notice::Reply(call));
-            failed.push((call, place));
+            failed.push((call, span));
             Err(CallError { kind, sent: SentPart::Whole })
         });
         // Only the end of the queue can be removed.
-        failed.sort_unstable_by_key(|(_, place)| std::cmp::Reverse(place.end));
-        for (call, place) in failed {
-            let taken = !place.apart && output.unqueue(place.start, place.end);
-            let sent = if taken { SentPart::Nothing } else { sent_at(output.tx.queued(), place) };
-            self.amend(call, Err(CallError { kind, sent }));
+        failed.sort_unstable_by_key(|(_, span)| std::cmp::Reverse(span.end));
+        for (call, span) in failed {
+            let removed = !span.is_interleaved && output.unqueue(span.start, span.end);
+            let sent = if removed { SentPart::Nothing } else { span.sent_before(output.tx.queued()) };
+            self.replace_outcome(call, Err(CallError { kind, sent }));
         }
         output.timer.unqueued(output.tx.backlog() > 0);
-    }
-}
-
-fn sent_at(reached: u64, place: RequestSpan) -> SentPart {
-    if reached <= place.start {
-        SentPart::Nothing
-    } else if reached < place.end {
-        SentPart::Partly
-    } else {
-        SentPart::Whole
     }
 }

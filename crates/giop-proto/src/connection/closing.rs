@@ -11,20 +11,28 @@ use crate::event::Notice;
 use crate::hits::Limit;
 use crate::limits::{Role, later};
 
-/// The progress of the end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Not closing.
+    /// The connection is not closing.
     Open,
-    /// This side closes: it accepts no new calls and requests, and existing ones continue.
-    Draining { reason: CloseReason },
-    /// The last message is queued. Input is discarded.
-    Finishing { reason: CloseReason, eof: bool },
-    /// The last message is written. The peer has until then to close its side. Closing a socket with unread
-    /// bytes would destroy data that the peer has not read yet.
-    Lingering { reason: CloseReason, until: Instant },
-    /// The connection is closed.
-    Closed { reason: CloseReason },
+    /// This side is closing: it accepts no new calls and requests, and existing ones continue.
+    Draining {
+        reason: CloseReason,
+    },
+    /// The last message is queued, and input is discarded.
+    Finishing {
+        reason: CloseReason,
+        eof: bool,
+    },
+    /// The last message is written, and the peer has until `until` to close its side. Closing a socket with
+    /// unread bytes could destroy data that the peer has not read yet.
+    Lingering {
+        reason: CloseReason,
+        until: Instant,
+    },
+    Closed {
+        reason: CloseReason,
+    },
 }
 
 /// The state of a connection between its start and its end.
@@ -43,20 +51,17 @@ impl Lifecycle {
         Self { phase: Phase::Open, read_end: None, write_end: None }
     }
 
-    /// Returns whether calls can be made.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
-        self.takes_requests() && self.read_end.is_none() && self.write_end.is_none()
+        self.accepts_requests() && self.read_end.is_none() && self.write_end.is_none()
     }
 
-    /// Returns whether requests are handed out. This includes requests that were received before the stream
-    /// ended.
+    /// Returns whether requests are handed out, including those that were received before the stream ended.
     #[inline]
-    pub(super) fn takes_requests(&self) -> bool {
+    pub(super) fn accepts_requests(&self) -> bool {
         matches!(self.phase, Phase::Open)
     }
 
-    /// Returns whether messages may still be queued.
     #[inline]
     pub(super) fn may_queue(&self) -> bool {
         matches!(self.phase, Phase::Open | Phase::Draining { .. }) && self.write_end.is_none()
@@ -67,43 +72,37 @@ impl Lifecycle {
     }
 
     /// Returns whether everything is written and nothing will follow, but the peer has not closed its side.
-    /// The driver must then shut down the write side of the socket, and continue reading until
-    /// `Event::Closed`.
-    #[must_use]
+    /// The driver must then shut down the write side of the socket, and read until `Event::Closed`.
     pub fn wants_shutdown(&self) -> bool {
         matches!(self.phase, Phase::Lingering { .. })
     }
 
     /// Returns whether input is discarded, because this side has queued its last message.
     #[inline]
-    #[must_use]
     pub fn throws_away(&self) -> bool {
         matches!(self.phase, Phase::Finishing { .. } | Phase::Lingering { .. })
     }
 
-    /// Returns whether this side closes in good order and has not sent CloseConnection yet, because calls are
-    /// pending or requests are being served.
-    #[must_use]
+    /// Returns whether this side is closing in good order and has not sent CloseConnection yet, because calls
+    /// are pending or requests are being served.
     pub fn is_draining(&self) -> bool {
         matches!(self.phase, Phase::Draining { .. })
     }
 
-    /// Returns whether messages are processed, not discarded.
+    /// Returns whether received messages are processed.
     #[inline]
-    pub(super) fn takes_messages(&self) -> bool {
+    pub(super) fn processes_messages(&self) -> bool {
         matches!(self.phase, Phase::Open | Phase::Draining { .. })
     }
 
-    /// Returns the reason why nothing more can be read or written.
-    pub(super) fn ended(&self) -> Option<&CloseReason> {
+    pub(super) fn end_reason(&self) -> Option<&CloseReason> {
         self.read_end.as_ref().or(self.write_end.as_ref().map(|(reason, _)| reason))
     }
 
     /// Returns the reason why the connection is closing or closed.
-    #[must_use]
     pub fn close_reason(&self) -> Option<&CloseReason> {
         match &self.phase {
-            Phase::Open => self.ended(),
+            Phase::Open => self.end_reason(),
             Phase::Draining { reason }
             | Phase::Finishing { reason, .. }
             | Phase::Lingering { reason, .. }
@@ -112,21 +111,17 @@ impl Lifecycle {
     }
 
     /// Returns whether the connection is closed: nothing more is received or sent.
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         matches!(self.phase, Phase::Closed { .. })
     }
 
     /// Returns whether the connection accepts no new calls because it is closing or closed.
-    #[must_use]
     pub fn is_closing(&self) -> bool {
         !self.is_open()
     }
 
-    /// Returns the error of a call whose request was incomplete when the connection failed, if it is closing
-    /// or closed.
+    /// Returns the error of a call whose request was incomplete when the connection failed.
     #[cold]
-    #[must_use]
     pub fn lost(&self) -> CallError {
         CallError { sent: SentPart::Partly, ..self.closed_error() }
     }
@@ -138,32 +133,32 @@ impl Lifecycle {
 }
 
 impl Connection {
-    /// Closes in good order. New requests are refused, and new calls as soon as no request is being served.
-    /// After the pending calls have ended and the requests being served are answered, CloseConnection is sent
-    /// if the version allows it, and the connection is closed.
+    /// Closes in good order. New requests are refused. New calls are refused unless a request is being
+    /// served. When the pending calls have ended and the requests being served are answered, CloseConnection
+    /// is sent if the version allows it, and the connection is closed.
     ///
-    /// Requests that were received and not handed out yet are not executed: CloseConnection tells the peer
-    /// so.
+    /// Requests that were received, but not handed out yet, are not executed. CloseConnection informs the
+    /// peer of that.
     pub fn close(&mut self, now: Instant) {
         self.close_because(CloseReason::Local, now);
     }
 
     pub(super) fn close_because(&mut self, reason: CloseReason, now: Instant) {
-        self.clock.saw(now);
+        self.clock.set_now(now);
         if matches!(self.lifecycle.phase, Phase::Open) {
             if reason == CloseReason::Idle {
                 self.stats.limits.hit(Limit::Idle);
             }
             self.lifecycle.phase = Phase::Draining { reason };
-            self.proceed_closing();
+            self.continue_closing();
         }
     }
 
-    /// Continues an orderly close when nothing blocks it any more.
-    pub(super) fn proceed_closing(&mut self) {
+    /// Continues to close in good order, unless something still blocks it.
+    pub(super) fn continue_closing(&mut self) {
         if let Phase::Draining { reason } = self.lifecycle.phase
             && self.serving.len() == 0
-            && self.calls.waiting() == 0
+            && self.calls.pending() == 0
             && self.output.partial_request.is_none()
             && self.output.fragment_queue.is_empty()
             && !self.input.streams_reply()
@@ -176,7 +171,6 @@ impl Connection {
         }
     }
 
-    /// Handles a protocol violation of the peer.
     #[cold]
     pub(super) fn protocol_error(&mut self, error: ProtocolError) {
         let reason = CloseReason::Protocol(error);
@@ -186,15 +180,15 @@ impl Connection {
         self.finish(reason, Some((MessageType::MessageError, self.max_version)));
     }
 
-    /// Closes immediately: calls fail, replies are dropped, nothing more is written.
+    /// Closes immediately: calls fail, replies are dropped, and nothing more is written.
     #[cold]
     pub fn abort(&mut self, reason: CloseReason) {
         if self.lifecycle.is_closed() {
             return;
         }
-        self.oneways.note_lost(&reason, self.output.tx.written(), self.calls.confirmed());
+        self.oneways.detect_lost(&reason, self.output.tx.written(), self.calls.confirmed_position());
         self.lifecycle.phase = Phase::Closed { reason };
-        self.calls.fail_all(reason.call_error(), self.output.tx.reached(), &mut self.notices);
+        self.calls.fail_all(reason.call_error(), self.output.tx.lent_or_written(), &mut self.notices);
         self.output.tx.clear();
         self.output.fragment_queue.clear();
         self.output.report(self.clock.now);
@@ -203,20 +197,20 @@ impl Connection {
         self.notices.push_back(Notice::Closed);
     }
 
-    /// Queues the last message, if any, and waits until everything is written.
+    /// Queues the last message, if any, and closes when everything is written.
     pub(super) fn finish(&mut self, reason: CloseReason, last: Option<(MessageType, Version)>) {
         if self.lifecycle.write_end.is_some() || self.output.partial_request.is_some() {
             return self.abort(reason); // nothing can be sent, or not in the middle of a request
         }
-        // Queued data is still written. Therefore a pending call must not fail as unsent because nothing of
-        // it was written yet.
+        // Queued data is still written, so a pending call must not fail as unsent only because nothing of it
+        // is written yet.
         self.calls.fail_queued(reason.call_error(), &mut self.output, &mut self.notices);
         self.lifecycle.phase = Phase::Finishing { reason, eof: false };
         self.output.fragment_queue.clear();
         self.input.rx.clear();
         self.input.fragments.clear();
         match last {
-            Some((kind, version)) => self.output.queue_bare(kind, version, self.clock.now),
+            Some((kind, version)) => self.output.queue_header(kind, version, self.clock.now),
             None if self.output.tx.backlog() == 0 => {
                 self.lifecycle.linger(reason, later(self.clock.now, self.limits.linger_timeout))
             }
@@ -224,7 +218,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn wrote_while_closing(&mut self, now: Instant) {
+    pub(super) fn handle_written_while_closing(&mut self, now: Instant) {
         if self.lifecycle.is_closed() {
             return self.output.tx.clear(); // the bytes that a writer did not write
         }

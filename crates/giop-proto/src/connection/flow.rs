@@ -5,24 +5,24 @@
 
 use giop_codec::cdr::Encoder;
 
-use super::Connection;
 use super::serving::ServedRequest;
+use super::{Connection, Output};
 use crate::calls::{CallId, RequestSpan};
 use crate::error::{CallError, CloseReason};
 
 /// The result of starting a reply that is sent while it is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyFlow {
-    /// Its start is queued. The rest is supplied with this number.
+    /// The start is queued. The rest is supplied by [`Connection::flow`] of this number.
     Begun(u64),
-    /// Another message is already sent in this way, or this one would be fragmented. It must be sent whole.
-    /// The encoder is unchanged.
+    /// Another message is being sent in this way, or this one would be fragmented. It must be sent as a
+    /// whole. The encoder is unchanged.
     Busy,
     /// The peer cancelled the request, or the connection is closed: nothing is sent. The encoder is empty.
     Dropped,
 }
 
-/// A message that is sent while it is encoded, by [`Connection::flow`].
+/// A message that is sent while it is encoded: see [`Connection::flow`].
 #[derive(Debug)]
 pub struct OutgoingFlow<'a> {
     connection: &'a mut Connection,
@@ -30,19 +30,19 @@ pub struct OutgoingFlow<'a> {
 }
 
 impl Connection {
-    /// Returns the message that was started with that number, by [`begin_flow`](Self::begin_flow) or
+    /// Returns the message with this number, started by [`begin_flow`](Self::begin_flow) or
     /// [`ServedRequest::begin_flow`].
     #[inline]
     pub fn flow(&mut self, number: u64) -> OutgoingFlow<'_> {
         OutgoingFlow { connection: self, number }
     }
 
-    /// Queues the start of a request whose header announces `coming` more bytes. They follow by
-    /// [`OutgoingFlow::send`] of the returned number. [`OutgoingFlow::end`] must be called after the
-    /// last of them. Other messages that are queued meanwhile follow it. `call` is the call that awaits the
-    /// reply, or `None` for a oneway. The encoder is left empty.
+    /// Queues the start of a request whose header announces `missing` more bytes. They follow by
+    /// [`OutgoingFlow::send`] of the returned number; then [`OutgoingFlow::end`] must be called. Messages
+    /// that are queued meanwhile follow the request. `call` is the call that awaits the reply, or `None` for
+    /// a oneway. The encoder is left empty.
     ///
-    /// Returns `None` if another request is already sent in this way, or if this one would be fragmented. The
+    /// Returns `None` if another request is being sent in this way, or if this one would be fragmented. The
     /// encoder is then unchanged.
     ///
     /// # Errors
@@ -52,37 +52,29 @@ impl Connection {
         &mut self,
         call: Option<CallId>,
         message: &mut Encoder,
-        coming: u64,
+        missing: u64,
     ) -> Result<Option<u64>, CallError> {
         if let Err(error) = self.check_begin(call) {
             message.reset(message.order(), message.version());
             return Err(error);
         }
-        let octets = usize::try_from(coming).unwrap_or(usize::MAX).saturating_add(message.len());
-        if self.output.partial_request.is_some()
-            || self.output.tx.is_gapped()
-            || self.output.fragment_queue.cuts(message.version(), octets)
-        {
+        if !self.output.may_begin_flow(message, missing) {
             return Ok(None);
         }
-        let place = self.output.queue(message, false, self.clock.now);
+        let span = self.output.queue(message, false, self.clock.now);
         match call {
-            Some(call) => self.calls.queued(call, RequestSpan { end: place.end + coming, ..place }),
-            None => self.oneways.queued(self.output.tx.queued() + coming),
+            Some(call) => self.calls.record_span(call, RequestSpan { end: span.end + missing, ..span }),
+            None => self.oneways.queued(self.output.tx.queued() + missing),
         }
-        Ok(self.output.tx.leave_gap(coming))
+        Ok(self.output.tx.leave_gap(missing))
     }
 }
 
 impl ServedRequest<'_> {
     /// Queues the start of a reply, like [`Connection::begin_flow`] for requests. The request continues
     /// and must be ended by [`finish`](Self::finish).
-    pub fn begin_flow(&mut self, message: &mut Encoder, coming: u64) -> ReplyFlow {
-        let octets = usize::try_from(coming).unwrap_or(usize::MAX).saturating_add(message.len());
-        if self.connection.output.partial_request.is_some()
-            || self.connection.output.tx.is_gapped()
-            || self.connection.output.fragment_queue.cuts(message.version(), octets)
-        {
+    pub fn begin_flow(&mut self, message: &mut Encoder, missing: u64) -> ReplyFlow {
+        if !self.connection.output.may_begin_flow(message, missing) {
             return ReplyFlow::Busy;
         }
         if !self.connection.serving.acknowledge(self.token) || !self.connection.lifecycle.may_queue() {
@@ -90,8 +82,8 @@ impl ServedRequest<'_> {
             return ReplyFlow::Dropped;
         }
         self.connection.output.queue_answer(message, self.connection.clock.now);
-        self.connection.output.reply_backlog.add(usize::try_from(coming).unwrap_or(usize::MAX));
-        let gap = self.connection.output.tx.leave_gap(coming);
+        self.connection.output.reply_backlog.add(usize::try_from(missing).unwrap_or(usize::MAX));
+        let gap = self.connection.output.tx.leave_gap(missing);
         self.connection.output.report(self.connection.clock.now);
         match gap {
             Some(end) => ReplyFlow::Begun(end),
@@ -100,12 +92,21 @@ impl ServedRequest<'_> {
     }
 }
 
+impl Output {
+    fn may_begin_flow(&self, message: &Encoder, missing: u64) -> bool {
+        let size = usize::try_from(missing).unwrap_or(usize::MAX).saturating_add(message.len());
+        self.partial_request.is_none()
+            && !self.tx.is_gapped()
+            && !self.fragment_queue.cuts(message.version(), size)
+    }
+}
+
 impl OutgoingFlow<'_> {
-    /// Queues the next bytes of a message, and leaves the encoder
-    /// empty. If there are more bytes than announced, the message is invalid and the connection is closed.
-    pub fn send(&mut self, octets: &mut Encoder) {
-        self.connection.output.copied += octets.copied() as u64;
-        octets.drain_into(&mut self.connection.output.pieces);
+    /// Queues the next bytes of the message, and leaves the encoder empty. If there are more bytes than
+    /// announced, the message is invalid and the connection is closed.
+    pub fn send(&mut self, bytes: &mut Encoder) {
+        self.connection.output.copied += bytes.copied() as u64;
+        bytes.drain_into(&mut self.connection.output.pieces);
         let mut fits = true;
         for piece in self.connection.output.pieces.drain(..) {
             fits &= self.connection.output.tx.fill(self.number, piece);
@@ -117,8 +118,8 @@ impl OutgoingFlow<'_> {
         }
     }
 
-    /// Ends a message. If bytes are missing, the connection is
-    /// closed, because nothing can follow an incomplete message.
+    /// Ends the message. If bytes are missing, the connection is closed, because nothing can follow an
+    /// incomplete message.
     pub fn end(self) {
         if self.connection.output.tx.has_gap(self.number) {
             self.connection.abort(CloseReason::Local);

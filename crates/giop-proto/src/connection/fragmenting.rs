@@ -1,8 +1,8 @@
 //! Large requests and replies that are sent in GIOP 1.2 fragments ("Fragment Message").
 //!
-//! The pieces of a message are queued as the socket accepts earlier pieces, so that other messages and pieces
-//! of other messages are sent between them. The pieces of a oneway are queued together, because nothing may
-//! overtake it.
+//! The pieces of a message are queued as the socket accepts earlier pieces, so that other messages, and
+//! pieces of other messages, can be sent between them. The pieces of a oneway are queued together, so that
+//! nothing overtakes it.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -15,75 +15,73 @@ use giop_codec::{ByteOrder, Version};
 use super::{Connection, Outcome, Output};
 use crate::calls::{CallId, Calls, RequestSpan};
 use crate::error::SentPart;
-use crate::frame::{HEADER_LEN, PIECE_HEADER_LEN, word};
-use crate::outbox::{BATCH, BULK_BATCH, Outbox};
+use crate::frame::{HEADER_LEN, PIECE_HEADER_LEN, first_word};
+use crate::outbox::{BATCH_SIZE, BULK_BATCH_SIZE, Outbox};
 use crate::serving::ServeToken;
 
-/// The minimum size of a piece: eight bytes after its headers.
-const SMALLEST: usize = PIECE_HEADER_LEN + 8;
+/// The minimum size of a piece in bytes: its headers and eight bytes.
+const MIN_PIECE: usize = PIECE_HEADER_LEN + 8;
 
-/// The maximum size of a piece. Its length is encoded in 32 bits.
-const LARGEST: usize = 1 << 30;
+/// The maximum size of a piece in bytes. Its length is encoded in 32 bits.
+const MAX_PIECE: usize = 1 << 30;
 
-/// The maximum number of messages that are partly sent, and the maximum number of incomplete replies.
-/// Receivers limit the number of messages that they join at a time.
-const OPEN: usize = 4;
+/// The maximum number of messages that are partly sent, and the maximum number of incomplete replies. Peers
+/// limit the number of incomplete messages that they accept.
+const MAX_OPEN: usize = 4;
 
-/// The maximum size in bytes of a piece of a reply that is sent before it is complete.
-const GROWING_PIECE: usize = BATCH;
+/// The maximum size in bytes of a piece of a growing reply, which is sent before it is complete.
+const MAX_GROWING_PIECE: usize = BATCH_SIZE;
 
-/// The offset of the four bytes that contain the flags.
-const FLAGGED_AT: usize = 4;
+/// The offset in a message of the four bytes that contain the flags.
+const FLAGS_WORD_AT: usize = 4;
 
-/// The number of bytes queued for the socket above which no further piece is queued.
-const AHEAD: usize = BULK_BATCH;
+/// The number of bytes queued for the socket from which no further piece is queued.
+const MAX_QUEUED_AHEAD: usize = BULK_BATCH_SIZE;
 
 /// The messages of which pieces are still to be queued.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct FragmentQueue {
-    /// The maximum size of a piece in bytes, including its headers. A multiple of 8. `usize::MAX` disables
-    /// fragmenting.
+    /// The maximum size of a piece in bytes, including its headers. A multiple of 8. `usize::MAX`: messages
+    /// are not fragmented.
     size: usize,
-    /// The maximum size of a piece that the peer accepts. Requests are also cut at this size if their end is
-    /// not available when they start.
-    takes: usize,
-    /// The messages that are sent alternately.
+    /// The maximum size of a piece that the peer accepts. A request whose end is not available when it starts
+    /// is cut at this size only.
+    accepted_size: usize,
+    /// The messages whose pieces are sent alternately.
     open: VecDeque<FragmentedMessage>,
-    /// The number of replies in `open` that were started before they were complete.
+    /// The number of growing replies in `open`.
     growing: usize,
-    /// Messages of which nothing is queued, after those in `open`.
+    /// Messages of which nothing is queued. They follow those in `open`.
     waiting: VecDeque<FragmentedMessage>,
-    /// Bytes of all pieces that are not queued, without their headers, and the part of them that is replies.
-    octets: usize,
-    owed: usize,
+    /// Bytes of all pieces that are not queued, without their headers.
+    pub(super) bytes: usize,
+    /// The part of `bytes` that is replies.
+    pub(super) reply_bytes: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct FragmentedMessage {
-    /// The call that awaits the reply, or `None` if the message is a reply itself.
+    /// The call that awaits the reply, or `None` for a reply.
     call: Option<CallId>,
-    /// Set for a reply that was started before it was complete: the request that it answers.
-    serves: Option<ServeToken>,
+    /// Set for a growing reply: the request that it answers.
+    answers: Option<ServeToken>,
     id: RequestId,
     order: ByteOrder,
     /// The maximum size of a piece in bytes.
     size: usize,
     /// The size of the first piece in bytes until it is queued, then 0.
     first: usize,
-    /// The bytes that are not queued.
     pub(super) rest: VecDeque<Bytes>,
-    pub(super) left: usize,
+    pub(super) unqueued: usize,
     /// True while more of the message will be supplied.
     pub(super) grows: bool,
-    /// True when its last piece is queued.
+    /// True after the last piece was queued.
     ended: bool,
-    /// The position of the first piece in the outgoing stream.
     start: u64,
-    /// Bytes that were queued, including headers.
     queued: u64,
 }
 
-/// The pieces of a request that are sent in sequence while it is supplied.
+/// The pieces of a request that are sent one after the other while it is supplied.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestPieces {
     id: RequestId,
@@ -91,27 +89,27 @@ pub(super) struct RequestPieces {
     /// The maximum size of a piece in bytes.
     size: usize,
     /// Missing bytes of the piece whose header was queued last.
-    lacks: usize,
+    missing: usize,
     /// Bytes of the request in later pieces.
-    rest: usize,
+    later: usize,
 }
 
 impl RequestPieces {
     /// Returns the number of header bytes that are still to be queued.
-    pub(super) fn headers(&self) -> u64 {
-        (self.rest.div_ceil(self.size - PIECE_HEADER_LEN) * PIECE_HEADER_LEN) as u64
+    pub(super) fn later_headers_len(&self) -> u64 {
+        (self.later.div_ceil(self.size - PIECE_HEADER_LEN) * PIECE_HEADER_LEN) as u64
     }
 
     /// Queues the next bytes of the request, and the headers of the pieces that start.
     pub(super) fn push(&mut self, tx: &mut Outbox, mut bytes: Bytes) {
         while !bytes.is_empty() {
-            if self.lacks == 0 {
-                self.lacks = self.rest.min(self.size - PIECE_HEADER_LEN);
-                self.rest -= self.lacks;
-                tx.push(&fragment_header(self.id, self.order, self.lacks, self.rest > 0));
+            if self.missing == 0 {
+                self.missing = self.later.min(self.size - PIECE_HEADER_LEN);
+                self.later -= self.missing;
+                tx.push(&fragment_header(self.id, self.order, self.missing, self.later > 0));
             }
-            let more = bytes.split_off(self.lacks.min(bytes.len()));
-            self.lacks -= bytes.len();
+            let more = bytes.split_off(self.missing.min(bytes.len()));
+            self.missing -= bytes.len();
             tx.push_chunk(bytes);
             bytes = more;
         }
@@ -119,134 +117,106 @@ impl RequestPieces {
 }
 
 impl FragmentQueue {
-    /// Lowers the maximum size of a piece to what the peer accepts.
     pub(super) fn lower_to(&mut self, size: usize) {
-        self.takes = self.takes.min(size.clamp(SMALLEST, LARGEST) & !7);
-        self.size = self.size.min(self.takes);
+        self.accepted_size = self.accepted_size.min(size.clamp(MIN_PIECE, MAX_PIECE) & !7);
+        self.size = self.size.min(self.accepted_size);
     }
 
     /// Creates a queue that cuts messages of more than `size` bytes.
     pub(super) fn new(size: Option<usize>) -> Self {
-        let size = size.map_or(usize::MAX, |size| size.clamp(SMALLEST, LARGEST) & !7);
-        Self {
-            size,
-            takes: usize::MAX,
-            open: VecDeque::new(),
-            growing: 0,
-            waiting: VecDeque::new(),
-            octets: 0,
-            owed: 0,
-        }
+        let size = size.map_or(usize::MAX, |size| size.clamp(MIN_PIECE, MAX_PIECE) & !7);
+        Self { size, accepted_size: usize::MAX, ..Self::default() }
     }
 
-    /// Returns whether a message of that version and size in bytes is sent in pieces.
+    /// Returns whether a message of this version and size in bytes is sent in pieces.
     #[inline]
-    pub(super) fn cuts(&self, version: Version, octets: usize) -> bool {
-        octets > self.size && version == Version::V1_2
+    pub(super) fn cuts(&self, version: Version, bytes: usize) -> bool {
+        bytes > self.size && version == Version::V1_2
     }
 
-    /// Returns whether all pieces of all messages are queued.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Returns the number of bytes of pieces that are not queued.
-    #[inline]
-    pub(super) fn octets(&self) -> usize {
-        self.octets
-    }
-
-    /// Returns the part of these bytes that is replies.
-    pub(super) fn owed(&self) -> usize {
-        self.owed
-    }
-
-    /// Subtracts bytes of a message that are no longer to be queued.
-    fn uncount(&mut self, partial: &FragmentedMessage, octets: usize) {
-        self.octets -= octets;
+    fn uncount(&mut self, partial: &FragmentedMessage, bytes: usize) {
+        self.bytes -= bytes;
         if partial.call.is_none() {
-            self.owed -= octets;
+            self.reply_bytes -= bytes;
         }
     }
 
-    /// Drops everything that is not queued.
     pub(super) fn clear(&mut self) {
         self.open.clear();
         self.waiting.clear();
-        (self.growing, self.octets, self.owed) = (0, 0, 0);
+        (self.growing, self.bytes, self.reply_bytes) = (0, 0, 0);
     }
 
-    /// Returns the maximum size in bytes of a piece of an incomplete reply.
     #[inline]
-    pub(super) fn piece_of_growing(&self) -> usize {
-        self.size.min(GROWING_PIECE)
+    pub(super) fn growing_piece_size(&self) -> usize {
+        self.size.min(MAX_GROWING_PIECE)
     }
 
-    /// Returns whether another incomplete reply may be started.
     #[inline]
     pub(super) fn may_grow(&self) -> bool {
-        self.growing < OPEN
+        self.growing < MAX_OPEN
     }
 
-    /// Returns whether there are incomplete replies.
     #[inline]
-    pub(super) fn is_growing(&self) -> bool {
+    pub(super) fn has_growing(&self) -> bool {
         self.growing > 0
     }
 
-    /// Returns the reply to that request, if it is incomplete.
     pub(super) fn growing(&self, token: ServeToken) -> Option<&FragmentedMessage> {
-        self.open.iter().find(|partial| partial.grows && partial.serves == Some(token))
+        self.open.iter().find(|partial| partial.grows && partial.answers == Some(token))
     }
 
-    /// Appends to the incomplete reply to that request. `last` ends it. Returns whether there is such a
-    /// reply.
-    pub(super) fn grow(&mut self, token: ServeToken, octets: &mut Encoder, last: bool) -> bool {
-        let is_it = |partial: &&mut FragmentedMessage| partial.grows && partial.serves == Some(token);
+    /// Appends to a growing reply. `last` ends it. Returns whether there is such a reply.
+    pub(super) fn grow(&mut self, token: ServeToken, bytes: &mut Encoder, last: bool) -> bool {
+        let is_it = |partial: &&mut FragmentedMessage| partial.grows && partial.answers == Some(token);
         let Some(partial) = self.open.iter_mut().find(is_it) else { return false };
-        let there = partial.rest.len();
-        octets.drain_part(&mut partial.rest);
-        let came = partial.rest.range(there..).map(Bytes::len).sum::<usize>();
-        partial.left += came;
-        self.octets += came;
-        self.owed += came;
+        let chunks_before = partial.rest.len();
+        bytes.drain_part(&mut partial.rest);
+        let added = partial.rest.range(chunks_before..).map(Bytes::len).sum::<usize>();
+        partial.unqueued += added;
+        self.bytes += added;
+        self.reply_bytes += added;
         partial.grows = !last;
         true
     }
 
-    pub(super) fn enter(&mut self, partial: FragmentedMessage) {
-        self.octets += partial.left;
+    pub(super) fn add(&mut self, partial: FragmentedMessage) {
+        self.bytes += partial.unqueued;
         if partial.call.is_none() {
-            self.owed += partial.left;
+            self.reply_bytes += partial.unqueued;
         }
-        if partial.serves.is_some() {
+        if partial.answers.is_some() {
             self.growing += 1;
             self.open.push_back(partial);
-        } else if self.open.len() - self.growing < OPEN {
+        } else if self.open.len() - self.growing < MAX_OPEN {
             self.open.push_back(partial);
         } else {
             self.waiting.push_back(partial);
         }
     }
 
-    /// Takes the message whose turn it is.
     fn next(&mut self) -> Option<FragmentedMessage> {
         self.open.pop_front()
     }
 
-    /// Takes the message back. If all of it is queued, another one may start.
-    fn turned(&mut self, partial: FragmentedMessage) {
-        if !partial.ended {
-            self.open.push_back(partial);
+    /// Takes a message back after one of its pieces was queued. If it was the last one, another message may
+    /// start.
+    fn take_back_after_piece(&mut self, partial: FragmentedMessage) {
+        if partial.ended {
+            self.handle_removal(&partial);
         } else {
-            self.left(&partial);
+            self.open.push_back(partial);
         }
     }
 
-    /// Handles the removal of a message from the alternation.
-    fn left(&mut self, partial: &FragmentedMessage) {
-        match partial.serves {
+    /// Handles that a message was removed from `open`.
+    fn handle_removal(&mut self, partial: &FragmentedMessage) {
+        match partial.answers {
             Some(_) => self.growing -= 1,
             None => self.open.extend(self.waiting.pop_front()),
         }
@@ -256,37 +226,35 @@ impl FragmentQueue {
         self.open.iter().chain(&self.waiting).any(|partial| partial.id == id)
     }
 
-    /// Removes a message from the queue.
     fn remove(&mut self, id: RequestId, reply: bool) -> Option<FragmentedMessage> {
         let is_it = |partial: &FragmentedMessage| {
             partial.id == id && partial.call.is_none() == reply && !partial.grows
         };
         if let Some(at) = self.waiting.iter().position(is_it) {
             let partial = self.waiting.remove(at)?;
-            self.uncount(&partial, partial.left);
+            self.uncount(&partial, partial.unqueued);
             return Some(partial);
         }
         self.remove_open(is_it)
     }
 
-    /// Removes the reply to that request from the alternation, if it is incomplete.
     pub(super) fn remove_growing(&mut self, token: ServeToken) -> Option<FragmentedMessage> {
-        self.remove_open(|partial| partial.grows && partial.serves == Some(token))
+        self.remove_open(|partial| partial.grows && partial.answers == Some(token))
     }
 
     fn remove_open(&mut self, is_it: impl Fn(&FragmentedMessage) -> bool) -> Option<FragmentedMessage> {
         let at = self.open.iter().position(is_it)?;
         let partial = self.open.remove(at)?;
-        self.uncount(&partial, partial.left);
-        self.left(&partial);
+        self.uncount(&partial, partial.unqueued);
+        self.handle_removal(&partial);
         Some(partial)
     }
 }
 
 impl FragmentedMessage {
-    /// Turns it into the start of a reply to a request, of which more will be supplied.
+    /// Makes the message the start of a growing reply.
     pub(super) fn growing(self, token: ServeToken) -> Self {
-        Self { serves: Some(token), grows: true, ..self }
+        Self { answers: Some(token), grows: true, ..self }
     }
 
     /// Returns the number of message bytes in the next piece, if they are available.
@@ -296,12 +264,11 @@ impl FragmentedMessage {
 
     /// Returns whether the next piece can be queued: it is full and not the last, or the end of the message
     /// is known.
-    fn is_ripe(&self) -> bool {
-        !self.grows || self.left > self.next_payload()
+    fn is_ready(&self) -> bool {
+        !self.grows || self.unqueued > self.next_payload()
     }
 
-    /// Queues the next piece. Returns the number of message bytes in it. Only small parts are copied, by the
-    /// outbox.
+    /// Queues the next piece, and returns the number of message bytes in it.
     fn queue_piece(&mut self, tx: &mut Outbox) -> usize {
         let before = tx.queued();
         let first = std::mem::take(&mut self.first);
@@ -309,8 +276,8 @@ impl FragmentedMessage {
             self.start = before;
             first // its header is already marked
         } else {
-            let payload = self.left.min(self.next_payload());
-            let more = self.grows || self.left > payload;
+            let payload = self.unqueued.min(self.next_payload());
+            let more = self.grows || self.unqueued > payload;
             tx.push(&fragment_header(self.id, self.order, payload, more));
             self.ended = !more;
             payload
@@ -326,7 +293,7 @@ impl FragmentedMessage {
                 break;
             }
         }
-        self.left -= payload;
+        self.unqueued -= payload;
         self.queued += tx.queued() - before;
         payload
     }
@@ -335,8 +302,8 @@ impl FragmentedMessage {
         self.first == 0
     }
 
-    /// Returns whether its pieces are contiguous in the stream and were queued last.
-    fn is_in_one_part(&self, tx: &Outbox) -> bool {
+    /// Returns whether the pieces are contiguous in the stream, and were queued last.
+    fn is_contiguous_and_last(&self, tx: &Outbox) -> bool {
         tx.queued().checked_sub(self.start) == Some(self.queued)
     }
 }
@@ -346,20 +313,20 @@ impl Connection {
     #[cold]
     pub(super) fn feed(&mut self) {
         self.output.feed(&mut self.calls, self.clock.now);
-        if self.output.fragment_queue.is_empty() && !self.lifecycle.takes_requests() {
-            self.proceed_closing();
+        if self.output.fragment_queue.is_empty() && !self.lifecycle.accepts_requests() {
+            self.continue_closing();
         }
     }
 }
 
 impl Output {
-    /// Prepares the request of a call, or a reply, to be queued in pieces by [`feed`](Self::feed). Returns
-    /// `false` if the message must be queued whole.
+    /// Prepares the request of a call, or a reply, for being queued in pieces by [`feed`](Self::feed).
+    /// Returns `false` if the message must be queued as a whole.
     #[cold]
     pub(super) fn queue_in_pieces(&mut self, call: Option<CallId>, message: &mut Encoder) -> bool {
         let Some(partial) = self.cut_first(message, self.fragment_queue.size, None) else { return false };
         message.reset(message.order(), message.version());
-        self.fragment_queue.enter(FragmentedMessage { call, ..partial });
+        self.fragment_queue.add(FragmentedMessage { call, ..partial });
         true
     }
 
@@ -367,9 +334,9 @@ impl Output {
     #[cold]
     pub(super) fn feed(&mut self, calls: &mut Calls<Outcome>, now: Instant) {
         let mut unripe = 0;
-        while self.partial_request.is_none() && self.tx.backlog() < AHEAD {
+        while self.partial_request.is_none() && self.tx.backlog() < MAX_QUEUED_AHEAD {
             let Some(mut partial) = self.fragment_queue.next() else { break };
-            if !partial.is_ripe() {
+            if !partial.is_ready() {
                 self.fragment_queue.open.push_back(partial);
                 unripe += 1;
                 if unripe >= self.fragment_queue.open.len() {
@@ -381,18 +348,21 @@ impl Output {
             let taken = partial.queue_piece(&mut self.tx);
             self.fragment_queue.uncount(&partial, taken);
             if let Some(call) = partial.call {
-                let apart = !partial.is_in_one_part(&self.tx);
+                let is_interleaved = !partial.is_contiguous_and_last(&self.tx);
                 let end = if partial.ended { self.tx.queued() } else { u64::MAX };
-                calls.queued(call, RequestSpan { start: partial.start, end, locate: false, apart });
+                calls.record_span(
+                    call,
+                    RequestSpan { start: partial.start, end, is_locate: false, is_interleaved },
+                );
             } else {
                 self.reply_backlog.add(taken);
             }
-            self.fragment_queue.turned(partial);
+            self.fragment_queue.take_back_after_piece(partial);
             self.count_message(now);
         }
     }
 
-    /// Queues all pieces of a oneway. Returns `None` if it must be queued whole.
+    /// Queues all pieces of a oneway. Returns `None` if it must be queued as a whole.
     #[cold]
     pub(super) fn queue_oneway_in_pieces(&mut self, message: &mut Encoder, now: Instant) -> Option<()> {
         let mut partial = self.cut_first(message, self.fragment_queue.size, None)?;
@@ -404,12 +374,12 @@ impl Output {
         Some(())
     }
 
-    /// Makes the first piece of a message: all of its header, and as much of the rest as fits into `size`.
-    /// `body` is the offset of the message's body; `None` determines it by decoding. The encoder is left
-    /// empty, to continue the message or to be reset.
+    /// Makes the first piece of a message: its header, and as much of the rest as fits into `size`. `body` is
+    /// the offset of the message's body; `None` determines it by decoding. The encoder is left empty, to
+    /// continue the message or to be reset.
     ///
-    /// Returns `None` if the message is not larger than the first piece, or if another message with the same
-    /// id is in progress. The encoder is then unchanged.
+    /// Returns `None`, and leaves the encoder unchanged, if the message is not larger than the first piece,
+    /// or if another message with the same id is in progress.
     pub(super) fn cut_first(
         &mut self,
         message: &mut Encoder,
@@ -417,21 +387,21 @@ impl Output {
         body: Option<usize>,
     ) -> Option<FragmentedMessage> {
         debug_assert!(self.partial_request.is_none(), "a message in the middle of a request");
-        let left = message.len();
-        let (header, id, first) = self.mark_first(message, left, size, body)?;
+        let whole = message.len();
+        let (header, id, first) = self.mark_first(message, whole, size, body)?;
         self.copied += message.copied() as u64;
         self.version = message.version();
         let mut rest = VecDeque::new();
         message.drain_part(&mut rest);
         Some(FragmentedMessage {
             call: None,
-            serves: None,
+            answers: None,
             id,
             order: header.order,
             size,
             first,
             rest,
-            left,
+            unqueued: whole,
             grows: false,
             ended: false,
             start: u64::MAX,
@@ -440,7 +410,7 @@ impl Output {
     }
 
     /// Marks the header of a message of `whole` bytes as that of the first of several pieces. Returns the
-    /// header, the id and the size of the first piece.
+    /// header, the id, and the size of the first piece.
     fn mark_first(
         &self,
         message: &mut Encoder,
@@ -449,7 +419,7 @@ impl Output {
         body: Option<usize>,
     ) -> Option<(MessageHeader, RequestId, usize)> {
         let header = MessageHeader::decode(message.head().first_chunk()?).ok()?;
-        let id = word(header.order, message.head())?;
+        let id = first_word(header.order, message.head())?;
         let body = body.or_else(|| body_at(&header, message.head()))?.next_multiple_of(8);
         let first = size.max(body);
         if first >= whole || self.fragment_queue.has(id) {
@@ -462,24 +432,24 @@ impl Output {
             ByteOrder::Big => u32::from_be_bytes(flagged),
             ByteOrder::Little => u32::from_le_bytes(flagged),
         };
-        message.patch_u32(FLAGGED_AT, flagged);
+        message.patch_u32(FLAGS_WORD_AT, flagged);
         message.patch_u32(MessageHeader::SIZE_AT, first_size);
         Some((header, id, first))
     }
 
-    /// Starts the pieces of a request of which `coming` bytes follow what is in the encoder. Returns `None`
-    /// if it is sent whole.
-    pub(super) fn begin_pieces(&self, message: &mut Encoder, coming: u64) -> Option<RequestPieces> {
-        let size = self.fragment_queue.takes;
-        let whole = usize::try_from(coming).ok()?.checked_add(message.len())?;
+    /// Starts the pieces of a request of which `missing` bytes follow those in the encoder. Returns `None` if
+    /// it is sent as a whole.
+    pub(super) fn begin_pieces(&self, message: &mut Encoder, missing: u64) -> Option<RequestPieces> {
+        let size = self.fragment_queue.accepted_size;
+        let whole = usize::try_from(missing).ok()?.checked_add(message.len())?;
         if whole <= size || message.version() != Version::V1_2 {
             return None;
         }
         let (header, id, first) = self.mark_first(message, whole, size, None)?;
-        Some(RequestPieces { id, order: header.order, size, lacks: first, rest: whole - first })
+        Some(RequestPieces { id, order: header.order, size, missing: first, later: whole - first })
     }
 
-    /// Stops a request of which pieces are not queued. Returns how much of it the peer receives, or `None` if
+    /// Stops a request that is sent in pieces. Returns the part of it that the peer receives, or `None` if
     /// there is no such request.
     #[cold]
     pub(super) fn stop_request(&mut self, id: RequestId, now: Instant) -> Option<SentPart> {
@@ -494,8 +464,8 @@ impl Output {
         Some(sent)
     }
 
-    /// Stops the reply to a request that the peer cancelled. An empty piece ends the reply, so that the peer
-    /// does not wait for the rest. Returns whether there is such a reply.
+    /// Stops the reply to a cancelled request. An empty piece ends it, so that the peer does not wait for the
+    /// rest. Returns whether there is such a reply.
     #[cold]
     pub(super) fn stop_reply(&mut self, id: RequestId, now: Instant) -> bool {
         if self.partial_request.is_some() {
@@ -508,20 +478,18 @@ impl Output {
         true
     }
 
-    /// Ends a message with a piece without payload.
     pub(super) fn queue_empty_end(&mut self, partial: &FragmentedMessage, now: Instant) {
         self.tx.push(&fragment_header(partial.id, partial.order, 0, false));
         self.count_message(now);
     }
 
-    /// Removes the pieces of a message from the queue. This succeeds only if none of it was sent and nothing
-    /// else was queued since.
+    /// Removes the pieces of a message from the queue. Fails if any of it was sent or anything else was
+    /// queued since.
     pub(super) fn take_back(&mut self, partial: &FragmentedMessage) -> bool {
-        partial.is_in_one_part(&self.tx) && self.unqueue(partial.start, self.tx.queued())
+        partial.is_contiguous_and_last(&self.tx) && self.unqueue(partial.start, self.tx.queued())
     }
 }
 
-/// Returns the offset of the end of the header of a request or reply.
 fn body_at(header: &MessageHeader, head: &[u8]) -> Option<usize> {
     let mut d = Decoder::new(head, header.order, header.version).at(HEADER_LEN);
     match header.kind {
@@ -542,9 +510,9 @@ fn fragment_header(id: RequestId, order: ByteOrder, payload: usize, more: bool) 
         ByteOrder::Big => id.0.to_be_bytes(),
         ByteOrder::Little => id.0.to_le_bytes(),
     };
-    let mut octets = [0; PIECE_HEADER_LEN];
-    for (to, from) in octets.iter_mut().zip(header.encode().into_iter().chain(id)) {
+    let mut bytes = [0; PIECE_HEADER_LEN];
+    for (to, from) in bytes.iter_mut().zip(header.encode().into_iter().chain(id)) {
         *to = from;
     }
-    octets
+    bytes
 }

@@ -66,26 +66,26 @@ pub struct Config {
     pub limits: Arc<Limits>,
     /// The pool of receive buffers.
     pub pool: Arc<BufferPool>,
-    /// The budget of requests in flight, shared by all connections with the same value. Default: a budget of
-    /// its own, of `Limits::max_total_requests`.
+    /// The budget of requests in flight. Connections with the same value share it. Default: a separate budget
+    /// of `Limits::max_total_requests`.
     pub budget: Arc<RequestBudget>,
     /// The highest version that this side supports. MessageError carries it, and the connection's own
-    /// messages are sent in it until the peer's version is known. Default 1.2.
+    /// messages have it until the peer's version is known. Default 1.2.
     pub max_version: Version,
     /// True if requests are served. Default: true if the peer opened the connection.
     pub accept_requests: bool,
-    /// True if large messages are read into their final position and decoded values share that memory.
-    /// Default `true`. `false` is for comparison with a classical implementation: everything is read through
-    /// a window of 64 KiB, copied into the message's buffer and copied again when it is decoded.
+    /// True if large messages are read into their final position, and decoded values share that memory.
+    /// Default `true`. With `false`, for comparison with a classical implementation, everything is read
+    /// through a window of 64 KiB, copied into the message's buffer, and copied again when it is decoded.
     pub deposit: bool,
     /// The maximum size in bytes of a GIOP 1.2 Request or Reply in one piece, including its message header.
-    /// Larger messages are sent in fragments, between which other messages may be sent. The value is rounded
-    /// down to a multiple of 8, and at least 24. The header of the first piece is always whole. Default
-    /// `None`: all messages are sent whole, except replies that are [started](ServedRequest::begin_reply)
-    /// before they are complete.
+    /// Larger messages are sent in fragments, between which other messages may be sent. Rounded down to a
+    /// multiple of 8, and at least 24; the header of a request or reply is never cut. Default `None`:
+    /// messages are not fragmented, except replies that are [started](ServedRequest::begin_reply) before they
+    /// are complete.
     ///
-    /// Requests whose payload is announced and queued in parts, by [`Connection::begin_request`], are sent
-    /// whole, unless the peer [accepts no more](Connection::cut_at).
+    /// Requests whose payload is queued in parts, by [`Connection::begin_request`], are fragmented only if
+    /// the peer [requires it](Connection::cut_at).
     pub fragment_size: Option<usize>,
     /// The code sets of text until others are negotiated. Default: ISO 8859-1, and no wide text.
     pub unannounced: CodeSets,
@@ -94,7 +94,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns the default configuration of a connection of that role.
+    /// Returns the default configuration.
     #[must_use]
     pub fn new(role: Role, limits: Arc<Limits>, pool: Arc<BufferPool>) -> Self {
         Self {
@@ -114,27 +114,28 @@ impl Config {
 
 /// One GIOP connection, without its socket.
 ///
-/// It has four kinds of methods, none of which blocks or reads a clock:
+/// Its methods never block or read a clock:
 ///
-/// * *Input*: [`take_read_buf`](Self::take_read_buf) lends a buffer, [`handle_read`](Self::handle_read) takes
-///   it back with the received bytes; [`handle_eof`](Self::handle_eof),
-///   [`handle_read_error`](Self::handle_read_error), [`handle_write_error`](Self::handle_write_error),
-///   [`handle_timeout`](Self::handle_timeout).
-/// * *Events*: [`poll_event`](Self::poll_event). Each call processes the next message.
-/// * *Output*: [`take_transmit`](Self::take_transmit) lends what is to be written,
-///   [`handle_written`](Self::handle_written) takes it back; [`poll_timeout`](Self::poll_timeout).
+/// * *Input*: [`take_read_buf`](Self::take_read_buf) lends a buffer, and [`handle_read`](Self::handle_read)
+///   takes it back with the received bytes. [`handle_eof`](Self::handle_eof),
+///   [`handle_read_error`](Self::handle_read_error), [`handle_write_error`](Self::handle_write_error) and
+///   [`handle_timeout`](Self::handle_timeout) report other events.
+/// * *Events*: each [`poll_event`](Self::poll_event) processes the next message.
+/// * *Output*: [`take_transmit`](Self::take_transmit) lends what is to be written, and
+///   [`handle_written`](Self::handle_written) takes it back. [`poll_timeout`](Self::poll_timeout) returns the
+///   next timeout.
 /// * *Commands*: calls, replies, [`close`](Self::close), [`abort`](Self::abort).
 ///
-/// A driver, or a caller that reads for itself, repeats this loop:
+/// A driver repeats this loop:
 ///
 /// 1. [`poll_event`](Self::poll_event) until it returns `None`;
-/// 2. while [`has_output`](Self::has_output): `take_transmit`, write, `handle_written`; once its
-///    lifecycle [`wants_shutdown`](Lifecycle::wants_shutdown), shut down the socket's write side;
+/// 2. while [`has_output`](Self::has_output): `take_transmit`, write, `handle_written`; once its lifecycle
+///    [`wants_shutdown`](Lifecycle::wants_shutdown), shut down the socket's write side;
 /// 3. if [`wants_read`](Self::wants_read): `take_read_buf`, read, `handle_read`. Otherwise wait until the
 ///    socket is writable, a request is finished, or the timeout expires.
 ///
-/// After [`Event::Closed`] the socket is no longer needed. The connection never waits for a lent buffer or
-/// transmit: both may be returned at any time, even after the end.
+/// After [`Event::Closed`] the socket is no longer needed. A lent buffer or transmit may be returned at any
+/// time, even after the end.
 #[derive(Debug)]
 pub struct Connection {
     role: Role,
@@ -157,63 +158,57 @@ pub struct Connection {
     unanswered: (u64, u32),
 }
 
-/// The memory and the budget of the peer's requests.
+/// The admission of the peer's requests.
 #[derive(Debug)]
 struct RequestAdmission {
     /// The number of requests that may be in flight at present. It is increased on demand.
     granted: usize,
     share: BudgetShare,
-    /// True if the endpoint's budget is exhausted: requests beyond `granted` are refused instead of left
+    /// True if the endpoint's budget is exhausted. Requests beyond `granted` are then refused instead of left
     /// unread.
-    sheds: bool,
+    refuses_excess: bool,
     /// The number of received messages when requests last had to wait.
-    waited_at: Option<u64>,
+    last_wait: Option<u64>,
 }
 
-/// The outcome of a call.
 type Outcome = Result<Reply, CallError>;
 
-/// The messages that are received from the peer.
+/// The input of a connection: messages that are received from the peer.
 #[derive(Debug)]
 pub struct Input {
     rx: Receiver,
     fragments: Fragments,
-    /// True if received messages were left to be processed later, before anything more is read.
-    uncut: bool,
-    /// The message whose payload is being received.
+    /// True if received messages must be processed before anything more is read.
+    has_unprocessed: bool,
+    /// The message whose payload is being received as a stream.
     streamed: Option<IncomingPayload>,
-    /// A message count, and the number of failed attempts to obtain memory since it was current.
+    /// A message count, and the number of failed attempts to obtain memory at that count.
     starved: (u64, u32),
 }
 
-/// The messages that are queued for the peer.
+/// The output of a connection: messages that are queued for the peer.
 #[derive(Debug)]
 pub struct Output {
     tx: Outbox,
-    /// The version of the last message in either direction, in which the connection's own messages are sent.
+    /// The version of the last message in either direction. The connection's own messages have it.
     version: Version,
-    /// The request of this side that is partly queued.
+    /// The request that is partly queued.
     partial_request: Option<PartialRequest>,
-    /// Reused for the pieces of a large message on their way to the outbox.
+    /// Reused for the parts of a large message on their way to the outbox.
     pieces: VecDeque<Bytes>,
     /// Reused for the connection's own messages.
     control_encoder: Encoder,
     /// Bytes of the connection's own answers since the outbox was last empty.
     control_backlog: usize,
     reply_backlog: ReplyBacklog,
-    /// The size of the outbox as reported to the pool.
     pool_share: PoolShare,
-    /// Messages of this side that are partly queued.
     fragment_queue: FragmentQueue,
     timer: WriteTimer,
     max_backlog: usize,
-    /// Messages queued so far.
     messages: u64,
     /// Bytes that were copied into their message.
     copied: u64,
-    /// CancelRequests queued.
     cancels: u64,
-    /// Requests removed from the queue.
     unqueued: u64,
 }
 
@@ -221,21 +216,10 @@ impl Connection {
     /// Creates a connection that was opened at `now`.
     #[must_use]
     pub fn new(config: Config, now: Instant) -> Self {
-        let Config {
-            role,
-            limits,
-            pool,
-            budget,
-            max_version,
-            accept_requests,
-            deposit,
-            fragment_size,
-            unannounced,
-            streams,
-        } = config;
-        let queued = PoolShare::new(Arc::clone(&pool));
-        let mut rx = Receiver::new(Arc::clone(&pool), limits.max_message_size, deposit);
-        if let Some(streams) = streams {
+        let Config { role, limits, pool, max_version, .. } = config;
+        let pool_share = PoolShare::new(Arc::clone(&pool));
+        let mut rx = Receiver::new(Arc::clone(&pool), limits.max_message_size, config.deposit);
+        if let Some(streams) = config.streams {
             rx.set_streams(streams, limits.max_stream_size);
         }
         Self {
@@ -244,17 +228,17 @@ impl Connection {
             peer: Peer {
                 opened: role == Role::Server,
                 code_sets: None,
-                unannounced,
+                unannounced: config.unannounced,
                 listen_points: Vec::new(),
                 reads_blocks: false,
                 last_head: LastHead::default(),
             },
-            accept_requests,
+            accept_requests: config.accept_requests,
             lifecycle: Lifecycle::new(),
             input: Input {
                 rx,
                 fragments: Fragments::new(pool),
-                uncut: false,
+                has_unprocessed: false,
                 streamed: None,
                 starved: (0, 0),
             },
@@ -262,24 +246,24 @@ impl Connection {
             serving: ActiveRequests::default(),
             requests: RequestAdmission {
                 granted: 1.min(limits.max_requests),
-                share: BudgetShare::new(budget),
-                sheds: false,
-                waited_at: None,
+                share: BudgetShare::new(config.budget),
+                refuses_excess: false,
+                last_wait: None,
             },
             notices: VecDeque::new(),
             clock: Clock::new(role, &limits, now),
             stats: Stats::default(),
             output: Output {
                 tx: Outbox::default(),
-                // Any peer understands 1.0, which is used until the peer's version is known.
+                // Every peer understands 1.0. It is used until the peer's version is known.
                 version: if role == Role::Client { max_version } else { Version::V1_0 },
                 partial_request: None,
                 pieces: VecDeque::new(),
                 control_encoder: Encoder::new(ByteOrder::NATIVE, max_version),
                 control_backlog: 0,
                 reply_backlog: ReplyBacklog::default(),
-                pool_share: queued,
-                fragment_queue: FragmentQueue::new(fragment_size),
+                pool_share,
+                fragment_queue: FragmentQueue::new(config.fragment_size),
                 timer: WriteTimer::new(role, &limits),
                 max_backlog: limits.max_backlog,
                 messages: 0,
@@ -293,52 +277,46 @@ impl Connection {
         }
     }
 
-    /// Returns whether the connection is open, closing or closed.
-    #[must_use]
+    /// Returns the state: open, closing or closed.
     pub fn lifecycle(&self) -> &Lifecycle {
         &self.lifecycle
     }
 
-    /// Returns the messages that are received from the peer.
+    /// Returns the input.
     #[inline]
-    #[must_use]
     pub fn input(&self) -> &Input {
         &self.input
     }
 
-    /// Returns the messages that are received from the peer, to set how a payload is received.
+    /// Returns the input, to set how a payload is received.
     #[inline]
     pub fn input_mut(&mut self) -> &mut Input {
         &mut self.input
     }
 
-    /// Returns the messages that are queued for the peer.
+    /// Returns the output.
     #[inline]
-    #[must_use]
     pub fn output(&self) -> &Output {
         &self.output
     }
 
     /// Returns the limits in force.
-    #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
     /// Returns whether requests of the peer are served.
-    #[must_use]
     pub fn accepts_requests(&self) -> bool {
         self.accept_requests
     }
 
     /// Sets whether requests of the peer are served (Bidirectional GIOP). A client enables this before it
-    /// announces listen points. A request to a side that serves none is answered with MessageError.
+    /// announces listen points. Otherwise a request is answered with MessageError.
     pub fn set_accept_requests(&mut self, accept: bool) {
         self.accept_requests = accept;
     }
 
     /// Returns what is known of the peer.
-    #[must_use]
     pub fn peer(&self) -> &Peer {
         &self.peer
     }
@@ -348,22 +326,19 @@ impl Connection {
         self.peer.code_sets = Some(code_sets);
     }
 
-    /// Limits messages to what the peer accepts in one piece: from now on all larger messages of GIOP 1.2 are
-    /// sent in fragments.
+    /// Limits messages of GIOP 1.2 to what the peer accepts in one piece. From now on larger ones are sent in
+    /// fragments.
     pub fn cut_at(&mut self, size: usize) {
         self.output.fragment_queue.lower_to(size);
     }
 
-    /// Returns the number of messages and of bytes received so far. A reader uses them to measure its
-    /// progress.
+    /// Returns the numbers of received messages and bytes, from which a reader measures its progress.
     #[inline]
-    #[must_use]
     pub fn received(&self) -> (u64, u64) {
         (self.stats.messages_in, self.stats.octets_in)
     }
 
     /// Returns the counters.
-    #[must_use]
     pub fn stats(&self) -> Stats {
         Stats {
             copied: self.input.rx.copied() + self.input.fragments.copied(),
@@ -378,8 +353,7 @@ impl Connection {
         }
     }
 
-    /// Returns the next event. `None` means that there are no more until something is handled, sent or
-    /// finished.
+    /// Returns the next event, or `None` if there is none until something is handled, sent or finished.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         if !self.notices.is_empty() {

@@ -19,17 +19,16 @@ use crate::receive::{ReadBuf, Receiver};
 
 impl Connection {
     /// Returns whether the connection is to be read. `false` if it is closed, or if the peer has to wait
-    /// until requests are finished, the data queued for it is written, or memory is available.
+    /// until requests are finished, queued data is written, or memory is available.
     #[inline]
-    #[must_use]
     pub fn wants_read(&self) -> bool {
         match self.lifecycle.phase {
             Phase::Open | Phase::Draining { .. } => {
                 self.lifecycle.read_end.is_none()
-                    && !self.input.uncut
+                    && !self.input.has_unprocessed
                     && !self.is_held()
-                    && !self.input.rx.memory.is_starved()
-                    && !self.input.rx.stream.awaits_taker()
+                    && !self.input.rx.memory.starved
+                    && !self.input.rx.stream.awaits_reader()
                     && !self.input.awaits_end()
             }
             Phase::Finishing { eof, .. } => !eof,
@@ -38,38 +37,37 @@ impl Connection {
         }
     }
 
-    /// Lends the buffer for the next read, by value, so that the reader owns its contents. It must be
-    /// returned by [`handle_read`](Self::handle_read). All events must be polled before.
+    /// Lends the buffer for the next read. It must be returned by [`handle_read`](Self::handle_read). All
+    /// events must have been polled.
     #[inline]
     #[must_use]
     pub fn take_read_buf(&mut self) -> ReadBuf {
-        self.input.rx.memory.set_urgent(self.calls.waiting() > 0);
+        self.input.rx.memory.urgent = self.calls.pending() > 0;
         self.input.rx.take_read_buf()
     }
 
-    /// Processes bytes that were received without a buffer, before any others. Returns `false` if there was
-    /// no room for all of them: the stream is then lost. All events must be polled before.
+    /// Processes bytes that were received before the first read into a buffer. Returns `false` if they did
+    /// not fit: the stream is then lost. All events must have been polled.
     #[must_use]
-    pub fn handle_early(&mut self, octets: &[u8], now: Instant) -> bool {
+    pub fn handle_early(&mut self, bytes: &[u8], now: Instant) -> bool {
         let mut buf = self.take_read_buf();
-        let n = buf.fill(octets);
-        self.input.rx.memory.count_copied(n);
+        let n = buf.fill(bytes);
+        self.input.rx.memory.copied += n as u64;
         self.handle_read(buf, n, now);
-        n == octets.len()
+        n == bytes.len()
     }
 
-    /// Returns whether a buffer may be lent to a reader that waits for bytes. Otherwise a reader should wait
-    /// for readiness first.
+    /// Returns whether a buffer may be lent to a reader that waits for bytes. Otherwise the reader should
+    /// wait for readiness first.
     ///
     /// True if a message has started, if the connection keeps its window anyway, or if it
     /// [discards](super::Lifecycle::throws_away) input, which is read in pieces of the same size.
     #[inline]
-    #[must_use]
     pub fn may_wait_with_buf(&self) -> bool {
         self.input.rx.is_mid_message() || self.input.rx.is_keeping() || self.lifecycle.throws_away()
     }
 
-    /// Takes the buffer back with `n` more bytes in it. `n` = 0 only returns the buffer.
+    /// Takes the buffer back with `n` more bytes. If `n` is 0, the buffer is only returned.
     #[inline]
     pub fn handle_read(&mut self, buf: ReadBuf, n: usize, now: Instant) {
         self.input.rx.handle_read(buf, n);
@@ -78,19 +76,19 @@ impl Connection {
             self.stats.octets_in += n as u64;
             self.clock.transferred(now);
         }
-        if !self.lifecycle.takes_messages() {
+        if !self.lifecycle.processes_messages() {
             self.input.rx.clear();
         }
     }
 
-    /// Notes that the peer has closed its side. Messages received before are still handed out; then the
+    /// Handles that the peer has closed its side. Messages received before are still handed out; then the
     /// connection is closed.
     #[cold]
     pub fn handle_eof(&mut self, now: Instant) {
         self.read_ended(self.lifecycle.write_end.map_or(CloseReason::Eof, |(reason, _)| reason), now);
     }
 
-    /// Notes that reading failed. Messages received before are still handed out; then the connection is
+    /// Handles that reading failed. Messages received before are still handed out; then the connection is
     /// closed.
     #[cold]
     pub fn handle_read_error(&mut self, error: &io::Error, now: Instant) {
@@ -102,16 +100,16 @@ impl Connection {
         self.read_ended(reason, now);
     }
 
-    /// Notes that writing failed. The connection is still read for the linger timeout, because the peer may
-    /// have closed in good order before.
+    /// Handles that writing failed. The connection is still read for the linger timeout, because the peer may
+    /// have closed it in good order before.
     #[cold]
     pub fn handle_write_error(&mut self, error: &io::Error, now: Instant) {
-        self.clock.saw(now);
+        self.clock.set_now(now);
         let reason = CloseReason::Io(IoFailure::from(error));
         match self.lifecycle.phase {
             Phase::Open | Phase::Draining { .. } if self.lifecycle.read_end.is_none() => {
                 self.lifecycle.write_end.get_or_insert((reason, later(now, self.limits.linger_timeout)));
-                self.oneways.note_lost(&reason, self.output.tx.written(), self.calls.confirmed());
+                self.oneways.detect_lost(&reason, self.output.tx.written(), self.calls.confirmed_position());
                 self.output.tx.clear();
                 self.output.fragment_queue.clear();
                 self.output.report(self.clock.now);
@@ -123,7 +121,7 @@ impl Connection {
     }
 
     fn read_ended(&mut self, reason: CloseReason, now: Instant) {
-        self.clock.saw(now);
+        self.clock.set_now(now);
         match self.lifecycle.phase {
             Phase::Open | Phase::Draining { .. } => {
                 self.lifecycle.read_end.get_or_insert(reason);
@@ -140,8 +138,8 @@ impl Connection {
     #[inline]
     pub(super) fn is_held(&self) -> bool {
         // A request being served may need the rest of its payload, which may follow other requests.
-        let feeds = self.input.rx.stream.is_some() && !self.input.rx.stream.awaits_taker();
-        self.is_over_budget() && !self.requests.sheds && self.calls.waiting() == 0 && !feeds
+        let is_streaming = self.input.rx.stream.is_active() && !self.input.rx.stream.awaits_reader();
+        self.is_over_budget() && !self.requests.refuses_excess && self.calls.pending() == 0 && !is_streaming
     }
 
     #[inline]
@@ -151,7 +149,6 @@ impl Connection {
 
     /// Returns whether another request may be handed out before one is finished.
     #[inline]
-    #[must_use]
     pub fn may_hand_out(&self) -> bool {
         self.serving.len() < self.limits.max_requests
     }
@@ -159,32 +156,34 @@ impl Connection {
     /// Returns the event of the next message that has one.
     #[inline]
     pub(super) fn poll_message(&mut self) -> Option<Event> {
-        while self.lifecycle.takes_messages() {
+        while self.lifecycle.processes_messages() {
             if self.is_over_budget() {
                 let in_flight = self.serving.len();
-                if let Some(limit) = self.requests.ask_for_more(in_flight, &self.limits, &self.output) {
-                    self.count_wait(limit);
+                if let Some(limit) = self.requests.grow(in_flight, &self.limits, &self.output) {
+                    self.count_limit_wait(limit);
                 }
                 if self.is_held() {
-                    self.input.uncut = true;
-                    self.clock.hold();
+                    self.input.has_unprocessed = true;
+                    self.clock.reading_suspended();
                     return None;
                 }
             }
-            self.input.rx.memory.set_urgent(self.calls.waiting() > 0);
-            // While a streamed message is received, other messages wait until its payload is taken.
-            let held = self.input.streamed.is_some() && self.input.rx.stream.holds_messages();
+            self.input.rx.memory.urgent = self.calls.pending() > 0;
+            // While a message is streamed, other messages wait until its payload is taken.
+            let held = self.input.streamed.is_some() && self.input.rx.stream.delays_messages();
             match if held { Ok(None) } else { self.input.rx.peek() } {
                 Ok(Some(_)) if self.input.awaits_end() => break,
-                Ok(Some(header)) if self.requests.sheds && self.must_wait(&header) => return None,
+                Ok(Some(header)) if self.requests.refuses_excess && self.suspend_oneway(&header) => {
+                    return None;
+                }
                 Ok(Some(header)) => {
-                    self.clock.header();
+                    self.clock.header_received();
                     self.stats.messages_in += 1;
                     self.output.version = header.version;
-                    // The common event is constructed in place: moving it would cost more than constructing
-                    // it.
+                    // The most frequent event is constructed in place, because moving it costs more than
+                    // constructing it.
                     if header.kind == MessageType::Request {
-                        if self.input.rx.front_more() {
+                        if self.input.rx.front_has_more() {
                             match self.hand_out_first_piece(header) {
                                 Some(event) => return Some(event),
                                 None => continue,
@@ -197,7 +196,9 @@ impl Connection {
                         continue;
                     }
                     let event = match header.kind {
-                        MessageType::Reply if self.input.rx.front_more() => self.hand_out_first_piece(header),
+                        MessageType::Reply if self.input.rx.front_has_more() => {
+                            self.hand_out_first_piece(header)
+                        }
                         MessageType::Reply => {
                             let streams = self.input.rx.front_streams();
                             self.handle_reply(header, None, streams)
@@ -216,9 +217,9 @@ impl Connection {
                             None => {}
                         }
                     }
-                    self.cut_off();
+                    self.finish_processing();
                     match self.lifecycle.read_end {
-                        Some(reason) if !self.input.rx.memory.is_starved() && !held => self.abort(reason),
+                        Some(reason) if !self.input.rx.memory.starved && !held => self.abort(reason),
                         _ => break,
                     }
                 }
@@ -228,51 +229,51 @@ impl Connection {
         self.notices.pop_front().map(Event::from)
     }
 
-    /// Called when all received messages are processed, or the reader of a stream must take data first.
+    /// Called when all received messages are processed, or when the reader of a stream must take data first.
     #[inline]
-    fn cut_off(&mut self) {
-        if self.input.streamed.is_some() && self.input.rx.stream.awaits_taker() {
+    fn finish_processing(&mut self) {
+        if self.input.streamed.is_some() && self.input.rx.stream.awaits_reader() {
             // Data in a lent buffer cannot be split into messages until the reader returns it.
-            self.input.uncut = self.input.rx.stream.holds_messages();
-            return self.clock.pause();
+            self.input.has_unprocessed = self.input.rx.stream.delays_messages();
+            return self.clock.suspend_message_timeout();
         }
         if self.clock.awaits_header() && self.input.rx.has_header() {
-            self.clock.header();
+            self.clock.header_received();
         }
-        self.input.uncut = false;
-        self.handled_all();
-        let may_wait = self.calls.waiting() == 0 && self.lifecycle.read_end.is_none();
-        self.input.mind_memory(self.stats.messages_in, may_wait);
+        self.input.has_unprocessed = false;
+        self.all_handled();
+        let may_wait = self.calls.pending() == 0 && self.lifecycle.read_end.is_none();
+        self.input.limit_memory(self.stats.messages_in, may_wait);
         // The pieces of a stream share one timeout.
         let count = match &self.input.streamed {
-            Some(streamed) if self.input.rx.stream.is_some() => streamed.count(),
+            Some(streamed) if self.input.rx.stream.is_active() => streamed.messages_before(),
             _ => self.stats.messages_in,
         };
-        self.clock.cut(self.input.rx.is_mid_message() && !self.input.rx.memory.is_starved(), count);
+        self.clock.all_handled(self.input.rx.is_mid_message() && !self.input.rx.memory.starved, count);
     }
 
-    /// Decodes the header of a request: of `joined` if it was received in fragments, otherwise of the message
-    /// at the front of the receiver. Returns `None` if the request is dropped or refused.
+    /// Decodes the header of a request: of `joined` if it was received in fragments, otherwise of the peeked
+    /// message. Returns `None` if the request is dropped or refused.
     #[inline]
     pub(super) fn admit_request(
         &mut self,
         header: MessageHeader,
         joined: Option<&JoinedMessage>,
     ) -> Option<RequestHead> {
-        let octets = octets_of(joined, &self.input.rx);
-        if !self.lifecycle.takes_requests() && !self.oneways.accepts(&self.lifecycle, &header, octets)
+        let bytes = message_bytes(joined, &self.input.rx);
+        if !self.lifecycle.accepts_requests() && !self.oneways.accepts(&self.lifecycle, &header, bytes)
             || !self.accept_requests
             || header.more_fragments
-            || (octets.len() + self.input.rx.coming() != HEADER_LEN + header.size as usize
-                && octets.len() + self.input.rx.apart() != HEADER_LEN + header.size as usize)
+            || (bytes.len() + self.input.rx.coming() != HEADER_LEN + header.size as usize
+                && bytes.len() + self.input.rx.len_outside_control() != HEADER_LEN + header.size as usize)
             || self.serving.len() >= self.requests.granted
-            // Bytes lent to a writer do not count, because all of them may be written already.
-            || self.output.is_backed_up() && self.output.backs_up_unlent().is_some()
+            // Bytes lent to a writer do not count, because they may be written already.
+            || self.output.is_backed_up() && self.output.exceeded_limit_unlent().is_some()
         {
             self.handle_unusual_request(header, joined);
             return None;
         }
-        match self.peer.last_head.recall(&header, octets) {
+        match self.peer.last_head.recall(&header, bytes) {
             Some(head) => Some(head),
             None => self.new_head(header, joined),
         }
@@ -287,45 +288,45 @@ impl Connection {
         head: RequestHead,
         streams: bool,
     ) -> Event {
-        self.clock.request();
+        self.clock.discount_control_message();
         let token = self.serving.insert(head.id, head.response.expects_reply());
-        let terms = self.peer.terms(&self.limits, self.input.rx.deposits());
+        let settings = self.peer.message_settings(&self.limits, self.input.rx.deposits());
         let coming = if streams {
             self.input.begin_streamed(token, &header, head.id, self.stats.messages_in)
         } else {
             0
         };
         let message = joined.unwrap_or_else(|| self.input.rx.take_joined());
-        Event::Request(IncomingRequest::new(header, message, head, token, terms, coming))
+        Event::Request(IncomingRequest::new(header, message, head, token, settings, coming))
     }
 
     /// Decodes a request header that differs from the last one. Returns `None` if the request is refused.
     #[inline(never)]
     fn new_head(&mut self, header: MessageHeader, joined: Option<&JoinedMessage>) -> Option<RequestHead> {
-        let octets = octets_of(joined, &self.input.rx);
-        let decoded = match RequestHead::decode(&header, octets) {
+        let bytes = message_bytes(joined, &self.input.rx);
+        let decoded = match RequestHead::decode(&header, bytes) {
             Ok(head) if !head.has_contexts => {
-                self.peer.last_head.remember(&header, &head, octets);
+                self.peer.last_head.remember(&header, &head, bytes);
                 return Some(head);
             }
             other => other,
         };
         let message = match joined {
-            Some(joined) => joined.octets.clone(),
-            None => Bytes::copy_from_slice(octets),
+            Some(joined) => joined.bytes.clone(),
+            None => Bytes::copy_from_slice(bytes),
         };
         let refused = match decoded {
-            Ok(mut head) => match self.peer.learn(&header, &message) {
-                Ok(RequestContexts { announces, asks, is_glassfish }) => {
+            Ok(mut head) => match self.peer.apply_contexts(&header, &message) {
+                Ok(RequestContexts { announces, asks_for_reference, is_glassfish }) => {
                     if is_glassfish {
                         self.cut_at(GLASSFISH_FRAGMENT);
                     }
-                    (head.announces, head.asks) = (announces, asks);
+                    (head.announces, head.asks_for_reference) = (announces, asks_for_reference);
                     if let Some(head) = self.input.rx.first_blocks(&header, &message) {
                         self.input.rx.expect_blocks(head);
                     }
-                    if asks {
-                        // Not remembered, so that the same context of a repeated request is processed again.
+                    if asks_for_reference {
+                        // Not remembered, so that this context is processed again if the request is repeated.
                         self.peer.last_head.forget();
                     } else {
                         self.peer.last_head.remember(&header, &head, &message);
@@ -343,8 +344,8 @@ impl Connection {
         None
     }
 
-    /// Handles a Reply or LocateReply. `streams` is true if it is handed out before all of it has been
-    /// received.
+    /// Handles a Reply or LocateReply. `streams` is true if it is handed out before it has been received
+    /// completely.
     #[inline]
     pub(super) fn handle_reply(
         &mut self,
@@ -356,12 +357,12 @@ impl Connection {
             self.handle_first_piece(header);
             return None;
         }
-        let terms = self.peer.terms(&self.limits, self.input.rx.deposits());
-        let head = match ReplyHead::decode(&header, octets_of(joined.as_ref(), &self.input.rx)) {
+        let settings = self.peer.message_settings(&self.limits, self.input.rx.deposits());
+        let head = match ReplyHead::decode(&header, message_bytes(joined.as_ref(), &self.input.rx)) {
             Ok(head) => head,
             Err(error) => {
-                let octets = joined.map_or_else(|| self.input.rx.take_front(), |joined| joined.octets);
-                return self.bad_reply(header, &octets, error);
+                let bytes = joined.map_or_else(|| self.input.rx.take_front(), |joined| joined.bytes);
+                return self.bad_reply(header, &bytes, error);
             }
         };
         let coming = if streams {
@@ -371,19 +372,19 @@ impl Connection {
         };
         let Self { calls, input: Input { rx, .. }, .. } = self;
         if head.has_contexts
-            && let Some(head) = rx.first_blocks(&header, octets_of(joined.as_ref(), rx))
+            && let Some(head) = rx.first_blocks(&header, message_bytes(joined.as_ref(), rx))
         {
             rx.expect_blocks(head);
         }
         let whole = joined.is_none();
         let answered = calls.answer(head.id, header.kind == MessageType::LocateReply, || {
             let message = joined.unwrap_or_else(|| rx.take_joined());
-            Ok(Reply::new(header, message, head, terms, coming))
+            Ok(Reply::new(header, message, head, settings, coming))
         });
         match answered {
             Some(call) => {
-                if !self.lifecycle.takes_requests() {
-                    self.proceed_closing();
+                if !self.lifecycle.accepts_requests() {
+                    self.continue_closing();
                 }
                 Some(Event::Reply(call))
             }
@@ -391,17 +392,16 @@ impl Connection {
                 if whole {
                     self.input.rx.drop_front();
                 }
-                self.stray()
+                self.ignore_stray()
             }
         }
     }
 }
 
-/// Returns the bytes of the current message.
 #[inline]
-fn octets_of<'a>(joined: Option<&'a JoinedMessage>, rx: &'a Receiver) -> &'a [u8] {
+fn message_bytes<'a>(joined: Option<&'a JoinedMessage>, rx: &'a Receiver) -> &'a [u8] {
     match joined {
-        Some(joined) => &joined.octets,
+        Some(joined) => &joined.bytes,
         None => rx.front(),
     }
 }

@@ -1,4 +1,4 @@
-//! Requests that are refused by an exception, or dropped, instead of being handed out.
+//! Requests that are refused with an exception or dropped instead of being handed out.
 
 use giop_codec::Version;
 use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
@@ -6,42 +6,41 @@ use giop_codec::giop::{MessageHeader, MessageType, RequestId, ResponseFlags};
 
 use super::Connection;
 use crate::error::{CloseReason, ProtocolError};
-use crate::frame::{HEADER_LEN, word};
+use crate::frame::{HEADER_LEN, first_word};
 use crate::hits::Limit;
 use crate::message::RequestError;
 
-/// The refusal of the message with that header, by [`Connection::refusal`].
+/// The refusal of a Request or LocateRequest: see [`Connection::refusal`].
 pub(super) struct Refusal<'a> {
     connection: &'a mut Connection,
     header: MessageHeader,
 }
 
 impl Connection {
-    /// Starts the refusal of a Request or LocateRequest.
     pub(super) fn refusal(&mut self, header: MessageHeader) -> Refusal<'_> {
         Refusal { connection: self, header }
     }
 
-    /// Returns whether this side closes and still awaits replies.
+    /// Returns whether this side is closing and still awaits replies.
     pub(super) fn awaits_replies(&self) -> bool {
-        self.lifecycle.may_queue() && self.calls.waiting() > 0
+        self.lifecycle.may_queue() && self.calls.pending() > 0
     }
 }
 
 impl Refusal<'_> {
-    /// Drops a request that was received while this side closes. CloseConnection tells the peer that it was
-    /// not executed, but is sent only after this side has its own replies. If both sides waited for that,
-    /// neither would end, so in this case the request is refused immediately.
+    /// Drops a request that was received while this side is closing. CloseConnection informs the peer that it
+    /// was not executed, but is sent only after this side has received its own replies. If both sides waited
+    /// for that, neither would end. Therefore the request is refused immediately if this side awaits replies.
     #[cold]
     pub(super) fn while_closing(&mut self, id: RequestId, response: ResponseFlags) {
         self.connection.stats.dropped += 1;
         if self.connection.awaits_replies() && response.expects_reply() {
             self.connection.output.refuse(id, self.header.version, &closing(), self.connection.clock.now);
-            self.bound();
+            self.close_if_unread();
         }
     }
 
-    /// Drops a LocateRequest that was received while this side closes. It is refused only since GIOP 1.2:
+    /// Drops a LocateRequest that was received while this side is closing. It is refused only since GIOP 1.2:
     /// earlier versions have no suitable answer.
     #[cold]
     pub(super) fn locate_while_closing(&mut self, id: RequestId) {
@@ -53,22 +52,23 @@ impl Refusal<'_> {
                 &closing(),
                 self.connection.clock.now,
             );
-            self.bound();
+            self.close_if_unread();
         }
     }
 
-    /// Refuses or drops an unwanted message by its first piece.
-    pub(super) fn first_piece(&mut self, octets: &[u8]) {
-        match (self.header.kind, early_id(&self.header, octets), word(self.header.order, octets)) {
+    /// Refuses or drops a message by its first piece.
+    pub(super) fn first_piece(&mut self, bytes: &[u8]) {
+        match (self.header.kind, early_id(&self.header, bytes), first_word(self.header.order, bytes)) {
             (MessageType::Request, Some((id, response)), _) => self.while_closing(id, response),
             (MessageType::LocateRequest, _, Some(id)) => self.locate_while_closing(id),
             _ => {}
         }
     }
 
-    /// Handles a request whose header is invalid. In GIOP 1.2 its id comes first, so that it can be answered.
+    /// Refuses a request with an invalid header. Only in GIOP 1.2 the id comes first, so that the request can
+    /// be answered.
     #[cold]
-    pub(super) fn bad_header(&mut self, octets: &[u8], error: RequestError) {
+    pub(super) fn bad_header(&mut self, bytes: &[u8], error: RequestError) {
         match error {
             RequestError::Refused(id, response, exception) => {
                 if exception.kind == SystemExceptionKind::ObjectNotExist {
@@ -76,7 +76,7 @@ impl Refusal<'_> {
                 }
                 self.with_exception(id, response, &exception);
             }
-            RequestError::Header(error) => match early_id(&self.header, octets) {
+            RequestError::Header(error) => match early_id(&self.header, bytes) {
                 Some((id, response)) => {
                     self.connection.stats.limits.hit_by(&error);
                     let exception = error.system(CompletionStatus::No);
@@ -87,10 +87,9 @@ impl Refusal<'_> {
         }
     }
 
-    /// Refuses a request that exceeds the maximum size of a message.
     #[cold]
-    pub(super) fn oversized(&mut self, octets: &[u8], size: usize) {
-        if let Some((id, response)) = early_id(&self.header, octets) {
+    pub(super) fn oversized(&mut self, bytes: &[u8], size: usize) {
+        if let Some((id, response)) = early_id(&self.header, bytes) {
             let limit = self.connection.limits.max_message_size;
             self.connection.stats.limits.hit(Limit::MessageSize);
             let exception = SystemException::imp_limit().with_source(ProtocolError::TooLarge { size, limit });
@@ -109,12 +108,12 @@ impl Refusal<'_> {
         self.connection.stats.refused += 1;
         if response.expects_reply() {
             self.connection.output.refuse(id, self.header.version, exception, self.connection.clock.now);
-            self.bound();
+            self.close_if_unread();
         }
     }
 
-    /// Ends the connection if its peer does not read the refusals.
-    fn bound(&mut self) {
+    /// Closes the connection if its peer does not read the refusals.
+    fn close_if_unread(&mut self) {
         if self.connection.output.control_backlog > self.connection.limits.max_backlog {
             self.connection.stats.limits.hit(Limit::Backlog);
             self.connection.abort(CloseReason::Unread(self.connection.limits.max_backlog));
@@ -122,13 +121,13 @@ impl Refusal<'_> {
     }
 }
 
-/// Returns the id and response flags of a GIOP 1.2 request, which come first.
-fn early_id(header: &MessageHeader, octets: &[u8]) -> Option<(RequestId, ResponseFlags)> {
+/// Returns the id and response flags of a GIOP 1.2 request, which are at its start.
+fn early_id(header: &MessageHeader, bytes: &[u8]) -> Option<(RequestId, ResponseFlags)> {
     if header.version < Version::V1_2 {
         return None;
     }
-    let id = word(header.order, octets)?;
-    let flags = octets.get(HEADER_LEN + 4)?;
+    let id = first_word(header.order, bytes)?;
+    let flags = bytes.get(HEADER_LEN + 4)?;
     Some((id, if flags & 1 == 1 { ResponseFlags::Target } else { ResponseFlags::None }))
 }
 

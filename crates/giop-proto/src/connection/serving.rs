@@ -8,7 +8,7 @@ use super::Connection;
 use crate::hits::Limit;
 use crate::serving::ServeToken;
 
-/// A request of the peer that is being served, by [`Connection::request`].
+/// A request of the peer that is being served: see [`Connection::request`].
 #[derive(Debug)]
 pub struct ServedRequest<'a> {
     pub(super) connection: &'a mut Connection,
@@ -16,7 +16,7 @@ pub struct ServedRequest<'a> {
 }
 
 impl Connection {
-    /// Returns the request with that token, which may have been cancelled.
+    /// Returns the request with this token, which may have been cancelled.
     #[inline]
     pub fn request(&mut self, token: ServeToken) -> ServedRequest<'_> {
         ServedRequest { connection: self, token }
@@ -31,19 +31,17 @@ impl Connection {
         }
     }
 
-    /// Returns the number of requests that were handed out and not ended.
+    /// Returns the number of requests being served.
     #[inline]
-    #[must_use]
     pub fn serving(&self) -> usize {
         self.serving.len()
     }
 }
 
 impl ServedRequest<'_> {
-    /// Ends a request with its reply: a whole message in one piece, from its message header on. The encoder
-    /// is left empty, in the same byte order and version.
-    ///
-    /// The reply is dropped if the peer cancelled the request or the connection is closed.
+    /// Ends the request with its reply: a whole message from its message header on. The encoder is left
+    /// empty, in the same byte order and version. The reply is dropped if the peer cancelled the request or
+    /// the connection is closed.
     #[inline]
     pub fn send_reply(&mut self, message: &mut Encoder) {
         if self.connection.serving.finish(self.token) && self.connection.lifecycle.may_queue() {
@@ -59,7 +57,7 @@ impl ServedRequest<'_> {
         self.release();
     }
 
-    /// Ends a request with a system exception instead of its reply, for which there is no memory.
+    /// Ends the request with a system exception, because there is no memory for its reply.
     #[cold]
     pub fn refuse(&mut self, version: Version, exception: &SystemException) {
         let id = self.connection.serving.id(self.token);
@@ -73,9 +71,8 @@ impl ServedRequest<'_> {
         self.release();
     }
 
-    /// Acknowledges the receipt of a oneway to its sender, by a reply as for
-    /// [`send_reply`](Self::send_reply). The request and its payload continue, and must be ended by
-    /// [`finish`](Self::finish).
+    /// Acknowledges the receipt of a oneway, by a reply as for [`send_reply`](Self::send_reply). The request
+    /// and its payload continue, and must be ended by [`finish`](Self::finish).
     pub fn acknowledge(&mut self, message: &mut Encoder) {
         if self.connection.serving.acknowledge(self.token) && self.connection.lifecycle.may_queue() {
             self.connection.output.queue_answer(message, self.connection.clock.now);
@@ -84,7 +81,7 @@ impl ServedRequest<'_> {
         }
     }
 
-    /// Ends a request without a reply.
+    /// Ends the request without a reply.
     #[inline]
     pub fn finish(&mut self) {
         self.connection.serving.finish(self.token);
@@ -93,16 +90,16 @@ impl ServedRequest<'_> {
 
     #[inline]
     fn release(&mut self) {
-        if self.connection.input.has_untaken() {
+        if self.connection.input.has_unopened() {
             let loan = self.connection.stream(self.token).abandon();
-            debug_assert!(loan.is_none(), "nobody lent anything");
+            debug_assert!(loan.is_none(), "nothing was lent");
         }
-        self.connection.clock.touch();
-        if self.connection.requests.share.is_ample(self.connection.serving.len()) {
+        self.connection.clock.mark_active();
+        if self.connection.requests.share.has_surplus(self.connection.serving.len()) {
             self.connection.requests.give_back(self.connection.serving.len(), &self.connection.limits);
         }
-        if !self.connection.lifecycle.takes_requests() {
-            self.connection.proceed_closing();
+        if !self.connection.lifecycle.accepts_requests() {
+            self.connection.continue_closing();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The payload of a request or reply that was handed out before the payload was received.
+//! Streams: payloads of requests and replies that were handed out before their payload was received.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::calls::{CallId, Calls};
 use crate::error::CloseReason;
 use crate::event::Event;
 use crate::fragments::FirstPiece;
-use crate::frame::{JoinedMessage, word};
+use crate::frame::{JoinedMessage, first_word};
 use crate::hits::Limit;
 use crate::receive::{Chunk, Loan, LoanReturn};
 use crate::serving::ServeToken;
@@ -36,34 +36,33 @@ impl From<CallId> for StreamOf {
     }
 }
 
-/// The message whose payload is being received.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IncomingPayload {
     of: StreamOf,
-    /// The id of its pieces. GIOP 1.1 has none.
+    /// The id of the fragments. GIOP 1.1 has none.
     id: Option<RequestId>,
-    /// True if the payload is taken as a stream. Until then it is discarded when the request ends.
-    opened: bool,
-    /// The number of messages received when its first bytes arrived.
-    count: u64,
-    /// The time by which all of it must have been received.
+    /// True if the payload will be taken. Until then it is discarded when the request ends.
+    is_opened: bool,
+    /// The number of messages received before it.
+    messages_before: u64,
+    /// The time by which the payload must be complete.
     deadline: Option<Instant>,
 }
 
 impl IncomingPayload {
-    pub(super) fn count(&self) -> u64 {
-        self.count
+    pub(super) fn messages_before(&self) -> u64 {
+        self.messages_before
     }
 }
 
 impl Input {
-    /// Returns whether a payload is being received that nothing takes.
+    /// Returns whether a payload is being received that was not opened.
     #[inline]
-    pub(super) fn has_untaken(&self) -> bool {
-        self.streamed.is_some_and(|streamed| !streamed.opened)
+    pub(super) fn has_unopened(&self) -> bool {
+        self.streamed.is_some_and(|streamed| !streamed.is_opened)
     }
 
-    /// Ends the connection at the deadline, unless all of the payload has been received by then.
+    /// Sets the time by which the payload must be complete. Otherwise the connection is closed.
     pub fn limit_stream(&mut self, of: impl Into<StreamOf>, deadline: Instant) {
         let of = of.into();
         if let Some(streamed) = self.streamed.as_mut().filter(|streamed| streamed.of == of) {
@@ -71,14 +70,13 @@ impl Input {
         }
     }
 
-    /// Returns the number of bytes that the peer has still to send, or `u64::MAX` if it is not known.
-    #[must_use]
+    /// Returns the number of bytes of the payload that are still to be received, or `u64::MAX` if it is not
+    /// known.
     pub fn stream_rest(&self, of: impl Into<StreamOf>) -> u64 {
-        if self.is_stream_of(of.into()) { self.rx.stream.rest() } else { 0 }
+        if self.is_stream_of(of.into()) { self.rx.stream.missing_bytes() } else { 0 }
     }
 
     /// Returns whether a payload is being received.
-    #[must_use]
     pub fn has_stream(&self) -> bool {
         self.streamed.is_some()
     }
@@ -87,160 +85,151 @@ impl Input {
         self.streamed.is_some_and(|streamed| streamed.of == of)
     }
 
-    /// Returns whether results of a call of this side are being received.
     pub(super) fn streams_reply(&self) -> bool {
         self.streamed.is_some_and(|streamed| matches!(streamed.of, StreamOf::Reply(_)))
     }
 
-    /// Returns the time by which all of the payload must have been received.
-    pub(super) fn stream_due(&self) -> Option<Instant> {
+    pub(super) fn stream_deadline(&self) -> Option<Instant> {
         self.streamed.and_then(|streamed| streamed.deadline)
     }
 
-    /// Reads chunks into memory in which elements are aligned to eight bytes. The next byte is at offset
-    /// `phase` of an element.
+    /// Aligns elements in the memory of chunks to eight bytes. The next byte is at offset `phase` of an
+    /// element.
     pub fn align_stream(&mut self, of: impl Into<StreamOf>, phase: usize) {
         if self.is_stream_of(of.into()) {
             self.rx.stream.align(phase);
         }
     }
 
-    /// Returns whether there is something to take for the reader of the payload, including its end.
-    #[must_use]
+    /// Returns whether the reader of the payload can take a chunk, its end, or its loan.
     pub fn has_chunk(&self) -> bool {
         self.streamed.is_some() && self.rx.stream.has_chunk()
     }
 
-    /// Takes lent memory that was returned after its stream was given up. Dropping it runs code of the
-    /// lender.
+    /// Takes loans that were returned after their stream was abandoned. Dropping them runs the lender's code.
     #[inline]
     #[must_use]
     pub fn take_dead(&mut self) -> Vec<Box<Loan>> {
-        std::mem::take(&mut self.rx.stream.dead)
+        std::mem::take(&mut self.rx.stream.orphaned_loans)
     }
 
-    /// Returns whether the lent memory is with a reader.
+    /// Returns whether the loan is with the reader of the socket.
     #[inline]
-    #[must_use]
     pub fn is_loan_read(&self) -> bool {
         self.rx.stream.is_lent()
     }
 
-    /// Notes that the reader will not return the lent memory.
+    /// Handles that the reader of the socket will not return the loan.
     pub fn lose_loan(&mut self) {
         self.rx.stream.lose_loan();
     }
 
-    /// Takes back what was lent.
+    /// Takes back the loan.
     #[must_use]
     pub fn take_loan(&mut self) -> LoanReturn {
         self.rx.stream.take_loan()
     }
 
-    /// Returns the number of bytes that a payload may occupy before they are received. It is the size of the
+    /// Returns the number of bytes that a payload may occupy before they are received: the size of the
     /// largest message so far.
-    #[must_use]
     pub fn granted(&self) -> usize {
         self.rx.granted()
     }
 
     /// Counts bytes of a payload that were copied to their final position.
-    pub fn count_copied(&mut self, octets: usize) {
-        self.rx.memory.count_copied(octets);
+    pub fn count_copied(&mut self, bytes: usize) {
+        self.rx.memory.copied += bytes as u64;
     }
 
-    /// Updates the receiver after fragments of GIOP 1.1 started or ended.
+    /// Updates the receiver after a fragmented GIOP 1.1 message started or ended.
     #[cold]
-    pub(super) fn mind_nameless(&mut self) {
-        self.rx.set_places_nameless(self.fragments.places_nameless());
+    pub(super) fn update_1_1_fragments(&mut self) {
+        self.rx.set_1_1_fragments(self.fragments.streams_1_1_fragments());
     }
 
-    /// Keeps the payload until it is [taken](IncomingStream::take_chunk) or
-    /// [given up](IncomingStream::abandon), even after the reply to a request. Otherwise the payload of a
-    /// request is discarded when the request ends.
+    /// Opens the payload: it is kept until it is [taken](IncomingStream::take_chunk) or
+    /// [abandoned](IncomingStream::abandon), even after the reply to a request. Otherwise it is discarded
+    /// when the request ends.
     ///
     /// `size` is the number of bytes, or `None` if it is not known.
     pub fn open_stream(&mut self, of: impl Into<StreamOf>, size: impl Into<Option<u64>>) {
         let of = of.into();
         if let Some(streamed) = self.streamed.as_mut().filter(|streamed| streamed.of == of) {
-            streamed.opened = true;
+            streamed.is_opened = true;
             if let Some(size) = size.into() {
-                self.rx.stream.expect(size);
+                self.rx.stream.set_size(size);
             }
         }
     }
 
-    /// Starts the payload of a request that is handed out before the payload is received. Returns the number
-    /// of bytes that follow, or `usize::MAX` if it is unknown.
+    /// Starts the payload of a request. Returns the number of bytes that follow, or `usize::MAX` if it is
+    /// unknown.
     #[cold]
     pub(super) fn begin_streamed(
         &mut self,
         token: ServeToken,
         header: &MessageHeader,
         request: RequestId,
-        count: u64,
+        messages_before: u64,
     ) -> usize {
         let id = (header.version >= Version::V1_2).then_some(request);
         if self.fragments.is_streamed(id) {
-            self.fragments.name(id, request);
+            self.fragments.set_request_id(id, request);
         }
-        self.begin_stream_of(token.into(), id, count)
+        self.begin_stream_of(token.into(), id, messages_before)
     }
 
-    /// Starts the payload of a reply that is handed out before the payload is received. Returns the number of
-    /// bytes that follow, or 0 if no call is pending with that id.
+    /// Starts the payload of a reply. Returns the number of bytes that follow, or 0 if no call with this id
+    /// is pending.
     #[cold]
     pub(super) fn begin_streamed_reply(
         &mut self,
         header: &MessageHeader,
         id: RequestId,
         calls: &Calls<Outcome>,
-        count: u64,
+        messages_before: u64,
     ) -> usize {
-        let Some(call) = calls.waiting_call(id) else { return 0 };
-        self.begin_stream_of(call.into(), (header.version >= Version::V1_2).then_some(id), count)
+        let Some(call) = calls.pending_call(id) else { return 0 };
+        self.begin_stream_of(call.into(), (header.version >= Version::V1_2).then_some(id), messages_before)
     }
 
-    fn begin_stream_of(&mut self, of: StreamOf, id: Option<RequestId>, count: u64) -> usize {
-        self.streamed = Some(IncomingPayload { of, id, opened: false, count, deadline: None });
+    fn begin_stream_of(&mut self, of: StreamOf, id: Option<RequestId>, messages_before: u64) -> usize {
+        self.streamed = Some(IncomingPayload { of, id, is_opened: false, messages_before, deadline: None });
         if self.fragments.is_streamed(id) {
             usize::MAX
-        } else if self.rx.stream.is_some() {
+        } else if self.rx.stream.is_active() {
             self.rx.stream.size()
         } else {
             self.rx.coming()
         }
     }
 
-    /// Called after a piece of a stream, or of a message that is discarded.
-    pub(super) fn mind_nameless_behind(&mut self, header: &MessageHeader) {
+    /// Called after a piece of a streamed or discarded message.
+    pub(super) fn update_1_1_fragments_after(&mut self, header: &MessageHeader) {
         if header.version == Version::V1_1 && !header.more_fragments {
-            self.mind_nameless();
+            self.update_1_1_fragments();
         }
     }
 
-    /// Returns the number of bytes that the large message being read still needs, as far as memory for it is
-    /// available. A reader may wait until that many are available. 0 if any byte should be read immediately.
+    /// Returns the number of bytes that the incomplete large message still lacks, as far as memory for them
+    /// is granted. A reader may wait until they are available. 0 if any byte should be read immediately.
     #[inline]
-    #[must_use]
     pub fn rest(&self) -> usize {
         self.rx.rest()
     }
 
-    /// Returns whether a whole message may follow the event that was polled last. If not, the request should
-    /// be served before the next event is polled: a large message after it can then use the buffer that it
-    /// frees.
+    /// Returns whether a whole message may follow the last event. If not, the request should be served before
+    /// the next event is polled, so that a large message can use the buffer that it frees.
     #[inline]
-    #[must_use]
     pub fn has_more_input(&self) -> bool {
         self.rx.may_hold_another()
     }
 
-    /// Returns whether the current payload has ended and its reader has not been notified yet. Until then
-    /// nothing else is handed out.
+    /// Returns whether the payload has ended and its reader has not been notified yet. Until then nothing
+    /// else is handed out.
     #[inline]
     pub(super) fn awaits_end(&self) -> bool {
-        self.streamed.is_some() && !self.rx.stream.is_some()
+        self.streamed.is_some() && !self.rx.stream.is_active()
     }
 
     fn abandon_stream(&mut self, streamed: IncomingPayload, now: Instant) -> Option<Box<Loan>> {
@@ -249,14 +238,14 @@ impl Input {
         let loan = self.rx.stream.drop_loan();
         self.rx.abandon_stream();
         if self.fragments.is_streamed(streamed.id) {
-            self.fragments.throw(streamed.id, rest, now);
-            self.mind_nameless();
+            self.fragments.discard_rest(streamed.id, rest, now);
+            self.update_1_1_fragments();
         }
         loan
     }
 }
 
-/// The payload of a request or of a reply, by [`Connection::stream`].
+/// The payload of a request or of a reply: see [`Connection::stream`].
 #[derive(Debug)]
 pub struct IncomingStream<'a> {
     connection: &'a mut Connection,
@@ -264,12 +253,12 @@ pub struct IncomingStream<'a> {
 }
 
 impl Connection {
-    /// Returns the payload of that message, which may have ended.
+    /// Returns the payload of this message, which may have ended.
     pub fn stream(&mut self, of: impl Into<StreamOf>) -> IncomingStream<'_> {
         IncomingStream { connection: self, of: of.into() }
     }
 
-    /// Ends the connection if the payload is not complete at its deadline.
+    /// Closes the connection if the payload is not complete at its deadline.
     #[cold]
     pub(super) fn expire_stream(&mut self) {
         if let Some(streamed) = &mut self.input.streamed {
@@ -281,30 +270,30 @@ impl Connection {
         }
     }
 
-    /// Hands out the next message, whose first fragment, or enough of it, has been received.
+    /// Hands out a message of which the first piece, or enough of it, has been received.
     #[cold]
     pub(super) fn hand_out_first_piece(&mut self, header: MessageHeader) -> Option<Event> {
-        let octets = self.input.rx.front();
+        let bytes = self.input.rx.front();
         let id = match header.version {
-            Version::V1_2 => Some(word(header.order, octets)?),
+            Version::V1_2 => Some(first_word(header.order, bytes)?),
             _ => None,
         };
         let first = MessageHeader { more_fragments: true, ..header };
         let started =
-            self.input.fragments.start(first, FirstPiece::Streamed(octets), self.clock.now, &self.limits);
+            self.input.fragments.start(first, FirstPiece::Streamed(bytes), self.clock.now, &self.limits);
         if let Err(error) = started {
             self.protocol_error(error);
             return None;
         }
-        self.input.mind_nameless();
+        self.input.update_1_1_fragments();
         let event = self.hand_out_start(header, None);
         if self.input.streamed.is_none() {
-            self.input.fragments.throw(id, 0, self.clock.now);
+            self.input.fragments.discard_rest(id, 0, self.clock.now);
         }
         event
     }
 
-    /// Hands out the start of a message. The rest is discarded unless it is taken as a stream.
+    /// Hands out the start of a message. The rest is discarded unless the payload is opened.
     fn hand_out_start(&mut self, header: MessageHeader, joined: Option<JoinedMessage>) -> Option<Event> {
         if header.kind == MessageType::Reply {
             return self.handle_reply(header, joined, true);
@@ -315,8 +304,8 @@ impl Connection {
 
     /// Hands out the joined part of a message, if it is large enough. The rest is its stream.
     #[cold]
-    pub(super) fn hand_out_ripe(&mut self, id: Option<RequestId>) -> Option<Event> {
-        if self.input.rx.stream.is_some() || self.input.fragments.is_ripe(id, 0) != Some(true) {
+    pub(super) fn hand_out_if_ready(&mut self, id: Option<RequestId>) -> Option<Event> {
+        if self.input.rx.stream.is_active() || self.input.fragments.is_ready(id, 0) != Some(true) {
             return None;
         }
         let (header, joined) = self.input.fragments.hand_out(id, &[])?;
@@ -331,8 +320,8 @@ impl Connection {
         id: Option<RequestId>,
     ) -> Option<Event> {
         self.stats.messages_in += 1;
-        let (header, joined) = self.input.fragments.hand_out(id, self.input.rx.come_of_piece(&piece))?;
-        let left = self.input.rx.enter_piece(&piece);
+        let (header, joined) = self.input.fragments.hand_out(id, self.input.rx.received_payload(&piece))?;
+        let left = self.input.rx.take_unplaced(&piece);
         if let Err(error) = self.input.fragments.stream_piece(&piece, id) {
             self.protocol_error(error);
             return None;
@@ -348,12 +337,12 @@ impl Connection {
         left: usize,
         more: bool,
     ) -> Option<Event> {
-        self.input.rx.stream.begin(joined.octets.len(), left, more);
-        self.input.mind_nameless();
+        self.input.rx.stream.begin(joined.bytes.len(), left, more);
+        self.input.update_1_1_fragments();
         let event = self.hand_out_start(header, Some(joined));
         if self.input.streamed.is_none() {
             self.input.rx.abandon_stream();
-            self.input.fragments.throw(id, left, self.clock.now);
+            self.input.fragments.discard_rest(id, left, self.clock.now);
         }
         event
     }
@@ -361,9 +350,9 @@ impl Connection {
 
 impl IncomingStream<'_> {
     /// Takes the next bytes of the payload, up to 256 KiB. If there are none, more are read. After bytes or
-    /// the end were taken, check whether the connection [wants to be read](Connection::wants_read).
+    /// the end were taken, check whether the connection [must be read](Connection::wants_read).
     pub fn take_chunk(&mut self, now: Instant) -> Chunk {
-        self.connection.clock.saw(now);
+        self.connection.clock.set_now(now);
         self.take(true)
     }
 
@@ -372,39 +361,39 @@ impl IncomingStream<'_> {
         self.take(false)
     }
 
-    fn take(&mut self, asks: bool) -> Chunk {
+    fn take(&mut self, reads_on: bool) -> Chunk {
         if !self.connection.input.is_stream_of(self.of) {
             return Chunk::Lost;
         }
-        let chunk = self.connection.input.rx.stream.take_chunk(asks);
+        let chunk = self.connection.input.rx.stream.take_chunk(reads_on);
         if matches!(chunk, Chunk::End | Chunk::Lost) {
             self.connection.input.streamed = None;
-            self.connection.proceed_closing();
+            self.connection.continue_closing();
         }
         chunk
     }
 
-    /// Lends memory into which the next bytes of the payload are read. It is returned by
-    /// [`take_loan`](Input::take_loan) when it is full, when other bytes must be
-    /// [taken](Self::take_ready_chunk) first, or when no more follow.
+    /// Lends memory into which the next bytes of the payload are read. [`take_loan`](Input::take_loan)
+    /// returns it when it is full, when other bytes must be [taken](Self::take_ready_chunk) first, or when no
+    /// more follow.
     ///
     /// # Errors
     /// The loan, if nothing can be read into it. Then take the [next chunk](Self::take_ready_chunk). If that
     /// is pending, the payload can only be taken in chunks.
     pub fn lend(&mut self, loan: Box<Loan>, now: Instant) -> Result<(), Box<Loan>> {
-        self.connection.clock.saw(now);
+        self.connection.clock.set_now(now);
         if !self.connection.input.is_stream_of(self.of) {
             return Err(loan);
         }
         self.connection.input.rx.stream.lend(loan)
     }
 
-    /// Discards the rest of the payload; the connection continues. The lent memory is returned to be dropped.
-    /// If it is with a reader, [`take_dead`](Input::take_dead) returns it later.
+    /// Discards the rest of the payload; the connection continues. Returns the loan to be dropped. If the
+    /// reader of the socket has it, [`take_dead`](Input::take_dead) returns it later.
     pub fn abandon(&mut self) -> Option<Box<Loan>> {
         let streamed = self.connection.input.streamed.filter(|streamed| streamed.of == self.of)?;
         let loan = self.connection.input.abandon_stream(streamed, self.connection.clock.now);
-        self.connection.proceed_closing();
+        self.connection.continue_closing();
         loan
     }
 }

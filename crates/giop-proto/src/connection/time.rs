@@ -8,129 +8,127 @@ use crate::error::{CloseReason, SlowPeer};
 use crate::hits::Limit;
 use crate::limits::{Limits, Role, later};
 
-/// The time for which a quiet connection keeps its empty read window and its empty batches.
+/// The time for which an inactive connection keeps its empty read window and its empty batches.
 const KEEP_MEMORY: Duration = Duration::from_secs(1);
 
 /// The time after which a connection asks the pool for memory again.
 const RETRY_MEMORY: Duration = Duration::from_millis(5);
 
-/// The times of a connection, and the ends of its streams.
+/// The times of a connection.
 #[derive(Debug)]
 pub(super) struct Clock {
-    /// The most recent time that was passed in.
+    /// The most recent time that the driver passed.
     pub(super) now: Instant,
     /// The time of the last input or output.
-    active: Instant,
-    /// True if something happened after `active` without a known time.
-    touched: bool,
-    /// The maximum idle time of the connection.
-    idle: Duration,
-    /// The deadline of the first message header.
-    first_header: Option<Instant>,
-    /// For an incomplete message: the number of messages received before, and the time since when it is
+    last_active: Instant,
+    /// True if something happened after `last_active` at an unknown time.
+    is_active_outdated: bool,
+    idle_timeout: Duration,
+    first_header_deadline: Option<Instant>,
+    /// For an incomplete message: the number of messages received before it, and the time since when it is
     /// incomplete.
-    message: Option<(u64, Instant)>,
-    /// The time since when the peer is not responsible for the delay of that message.
-    paused: Option<Instant>,
-    /// True if the time in `message` is an estimate, which is too early.
-    message_guessed: bool,
+    incomplete_message: Option<(u64, Instant)>,
+    /// The time since when the peer is not responsible for the delay of the incomplete message.
+    paused_since: Option<Instant>,
+    /// True if the time in `incomplete_message` is an estimate, which is too early.
+    is_message_estimated: bool,
     /// The second in which control messages are counted, and the count.
-    control: (Instant, u32),
+    control_messages: (Instant, u32),
 }
 
 impl Clock {
     pub(super) fn new(role: Role, limits: &Limits, now: Instant) -> Self {
         Self {
             now,
-            active: now,
-            touched: false,
-            idle: limits.idle_timeout(role),
-            first_header: (role == Role::Server).then(|| later(now, limits.first_header_timeout)),
-            message: None,
-            paused: None,
-            message_guessed: false,
-            control: (now, 0),
+            last_active: now,
+            is_active_outdated: false,
+            idle_timeout: limits.idle_timeout(role),
+            first_header_deadline: (role == Role::Server).then(|| later(now, limits.first_header_timeout)),
+            incomplete_message: None,
+            paused_since: None,
+            is_message_estimated: false,
+            control_messages: (now, 0),
         }
     }
 
     #[inline]
-    pub(super) fn saw(&mut self, now: Instant) {
+    pub(super) fn set_now(&mut self, now: Instant) {
         self.now = now;
     }
 
-    /// Notes that bytes were received or written at `now`.
+    /// Records that bytes were received or written.
     #[inline]
     pub(super) fn transferred(&mut self, now: Instant) {
         self.now = now;
-        self.active = now;
-        self.touched = false;
+        self.last_active = now;
+        self.is_active_outdated = false;
     }
 
-    /// Notes that something ended at an unknown time.
+    /// Records activity at an unknown time.
     #[inline]
-    pub(super) fn touch(&mut self) {
-        self.touched = true;
+    pub(super) fn mark_active(&mut self) {
+        self.is_active_outdated = true;
     }
 
-    /// Returns whether the first message header is awaited.
     #[inline]
     pub(super) fn awaits_header(&self) -> bool {
-        self.first_header.is_some()
+        self.first_header_deadline.is_some()
     }
 
-    /// Notes that a message header was received.
     #[inline]
-    pub(super) fn header(&mut self) {
-        self.first_header = None;
+    pub(super) fn header_received(&mut self) {
+        self.first_header_deadline = None;
     }
 
-    /// Notes that all received messages are processed. `incomplete` is true if a further message has started.
-    /// `count` is the number of messages so far.
+    /// Records that all received messages, `count` in total, are processed. `incomplete` is true if a further
+    /// message has started.
     #[inline]
-    pub(super) fn cut(&mut self, incomplete: bool, count: u64) {
-        let paused = self.paused.take();
-        match &mut self.message {
-            _ if !incomplete => self.message = None,
+    pub(super) fn all_handled(&mut self, incomplete: bool, count: u64) {
+        let paused_since = self.paused_since.take();
+        match &mut self.incomplete_message {
+            _ if !incomplete => self.incomplete_message = None,
             Some((before, since)) if *before == count => {
-                if let Some(at) = paused {
+                if let Some(at) = paused_since {
                     *since += self.now.saturating_duration_since(at);
                 }
             }
             _ => {
-                self.message = Some((count, self.now));
-                self.message_guessed = self.touched;
+                self.incomplete_message = Some((count, self.now));
+                self.is_message_estimated = self.is_active_outdated;
             }
         }
     }
 
-    /// Suspends the timeout of a payload until [`cut`](Self::cut), because its reader must take data first.
+    /// Suspends the timeout of a payload until [`all_handled`](Self::all_handled), because its reader must
+    /// take data first.
     #[cold]
-    pub(super) fn pause(&mut self) {
-        self.paused.get_or_insert(self.now);
+    pub(super) fn suspend_message_timeout(&mut self) {
+        self.paused_since.get_or_insert(self.now);
     }
 
-    /// Notes that the connection is not read at present. The peer is not responsible for data that it cannot
-    /// send meanwhile.
+    /// Records that the connection is not read at present. The peer is not responsible for data that it
+    /// cannot send meanwhile.
     #[inline]
-    pub(super) fn hold(&mut self) {
-        (self.message, self.paused) = (None, None);
-        self.touched = true;
+    pub(super) fn reading_suspended(&mut self) {
+        (self.incomplete_message, self.paused_since) = (None, None);
+        self.is_active_outdated = true;
     }
 
-    /// Returns the time at which the connection ends unless the current messages grow.
-    fn message_due(&self, input: &Input, limits: &Limits) -> Option<Instant> {
-        let message = self.message.filter(|_| self.paused.is_none());
-        let whole = message.map(|(_, since)| later(since, limits.message_time(input.rx.announced())));
+    /// Returns the time at which the connection is closed unless the incomplete messages grow.
+    fn message_deadline(&self, input: &Input, limits: &Limits) -> Option<Instant> {
+        let incomplete_message = self.incomplete_message.filter(|_| self.paused_since.is_none());
+        let whole =
+            incomplete_message.map(|(_, since)| later(since, limits.message_time(input.rx.announced())));
         if input.fragments.is_empty() {
             whole
         } else {
-            whole.into_iter().chain(input.fragments.due(limits)).min()
+            whole.into_iter().chain(input.fragments.earliest_deadline(limits)).min()
         }
     }
 
-    /// Counts a message without a request. Returns whether there were too many in this second.
-    pub(super) fn control(&mut self, limit: u32) -> bool {
-        let (since, count) = &mut self.control;
+    /// Counts a message that is no request. Returns whether there were too many in this second.
+    pub(super) fn count_control_message(&mut self, limit: u32) -> bool {
+        let (since, count) = &mut self.control_messages;
         if self.now.saturating_duration_since(*since) >= Duration::from_secs(1) {
             (*since, *count) = (self.now, 0);
         }
@@ -138,20 +136,20 @@ impl Clock {
         *count > limit
     }
 
-    /// Subtracts one counted message for a request.
+    /// Permits one more control message because of a request.
     #[inline]
-    pub(super) fn request(&mut self) {
-        self.control.1 = self.control.1.saturating_sub(1);
+    pub(super) fn discount_control_message(&mut self) {
+        self.control_messages.1 = self.control_messages.1.saturating_sub(1);
     }
 }
 
 /// The time for which the socket accepts too little of the queued data.
 #[derive(Debug)]
 pub(super) struct WriteTimer {
-    /// The time since when it accepts nothing, or too little.
+    /// The time since when the socket accepts nothing, or too little.
     since: Option<Instant>,
     /// True if `since` is an estimate, which is too early.
-    guessed: bool,
+    is_estimated: bool,
     /// Bytes per second that the peer must accept. `None`: any number.
     min_rate: Option<usize>,
 }
@@ -159,15 +157,14 @@ pub(super) struct WriteTimer {
 impl WriteTimer {
     pub(super) fn new(role: Role, limits: &Limits) -> Self {
         let min_rate = (role == Role::Server).then(|| limits.min_write_rate.max(1));
-        Self { since: None, guessed: false, min_rate }
+        Self { since: None, is_estimated: false, min_rate }
     }
 
-    /// Notes that something was queued.
     #[inline]
     pub(super) fn queued(&mut self, now: Instant) {
         if self.since.is_none() {
             self.since = Some(now);
-            self.guessed = true;
+            self.is_estimated = true;
         }
     }
 
@@ -177,66 +174,63 @@ impl WriteTimer {
         }
     }
 
-    /// Notes the end of a write.
     #[inline]
     pub(super) fn wrote(&mut self, now: Instant, bytes: u64, backlog: bool) {
         if !backlog {
             self.since = None;
-        } else if self.guessed {
+        } else if self.is_estimated {
             self.since = Some(now);
         } else if bytes > 0 {
-            self.since = self.since.map(|since| self.took(since, bytes, now));
+            self.since = self.since.map(|since| self.advanced_since(since, bytes, now));
         }
-        self.guessed = false;
+        self.is_estimated = false;
     }
 
-    /// Returns the time since when the peer accepts too little, after it accepted `bytes` more bytes. They
-    /// extend the time only by the duration that they need at the minimum rate. A peer that accepts a byte
-    /// now and then gains nothing.
+    /// Returns the new value of `since` after the peer has accepted `bytes` more bytes. It moves only by the
+    /// time that these bytes need at the minimum rate, so that a peer gains nothing by accepting a byte now
+    /// and then.
     #[cold]
-    fn took(&self, since: Instant, bytes: u64, now: Instant) -> Instant {
+    fn advanced_since(&self, since: Instant, bytes: u64, now: Instant) -> Instant {
         match self.min_rate {
             Some(rate) => {
-                let worth = u128::from(bytes) * 1_000_000_000 / rate as u128;
-                let worth = Duration::from_nanos(u64::try_from(worth).unwrap_or(u64::MAX));
-                since.checked_add(worth).map_or(now, |since| since.min(now))
+                let duration = u128::from(bytes) * 1_000_000_000 / rate as u128;
+                let duration = Duration::from_nanos(u64::try_from(duration).unwrap_or(u64::MAX));
+                since.checked_add(duration).map_or(now, |since| since.min(now))
             }
             None => now,
         }
     }
 
-    /// Replaces an estimate by a known time.
     fn correct(&mut self, now: Instant) {
-        if std::mem::take(&mut self.guessed) && self.since.is_some() {
+        if std::mem::take(&mut self.is_estimated) && self.since.is_some() {
             self.since = Some(now);
         }
     }
 
-    /// Returns the time at which the connection ends unless the socket accepts more.
-    fn due(&self, limits: &Limits) -> Option<Instant> {
+    /// Returns the time at which the connection is closed unless the socket accepts more.
+    fn deadline(&self, limits: &Limits) -> Option<Instant> {
         self.since.map(|since| later(since, limits.write_timeout))
     }
 }
 
 impl Connection {
     /// Returns the time at which [`handle_timeout`](Self::handle_timeout) must be called next. It may be too
-    /// early, but never too late. It changes with every event, so a driver keeps one timer and asks again
-    /// when that expires.
-    #[must_use]
+    /// early, but never too late. Because it changes with every event, a driver keeps one timer, and asks
+    /// again when the timer expires.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let clock = &self.clock;
         match self.lifecycle.phase {
             Phase::Closed { .. } => None,
             Phase::Lingering { until, .. } => Some(until),
-            Phase::Finishing { .. } => self.output.timer.due(&self.limits),
+            Phase::Finishing { .. } => self.output.timer.deadline(&self.limits),
             Phase::Open | Phase::Draining { .. } => {
-                let idle = self.is_idle().then(|| later(clock.active, clock.idle));
-                let stalled = self.output.timer.due(&self.limits);
+                let idle = self.is_idle().then(|| later(clock.last_active, clock.idle_timeout));
+                let stalled = self.output.timer.deadline(&self.limits);
                 let ended = self.lifecycle.write_end.map(|(_, until)| until);
-                let keeping = self.keeps_memory().then(|| clock.active + KEEP_MEMORY);
-                let memory = self.input.rx.memory.is_starved().then(|| clock.now + RETRY_MEMORY);
-                let first = clock.first_header;
-                let streamed = self.input.stream_due();
+                let keeping = self.keeps_memory().then(|| clock.last_active + KEEP_MEMORY);
+                let memory = self.input.rx.memory.starved.then(|| clock.now + RETRY_MEMORY);
+                let first = clock.first_header_deadline;
+                let streamed = self.input.stream_deadline();
                 [
                     self.calls.earliest_deadline(),
                     idle,
@@ -246,7 +240,7 @@ impl Connection {
                     memory,
                     first,
                     streamed,
-                    self.clock.message_due(&self.input, &self.limits),
+                    self.clock.message_deadline(&self.input, &self.limits),
                 ]
                 .into_iter()
                 .flatten()
@@ -257,21 +251,19 @@ impl Connection {
 
     /// Sets the idle timeout of this connection, overriding [`Limits::idle_timeout`].
     pub fn set_idle_timeout(&mut self, timeout: Duration) {
-        self.clock.idle = timeout;
+        self.clock.idle_timeout = timeout;
     }
 
-    /// Returns whether nothing was received or sent for a second. Then memory that is kept for reuse is
-    /// freed.
-    #[must_use]
+    /// Returns whether nothing was received or sent for a second, so that memory kept for reuse is freed.
     pub fn is_quiet(&self) -> bool {
-        !self.clock.touched && self.clock.active + KEEP_MEMORY <= self.clock.now
+        !self.clock.is_active_outdated && self.clock.last_active + KEEP_MEMORY <= self.clock.now
     }
 
     /// Performs the actions that are due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.clock.saw(now);
-        if std::mem::take(&mut self.clock.touched) {
-            self.clock.active = now;
+        self.clock.set_now(now);
+        if std::mem::take(&mut self.clock.is_active_outdated) {
+            self.clock.last_active = now;
         }
         self.output.timer.correct(now);
         if let Phase::Lingering { reason, until } = self.lifecycle.phase {
@@ -281,23 +273,23 @@ impl Connection {
             }
             return;
         }
-        if std::mem::take(&mut self.clock.message_guessed) {
-            self.clock.message = self.clock.message.map(|(count, _)| (count, now));
+        if std::mem::take(&mut self.clock.is_message_estimated) {
+            self.clock.incomplete_message = self.clock.incomplete_message.map(|(count, _)| (count, now));
         }
-        if self.input.rx.memory.is_starved() {
-            if self.input.look_for_memory(self.stats.messages_in) {
+        if self.input.rx.memory.starved {
+            if self.input.retry_memory(self.stats.messages_in) {
                 self.stats.limits.hit(Limit::Pool);
             }
-            self.clock.hold();
-        } else if self.keeps_memory() && self.clock.active + KEEP_MEMORY <= now {
+            self.clock.reading_suspended();
+        } else if self.keeps_memory() && self.clock.last_active + KEEP_MEMORY <= now {
             self.input.rx.release();
             self.output.tx.release();
-            if self.requests.keeps_requests(self.serving.len()) {
+            if self.requests.keeps_budget(self.serving.len()) {
                 self.requests.give_back(self.serving.len(), &self.limits);
             }
         }
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if due(self.output.timer.due(&self.limits)) {
+        if due(self.output.timer.deadline(&self.limits)) {
             return self.end_slow(SlowPeer::Write);
         }
         if !matches!(self.lifecycle.phase, Phase::Open | Phase::Draining { .. }) {
@@ -305,20 +297,20 @@ impl Connection {
         }
         if due(self.calls.earliest_deadline()) {
             self.expire_calls(now);
-            self.proceed_closing();
+            self.continue_closing();
         }
-        if due(self.input.stream_due()) {
+        if due(self.input.stream_deadline()) {
             self.expire_stream();
         }
         if let Some((reason, until)) = self.lifecycle.write_end
             && until <= now
         {
             self.abort(reason);
-        } else if due(self.clock.first_header) {
+        } else if due(self.clock.first_header_deadline) {
             self.end_slow(SlowPeer::FirstHeader);
-        } else if due(self.clock.message_due(&self.input, &self.limits)) {
+        } else if due(self.clock.message_deadline(&self.input, &self.limits)) {
             self.end_slow(SlowPeer::Message);
-        } else if self.is_idle() && later(self.clock.active, self.clock.idle) <= now {
+        } else if self.is_idle() && later(self.clock.last_active, self.clock.idle_timeout) <= now {
             self.close_because(CloseReason::Idle, now);
         }
     }
@@ -333,18 +325,18 @@ impl Connection {
                 SlowPeer::FirstHeader => Limit::FirstHeader,
                 SlowPeer::Message => Limit::MessageTime,
                 SlowPeer::Write => Limit::WriteTime,
-                SlowPeer::Crowded => Limit::Pool,
+                SlowPeer::QueuedReplies => Limit::Pool,
             });
             self.abort(reason);
         }
     }
 
     fn is_idle(&self) -> bool {
-        self.calls.waiting() == 0
+        self.calls.pending() == 0
             && self.serving.len() == 0
             && self.output.tx.backlog() == 0
             && self.output.partial_request.is_none()
-            && self.clock.message.is_none()
+            && self.clock.incomplete_message.is_none()
             && self.input.fragments.is_empty()
             && self.input.streamed.is_none()
     }
@@ -352,6 +344,6 @@ impl Connection {
     fn keeps_memory(&self) -> bool {
         self.input.rx.is_keeping()
             || self.output.tx.holds_memory()
-            || self.requests.keeps_requests(self.serving.len())
+            || self.requests.keeps_budget(self.serving.len())
     }
 }

@@ -1,4 +1,4 @@
-//! Messages off the main path: fragments, cancels, locates, closing messages, and refused requests.
+//! Less frequent messages: fragments, CancelRequests, LocateRequests, closing messages, and refused requests.
 
 use bytes::Bytes;
 use giop_codec::giop::{MessageHeader, MessageType, RequestId};
@@ -8,16 +8,16 @@ use super::Connection;
 use crate::error::{CallError, CallErrorKind, CloseReason, ProtocolError, SentPart};
 use crate::event::Event;
 use crate::fragments::{FirstPiece, FragmentOutcome};
-use crate::frame::{Frame, HEADER_LEN, JoinedMessage, word};
+use crate::frame::{Frame, HEADER_LEN, JoinedMessage, first_word};
 use crate::hits::Limit;
 use crate::message::{IncomingLocate, RequestHead};
 
-/// The size of fragments to GlassFish, in bytes. It closes the connection at a message of over 256,000 bytes,
+/// The size in bytes of fragments to GlassFish. It closes the connection at a message of over 256,000 bytes,
 /// but accepts longer ones in fragments.
 pub const GLASSFISH_FRAGMENT: usize = 64 << 10;
 
 impl Connection {
-    /// Handles any message except a Request or a Reply.
+    /// Handles any message except a Request or Reply.
     #[cold]
     pub(super) fn handle_other(&mut self, header: MessageHeader) -> Option<Event> {
         if header.more_fragments && header.kind != MessageType::Fragment {
@@ -29,7 +29,7 @@ impl Connection {
             MessageType::LocateReply => return self.handle_reply(header, None, false),
             MessageType::CancelRequest => return self.handle_cancel(header),
             MessageType::LocateRequest => {
-                let frame = Frame { header, octets: self.input.rx.take_front() };
+                let frame = Frame { header, bytes: self.input.rx.take_front() };
                 return self.handle_locate(frame);
             }
             MessageType::CloseConnection => self.abort(CloseReason::PeerClosed),
@@ -45,9 +45,9 @@ impl Connection {
         if !self.accept_requests {
             return self.protocol_error(ProtocolError::Unexpected(MessageType::Request));
         }
-        let whole_size = !self.input.rx.front_streams() && self.input.rx.apart() == 0;
-        let octets = match joined {
-            Some(joined) => joined.octets.clone(),
+        let whole_size = !self.input.rx.front_streams() && self.input.rx.len_outside_control() == 0;
+        let bytes = match joined {
+            Some(joined) => joined.bytes.clone(),
             None if header.more_fragments => return self.handle_first_piece(header),
             None if whole_size => self.input.rx.take_front(),
             None => {
@@ -56,19 +56,19 @@ impl Connection {
                 start
             }
         };
-        let decoded = RequestHead::decode(&header, &octets);
-        if !self.lifecycle.takes_requests() && !self.oneways.accepts(&self.lifecycle, &header, &octets) {
+        let decoded = RequestHead::decode(&header, &bytes);
+        if !self.lifecycle.accepts_requests() && !self.oneways.accepts(&self.lifecycle, &header, &bytes) {
             match decoded {
                 Ok(head) => self.refusal(header).while_closing(head.id, head.response),
                 // A request that can only be answered with an exception is refused as well.
-                Err(error) if self.awaits_replies() => self.refusal(header).bad_header(&octets, error),
+                Err(error) if self.awaits_replies() => self.refusal(header).bad_header(&bytes, error),
                 Err(_) => self.stats.dropped += 1,
             }
             return;
         }
         let size = HEADER_LEN + header.size as usize;
-        if octets.len() < size && whole_size {
-            return self.refusal(header).oversized(&octets, size);
+        if bytes.len() < size && whole_size {
+            return self.refusal(header).oversized(&bytes, size);
         }
         match decoded {
             Ok(head) => {
@@ -76,21 +76,21 @@ impl Connection {
                 self.stats.limits.hit(limit);
                 self.refusal(header).with_exception(head.id, head.response, &exception);
             }
-            Err(error) => self.refusal(header).bad_header(&octets, error),
+            Err(error) => self.refusal(header).bad_header(&bytes, error),
         }
     }
 
-    /// Handles a reply whose header does not decode. Only the call that it names fails, if it names one.
+    /// Handles a reply whose header does not decode. Only the call with its id fails, if the id can be read.
     #[cold]
     pub(super) fn bad_reply(
         &mut self,
         header: MessageHeader,
-        octets: &[u8],
+        bytes: &[u8],
         error: DecodeError,
     ) -> Option<Event> {
         // Before GIOP 1.2 the id of a Reply follows the part that may be invalid.
         let early = header.kind == MessageType::LocateReply || header.version == Version::V1_2;
-        let Some(id) = word(header.order, octets).filter(|_| early) else {
+        let Some(id) = first_word(header.order, bytes).filter(|_| early) else {
             self.malformed(header.kind, error);
             return None;
         };
@@ -98,68 +98,66 @@ impl Connection {
         let failed = CallError { kind: CallErrorKind::BadReply(error), sent: SentPart::Whole };
         match self.calls.answer(id, header.kind == MessageType::LocateReply, || Err(failed)) {
             Some(call) => {
-                self.proceed_closing();
+                self.continue_closing();
                 Some(Event::Reply(call))
             }
-            None => self.stray(),
+            None => self.ignore_stray(),
         }
     }
 
-    /// Handles the first piece of a fragmented message.
     #[cold]
     pub(super) fn handle_first_piece(&mut self, header: MessageHeader) {
-        let octets = self.input.rx.front();
+        let bytes = self.input.rx.front();
         let size = HEADER_LEN + header.size as usize;
-        let oversized = octets.len() < size;
+        let oversized = bytes.len() < size;
         let unwanted = match header.kind {
             MessageType::Request | MessageType::LocateRequest if !self.accept_requests => {
                 return self.protocol_error(ProtocolError::Unexpected(header.kind));
             }
-            MessageType::Request | MessageType::LocateRequest if !self.lifecycle.takes_requests() => {
+            MessageType::Request | MessageType::LocateRequest if !self.lifecycle.accepts_requests() => {
                 header.kind == MessageType::LocateRequest
-                    || !self.oneways.accepts(&self.lifecycle, &header, octets)
+                    || !self.oneways.accepts(&self.lifecycle, &header, bytes)
             }
             // The reply is no longer awaited.
-            MessageType::Reply | MessageType::LocateReply => word(header.order, octets)
-                .is_some_and(|id| header.version == Version::V1_2 && !self.calls.awaits(id)),
+            MessageType::Reply | MessageType::LocateReply => first_word(header.order, bytes)
+                .is_some_and(|id| header.version == Version::V1_2 && !self.calls.has_pending(id)),
             _ => false,
         };
         let now = self.clock.now;
         if oversized || unwanted {
-            let octets = self.input.rx.take_front();
-            match self.input.fragments.start(header, FirstPiece::Unwanted(&octets), now, &self.limits) {
-                Ok(()) if oversized && !unwanted => self.refusal(header).oversized(&octets, size),
-                Ok(()) => self.refusal(header).first_piece(&octets),
+            let bytes = self.input.rx.take_front();
+            match self.input.fragments.start(header, FirstPiece::Discarded(&bytes), now, &self.limits) {
+                Ok(()) if oversized && !unwanted => self.refusal(header).oversized(&bytes, size),
+                Ok(()) => self.refusal(header).first_piece(&bytes),
                 Err(error) => self.protocol_error(error),
             }
             return;
         }
-        let streams = self.input.rx.stream.may_begin_pieces(&header, octets);
+        let streams = self.input.rx.stream.may_begin_pieces(&header, bytes);
         let piece = if header.version == Version::V1_2 { self.input.rx.take_piece() } else { None };
         let started = match piece {
             Some(buffer) => {
                 self.input.fragments.start(header, FirstPiece::Placed(buffer, size), now, &self.limits)
             }
             None => {
-                let octets = self.input.rx.front();
-                let started =
-                    self.input.fragments.start(header, FirstPiece::Octets(octets), now, &self.limits);
+                let bytes = self.input.rx.front();
+                let started = self.input.fragments.start(header, FirstPiece::Bytes(bytes), now, &self.limits);
                 self.input.rx.drop_front();
                 started
             }
         };
         match started {
             Ok(()) if streams => {
-                self.input.fragments.let_stream();
-                self.input.mind_nameless();
+                self.input.fragments.allow_streaming();
+                self.input.update_1_1_fragments();
             }
             Ok(()) => {}
             Err(error) => self.protocol_error(error),
         }
     }
 
-    /// Finds the position for a partly received fragment and returns its event, if any. Returns `None` if the
-    /// fragment has to wait for memory or for more of its bytes.
+    /// Finds the position for a partly received fragment, and returns its event, if any. Returns `None` if
+    /// the fragment has to wait for memory or for more of its bytes.
     #[cold]
     pub(super) fn place_fragment(
         &mut self,
@@ -172,21 +170,22 @@ impl Connection {
                 Ok(()) => self.input.rx.begin_piece(&header),
                 Err(error) => self.protocol_error(error),
             }
-            self.input.mind_nameless_behind(&header);
+            self.input.update_1_1_fragments_after(&header);
             return Some(None);
         }
-        if !self.input.rx.stream.is_some()
-            && let Some(ripe) = self.input.fragments.is_ripe(id, self.input.rx.come_of_piece(&header).len())
+        if !self.input.rx.stream.is_active()
+            && let Some(ripe) =
+                self.input.fragments.is_ready(id, self.input.rx.received_payload(&header).len())
         {
             return ripe.then(|| self.hand_out_before_piece(header, id));
         }
         self.place_other_fragment(header, id).then_some(None)
     }
 
-    /// Finds the position for a partly received fragment of a message that is joined. Returns `false` if it
-    /// has to wait.
+    /// Finds the position for a partly received fragment of a message that is joined. Returns `false` if the
+    /// fragment has to wait.
     fn place_other_fragment(&mut self, header: MessageHeader, id: Option<RequestId>) -> bool {
-        // A GIOP 1.1 fragment that gets here is discarded.
+        // Only GIOP 1.1 fragments of discarded messages get here.
         let lent = id.map(|id| (id, self.input.fragments.lend(&header, id, &self.limits)));
         match lent {
             Some((id, Ok(Some((buffer, at))))) => match self.input.rx.place(header, buffer, at) {
@@ -209,48 +208,47 @@ impl Connection {
         }
     }
 
-    /// Handles a further piece.
     fn handle_fragment(&mut self, header: MessageHeader) -> Option<Event> {
-        let id = word(header.order, self.input.rx.front()).filter(|_| header.version == Version::V1_2);
+        let id = first_word(header.order, self.input.rx.front()).filter(|_| header.version == Version::V1_2);
         let named = id.is_some() || header.version == Version::V1_1;
         if named && self.input.fragments.is_streamed(id) {
             match self.input.fragments.stream_piece(&header, id) {
                 Ok(()) => self.input.rx.stream_front(&header),
                 Err(error) => self.protocol_error(error),
             }
-            self.input.mind_nameless_behind(&header);
+            self.input.update_1_1_fragments_after(&header);
             return None;
         }
         if named {
-            self.input.fragments.saw_piece(id, self.clock.now);
+            self.input.fragments.restart_timeout(id, self.clock.now);
         }
         let added = match self.input.rx.take_placed(&header) {
-            Some(buffer) => self.input.fragments.placed(&header, buffer, &self.limits),
+            Some(buffer) => self.input.fragments.add_placed(&header, buffer, &self.limits),
             None => {
                 let added = self.input.fragments.add(header, self.input.rx.front(), &self.limits);
                 self.input.rx.drop_front();
                 added
             }
         };
-        self.input.mind_nameless_behind(&header);
+        self.input.update_1_1_fragments_after(&header);
         match added {
-            Ok(FragmentOutcome::Kept) if named => self.hand_out_ripe(id),
-            Ok(FragmentOutcome::Kept) => None,
-            Ok(FragmentOutcome::Stray) => self.stray(),
-            Ok(FragmentOutcome::Whole(header, joined)) => {
-                self.input.rx.joined(joined.octets.len());
+            Ok(FragmentOutcome::Incomplete) if named => self.hand_out_if_ready(id),
+            Ok(FragmentOutcome::Incomplete) => None,
+            Ok(FragmentOutcome::Stray) => self.ignore_stray(),
+            Ok(FragmentOutcome::Complete(header, joined)) => {
+                self.input.rx.set_joined_size(joined.bytes.len());
                 match header.kind {
                     MessageType::Request => {
                         let head = self.admit_request(header, Some(&joined))?;
                         Some(self.hand_out(header, Some(joined), head, false))
                     }
-                    MessageType::LocateRequest => self.handle_locate(Frame { header, octets: joined.octets }),
+                    MessageType::LocateRequest => self.handle_locate(Frame { header, bytes: joined.bytes }),
                     _ => self.handle_reply(header, Some(joined), false),
                 }
             }
-            Ok(FragmentOutcome::Overflow(header, octets)) => {
+            Ok(FragmentOutcome::Oversized(header, bytes)) => {
                 let size = self.limits.max_message_size + 1;
-                self.refusal(header).oversized(&octets, size);
+                self.refusal(header).oversized(&bytes, size);
                 None
             }
             Err(error) => {
@@ -262,20 +260,20 @@ impl Connection {
 
     fn handle_cancel(&mut self, header: MessageHeader) -> Option<Event> {
         self.stats.cancels_in += 1;
-        let id = word(header.order, self.input.rx.front());
+        let id = first_word(header.order, self.input.rx.front());
         self.input.rx.drop_front();
         let Some(id) = id else {
             self.malformed(header.kind, DecodeError::new(DecodeErrorKind::EndOfData, HEADER_LEN));
             return None;
         };
-        if self.is_flooded() {
+        if self.close_if_flooded() {
             return None;
         }
         if !self.input.fragments.is_empty() {
             // The rest of the payload will not arrive, but the request was handed out.
             let streamed = self.input.fragments.is_request_streamed(id);
             let found = self.input.fragments.cancel(id);
-            self.input.mind_nameless();
+            self.input.update_1_1_fragments();
             if found && !streamed {
                 return None;
             }
@@ -285,7 +283,7 @@ impl Connection {
         }
         let cancelled = self.serving.cancel(id);
         if let Some(token) = cancelled
-            && self.output.fragment_queue.is_growing()
+            && self.output.fragment_queue.has_growing()
         {
             self.output.stop_growing(token, self.clock.now);
             self.feed();
@@ -306,11 +304,11 @@ impl Connection {
             self.protocol_error(ProtocolError::Unexpected(MessageType::LocateRequest));
             return None;
         }
-        if self.is_flooded() {
+        if self.close_if_flooded() {
             return None;
         }
         let decoded = IncomingLocate::decode(frame);
-        if !self.lifecycle.takes_requests() {
+        if !self.lifecycle.accepts_requests() {
             match decoded {
                 // It cannot be refused, and answering it executes nothing.
                 Ok(Ok(locate)) if header.version < Version::V1_2 && self.awaits_replies() => {
@@ -332,17 +330,17 @@ impl Connection {
         None
     }
 
-    /// Ignores and counts a message that belongs to nothing.
+    /// Counts and ignores a message that belongs to no known call or request.
     #[cold]
-    pub(super) fn stray(&mut self) -> Option<Event> {
+    pub(super) fn ignore_stray(&mut self) -> Option<Event> {
         self.stats.strays += 1;
-        self.is_flooded();
+        self.close_if_flooded();
         None
     }
 
-    /// Counts a message that causes work without a request. Ends the connection if there are too many.
-    fn is_flooded(&mut self) -> bool {
-        let flooded = self.clock.control(self.limits.max_control_rate);
+    /// Counts a control message. Closes the connection, and returns true, if there are too many.
+    fn close_if_flooded(&mut self) -> bool {
+        let flooded = self.clock.count_control_message(self.limits.max_control_rate);
         if flooded {
             self.stats.limits.hit(Limit::ControlRate);
             self.abort(CloseReason::Flood(self.limits.max_control_rate));

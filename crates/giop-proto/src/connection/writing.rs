@@ -1,4 +1,4 @@
-//! Output: queued data, lent to the writer and committed.
+//! Output: queued data that is lent to a writer.
 
 use std::time::Instant;
 
@@ -13,22 +13,21 @@ use giop_codec::{ByteOrder, EncodeError, Version};
 use super::closing::Phase;
 use super::{Connection, Output};
 use crate::calls::RequestSpan;
-use crate::error::SentPart;
-use crate::outbox::{GATHER_MAX, Transmit};
+use crate::outbox::{MAX_GATHERED_PIECE, Transmit};
 
 impl Connection {
-    /// Lends the next queued batch to a writer. Returns `None` if there is nothing. It must be returned by
-    /// [`handle_written`](Self::handle_written) before the next one is taken.
+    /// Lends the next queued batch to a writer, or returns `None` if nothing is queued. The batch must be
+    /// returned by [`handle_written`](Self::handle_written) before the next one is taken.
     #[inline]
     pub fn take_transmit(&mut self) -> Option<Transmit> {
         if self.output.tx.is_empty() { None } else { Some(self.output.tx.take()) }
     }
 
-    /// Takes back what was lent to a writer, advanced by the number of bytes that the socket accepted.
+    /// Takes back a batch, after [`Transmit::advance`] by the number of bytes that the socket accepted.
     #[inline]
     pub fn handle_written(&mut self, transmit: Transmit, now: Instant) {
         let before = self.output.tx.written();
-        self.output.commit(transmit);
+        self.output.take_back_transmit(transmit);
         if !self.output.fragment_queue.is_empty() {
             self.feed();
         }
@@ -37,27 +36,26 @@ impl Connection {
         let tx = &self.output.tx;
         self.output.timer.wrote(now, tx.written() - before, tx.backlog() > 0);
         if !matches!(self.lifecycle.phase, Phase::Open) {
-            self.wrote_while_closing(now);
+            self.handle_written_while_closing(now);
         }
     }
 
     /// Returns whether there is something to write.
     #[inline]
-    #[must_use]
     pub fn has_output(&self) -> bool {
         !self.output.tx.is_empty()
     }
 }
 
 impl Output {
-    /// Queues a whole message and leaves the encoder empty. The encoder's chunks, and a head over 4 KiB, are
+    /// Queues a whole message and leaves the encoder empty. Chunks of the encoder, and a head over 4 KiB, are
     /// not copied.
     #[inline]
-    pub(super) fn queue(&mut self, message: &mut Encoder, locate: bool, now: Instant) -> RequestSpan {
+    pub(super) fn queue(&mut self, message: &mut Encoder, is_locate: bool, now: Instant) -> RequestSpan {
         debug_assert!(self.partial_request.is_none(), "a message in the middle of a request");
         let start = self.tx.queued();
         self.copied += message.copied() as u64;
-        if message.chunk_count() == 0 && message.head().len() <= GATHER_MAX {
+        if message.chunk_count() == 0 && message.head().len() <= MAX_GATHERED_PIECE {
             self.tx.push(message.head());
         } else {
             message.drain_into(&mut self.pieces);
@@ -68,10 +66,9 @@ impl Output {
         self.version = message.version();
         message.reset(message.order(), message.version());
         self.count_message(now);
-        RequestSpan { start, end: self.tx.queued(), locate, apart: false }
+        RequestSpan { start, end: self.tx.queued(), is_locate, is_interleaved: false }
     }
 
-    /// Queues an answer to the peer.
     #[inline]
     pub(super) fn queue_answer(&mut self, message: &mut Encoder, now: Instant) {
         // Before it is queued, so that it is part of the counted queue.
@@ -79,14 +76,12 @@ impl Output {
         self.queue(message, false, now);
     }
 
-    /// Queues a message of the connection itself.
-    pub(super) fn queue_octets(&mut self, octets: &[u8], now: Instant) {
+    pub(super) fn queue_bytes(&mut self, bytes: &[u8], now: Instant) {
         debug_assert!(self.partial_request.is_none(), "a message in the middle of a request");
-        self.tx.push(octets);
+        self.tx.push(bytes);
         self.count_message(now);
     }
 
-    /// Counts a queued message.
     #[inline]
     pub(super) fn count_message(&mut self, now: Instant) {
         self.messages += 1;
@@ -94,10 +89,9 @@ impl Output {
         self.timer.queued(now);
     }
 
-    /// Queues a message that consists of a header only.
     #[cold]
-    pub(super) fn queue_bare(&mut self, kind: MessageType, version: Version, now: Instant) {
-        self.queue_octets(&MessageHeader::new(version, ByteOrder::NATIVE, kind).encode(), now);
+    pub(super) fn queue_header(&mut self, kind: MessageType, version: Version, now: Instant) {
+        self.queue_bytes(&MessageHeader::new(version, ByteOrder::NATIVE, kind).encode(), now);
     }
 
     #[cold]
@@ -105,15 +99,14 @@ impl Output {
         let mut header = MessageHeader::new(self.version, ByteOrder::NATIVE, MessageType::CancelRequest);
         header.size = 4;
         let [a, b, c, d] = id.0.to_ne_bytes();
-        let mut octets = [0; MessageHeader::LEN + 4];
-        for (to, from) in octets.iter_mut().zip(header.encode().into_iter().chain([a, b, c, d])) {
+        let mut bytes = [0; MessageHeader::LEN + 4];
+        for (to, from) in bytes.iter_mut().zip(header.encode().into_iter().chain([a, b, c, d])) {
             *to = from;
         }
         self.cancels += 1;
-        self.queue_octets(&octets, now);
+        self.queue_bytes(&bytes, now);
     }
 
-    /// Answers a request with a system exception raised by the connection itself.
     #[cold]
     pub(super) fn refuse(
         &mut self,
@@ -122,7 +115,9 @@ impl Output {
         exception: &SystemException,
         now: Instant,
     ) {
-        self.queue_own(version, now, |e| put_exception_reply(e, id, exception, &ServiceContexts::EMPTY));
+        self.queue_control_answer(version, now, |e| {
+            put_exception_reply(e, id, exception, &ServiceContexts::EMPTY)
+        });
     }
 
     /// Answers a LocateRequest with a system exception. Before GIOP 1.2 the only possible answer is that the
@@ -136,7 +131,7 @@ impl Output {
         now: Instant,
     ) {
         use giop_codec::cdr::CdrEncode as _;
-        self.queue_own(version, now, |e| {
+        self.queue_control_answer(version, now, |e| {
             let size_at = put_message_header(e, MessageType::LocateReply);
             if version < Version::V1_2 {
                 LocateReplyHeader { request_id: id, status: LocateStatus::UnknownObject }.encode(e)?;
@@ -148,14 +143,14 @@ impl Output {
         });
     }
 
-    fn queue_own(
+    fn queue_control_answer(
         &mut self,
         version: Version,
         now: Instant,
         put: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>,
     ) {
         self.control_encoder.reset(ByteOrder::NATIVE, version);
-        // In the middle of a request nothing can be queued, so there is no answer.
+        // Nothing can be queued in the middle of another request. There is no answer then.
         if self.partial_request.is_none() && put(&mut self.control_encoder).is_ok() {
             self.tx.push(self.control_encoder.head());
             self.control_backlog += self.control_encoder.head().len();
@@ -164,37 +159,23 @@ impl Output {
         }
     }
 
-    /// Returns how much of a queued message the socket may have accepted.
-    pub(super) fn sent(&self, place: RequestSpan) -> SentPart {
-        let reached = self.tx.reached();
-        if reached <= place.start {
-            SentPart::Nothing
-        } else if reached < place.end {
-            SentPart::Partly
-        } else {
-            SentPart::Whole
-        }
-    }
-
     /// Returns whether enough is queued that waiting for more gains nothing: 64 KiB of small messages, or 256
     /// KiB in all.
     #[inline]
-    #[must_use]
     pub fn is_worth_a_write(&self) -> bool {
         self.tx.is_worth_a_write()
     }
 
-    /// Takes back what was lent to a writer.
     #[inline]
-    fn commit(&mut self, transmit: Transmit) {
+    fn take_back_transmit(&mut self, transmit: Transmit) {
         self.tx.commit(transmit);
         if self.tx.backlog() == 0 {
             self.control_backlog = 0;
         }
-        self.reply_backlog.written(self.tx.written(), self.tx.queued());
+        self.reply_backlog.set_written(self.tx.written(), self.tx.queued());
     }
 
-    /// Removes a message from the end of the queue. Returns `false` if that is not possible any more.
+    /// Removes a message from the end of the queue, if it is still possible.
     pub(super) fn unqueue(&mut self, start: u64, end: u64) -> bool {
         let removed = self.tx.unqueue(start, end);
         self.unqueued += u64::from(removed);

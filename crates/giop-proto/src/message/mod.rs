@@ -10,7 +10,7 @@ use giop_codec::cdr::{CodeSets, DecodeLimits, Decoder, Rewrites};
 use giop_codec::giop::{MessageHeader, MessageType, ReplyHeader, RequestHeader, ServiceContexts};
 use giop_codec::{ByteOrder, DecodeError, Version};
 
-use crate::frame::{DEPOSIT_MIN, HEADER_LEN, JoinedMessage, MessageLayout};
+use crate::frame::{HEADER_LEN, JoinedMessage, MIN_DEPOSIT_SIZE, MessageLayout};
 use crate::limits::Limits;
 use crate::pool::BufferPool;
 
@@ -24,8 +24,7 @@ pub use request::{Arguments, IncomingLocate, IncomingRequest};
 #[derive(Debug)]
 struct Body {
     message: Bytes,
-    /// See `JoinedMessage`.
-    pieces: Option<Box<MessageLayout>>,
+    layout: Option<Box<MessageLayout>>,
     limits: DecodeLimits,
     at: u32,
     version: Version,
@@ -36,7 +35,6 @@ struct Body {
     reads_blocks: bool,
 }
 
-/// The settings that apply to all messages of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MessageSettings {
     pub(crate) code_sets: CodeSets,
@@ -67,8 +65,8 @@ impl MessageSettings {
             has_contexts,
             shares: self.shares,
             reads_blocks: self.reads_blocks,
-            message: message.octets,
-            pieces: message.pieces,
+            message: message.bytes,
+            layout: message.layout,
         }
     }
 }
@@ -84,16 +82,16 @@ impl Body {
         let mut d = d.at(self.at as usize);
         d.set_code_sets(self.code_sets);
         d.set_limits(self.limits);
-        match self.pieces.as_deref() {
+        match self.layout.as_deref() {
             None => d,
             Some(MessageLayout::Fragments(starts)) => d.with_pieces(starts),
             Some(MessageLayout::Segments(segments)) => d.with_segments(segments),
         }
     }
 
-    /// Decodes by `f`. `f` runs twice if sequences of structs become views by rewriting their first elements
-    /// in the message: see [`Rewrites`]. That requires that no other view of the message exists; otherwise
-    /// they are copied.
+    /// Decodes by `f`. `f` runs twice if sequences of structs become views of the message after their first
+    /// elements were rewritten in it: see [`Rewrites`]. If other views of the message exist, the sequences
+    /// are copied instead.
     fn decode<R>(
         &mut self,
         pool: &BufferPool,
@@ -105,36 +103,33 @@ impl Body {
             return Ok(decoded);
         }
         drop(decoded);
-        if pool.write_to(&mut self.message, |octets| rewrites.apply(octets)) {
+        if pool.write_to(&mut self.message, |bytes| rewrites.apply(bytes)) {
             f(self.decoder().with_rewrites(&rewrites))
         } else {
             f(self.decoder())
         }
     }
 
-    /// See [`Reply::pieces`].
     fn fragments(&self) -> &[u32] {
-        match self.pieces.as_deref() {
+        match self.layout.as_deref() {
             Some(MessageLayout::Fragments(starts)) => starts,
             _ => &[],
         }
     }
 
-    /// See [`IncomingRequest::detach`].
     fn detach(&mut self) {
         if !self.is_large() {
             self.message = Bytes::copy_from_slice(&self.message);
         }
     }
 
-    /// Returns whether it is so large that its buffers should be free as soon as it is decoded.
+    /// Returns whether the message is so large that its buffers should be free as soon as it is decoded.
     fn is_large(&self) -> bool {
-        self.message.len() >= DEPOSIT_MIN
-            || matches!(self.pieces.as_deref(), Some(MessageLayout::Segments(_)))
+        self.message.len() >= MIN_DEPOSIT_SIZE
+            || matches!(self.layout.as_deref(), Some(MessageLayout::Segments(_)))
     }
 
-    /// Returns the contexts, found by decoding the header again. They are read less often than they are
-    /// present.
+    /// Returns the contexts by decoding the header again, because they are rarely read.
     fn contexts(&self, kind: MessageType) -> ServiceContexts<'_> {
         if self.has_contexts {
             contexts_at(&self.message, self.order, self.version, kind)
@@ -144,13 +139,12 @@ impl Body {
     }
 }
 
-/// Returns the service contexts of a request or reply.
-pub(crate) fn contexts_of<'a>(header: &MessageHeader, octets: &'a [u8]) -> ServiceContexts<'a> {
-    contexts_at(octets, header.order, header.version, header.kind)
+pub(crate) fn contexts_of<'a>(header: &MessageHeader, bytes: &'a [u8]) -> ServiceContexts<'a> {
+    contexts_at(bytes, header.order, header.version, header.kind)
 }
 
-fn contexts_at(octets: &[u8], order: ByteOrder, version: Version, kind: MessageType) -> ServiceContexts<'_> {
-    let mut d = Decoder::new(octets, order, version).at(HEADER_LEN);
+fn contexts_at(bytes: &[u8], order: ByteOrder, version: Version, kind: MessageType) -> ServiceContexts<'_> {
+    let mut d = Decoder::new(bytes, order, version).at(HEADER_LEN);
     let contexts = match kind {
         MessageType::Request => RequestHeader::decode(&mut d).map(|header| header.contexts),
         _ => ReplyHeader::decode(&mut d).map(|header| header.contexts),
@@ -159,23 +153,22 @@ fn contexts_at(octets: &[u8], order: ByteOrder, version: Version, kind: MessageT
 }
 
 #[inline]
-fn decoder<'a>(header: &MessageHeader, octets: &'a [u8]) -> Decoder<'a> {
-    Decoder::new(octets, header.order, header.version).at(HEADER_LEN)
+fn decoder<'a>(header: &MessageHeader, bytes: &'a [u8]) -> Decoder<'a> {
+    Decoder::new(bytes, header.order, header.version).at(HEADER_LEN)
 }
 
-/// Returns the offset and length of `inner`, a view of `whole`.
+/// Returns the offset and length of `inner` in `whole`, of which it is a view.
 #[inline]
-fn place_of(whole: &[u8], inner: &[u8]) -> (u32, u32) {
+fn locate_part(whole: &[u8], inner: &[u8]) -> (u32, u32) {
     (narrow(inner.as_ptr().addr().saturating_sub(whole.as_ptr().addr())), narrow(inner.len()))
 }
 
 #[inline]
-fn part(message: &[u8], at: u32, len: u32) -> &[u8] {
+fn message_part(message: &[u8], at: u32, len: u32) -> &[u8] {
     message.get(at as usize..).and_then(|rest| rest.get(..len as usize)).unwrap_or_default()
 }
 
-/// Narrows an offset of a header part. All such offsets are far below 4 GiB; a larger one would result in an
-/// empty part.
+/// Narrows an offset in a header. Such offsets are far below 4 GiB; a larger one would give an empty part.
 #[inline]
 fn narrow(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)

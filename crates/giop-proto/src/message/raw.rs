@@ -7,24 +7,24 @@ use giop_codec::{ByteOrder, Version};
 use super::{Arguments, Body, IncomingRequest, Reply};
 use crate::frame::MessageLayout;
 
-/// The arguments of a request or the results of a reply as encoded bytes, which are views of the message,
-/// with the properties needed for forwarding. They have the same meaning in another message of the same byte
-/// order, version and code sets, if they start at the same [`phase`](Self::phase).
+/// The arguments of a request or the results of a reply as encoded bytes, with the properties needed for
+/// forwarding. They have the same meaning in another message of the same byte order, version and code sets,
+/// if they start at the same [`phase`](Self::phase).
 #[derive(Debug, Clone)]
 pub struct RawBody {
     order: ByteOrder,
     version: Version,
     code_sets: CodeSets,
     phase: u8,
-    fragmented: bool,
+    is_fragmented: bool,
     parts: Vec<BodyPart>,
 }
 
 #[derive(Debug, Clone)]
 struct BodyPart {
-    octets: Bytes,
-    /// True if it is all the elements of a sequence.
-    block: bool,
+    bytes: Bytes,
+    /// True if it consists of all elements of a sequence.
+    is_block: bool,
 }
 
 impl RawBody {
@@ -34,20 +34,20 @@ impl RawBody {
             version: body.version,
             code_sets: body.code_sets,
             phase: (body.at % 8) as u8,
-            fragmented: matches!(body.pieces.as_deref(), Some(MessageLayout::Fragments(_))),
+            is_fragmented: matches!(body.layout.as_deref(), Some(MessageLayout::Fragments(_))),
             parts: Vec::with_capacity(1),
         };
         let mut header = body.at as usize;
-        let mut push = |octets: Bytes, block| {
-            let skipped = header.min(octets.len());
+        let mut push = |bytes: Bytes, is_block| {
+            let skipped = header.min(bytes.len());
             header -= skipped;
-            if skipped < octets.len() {
-                raw.parts.push(BodyPart { octets: octets.slice(skipped..), block });
+            if skipped < bytes.len() {
+                raw.parts.push(BodyPart { bytes: bytes.slice(skipped..), is_block });
             }
         };
-        match body.pieces.as_deref() {
+        match body.layout.as_deref() {
             Some(MessageLayout::Segments(segments)) => {
-                segments.shared(&body.message).for_each(|(octets, block)| push(octets, block));
+                segments.shared(&body.message).for_each(|(bytes, is_block)| push(bytes, is_block));
             }
             _ => push(body.message.clone(), false),
         }
@@ -58,60 +58,54 @@ impl RawBody {
         raw
     }
 
-    /// Returns the byte order of its values.
-    #[must_use]
+    /// Returns the byte order of the values.
     pub fn order(&self) -> ByteOrder {
         self.order
     }
 
-    /// Returns the GIOP version whose rules its values follow.
-    #[must_use]
+    /// Returns the GIOP version that the encoding follows.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Returns the code sets of its text.
-    #[must_use]
+    /// Returns the code sets of text.
     pub fn code_sets(&self) -> CodeSets {
         self.code_sets
     }
 
-    /// Returns its offset from the start of the message, modulo 8. 0 in GIOP 1.2, and if it is empty.
-    #[must_use]
+    /// Returns the offset modulo 8 of the first byte in its message. 0 in GIOP 1.2, and for an empty body.
     pub fn phase(&self) -> usize {
         self.phase.into()
     }
 
-    /// Returns whether it was received in GIOP 1.1 fragments whose values may be aligned separately: see
-    /// [`Reply::pieces`]. Such a body cannot be forwarded.
-    #[must_use]
+    /// Returns whether the body was received in GIOP 1.1 fragments whose values may be aligned separately:
+    /// see [`Reply::pieces`]. Such a body cannot be forwarded.
     pub fn is_fragmented(&self) -> bool {
-        self.fragmented
+        self.is_fragmented
     }
 
-    /// Returns its length in bytes.
-    #[must_use]
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
-        self.parts.iter().map(|part| part.octets.len()).sum()
+        self.parts.iter().map(|part| part.bytes.len()).sum()
     }
 
-    /// Returns whether it is empty.
-    #[must_use]
+    /// Returns whether the body is empty.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// Returns its bytes in order. They are one piece, unless blocks were received into buffers of their own.
+    /// Returns all bytes in order. They are contiguous, unless blocks were received into buffers of their
+    /// own.
     pub fn parts(&self) -> impl Iterator<Item = &Bytes> {
-        self.parts.iter().map(|part| &part.octets)
+        self.parts.iter().map(|part| &part.bytes)
     }
 
-    /// Appends it to another message. Parts of at least the encoder's chunk threshold are not copied.
+    /// Appends the body to another message. Parts of at least the encoder's chunk threshold are not copied.
     pub fn put(&self, e: &mut Encoder) {
-        for BodyPart { octets, block } in &self.parts {
-            match block {
-                true => e.put_shared_ref(octets),
-                false => e.put_shared_part(octets.clone()),
+        for BodyPart { bytes, is_block } in &self.parts {
+            match is_block {
+                true => e.put_shared_ref(bytes),
+                false => e.put_shared_part(bytes.clone()),
             }
         }
     }
@@ -119,7 +113,6 @@ impl RawBody {
 
 impl IncomingRequest {
     /// Returns the encoded arguments. Empty after [`take_arguments`](Self::take_arguments).
-    #[must_use]
     pub fn raw_body(&self) -> RawBody {
         RawBody::of(&self.body)
     }
@@ -127,7 +120,6 @@ impl IncomingRequest {
 
 impl Arguments {
     /// Returns the encoded arguments.
-    #[must_use]
     pub fn raw_body(&self) -> RawBody {
         RawBody::of(&self.body)
     }
@@ -135,7 +127,6 @@ impl Arguments {
 
 impl Reply {
     /// Returns the encoded results or exception.
-    #[must_use]
     pub fn raw_body(&self) -> RawBody {
         RawBody::of(&self.body)
     }

@@ -20,13 +20,11 @@ pub struct Reply {
     coming: usize,
 }
 
-/// The contents of a reply's header.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReplyHead {
     pub(crate) id: RequestId,
     answer: Answer,
-    /// The offset of the body.
-    pub(crate) at: u32,
+    pub(crate) body_at: u32,
     pub(crate) has_contexts: bool,
 }
 
@@ -37,10 +35,9 @@ enum Answer {
 }
 
 impl ReplyHead {
-    /// Decodes the header of a Reply or a LocateReply.
     #[inline]
-    pub(crate) fn decode(header: &MessageHeader, octets: &[u8]) -> Result<Self, DecodeError> {
-        let mut d = decoder(header, octets);
+    pub(crate) fn decode(header: &MessageHeader, bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut d = decoder(header, bytes);
         if header.kind == MessageType::LocateReply {
             return Self::decode_locate(&mut d);
         }
@@ -49,7 +46,7 @@ impl ReplyHead {
         Ok(Self {
             id: reply.request_id,
             answer: Answer::Reply(reply.status),
-            at: narrow(d.position()),
+            body_at: narrow(d.position()),
             has_contexts: !reply.contexts.is_empty(),
         })
     }
@@ -57,11 +54,10 @@ impl ReplyHead {
     #[cold]
     fn decode_locate(d: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let reply = LocateReplyHeader::decode(d)?;
-        let (answer, at) = (Answer::Locate(reply.status), narrow(d.position()));
-        Ok(Self { id: reply.request_id, answer, at, has_contexts: false })
+        let answer = Answer::Locate(reply.status);
+        Ok(Self { id: reply.request_id, answer, body_at: narrow(d.position()), has_contexts: false })
     }
 
-    /// Returns whether the body holds the results of the operation.
     pub(crate) fn is_result(&self) -> bool {
         matches!(self.answer, Answer::Reply(ReplyStatus::NoException))
     }
@@ -73,26 +69,27 @@ impl Reply {
         header: MessageHeader,
         message: JoinedMessage,
         head: ReplyHead,
-        terms: MessageSettings,
+        settings: MessageSettings,
         coming: usize,
     ) -> Self {
-        Self { body: terms.body(header, message, head.at, head.has_contexts), answer: head.answer, coming }
+        Self {
+            body: settings.body(header, message, head.body_at, head.has_contexts),
+            answer: head.answer,
+            coming,
+        }
     }
 
-    /// Returns the number of bytes that follow those of [`message`](Self::message) as a stream: see
-    /// `Connection::stream_reply`. 0 for a reply that has been received whole, `usize::MAX` if the number is
-    /// not known.
+    /// Returns the number of bytes that follow [`message`](Self::message) as a stream: see
+    /// `Connection::stream_reply`. 0 for a complete reply, `usize::MAX` if the number is not known.
     #[inline]
-    #[must_use]
     pub fn coming(&self) -> usize {
         self.coming
     }
 
-    /// Returns the kind of the body. For a LocateReply this is the corresponding status of a request.
-    /// `UNKNOWN_OBJECT` and `OBJECT_HERE` correspond to [`NoException`](ReplyStatus::NoException), so check
+    /// Returns the kind of the body. A LocateReply has the corresponding status of a Reply, which is
+    /// [`NoException`](ReplyStatus::NoException) for `UNKNOWN_OBJECT` and `OBJECT_HERE`. Check
     /// [`locate_status`](Self::locate_status) first.
     #[inline]
-    #[must_use]
     pub fn status(&self) -> ReplyStatus {
         match self.answer {
             Answer::Reply(status) => status,
@@ -107,7 +104,6 @@ impl Reply {
     }
 
     /// Returns the status of a LocateReply; `None` for a Reply.
-    #[must_use]
     pub fn locate_status(&self) -> Option<LocateStatus> {
         match self.answer {
             Answer::Reply(_) => None,
@@ -115,8 +111,8 @@ impl Reply {
         }
     }
 
-    /// Decodes the results by `f`. `f` runs twice if that makes views of sequences of structs. `pool` is the
-    /// pool that the connection reads into.
+    /// Decodes the results by `f`. `f` may run twice, so that sequences of structs become views of the
+    /// message. `pool` is the pool of the connection's receive buffers.
     ///
     /// # Errors
     /// The errors of `f`.
@@ -131,51 +127,42 @@ impl Reply {
 
     /// Returns a decoder at the first result, with the connection's code sets and limits.
     #[inline]
-    #[must_use]
     pub fn body(&self) -> Decoder<'_> {
         self.body.decoder()
     }
 
     /// Returns the service contexts of the reply.
-    #[must_use]
     pub fn contexts(&self) -> ServiceContexts<'_> {
         self.body.contexts(MessageType::Reply)
     }
 
     /// Returns the version of the message.
-    #[must_use]
     pub fn version(&self) -> Version {
         self.body.version
     }
 
     /// Returns the byte order of the message.
-    #[must_use]
     pub fn order(&self) -> ByteOrder {
         self.body.order
     }
 
-    /// Returns the whole message, from its message header on. For a fragmented message, all pieces are
-    /// joined.
-    #[must_use]
+    /// Returns the whole message from its message header on. The pieces of a fragmented message are joined.
     pub fn message(&self) -> &Bytes {
         &self.body.message
     }
 
-    /// Returns whether its values are laid out as in any other message: it was received neither in
-    /// [fragments](Self::pieces) of GIOP 1.1 that affect decoding, nor in separate blocks.
-    #[must_use]
+    /// Returns whether the message is contiguous, and was not received in GIOP 1.1 [fragments](Self::pieces)
+    /// that affect decoding.
     pub fn is_in_one_piece(&self) -> bool {
-        self.body.pieces.is_none()
+        self.body.layout.is_none()
     }
 
-    /// Returns the offsets of the second and later pieces of a message that was received in GIOP 1.1
-    /// fragments. Empty for all messages in which the fragments do not affect decoding.
+    /// Returns the offsets of the second and later fragments of a GIOP 1.1 message. Empty unless the
+    /// fragments affect decoding.
     ///
-    /// Such a message is joined as it was received. A sender that aligns values in each fragment separately,
-    /// as omniORB does, places values after a joint differently from a sender that aligns over the whole
-    /// message. [`body`](Self::body) reads them as omniORB writes them, because no other ORB is known to send
-    /// such fragments.
-    #[must_use]
+    /// A sender may align the values in each fragment separately, as omniORB does, or over the whole message.
+    /// [`body`](Self::body) reads them as omniORB writes them, because no other ORB is known to send such
+    /// fragments.
     pub fn pieces(&self) -> &[u32] {
         self.body.fragments()
     }

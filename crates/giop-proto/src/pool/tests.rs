@@ -24,7 +24,7 @@ fn dropped_views_make_the_buffer_free_again() {
     for _ in 0..4 {
         let again = pool.share(pool.take(1000));
         let unshared = pool.take(1000);
-        assert_ne!(again.as_ptr(), unshared.octets().as_ptr());
+        assert_ne!(again.as_ptr(), unshared.bytes().as_ptr());
         pool.give_back(unshared);
     }
     assert_eq!(pool.stats().misses, 2);
@@ -36,21 +36,21 @@ fn a_buffer_that_grows_is_initialised_as_it_is_granted_and_stays_where_it_is() {
     for size in [1 << 20, 1_234_567] {
         let held = pool.stats().held;
         let mut buffer = pool.take_growing(size, WINDOW).unwrap();
-        let address = buffer.octets().as_ptr();
-        assert_eq!((address.addr() % BASE_ALIGN, buffer.octets().len()), (0, WINDOW));
+        let address = buffer.bytes().as_ptr();
+        assert_eq!((address.addr() % BASE_ALIGN, buffer.bytes().len()), (0, WINDOW));
         assert!(buffer.capacity() >= size && pool.stats().held == held + WINDOW);
         assert!(pool.charge_more(&mut buffer, 2 * WINDOW));
-        assert!(buffer.octets().len() >= 2 * WINDOW && buffer.octets().len() < size);
+        assert!(buffer.bytes().len() >= 2 * WINDOW && buffer.bytes().len() < size);
         // Bytes that arrived faster than they were granted have their place.
-        buffer.room(3 * WINDOW..3 * WINDOW + 2).unwrap().copy_from_slice(b"it");
+        buffer.writable_range(3 * WINDOW..3 * WINDOW + 2).unwrap().copy_from_slice(b"it");
         buffer.freeze();
         assert_eq!(&buffer.view(3 * WINDOW - 1..3 * WINDOW + 2)[..], b"\0it");
-        assert!(buffer.reclaim() && buffer.octets().len() < size);
+        assert!(buffer.reclaim() && buffer.bytes().len() < size);
         assert!(pool.charge_more(&mut buffer, usize::MAX));
-        assert_eq!((buffer.octets().as_ptr(), buffer.octets().len()), (address, buffer.capacity()));
-        assert_eq!(buffer.octets()[3 * WINDOW..3 * WINDOW + 2], *b"it");
+        assert_eq!((buffer.bytes().as_ptr(), buffer.bytes().len()), (address, buffer.capacity()));
+        assert_eq!(buffer.bytes()[3 * WINDOW..3 * WINDOW + 2], *b"it");
         pool.give_back(buffer);
-        assert_eq!(pool.take(size).octets().as_ptr(), address, "it is pooled, once it is whole");
+        assert_eq!(pool.take(size).bytes().as_ptr(), address, "it is pooled, once it is whole");
     }
     let held = pool.stats().held;
     // A buffer whose rest never arrived must not be pooled as a smaller one.
@@ -70,13 +70,13 @@ fn write_to_needs_the_only_view_of_a_buffer() {
     assert!(!pool.write_to(&mut message, |_| unreachable!("somebody could see it")));
     assert_eq!((message.as_ptr(), message.len()), (address, len));
     drop(view);
-    assert!(pool.write_to(&mut message, |octets| octets[5..8].copy_from_slice(b"new")));
+    assert!(pool.write_to(&mut message, |bytes| bytes[5..8].copy_from_slice(b"new")));
     assert_eq!((message.as_ptr(), message.len(), &message[4..9]), (address, len, &b"\0new\0"[..]));
     drop(message);
-    assert_eq!(pool.take(100_000).octets().as_ptr().addr(), address.addr() - 10, "it is pooled as before");
+    assert_eq!(pool.take(100_000).bytes().as_ptr().addr(), address.addr() - 10, "it is pooled as before");
     assert!(others.iter().all(|other| other.iter().all(|octet| *octet == 0)));
     let mut own = Bytes::from(vec![1; 100]);
-    assert!(pool.write_to(&mut own, |octets| octets.fill(2)) && own == vec![2; 100]);
+    assert!(pool.write_to(&mut own, |bytes| bytes.fill(2)) && own == vec![2; 100]);
     let mut foreign = Bytes::from_static(b"static");
     assert!(!pool.write_to(&mut foreign, |_| unreachable!("static")) && foreign == "static");
 }

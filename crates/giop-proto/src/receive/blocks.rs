@@ -1,12 +1,13 @@
-//! Messages whose bulk data is read into buffers of its own, at the positions that the sender's list of
-//! blocks gives.
+//! Messages whose blocks of bulk data are read into buffers of their own. The sender lists the positions of
+//! the blocks.
 //!
-//! The control bytes, usually a few hundred, go to one buffer. Each block goes to its own buffer, at the
-//! start of a page. A member of a message thus pins only its own block. A wrong list affects only the
-//! positions: the [`Segments`] that it produces are decoded to the same values as the message in one piece.
+//! The bytes between blocks, usually a few hundred, are the control bytes. They go to one buffer, and each
+//! block goes to the start of a page in its own buffer. A member of a message thus pins only its own block. A
+//! wrong list affects only these positions: the resulting [`Segments`] decode to the same values as the
+//! message in one piece.
 //!
-//! A peer that sent a list once is expected to do so again. After a large message, no more than the header of
-//! the next one is read, so that the next read goes to the first block.
+//! A peer that sent a list is expected to send more. After a large message, no more than the header of the
+//! next one is read, so that the next read goes to the first block.
 
 use std::mem;
 
@@ -16,47 +17,44 @@ use giop_codec::cdr::Segments;
 use giop_codec::giop::{BlockList, MAX_BLOCK_HEAD, MIN_BLOCK, MessageHeader};
 
 use super::lent::{Deposit, LentBuffer, NextHeader};
-use super::memory::grant;
 use super::parts::Memory;
 use super::{HEADER_LEN, PIECE_HEADER_LEN, Receiver, State};
 use crate::pool::{BASE_ALIGN, Buffer, BufferPool, WINDOW};
 
-/// The maximum number of control bytes. Data between blocks beyond it gets a buffer of its own.
-const MOST_CONTROL: usize = 48 * 1024;
+/// The maximum number of control bytes. More data between blocks gets buffers of its own.
+const MAX_CONTROL_SIZE: usize = 48 * 1024;
 
-/// The alignment of blocks.
-const PAGE: usize = 4096;
+/// The alignment of blocks in bytes.
+const PAGE_SIZE: usize = 4096;
 
 /// The result of looking for a list of blocks in a message.
 pub(super) enum BlockListSearch {
-    /// More of its header is needed to decide.
+    /// More of the message's header is needed.
     Wait,
     No,
     List(BlockList),
 }
 
-/// A message that is read part by part.
 #[derive(Debug)]
 pub(super) struct MessageParts {
     header: MessageHeader,
     parts: Vec<MessagePart>,
     /// The index of the part that is being read.
-    at: usize,
-    /// Empty while the part that is being read is in the control buffer.
+    current: usize,
+    /// Empty while the current part is in the control buffer.
     control: Buffer,
     control_len: usize,
-    /// The bytes received with the header, if they stay where they were read. Then there are no control
-    /// bytes.
-    early: Option<Bytes>,
-    /// The parts before the current one.
+    /// The bytes received with the header, if they stay in the window. Then there are no control bytes.
+    window_bytes: Option<Bytes>,
+    /// The completed parts.
     segments: Segments,
-    /// The number of bytes of such a message that are read before its blocks.
-    head: usize,
+    /// The number of bytes before the first block.
+    head_len: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct MessagePart {
-    /// The offset from the message's first byte.
+    /// The offset in the message.
     start: usize,
     len: usize,
     kind: PartKind,
@@ -64,15 +62,15 @@ struct MessagePart {
 
 #[derive(Debug, Clone, Copy)]
 enum PartKind {
-    /// Control data, from this index of the control buffer on.
+    /// At this offset of the control buffer.
     Control(usize),
     Block,
-    /// In a buffer of its own, with the same alignment as in the message.
+    /// Data between blocks in a buffer of its own, with the same alignment as in the message.
     Between,
 }
 
-/// The buffer of a part, the position in it at which the part starts, and the number of bytes that may be
-/// read now.
+/// The buffer of a part, the position of the part in it, and the number of bytes of the part that may be read
+/// now.
 struct PartBuffer {
     buffer: Buffer,
     base: usize,
@@ -84,14 +82,14 @@ impl MessageParts {
         let mut this = Self {
             header,
             parts: Vec::with_capacity(2 * list.blocks.len() + 2),
-            at: 0,
+            current: 0,
             control: Buffer::default(),
             control_len: 0,
-            early: None,
+            window_bytes: None,
             segments: Segments::default(),
-            head: list.body_at,
+            head_len: list.body_at,
         };
-        // The header is contiguous, whatever follows it.
+        // The header of a request or reply must be contiguous.
         this.push_control(0, list.body_at);
         let mut end = list.body_at;
         for (start, len) in &list.blocks {
@@ -101,41 +99,40 @@ impl MessageParts {
         }
         this.push_between(end, HEADER_LEN.saturating_add(header.size as usize));
         if let Some(first) = this.parts.first() {
-            this.head = first.len;
+            this.head_len = first.len;
         }
         this.segments = Segments::with_capacity(this.parts.len());
         this
     }
 
-    /// Creates a message whose first bytes stay where they were read, while the rest goes to a buffer of its
-    /// own.
-    fn behind(header: MessageHeader, early: Bytes, head: usize) -> Self {
-        let start = early.len();
+    /// Creates a message whose received bytes stay in the window, while the rest goes to a buffer of its own.
+    fn with_window_bytes(header: MessageHeader, window_bytes: Bytes, head_len: usize) -> Self {
+        let start = window_bytes.len();
         let mut segments = Segments::with_capacity(2);
         segments.push_control(0, start);
         let len = HEADER_LEN.saturating_add(header.size as usize).saturating_sub(start);
         Self {
             header,
             parts: vec![MessagePart { start, len, kind: PartKind::Between }],
-            at: 0,
+            current: 0,
             control: Buffer::default(),
             control_len: 0,
-            early: Some(early),
+            window_bytes: Some(window_bytes),
             segments,
-            head,
+            head_len,
         }
     }
 
     fn push_control(&mut self, start: usize, len: usize) {
-        let at = self.control_len + (start.wrapping_sub(self.control_len) % 8);
-        self.control_len = at + len;
+        let offset = self.control_len + (start.wrapping_sub(self.control_len) % 8);
+        self.control_len = offset + len;
         match self.parts.last_mut() {
             Some(MessagePart { start: first, len: before, kind: PartKind::Control(_) })
                 if *first + *before == start =>
             {
                 *before += len;
             }
-            _ => self.parts.push(MessagePart { start, len, kind: PartKind::Control(at) }),
+            _ => self.parts.push(MessagePart { start, len, kind: PartKind::Control(offset) }),
         }
     }
 
@@ -144,7 +141,7 @@ impl MessageParts {
         if len == 0 {
             return;
         }
-        if self.control_len + len + 8 <= MOST_CONTROL {
+        if self.control_len + len + 8 <= MAX_CONTROL_SIZE {
             self.push_control(start, len);
         } else {
             self.parts.push(MessagePart { start, len, kind: PartKind::Between });
@@ -156,67 +153,59 @@ impl MessageParts {
     }
 
     fn part(&self) -> Option<MessagePart> {
-        self.parts.get(self.at).copied()
+        self.parts.get(self.current).copied()
     }
 
-    /// Returns the number of bytes after the current part that are read together with it: the part before the
-    /// next block, or the next message header.
-    fn ahead(&self) -> usize {
-        match self.parts.get(self.at + 1) {
+    /// Returns the number of bytes after the current part that are read together with it: the start of the
+    /// control bytes before the next block, or the next message header.
+    fn read_ahead(&self) -> usize {
+        match self.parts.get(self.current + 1) {
             None => HEADER_LEN,
             Some(MessagePart { len, kind: PartKind::Control(_), .. }) => PIECE_HEADER_LEN.min(*len),
             Some(_) => 0,
         }
     }
 
-    /// Returns the number of bytes of the current part that may be allocated before they are received. It is
-    /// the grant of the whole message, minus the bytes before the part and the control bytes.
-    fn granted(&self, start: usize, come: usize, largest: usize) -> usize {
-        grant(start + come, largest).saturating_sub(start + self.control_len).max(come)
+    /// Returns the number of bytes of the current part that may be allocated before they are received: the
+    /// grant of the whole message, minus the bytes before the part and the control bytes.
+    fn granted(&self, start: usize, received: usize, memory: &Memory) -> usize {
+        memory.grant(start + received).saturating_sub(start + self.control_len).max(received)
     }
 
     /// Copies bytes to their positions, and returns the buffer for the next read. Returns `None` if there is
-    /// no memory at present, or if nothing more is to be read.
-    fn fill(&mut self, octets: &[u8], memory: &mut Memory, largest: usize) -> Option<Box<LentBuffer>> {
-        let mut octets = octets;
+    /// no memory at present, or if the message is complete.
+    fn fill(&mut self, mut bytes: &[u8], memory: &mut Memory) -> Option<Box<LentBuffer>> {
         loop {
             let part = self.part()?;
-            let PartBuffer { mut buffer, base, granted } =
-                self.open_part(part, octets.len(), memory, largest)?;
-            let (here, rest) = octets.split_at_checked(part.len).unwrap_or((octets, &[]));
-            if let Some(to) = buffer.room(base..base + here.len()) {
-                to.copy_from_slice(here);
+            let mut opened = self.open_part(part, bytes.len(), memory)?;
+            let (received, rest) = bytes.split_at_checked(part.len).unwrap_or((bytes, &[]));
+            if let Some(target) = opened.buffer.writable_range(opened.base..opened.base + received.len()) {
+                target.copy_from_slice(received);
             }
-            memory.copied += here.len() as u64;
-            if here.len() < part.len {
-                return Some(self.lend_part(part, PartBuffer { buffer, base, granted }, here.len(), memory));
+            memory.copied += received.len() as u64;
+            if received.len() < part.len {
+                return Some(self.lend_part(part, opened, received.len(), memory));
             }
-            octets = rest;
-            self.close_part(part, buffer, base, memory);
+            bytes = rest;
+            self.close_part(part, opened.buffer, opened.base, memory);
         }
     }
 
-    /// Returns the buffer for a part of which `here` bytes have been received already.
-    fn open_part(
-        &mut self,
-        part: MessagePart,
-        here: usize,
-        memory: &mut Memory,
-        largest: usize,
-    ) -> Option<PartBuffer> {
+    /// Returns the buffer for a part of which `received` bytes have been received already.
+    fn open_part(&mut self, part: MessagePart, received: usize, memory: &mut Memory) -> Option<PartBuffer> {
         let (slack, align) = match part.kind {
-            PartKind::Control(at) => {
+            PartKind::Control(offset) => {
                 let buffer = mem::take(&mut self.control);
-                return Some(PartBuffer { buffer, base: at, granted: part.len });
+                return Some(PartBuffer { buffer, base: offset, granted: part.len });
             }
-            PartKind::Block => (PAGE, PAGE),
+            PartKind::Block => (PAGE_SIZE, PAGE_SIZE),
             PartKind::Between => (BASE_ALIGN, BASE_ALIGN),
         };
-        let allowed = self.granted(part.start, here.min(part.len), largest);
+        let allowed = self.granted(part.start, received.min(part.len), memory);
         let granted = if allowed >= part.len { usize::MAX } else { allowed + slack };
         let (buffer, granted) = memory.buffer_granted(part.len + slack, granted)?;
         let phase = if let PartKind::Between = part.kind { part.start % 8 } else { 0 };
-        let base = buffer.octets().as_ptr().addr().wrapping_neg() % align + phase;
+        let base = buffer.bytes().as_ptr().addr().wrapping_neg() % align + phase;
         Some(PartBuffer { buffer, base, granted: granted.saturating_sub(base).min(part.len) })
     }
 
@@ -224,210 +213,199 @@ impl MessageParts {
         &self,
         part: MessagePart,
         opened: PartBuffer,
-        here: usize,
+        received: usize,
         memory: &mut Memory,
     ) -> Box<LentBuffer> {
         let PartBuffer { buffer, base, granted } = opened;
         let deposit = Deposit { header: self.header, total: base + part.len };
-        let mut buf = memory.lend(buffer, base + here, base + granted, Some(deposit)).0;
-        buf.ahead = Some(self.ahead());
+        let mut buf = memory.lend(buffer, base + received, base + granted, Some(deposit)).0;
+        buf.ahead = Some(self.read_ahead());
         buf
     }
 
-    /// Completes a part.
     fn close_part(&mut self, part: MessagePart, buffer: Buffer, base: usize, memory: &Memory) {
         match part.kind {
-            PartKind::Control(at) => {
-                self.segments.push_control(at, part.len);
+            PartKind::Control(offset) => {
+                self.segments.push_control(offset, part.len);
                 self.control = buffer;
             }
-            PartKind::Block => {
-                self.segments.push_block(memory.pool.share(buffer).slice(base..base + part.len))
-            }
-            PartKind::Between => {
-                self.segments.push_rest(memory.pool.share(buffer).slice(base..base + part.len))
+            kind => {
+                let bytes = memory.pool.share(buffer).slice(base..base + part.len);
+                if let PartKind::Block = kind {
+                    self.segments.push_block(bytes);
+                } else {
+                    self.segments.push_rest(bytes);
+                }
             }
         }
-        self.at += 1;
+        self.current += 1;
     }
 
-    fn grow_part(&self, part: MessagePart, buf: &mut LentBuffer, memory: &mut Memory, largest: usize) {
+    fn grow_part(&self, part: MessagePart, buf: &mut LentBuffer, memory: &mut Memory) {
         let base = buf.deposit.map_or(0, |deposit| deposit.total - part.len);
-        let allowed = self.granted(part.start, buf.from - base, largest);
+        let allowed = self.granted(part.start, buf.filled - base, memory);
         memory.grow(buf, base.saturating_add(allowed));
     }
 
-    /// Returns all memory to the pool.
     pub(super) fn give_back(self, pool: &BufferPool) {
         pool.give_back(self.control);
     }
 }
 
 impl Receiver {
-    /// Returns whether the message, of which `octets` have been received, has a list of blocks.
     #[inline]
-    pub(super) fn find_blocks(&self, header: &MessageHeader, total: usize, octets: &[u8]) -> BlockListSearch {
+    pub(super) fn find_blocks(&self, header: &MessageHeader, total: usize, bytes: &[u8]) -> BlockListSearch {
         let may_have = total > 2 * MIN_BLOCK
             && header.version == Version::V1_2
             && !header.more_fragments
             && self.deposits;
-        if !may_have || (octets.len() <= PIECE_HEADER_LEN && self.sizes.read_ahead == 0) {
+        if !may_have || (bytes.len() <= PIECE_HEADER_LEN && self.sizes.read_ahead == 0) {
             return BlockListSearch::No;
         }
-        self.read_list(header, octets)
+        self.read_list(header, bytes)
     }
 
-    fn read_list(&self, header: &MessageHeader, octets: &[u8]) -> BlockListSearch {
-        match BlockList::read(header, octets) {
+    fn read_list(&self, header: &MessageHeader, bytes: &[u8]) -> BlockListSearch {
+        match BlockList::read(header, bytes) {
             Ok(Some(list)) if list.body_at <= MAX_BLOCK_HEAD => BlockListSearch::List(list),
-            Err(_) if self.sizes.read_ahead > 0 && octets.len() < MAX_BLOCK_HEAD => BlockListSearch::Wait,
+            Err(_) if self.sizes.read_ahead > 0 && bytes.len() < MAX_BLOCK_HEAD => BlockListSearch::Wait,
             Ok(_) | Err(_) => BlockListSearch::No,
         }
     }
 
-    /// Returns the number of bytes before the blocks of a message that was received in one piece. Returns
-    /// `None` unless it is the first message with a list. More such messages may follow, see
-    /// [`expect_blocks`](Self::expect_blocks).
+    /// Returns the number of bytes before the first block of a contiguous message with a list of blocks, if
+    /// it is the first one of the peer. Then call [`expect_blocks`](Self::expect_blocks).
     #[inline]
-    pub(crate) fn first_blocks(&self, header: &MessageHeader, octets: &[u8]) -> Option<usize> {
-        if self.sizes.read_ahead > 0 || octets.len() <= 2 * MIN_BLOCK {
+    pub(crate) fn first_blocks(&self, header: &MessageHeader, bytes: &[u8]) -> Option<usize> {
+        if self.sizes.read_ahead > 0 || bytes.len() <= 2 * MIN_BLOCK {
             return None;
         }
-        match self.find_blocks(header, octets.len(), octets) {
+        match self.find_blocks(header, bytes.len(), bytes) {
             BlockListSearch::List(list) => list.blocks.first().map(|(start, _)| (*start).min(WINDOW)),
             BlockListSearch::Wait | BlockListSearch::No => None,
         }
     }
 
-    /// Reads the headers of large messages separately from now on, before the rest of the message.
+    /// From now on, reads the header of a large message separately, before the rest of it.
     #[cold]
-    pub(crate) fn expect_blocks(&mut self, head: usize) {
-        self.sizes.read_ahead = head;
+    pub(crate) fn expect_blocks(&mut self, head_len: usize) {
+        self.sizes.read_ahead = head_len;
     }
 
-    /// Starts a message in parts, of which `octets` have been received and are copied. Returns `false` if
-    /// there is no memory at present.
+    /// Starts a message in parts, of which `bytes` have been received. Returns `false` if there is no memory
+    /// at present.
     #[cold]
-    pub(super) fn begin_parts(&mut self, header: MessageHeader, list: &BlockList, octets: &[u8]) -> bool {
-        let mut parted = Box::new(MessageParts::new(header, list));
-        let Some((control, _)) = self.memory.buffer_granted(parted.control_len, usize::MAX) else {
+    pub(super) fn begin_message_parts(
+        &mut self,
+        header: MessageHeader,
+        list: &BlockList,
+        bytes: &[u8],
+    ) -> bool {
+        let mut message = Box::new(MessageParts::new(header, list));
+        let Some((control, _)) = self.memory.buffer_granted(message.control_len, usize::MAX) else {
             return false;
         };
-        parted.control = control;
+        message.control = control;
         let copied = self.memory.copied;
-        match parted.fill(octets, &mut self.memory, self.sizes.largest) {
-            Some(buf) => {
-                self.state = State::Partial(buf);
-                self.parted = Some(parted);
-                true
-            }
-            None => {
-                self.memory.copied = copied;
-                parted.give_back(&self.memory.pool);
-                false
-            }
-        }
-    }
-
-    /// Starts a message that is forwarded in encoded form. Its received bytes, `early`, stay a view of the
-    /// window. Returns `false` if there is no memory at present.
-    #[cold]
-    pub(super) fn begin_rest(&mut self, header: MessageHeader, early: Bytes) -> bool {
-        let mut parted = Box::new(MessageParts::behind(header, early, self.sizes.read_ahead));
-        let Some(part) = parted.part() else { return false };
-        let Some(opened) = parted.open_part(part, 0, &mut self.memory, self.sizes.largest) else {
+        let Some(buf) = message.fill(bytes, &mut self.memory) else {
+            self.memory.copied = copied;
+            message.give_back(&self.memory.pool);
             return false;
         };
-        self.state = State::Partial(parted.lend_part(part, opened, 0, &mut self.memory));
-        self.parted = Some(parted);
+        (self.state, self.partial_message) = (State::Partial(buf), Some(message));
         true
     }
 
-    /// Takes back the buffer of a part, with `n` more bytes.
+    /// Starts a message that is forwarded in encoded form. Its received bytes stay a view of the window.
+    /// Returns `false` if there is no memory at present.
+    #[cold]
+    pub(super) fn begin_forwarded(&mut self, header: MessageHeader, window_bytes: Bytes) -> bool {
+        let mut message =
+            Box::new(MessageParts::with_window_bytes(header, window_bytes, self.sizes.read_ahead));
+        let Some(part) = message.part() else { return false };
+        let Some(opened) = message.open_part(part, 0, &mut self.memory) else { return false };
+        (self.state, self.partial_message) =
+            (State::Partial(message.lend_part(part, opened, 0, &mut self.memory)), Some(message));
+        true
+    }
+
     #[cold]
     pub(super) fn read_part(&mut self, mut buf: Box<LentBuffer>, n: usize) {
-        let Some(mut parted) = self.parted.take() else { return self.memory.give_back(buf) };
-        let (Some(part), Some(Deposit { total, .. })) = (parted.part(), buf.deposit) else {
+        let Some(mut message) = self.partial_message.take() else { return self.memory.give_back(buf) };
+        let (Some(part), Some(Deposit { total, .. })) = (message.part(), buf.deposit) else {
             return self.memory.give_back(buf);
         };
-        if buf.to == 0 {
-            // It waited for memory.
-            (self.state, self.parted) = (State::Partial(buf), Some(parted));
+        if buf.end == 0 {
+            // The part waited for memory.
+            (self.state, self.partial_message) = (State::Partial(buf), Some(message));
             return self.retry_part();
         }
-        let filled = buf.from.saturating_add(n);
+        let filled = buf.filled.saturating_add(n);
         if filled < total {
-            buf.from = filled;
-            if filled == buf.to {
-                parted.grow_part(part, &mut buf, &mut self.memory, self.sizes.largest);
+            buf.filled = filled;
+            if filled == buf.end {
+                message.grow_part(part, &mut buf, &mut self.memory);
             }
-            self.state = State::Partial(buf);
-            self.parted = Some(parted);
+            (self.state, self.partial_message) = (State::Partial(buf), Some(message));
             return;
         }
         let base = total - part.len;
         let buffer = mem::take(&mut buf.buffer);
         let mut ahead = NextHeader { len: (filled - total).min(buf.ahead.unwrap_or(0)), ..buf.next };
         self.memory.keep_box(buf);
-        parted.close_part(part, buffer, base, &self.memory);
-        if parted.part().is_some() {
-            match parted.fill(ahead.octets(), &mut self.memory, self.sizes.largest) {
-                Some(buf) => {
-                    self.state = State::Partial(buf);
-                    self.parted = Some(parted);
-                    return;
-                }
-                None if parted.part().is_some() => {
-                    // There is no memory at present for the next block, of which nothing has been received.
-                    let empty = Deposit { header: parted.header, total: 1 };
-                    self.state = State::Partial(self.memory.lend(Buffer::default(), 0, 0, Some(empty)).0);
-                    self.parted = Some(parted);
-                    return;
-                }
-                None => ahead.len = 0,
+        message.close_part(part, buffer, base, &self.memory);
+        if message.part().is_some() {
+            let mut next = message.fill(ahead.bytes(), &mut self.memory);
+            if next.is_none() && message.part().is_some() {
+                // There is no memory at present for the next block, of which nothing has been received.
+                let empty = Deposit { header: message.header, total: 1 };
+                next = Some(self.memory.lend(Buffer::default(), 0, 0, Some(empty)).0);
             }
+            if let Some(buf) = next {
+                (self.state, self.partial_message) = (State::Partial(buf), Some(message));
+                return;
+            }
+            ahead.len = 0;
         }
-        self.parts_done(*parted, ahead);
+        self.complete_message(*message, ahead);
     }
 
-    /// Completes the message.
-    fn parts_done(&mut self, parted: MessageParts, next: NextHeader) {
-        let total = parted.total();
-        self.sizes.read_ahead = parted.head.min(WINDOW);
+    fn complete_message(&mut self, message: MessageParts, next: NextHeader) {
+        let total = message.total();
+        self.sizes.read_ahead = message.head_len.min(WINDOW);
         (self.sizes.expected, self.sizes.expected_total) = (total, 0);
-        self.sizes.largest = self.sizes.largest.max(total);
-        let octets = match parted.early {
-            Some(early) => early,
-            None => self.memory.pool.share(parted.control).slice(..parted.control_len),
+        self.memory.record_size(total);
+        let bytes = match message.window_bytes {
+            Some(window_bytes) => window_bytes,
+            None => self.memory.pool.share(message.control).slice(..message.control_len),
         };
-        self.segments = Some(Box::new(parted.segments));
-        self.state = State::Whole { header: parted.header, octets, next };
+        self.segments = Some(Box::new(message.segments));
+        self.state = State::Whole { header: message.header, bytes, next };
     }
 
-    /// Tries again to get memory for the current part.
     #[cold]
     pub(super) fn retry_part(&mut self) {
-        let Some(mut parted) = self.parted.take() else { return };
+        let Some(mut message) = self.partial_message.take() else { return };
         if let State::Partial(mut buf) = mem::replace(&mut self.state, State::Window) {
-            let Some(part) = parted.part() else { return self.memory.give_back(buf) };
-            if buf.to > 0 {
+            let Some(part) = message.part() else { return self.memory.give_back(buf) };
+            if buf.end > 0 {
                 self.memory.starved = false;
-                if buf.from == buf.to {
-                    parted.grow_part(part, &mut buf, &mut self.memory, self.sizes.largest);
+                if buf.filled == buf.end {
+                    message.grow_part(part, &mut buf, &mut self.memory);
                 }
-            } else if let Some(opened) = parted.open_part(part, 0, &mut self.memory, self.sizes.largest) {
+            } else if let Some(opened) = message.open_part(part, 0, &mut self.memory) {
                 self.memory.keep_box(buf);
-                buf = parted.lend_part(part, opened, 0, &mut self.memory);
+                buf = message.lend_part(part, opened, 0, &mut self.memory);
             }
             self.state = State::Partial(buf);
         }
-        self.parted = Some(parted);
+        self.partial_message = Some(message);
     }
 
-    /// Returns the number of bytes of the first message that are not in the control buffer.
-    pub(crate) fn apart(&self) -> usize {
+    /// Returns the number of bytes of the complete message that are not in the control buffer.
+    pub(crate) fn len_outside_control(&self) -> usize {
         match (&self.state, &self.segments) {
-            (State::Whole { octets, .. }, Some(segments)) => segments.len().saturating_sub(octets.len()),
+            (State::Whole { bytes, .. }, Some(segments)) => segments.len().saturating_sub(bytes.len()),
             _ => 0,
         }
     }

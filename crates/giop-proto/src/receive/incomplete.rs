@@ -4,86 +4,85 @@ use giop_codec::Version;
 use giop_codec::giop::{MessageHeader, MessageType};
 
 use super::blocks::BlockListSearch;
-use super::lent::{Deposit, LentBuffer, is_piece};
-use super::memory::grant;
-use super::passing::PASSED_MIN;
+use super::lent::{Deposit, LentBuffer, has_more_pieces};
 use super::pieces::{headers_len, is_fragment};
-use super::stream_start::Decision;
-use super::{DEPOSIT_MIN, HEADER_LEN, OVERSIZED_START, Receiver, State};
+use super::stream_start::{Decision, MIN_FORWARDED_SIZE};
+use super::{HEADER_LEN, MIN_DEPOSIT_SIZE, OVERSIZED_START_LEN, Receiver, State};
 use crate::error::ProtocolError;
 
-/// The handling of a message of the size that its header announces.
-pub(super) enum Size {
-    Fits(usize),
-    /// A fragment whose position the connection knows, if it has one.
-    Placed,
-    /// Too large, but it can be answered and skipped.
+/// The handling of an incomplete message, according to its size.
+pub(super) enum Handling {
+    /// The message has this size and is received.
+    Receive(usize),
+    /// A fragment whose position the connection determines.
+    Position,
+    /// Too large: the message is skipped, and can be answered.
     Skip(usize),
 }
 
 impl Receiver {
-    /// Peeks a message at the front of the window that is incomplete or too large.
+    /// Peeks a message in the window that is incomplete or too large.
     pub(super) fn peek_incomplete(
         &mut self,
         header: MessageHeader,
     ) -> Result<Option<MessageHeader>, ProtocolError> {
-        let (from, have) = (self.window.from, self.window.to - self.window.from);
+        let (from, received_len) = (self.window.start, self.window.end - self.window.start);
         let Some(window) = &self.window.buf else { return Ok(None) };
-        let here = window.buffer.octets().get(from..from + have).unwrap_or_default();
+        let received = window.buffer.bytes().get(from..from + received_len).unwrap_or_default();
         let size = (header.size as usize).saturating_add(HEADER_LEN);
-        match self.stream.decide(&header, size, here) {
+        match self.stream.decision_for(&header, size, received) {
             Decision::Wait => return Ok(None),
             Decision::Stream => {
-                // All of it may have been received, and other messages after it.
-                let have = have.min(size);
-                (self.front.len, self.skip.left, self.skip.size) = (have, size - have, size);
+                // All of the message may have been received, and other messages after it.
+                let received_len = received_len.min(size);
+                (self.front.len, self.skip.left, self.skip.size) = (received_len, size - received_len, size);
                 (self.front.streams, self.front.has_more) = (true, header.more_fragments);
                 return Ok(Some(MessageHeader { more_fragments: false, ..header }));
             }
             Decision::Whole => {}
         }
-        match self.check(&header)? {
-            Size::Skip(_) if have < OVERSIZED_START => Ok(None),
-            Size::Skip(total) => {
-                (self.front.len, self.skip.left) = (OVERSIZED_START, total - OVERSIZED_START);
+        match self.handling_of(&header)? {
+            Handling::Skip(_) if received_len < OVERSIZED_START_LEN => Ok(None),
+            Handling::Skip(total) => {
+                (self.front.len, self.skip.left) = (OVERSIZED_START_LEN, total - OVERSIZED_START_LEN);
                 self.skip.size = total;
                 Ok(Some(header))
             }
-            Size::Placed => {
-                self.has_unplaced = have >= headers_len(&header);
+            Handling::Position => {
+                self.has_unplaced_fragment = received_len >= headers_len(&header);
                 Ok(None)
             }
-            Size::Fits(total) if total >= DEPOSIT_MIN => {
-                let start = window.buffer.view(from..from + have);
+            Handling::Receive(total) if total >= MIN_DEPOSIT_SIZE => {
+                let start = window.buffer.view(from..from + received_len);
                 match self.find_blocks(&header, total, &start) {
                     BlockListSearch::Wait => return Ok(None),
                     BlockListSearch::List(list) => {
-                        if self.begin_parts(header, &list, &start) {
+                        if self.begin_message_parts(header, &list, &start) {
                             drop(start);
-                            self.emptied();
+                            self.window_processed();
                         }
                         return Ok(None);
                     }
                     BlockListSearch::No => {}
                 }
                 if self.stream.passes(&header, &start) {
-                    if self.begin_rest(header, start) {
-                        self.emptied();
+                    if self.begin_forwarded(header, start) {
+                        self.window_processed();
                     }
                     return Ok(None);
                 }
                 if let Some(buf) = self.deposit(header, total, &start) {
                     drop(start);
                     self.state = State::Partial(buf);
-                    self.emptied();
+                    self.window_processed();
                 }
                 Ok(None)
             }
-            Size::Fits(total) => {
-                if total >= PASSED_MIN && self.stream.passes(&header, here) {
-                    let early = window.buffer.view(from..from + have);
-                    if self.begin_rest(header, early) {
-                        self.emptied();
+            Handling::Receive(total) => {
+                if total >= MIN_FORWARDED_SIZE && self.stream.passes(&header, received) {
+                    let early = window.buffer.view(from..from + received_len);
+                    if self.begin_forwarded(header, early) {
+                        self.window_processed();
                     }
                 }
                 Ok(None)
@@ -91,7 +90,6 @@ impl Receiver {
         }
     }
 
-    /// Peeks the next message if it does not start in the window.
     pub(super) fn peek_deposited(&mut self) -> Result<Option<MessageHeader>, ProtocolError> {
         match &self.state {
             State::Whole { header, .. } => {
@@ -102,34 +100,36 @@ impl Receiver {
                 let header = *header;
                 Ok(Some(if is_fragment(&header) { header } else { self.first_piece(header) }))
             }
-            State::Early { next, of_piece } => {
-                let (next, of_piece) = (*next, *of_piece);
+            State::Early { next, after_piece } => {
+                let (next, after_piece) = (*next, *after_piece);
                 let Some(header) = next.header().transpose()? else { return Ok(None) };
                 let size = (header.size as usize).saturating_add(HEADER_LEN);
-                if let Decision::Wait = self.stream.decide(&header, size, next.octets()) {
+                if let Decision::Wait = self.stream.decision_for(&header, size, next.bytes()) {
                     return Ok(None);
                 }
-                match self.check(&header)? {
-                    Size::Fits(total) if total <= next.len => {
+                match self.handling_of(&header)? {
+                    Handling::Receive(total) if total <= next.len => {
                         self.front.len = total;
                         return Ok(Some(header));
                     }
-                    Size::Placed => self.has_unplaced = next.len >= headers_len(&header),
-                    // After a piece, even the smallest fragment is read into its final position.
-                    Size::Fits(_)
-                        if of_piece && self.waits_for_place(&header) && self.stream.reads_small_piece() =>
+                    Handling::Position => self.has_unplaced_fragment = next.len >= headers_len(&header),
+                    // After a large piece, even a small fragment is read into its final position.
+                    Handling::Receive(_)
+                        if after_piece
+                            && self.waits_for_place(&header)
+                            && self.stream.reads_small_piece() =>
                     {
-                        self.has_unplaced = next.len >= headers_len(&header);
+                        self.has_unplaced_fragment = next.len >= headers_len(&header);
                     }
-                    Size::Fits(total) if total >= DEPOSIT_MIN => {
-                        if let BlockListSearch::Wait = self.find_blocks(&header, total, next.octets()) {
+                    Handling::Receive(total) if total >= MIN_DEPOSIT_SIZE => {
+                        if let BlockListSearch::Wait = self.find_blocks(&header, total, next.bytes()) {
                             return Ok(None);
                         }
-                        if let Some(buf) = self.deposit(header, total, next.octets()) {
+                        if let Some(buf) = self.deposit(header, total, next.bytes()) {
                             self.state = State::Partial(buf);
                         }
                     }
-                    Size::Fits(_) | Size::Skip(_) => {}
+                    Handling::Receive(_) | Handling::Skip(_) => {}
                 }
                 Ok(None)
             }
@@ -137,26 +137,24 @@ impl Receiver {
         }
     }
 
-    /// Drops the part of the skipped message that is in the window.
     #[cold]
     pub(super) fn skip_rest(&mut self) {
-        let here = self.skip.left.min(self.window.to - self.window.from);
-        self.window.from += here;
-        self.skip.left -= here;
-        self.skip.total += here as u64;
+        let received = self.skip.left.min(self.window.end - self.window.start);
+        self.window.start += received;
+        self.skip.left -= received;
+        self.skip.total += received as u64;
     }
 
     #[cold]
     pub(super) fn skip_window(&mut self, buf: Box<LentBuffer>) {
-        self.cut_from(buf);
+        self.split_buffer(buf);
         self.skip_rest();
-        if self.window.from >= self.window.to {
-            self.emptied();
+        if self.window.start >= self.window.end {
+            self.window_processed();
         }
     }
 
-    /// Takes back a buffer with a deposited message.
-    pub(super) fn deposited(&mut self, mut buf: Box<LentBuffer>, filled: usize) {
+    pub(super) fn read_deposit(&mut self, mut buf: Box<LentBuffer>, filled: usize) {
         let Some(deposit @ Deposit { header, total }) = buf.deposit else { return };
         if filled >= total {
             buf.next.len = (filled - total).min(deposit.next_len());
@@ -164,54 +162,53 @@ impl Receiver {
                 self.state = State::Piece { header, buf };
                 return;
             }
-            if is_piece(&header) && self.deposits {
+            if has_more_pieces(&header) && self.deposits {
                 self.sizes.first_piece = total;
                 self.state = State::Piece { header, buf };
                 return;
             }
             (self.sizes.expected, self.sizes.expected_total) = (if self.deposits { total } else { 0 }, 0);
-            self.sizes.largest = self.sizes.largest.max(total);
-            let octets = self.memory.pool.share(std::mem::take(&mut buf.buffer)).slice(..total);
-            self.state = State::Whole { header, octets, next: buf.next };
+            self.memory.record_size(total);
+            let bytes = self.memory.pool.share(std::mem::take(&mut buf.buffer)).slice(..total);
+            self.state = State::Whole { header, bytes, next: buf.next };
             self.memory.keep_box(buf);
             return;
         }
-        buf.from = filled;
-        if filled == buf.to {
-            self.memory.grow(&mut buf, grant(filled, self.sizes.largest));
+        buf.filled = filled;
+        if filled == buf.end {
+            self.memory.grow(&mut buf, self.memory.grant(filled));
         }
         self.state = State::Partial(buf);
     }
 
-    /// Tries again to get memory from the pool.
     #[cold]
-    pub fn retry(&mut self) {
+    pub(crate) fn retry(&mut self) {
         self.memory.starved = false;
-        if self.parted.is_some() {
+        if self.partial_message.is_some() {
             return self.retry_part();
         }
         if let State::Partial(buf) = &mut self.state
-            && buf.from == buf.to
+            && buf.filled == buf.end
         {
-            let granted = grant(buf.from, self.sizes.largest);
+            let granted = self.memory.grant(buf.filled);
             self.memory.grow(buf, granted);
         }
     }
 
-    pub(super) fn check(&self, header: &MessageHeader) -> Result<Size, ProtocolError> {
+    pub(super) fn handling_of(&self, header: &MessageHeader) -> Result<Handling, ProtocolError> {
         let total = (header.size as usize).saturating_add(HEADER_LEN);
-        let large = total >= DEPOSIT_MIN || total > self.max_message;
+        let large = total >= MIN_DEPOSIT_SIZE || total > self.max_message_size;
         if self.deposits && large && self.waits_for_place(header) {
-            Ok(Size::Placed)
-        } else if total <= self.max_message {
-            Ok(Size::Fits(total))
+            Ok(Handling::Position)
+        } else if total <= self.max_message_size {
+            Ok(Handling::Receive(total))
         } else if header.kind == MessageType::Request
             && header.version == Version::V1_2
-            && total >= OVERSIZED_START
+            && total >= OVERSIZED_START_LEN
         {
-            Ok(Size::Skip(total))
+            Ok(Handling::Skip(total))
         } else {
-            Err(ProtocolError::TooLarge { size: total, limit: self.max_message })
+            Err(ProtocolError::TooLarge { size: total, limit: self.max_message_size })
         }
     }
 }

@@ -1,24 +1,24 @@
-//! From bytes to whole messages: the read window, and direct deposit of large messages.
+//! [`Receiver`]: splits received bytes into messages.
 //!
-//! Small messages are read many at a time into a pooled window of 64 KiB and handed out as views of it. A
-//! message of at least [`DEPOSIT_MIN`] bytes that is incomplete is different. Its rest is read directly into
-//! its final buffer, together with exactly one next header. A bulk message therefore costs one read and no
-//! copy. Only its header and the part that was in the window already are moved once.
+//! Small messages are read many at a time into a pooled window of 64 KiB, and are views of it. The rest of an
+//! incomplete message of at least [`MIN_DEPOSIT_SIZE`] bytes is *deposited*: it is read directly into the
+//! final buffer of the message, together with exactly one next header. A bulk message therefore costs one
+//! read and no copy. Only its part that was in the window already is moved once.
 //!
 //! The pieces of a GIOP 1.2 message are read in the same way into one buffer. An incomplete fragment waits
 //! for its position after the pieces before it, and the sixteen bytes of its headers are read separately.
 //!
-//! *Memory.* Memory is granted to a message before its bytes are received. The grant is the maximum of
-//! 64 KiB, four times its received size, and the size of the largest message completed on the connection. A
-//! larger message gets untouched memory, which is charged to the pool as the grant grows, so that nothing is
-//! moved. If the pool has no more, the receiver is *starved* until it is [retried](Receiver::retry).
+//! *Memory.* Memory is granted to a message before its bytes are received. The grant is the maximum of 64
+//! KiB, four times its received size, and the size of the largest message completed on the connection. The
+//! buffer of a larger message reserves address space for all of it and is charged to the pool as the grant
+//! grows, so that nothing is moved. If the pool has no more memory, the receiver is *starved* until it is
+//! [retried](Receiver::retry).
 
 mod blocks;
 mod incomplete;
 mod lent;
 mod memory;
 mod parts;
-mod passing;
 mod pieces;
 mod place;
 mod staged;
@@ -26,7 +26,6 @@ mod stream;
 mod stream_pieces;
 mod stream_start;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -34,143 +33,133 @@ use giop_codec::cdr::Segments;
 use giop_codec::giop::MessageHeader;
 
 use crate::error::ProtocolError;
-pub use crate::frame::{DEPOSIT_MIN, Frame, HEADER_LEN, OVERSIZED_START, PIECE_HEADER_LEN};
+pub use crate::frame::{HEADER_LEN, MIN_DEPOSIT_SIZE, OVERSIZED_START_LEN, PIECE_HEADER_LEN};
 use crate::frame::{JoinedMessage, MessageLayout};
 use crate::pool::BufferPool;
 use blocks::{BlockListSearch, MessageParts};
 pub use lent::ReadBuf;
 use lent::{Deposit, LentBuffer, NextHeader};
 use parts::{FrontMessage, Memory, SizeHints, SkippedMessage, StreamState, Window};
-use place::LoanPlace;
 pub use place::{AlignedBuffer, DepositTarget, Loan, LoanReturn};
 
-pub use stream::{CHUNK, Chunk};
+pub use stream::{Chunk, MAX_CHUNK_SIZE};
 use stream_start::Decision;
-pub use stream_start::{STREAM_START, Streams};
+pub use stream_start::{STREAM_START_LEN, Streams};
 
-/// Splits a stream of bytes into [`Frame`]s.
+/// Splits a stream of bytes into messages.
 ///
 /// Call [`take_read_buf`](Self::take_read_buf), fill the buffer from the socket, and call
 /// [`handle_read`](Self::handle_read). Then call [`peek`](Self::peek) and [`take_front`](Self::take_front)
 /// until there is no message, and repeat.
 #[derive(Debug)]
 pub struct Receiver {
-    max_message: usize,
+    max_message_size: usize,
     state: State,
     window: Window,
     front: FrontMessage,
     sizes: SizeHints,
     /// True if a partly received fragment waits for its position.
-    has_unplaced: bool,
+    has_unplaced_fragment: bool,
     /// True if large messages are read into their final position.
     deposits: bool,
-    /// The incomplete message, while the window for its next bytes is with the reader. Used only if nothing
-    /// is deposited.
+    /// The incomplete message, while a window for its next bytes is lent. Used only if nothing is deposited.
     staged: Option<Box<LentBuffer>>,
     pub(crate) stream: StreamState,
-    /// The message that is read part by part, without the current part.
-    parted: Option<Box<MessageParts>>,
-    /// The layout of the first message, if it was read part by part.
+    /// The message that is read part by part. Its current part is in `state`.
+    partial_message: Option<Box<MessageParts>>,
+    /// The layout of the complete message in `state`, if it was read part by part.
     segments: Option<Box<Segments>>,
     skip: SkippedMessage,
-    /// While the buffer is lent: whether a message had started, and its size as far as it was known.
-    lent: (bool, usize),
+    /// While the buffer is lent: whether a message is incomplete, and its size as far as it is known.
+    lent_message: (bool, usize),
     pub(crate) memory: Memory,
 }
 
 #[derive(Debug)]
 enum State {
-    /// The unprocessed data is in the window.
     Window,
-    /// The buffer is with the reader.
     Lent,
     /// A whole deposited message, and the part of the next header received with it.
-    Whole { header: MessageHeader, octets: Bytes, next: NextHeader },
+    Whole {
+        header: MessageHeader,
+        bytes: Bytes,
+        next: NextHeader,
+    },
     /// A whole piece of a message, in the buffer that also receives the other pieces.
-    Piece { header: MessageHeader, buf: Box<LentBuffer> },
+    Piece {
+        header: MessageHeader,
+        buf: Box<LentBuffer>,
+    },
     /// A header, or part of one, received after a deposited message or after a piece of one.
-    Early { next: NextHeader, of_piece: bool },
-    /// An incomplete message.
+    Early {
+        next: NextHeader,
+        after_piece: bool,
+    },
     Partial(Box<LentBuffer>),
 }
 
 impl Receiver {
-    /// Creates a receiver of messages of up to `max_message` bytes, including the header. If `deposits` is
-    /// false, everything is read through the window and copied into a buffer of its message.
+    /// Creates a receiver of messages of up to `max_message_size` bytes, including the header. If `deposits` is
+    /// false, everything is read through the window and copied into the buffer of its message.
     #[must_use]
-    pub fn new(pool: Arc<BufferPool>, max_message: usize, deposits: bool) -> Self {
+    pub fn new(pool: Arc<BufferPool>, max_message_size: usize, deposits: bool) -> Self {
         Self {
-            max_message,
+            max_message_size,
             state: State::Window,
-            window: Window { buf: None, from: 0, to: 0, keeps: false },
-            front: FrontMessage { len: 0, streams: false, has_more: false },
-            sizes: SizeHints { expected: 0, expected_total: 0, first_piece: 0, largest: 0, read_ahead: 0 },
-            has_unplaced: false,
+            window: Window::default(),
+            front: FrontMessage::default(),
+            sizes: SizeHints::default(),
+            has_unplaced_fragment: false,
             deposits,
             staged: None,
-            stream: StreamState {
-                selector: None,
-                current: None,
-                follows: false,
-                max: 0,
-                reply: None,
-                passed: HashSet::new(),
-                deposits,
-                has_nameless: false,
-                place: LoanPlace::Nowhere,
-                dead: Vec::new(),
-            },
-            parted: None,
+            stream: StreamState { deposits, ..StreamState::default() },
+            partial_message: None,
             segments: None,
-            skip: SkippedMessage { left: 0, size: 0, total: 0 },
-            lent: (false, 0),
+            skip: SkippedMessage::default(),
+            lent_message: (false, 0),
             memory: Memory {
                 pool,
                 starved: false,
+                largest_received: 0,
                 urgent: false,
-                overdraws: false,
+                is_overdrawn: false,
                 idle: [None, None],
                 copied: 0,
             },
         }
     }
 
-    /// Lets `streams` select requests with payloads of up to `max` bytes to be handed out before these are
-    /// received.
-    pub fn set_streams(&mut self, streams: Arc<dyn Streams>, max: u64) {
+    /// Streams the requests that `streams` selects, with payloads of up to `max` bytes.
+    pub(crate) fn set_streams(&mut self, streams: Arc<dyn Streams>, max: u64) {
         (self.stream.selector, self.stream.max) = (Some(streams), max);
     }
 
     /// Returns whether large messages are read into their final position.
     #[inline]
-    #[must_use]
-    pub fn deposits(&self) -> bool {
+    pub(crate) fn deposits(&self) -> bool {
         self.deposits
     }
 
-    /// Returns the number of bytes that were copied in user space so far: the starts of deposited messages
-    /// and the cut ends of windows. In a steady bulk stream only headers are copied.
-    #[must_use]
-    pub fn copied(&self) -> u64 {
+    /// Returns the number of bytes that were copied in user space: the starts of deposited messages and the
+    /// cut ends of windows. In a steady bulk stream only headers are copied.
+    pub(crate) fn copied(&self) -> u64 {
         self.memory.copied
     }
 
-    /// Returns the number of bytes of oversized messages and of unwanted fragments that were discarded.
-    #[must_use]
-    pub fn skipped(&self) -> u64 {
+    /// Returns the number of bytes of oversized messages and of discarded fragments.
+    pub(crate) fn skipped(&self) -> u64 {
         self.skip.total
     }
 
     /// Returns whether a message is partly received.
     #[inline]
-    #[must_use]
-    pub fn is_mid_message(&self) -> bool {
+    pub(crate) fn is_mid_message(&self) -> bool {
         match &self.state {
             State::Window => {
-                self.window.from < self.window.to || self.skip.left > 0 || self.stream.is_incomplete()
+                self.window.start < self.window.end || self.skip.left > 0 || self.stream.is_incomplete()
             }
             State::Whole { .. } | State::Piece { .. } => false,
-            State::Lent => self.lent.0,
+            State::Lent => self.lent_message.0,
             State::Partial(_) => true,
             State::Early { next, .. } => next.len > 0 || self.skip.left > 0 || self.stream.is_incomplete(),
         }
@@ -181,27 +170,26 @@ impl Receiver {
     pub(crate) fn has_header(&self) -> bool {
         match &self.state {
             State::Window => {
-                self.window.to - self.window.from >= HEADER_LEN
+                self.window.end - self.window.start >= HEADER_LEN
                     || self.skip.left > 0
                     || self.stream.is_incomplete()
             }
-            State::Partial(buf) => buf.deposit.is_some() || buf.from >= HEADER_LEN,
+            State::Partial(buf) => buf.deposit.is_some() || buf.filled >= HEADER_LEN,
             State::Early { next, .. } => next.len >= HEADER_LEN,
             State::Lent | State::Whole { .. } | State::Piece { .. } => false,
         }
     }
 
-    /// Returns whether a further whole message may follow. If none does, the last message should be served
-    /// before the next one gets its buffer. The next one then reuses the buffer of the last one, which is
-    /// still in the processor's cache.
+    /// Returns whether a further whole message may have been received. If not, the last message should be
+    /// served before the next read, so that the next message reuses its buffer, which is still in the
+    /// processor's cache.
     #[inline]
-    #[must_use]
-    pub fn may_hold_another(&self) -> bool {
+    pub(crate) fn may_hold_another(&self) -> bool {
         if !matches!(self.state, State::Window) {
             return !matches!(self.state, State::Early { .. });
         }
         let Some(window) = &self.window.buf else { return false };
-        let rest = window.buffer.octets().get(self.window.from..self.window.to).unwrap_or_default();
+        let rest = window.buffer.bytes().get(self.window.start..self.window.end).unwrap_or_default();
         match rest.first_chunk().map(MessageHeader::decode) {
             None => false,
             Some(Ok(header)) => (header.size as usize).saturating_add(HEADER_LEN) <= rest.len(),
@@ -209,27 +197,25 @@ impl Receiver {
         }
     }
 
-    /// Returns the size of the incomplete message, as far as it is known; 0 before that.
-    #[must_use]
+    /// Returns the size of the incomplete message. 0 if it is not known yet.
     pub fn announced(&self) -> usize {
         match &self.state {
-            State::Partial(buf) => match &self.parted {
-                Some(parted) => parted.total(),
+            State::Partial(buf) => match &self.partial_message {
+                Some(partial_message) => partial_message.total(),
                 None => buf.deposit.map_or(0, |deposit| deposit.total),
             },
-            State::Lent => self.lent.1,
+            State::Lent => self.lent_message.1,
             _ if self.skip.left > 0 => self.skip.size,
             _ => self.stream.size(),
         }
     }
 
-    /// Returns the number of bytes that the current large message still needs, as far as memory for it is
-    /// available. 0 if there is no such message.
+    /// Returns the number of bytes that the current large message still lacks, as far as memory for them is
+    /// granted. 0 if there is no such message.
     #[inline]
-    #[must_use]
     pub fn rest(&self) -> usize {
         match &self.state {
-            State::Partial(buf) if buf.deposit.is_some() => buf.to - buf.from,
+            State::Partial(buf) if buf.deposit.is_some() => buf.end - buf.filled,
             State::Window => self.stream.loan_rest(),
             _ => 0,
         }
@@ -237,21 +223,20 @@ impl Receiver {
 
     /// Returns whether an empty window is kept for the next read.
     #[inline]
-    #[must_use]
-    pub fn is_keeping(&self) -> bool {
-        self.window.keeps
+    pub(crate) fn is_keeping(&self) -> bool {
+        self.window.may_keep
     }
 
     /// Returns the buffer for the next read. It must be returned by [`handle_read`](Self::handle_read).
     #[inline]
     #[must_use]
     pub fn take_read_buf(&mut self) -> ReadBuf {
-        self.lent = (self.is_mid_message(), self.announced());
+        self.lent_message = (self.is_mid_message(), self.announced());
         if matches!(self.state, State::Window) {
             self.state = State::Lent;
             if self.stream.left() > 0 {
                 self.chunk_buffer()
-            } else if self.window.from == self.window.to && self.sizes.expected == 0 {
+            } else if self.window.start == self.window.end && self.sizes.expected == 0 {
                 self.empty_window()
             } else {
                 self.window_with_rest()
@@ -261,55 +246,55 @@ impl Receiver {
         }
     }
 
-    /// Takes the buffer back with `n` more bytes in it.
+    /// Takes the buffer back with `n` more bytes.
     #[inline]
     pub fn handle_read(&mut self, buf: ReadBuf, n: usize) {
         let ReadBuf(mut buf) = buf;
         if let Some(message) = self.staged.take() {
             return self.read_staged(message, buf, n);
         }
-        let filled = buf.from.saturating_add(n);
+        let filled = buf.filled.saturating_add(n);
         if buf.deposit.is_some() {
             if self.stream.left() > 0 || buf.loan.is_some() {
                 return self.read_chunk(buf, n);
             }
-            if self.parted.is_some() {
+            if self.partial_message.is_some() {
                 return self.read_part(buf, n);
             }
-            self.deposited(buf, filled);
+            self.read_deposit(buf, filled);
         } else if self.stream.left() > 0 {
             self.read_staged_chunk(buf, n);
-        } else if buf.to == 0 {
+        } else if buf.end == 0 {
             self.read_header(buf, n);
         } else if filled == 0 {
-            if self.sizes.read_ahead > 0 && buf.to < buf.buffer.capacity() {
-                self.sizes.expected = buf.to; // the expected message may still arrive
+            if self.sizes.read_ahead > 0 && buf.end < buf.buffer.capacity() {
+                self.sizes.expected = buf.end; // the expected message may still be received
             }
-            self.retire(buf);
+            self.keep_or_return_window(buf);
             self.state = State::Window;
         } else {
-            buf.from = filled.min(buf.to);
+            buf.filled = filled.min(buf.end);
             self.window_filled(buf);
         }
     }
 
-    /// Returns the header of the next message, if the message is complete, or too large and skipped. Its
-    /// bytes are [`front`](Self::front) until [`take_front`](Self::take_front) takes them or
-    /// [`drop_front`](Self::drop_front) drops them.
+    /// Returns the header of the next message, if it is complete, or too large and skipped.
+    /// [`front`](Self::front) returns its bytes until [`take_front`](Self::take_front) or
+    /// [`drop_front`](Self::drop_front).
     ///
     /// # Errors
-    /// [`ProtocolError`] if no message can follow: the stream is lost.
+    /// [`ProtocolError`] if no further message can be found in the stream.
     #[inline]
     pub fn peek(&mut self) -> Result<Option<MessageHeader>, ProtocolError> {
         if !matches!(self.state, State::Window) {
             return self.peek_deposited();
         }
         let Some(window) = &self.window.buf else { return Ok(None) };
-        let rest = window.buffer.octets().get(self.window.from..self.window.to).unwrap_or_default();
+        let rest = window.buffer.bytes().get(self.window.start..self.window.end).unwrap_or_default();
         let Some(start) = rest.first_chunk::<HEADER_LEN>() else { return Ok(None) };
         let header = MessageHeader::decode(start)?;
         let total = (header.size as usize).saturating_add(HEADER_LEN);
-        if total <= rest.len() && total <= self.max_message {
+        if total <= rest.len() && total <= self.max_message_size {
             self.front.len = total;
             return Ok(Some(if header.more_fragments { self.first_piece(header) } else { header }));
         }
@@ -318,28 +303,26 @@ impl Receiver {
 
     /// Returns the bytes of the peeked message.
     #[inline]
-    #[must_use]
-    pub fn front(&self) -> &[u8] {
+    pub(crate) fn front(&self) -> &[u8] {
         match (&self.state, &self.window.buf) {
             (State::Window, Some(window)) => window
                 .buffer
-                .octets()
-                .get(self.window.from..self.window.from + self.front.len)
+                .bytes()
+                .get(self.window.start..self.window.start + self.front.len)
                 .unwrap_or_default(),
-            (State::Whole { octets, .. }, _) => octets,
+            (State::Whole { bytes, .. }, _) => bytes,
             (State::Piece { header, buf }, _) => {
-                buf.buffer.octets().get(..HEADER_LEN + header.size as usize).unwrap_or_default()
+                buf.buffer.bytes().get(..HEADER_LEN + header.size as usize).unwrap_or_default()
             }
-            (State::Early { next, .. }, _) => next.octets.get(..self.front.len).unwrap_or_default(),
+            (State::Early { next, .. }, _) => next.bytes.get(..self.front.len).unwrap_or_default(),
             _ => &[],
         }
     }
 
-    /// Takes the peeked message with its layout.
     #[inline]
     pub(crate) fn take_joined(&mut self) -> JoinedMessage {
-        let pieces = self.segments.take().map(|segments| Box::new(MessageLayout::Segments(segments)));
-        JoinedMessage { octets: self.take_front(), pieces }
+        let layout = self.segments.take().map(|segments| Box::new(MessageLayout::Segments(segments)));
+        JoinedMessage { bytes: self.take_front(), layout }
     }
 
     /// Takes the peeked message, as a view.
@@ -352,7 +335,7 @@ impl Receiver {
             if !self.deposits {
                 return self.copy_front();
             }
-            let view = window.buffer.view(self.window.from..self.window.from + self.front.len);
+            let view = window.buffer.view(self.window.start..self.window.start + self.front.len);
             self.advance();
             return view;
         }
@@ -361,57 +344,57 @@ impl Receiver {
 
     /// Drops the peeked message.
     #[inline]
-    pub fn drop_front(&mut self) {
+    pub(crate) fn drop_front(&mut self) {
         (self.front.streams, self.front.has_more) = (false, false);
         if let State::Window = self.state { self.advance() } else { drop(self.take_deposited()) }
     }
 
-    /// Advances past the first message in the window.
+    /// Moves past the first message in the window.
     #[inline]
     fn advance(&mut self) {
         let len = std::mem::take(&mut self.front.len);
-        self.window.from += len;
-        if len >= DEPOSIT_MIN && self.deposits {
-            (self.sizes.expected, self.sizes.expected_total, self.sizes.largest) =
-                (len, 0, self.sizes.largest.max(len));
+        self.window.start += len;
+        if len >= MIN_DEPOSIT_SIZE && self.deposits {
+            (self.sizes.expected, self.sizes.expected_total) = (len, 0);
+            self.memory.record_size(len);
         }
         if self.front.streams {
             self.begin_stream(len);
         } else if self.skip.left > 0 {
             self.skip_rest();
         }
-        if self.window.from >= self.window.to {
-            self.emptied();
-        } else if len >= DEPOSIT_MIN && self.deposits {
-            self.leave_window();
+        if self.window.start >= self.window.end {
+            self.window_processed();
+        } else if len >= MIN_DEPOSIT_SIZE && self.deposits {
+            self.leave_large_buffer();
         }
     }
 
     fn take_deposited(&mut self) -> Bytes {
         match std::mem::replace(&mut self.state, State::Window) {
-            State::Whole { octets, next, .. } => {
+            State::Whole { bytes, next, .. } => {
                 self.segments = None;
-                if self.window.from == self.window.to {
-                    self.state = State::Early { next, of_piece: false };
+                if self.window.start == self.window.end {
+                    self.state = State::Early { next, after_piece: false };
                 }
                 if self.front.streams {
-                    self.begin_stream(octets.len());
+                    self.begin_stream(bytes.len());
                 }
-                octets
+                bytes
             }
             State::Piece { header, mut buf } => {
-                self.state = State::Early { next: buf.next, of_piece: true };
-                let octets = self.memory.pool.share(std::mem::take(&mut buf.buffer));
+                self.state = State::Early { next: buf.next, after_piece: true };
+                let bytes = self.memory.pool.share(std::mem::take(&mut buf.buffer));
                 self.memory.keep_box(buf);
                 if self.front.streams {
                     self.begin_stream(HEADER_LEN + header.size as usize);
                 }
-                octets.slice(..octets.len().min(HEADER_LEN + header.size as usize))
+                bytes.slice(..bytes.len().min(HEADER_LEN + header.size as usize))
             }
             State::Early { next, .. } => {
                 let len = std::mem::take(&mut self.front.len);
-                self.state = State::Early { next: next.behind(len), of_piece: false };
-                Bytes::copy_from_slice(next.octets.get(..len).unwrap_or_default())
+                self.state = State::Early { next: next.without_first(len), after_piece: false };
+                Bytes::copy_from_slice(next.bytes.get(..len).unwrap_or_default())
             }
             other => {
                 self.state = other;
@@ -420,15 +403,15 @@ impl Receiver {
         }
     }
 
-    /// Continues to read into a window in which no message is complete, whatever the size of its message:
-    /// nothing moves.
+    /// Handles a filled window. If it starts with an incomplete message, reading continues in it, so that
+    /// nothing is moved.
     #[inline]
     fn window_filled(&mut self, mut buf: Box<LentBuffer>) {
         if self.skip.left > 0 {
             return self.skip_window(buf);
         }
-        let filled = buf.from;
-        let start = buf.buffer.octets().first_chunk::<HEADER_LEN>();
+        let filled = buf.filled;
+        let start = buf.buffer.bytes().first_chunk::<HEADER_LEN>();
         if filled < HEADER_LEN {
             self.state = State::Partial(buf);
             return;
@@ -436,35 +419,35 @@ impl Receiver {
         if let Some(Ok(header)) = start.map(MessageHeader::decode) {
             let total = (header.size as usize).saturating_add(HEADER_LEN);
             let partial = filled < total && self.deposits;
-            if partial && self.goes_on(&mut buf, header, total) {
+            if partial && self.continue_in_place(&mut buf, header, total) {
                 self.state = State::Partial(buf);
                 return;
             }
         }
-        self.cut_from(buf);
+        self.split_buffer(buf);
     }
 
-    /// Returns whether the incomplete message at the start of the buffer is read on in place.
-    fn goes_on(&self, buf: &mut LentBuffer, header: MessageHeader, total: usize) -> bool {
-        let here = buf.buffer.octets().get(..buf.from).unwrap_or_default();
-        match self.stream.decide(&header, total, here) {
-            Decision::Wait => buf.from < buf.to,
+    /// Returns whether reading continues in the buffer that starts with an incomplete message.
+    fn continue_in_place(&self, buf: &mut LentBuffer, header: MessageHeader, total: usize) -> bool {
+        let here = buf.buffer.bytes().get(..buf.filled).unwrap_or_default();
+        match self.stream.decision_for(&header, total, here) {
+            Decision::Wait => buf.filled < buf.end,
             Decision::Stream => false,
-            Decision::Whole if total > self.max_message => false,
-            Decision::Whole if total < DEPOSIT_MIN => {
-                // If only the header of a large message was read, there may still be room for a small one.
+            Decision::Whole if total > self.max_message_size => false,
+            Decision::Whole if total < MIN_DEPOSIT_SIZE => {
+                // The limit for the header of a large message may still leave space for all of a small one.
                 let fits = total <= buf.buffer.capacity();
-                buf.to = if fits { buf.to.max(total) } else { buf.to };
-                buf.buffer.open(buf.to);
+                buf.end = if fits { buf.end.max(total) } else { buf.end };
+                buf.buffer.make_writable(buf.end);
                 fits
             }
             Decision::Whole if self.waits_for_place(&header) => false,
             Decision::Whole => match self.find_blocks(&header, total, here) {
-                BlockListSearch::Wait => buf.from < buf.to,
+                BlockListSearch::Wait => buf.filled < buf.end,
                 BlockListSearch::No if total <= buf.buffer.capacity() => {
                     buf.deposit = Some(Deposit { header, total });
-                    buf.to = total;
-                    buf.buffer.open(total);
+                    buf.end = total;
+                    buf.buffer.make_writable(total);
                     true
                 }
                 BlockListSearch::No | BlockListSearch::List(_) => false,
@@ -472,10 +455,10 @@ impl Receiver {
         }
     }
 
-    /// Leaves a filled buffer to be split into messages.
+    /// Makes a filled buffer the window, to be split into messages.
     #[inline]
-    fn cut_from(&mut self, mut buf: Box<LentBuffer>) {
-        (self.window.from, self.window.to) = (0, buf.from);
+    fn split_buffer(&mut self, mut buf: Box<LentBuffer>) {
+        (self.window.start, self.window.end) = (0, buf.filled);
         buf.buffer.freeze();
         // A window may have been kept while large messages bypassed it.
         if let Some(kept) = self.window.buf.replace(buf) {

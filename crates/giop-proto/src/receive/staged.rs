@@ -1,5 +1,5 @@
-//! The classical implementation, for comparison: everything is read through the window, and each message is
-//! copied out of it.
+//! The classical implementation, for comparison (`Config::deposit` is false): everything is read through the
+//! window, and each message is copied out of it.
 
 use bytes::Bytes;
 
@@ -7,12 +7,11 @@ use super::Receiver;
 use super::lent::{Deposit, LentBuffer};
 
 impl Receiver {
-    /// Takes the first message in the window as a copy of its own.
     #[cold]
     pub(super) fn copy_front(&mut self) -> Bytes {
         let front = self.front();
         let (len, mut buffer) = (front.len(), self.memory.pool.take(front.len()));
-        if let Some(to) = buffer.octets_mut().get_mut(..len) {
+        if let Some(to) = buffer.bytes_mut().get_mut(..len) {
             to.copy_from_slice(front);
         }
         self.memory.copied += len as u64;
@@ -20,7 +19,7 @@ impl Receiver {
         self.memory.pool.share(buffer).slice(..len)
     }
 
-    /// Appends the part of a message in the window to the part received before. Data after it stays in the
+    /// Appends a part of a message in the window to the part received before. Data after it stays in the
     /// window.
     #[cold]
     pub(super) fn read_staged(
@@ -30,21 +29,21 @@ impl Receiver {
         n: usize,
     ) {
         let Some(Deposit { total, .. }) = message.deposit else { return };
-        let (at, here) = (message.from, n.min(total.saturating_sub(message.from)));
-        if let Some(to) = message.buffer.room(at..at + here)
-            && let Some(from) = window.buffer.octets().get(..here)
+        let (before, part_len) = (message.filled, n.min(total.saturating_sub(message.filled)));
+        if let Some(target) = message.buffer.writable_range(before..before + part_len)
+            && let Some(source) = window.buffer.bytes().get(..part_len)
         {
-            to.copy_from_slice(from);
-            self.memory.copied += here as u64;
+            target.copy_from_slice(source);
+            self.memory.copied += part_len as u64;
         }
-        window.from = n.min(window.to);
-        self.cut_from(window);
-        self.window.from = here;
-        if self.window.from >= self.window.to {
-            self.emptied();
+        window.filled = n.min(window.end);
+        self.split_buffer(window);
+        self.window.start = part_len;
+        if self.window.start >= self.window.end {
+            self.window_processed();
         }
         // The received part may exceed the grant by up to the size of the window.
-        message.to = message.to.max(at + here);
-        self.deposited(message, at + here);
+        message.end = message.end.max(before + part_len);
+        self.read_deposit(message, before + part_len);
     }
 }

@@ -1,9 +1,9 @@
-//! The payloads of large requests and replies that are handed out before they have been received whole
-//! (`stream_start.rs`).
+//! Streams: the payloads of large requests and replies that are handed out before they have been received
+//! completely (`stream_start.rs`).
 //!
-//! A payload is received in chunks, or in memory that its reader lends (`place.rs`). Nothing is read until a
-//! chunk is requested. Then the connection reads into chunk buffers, and stops when a few of them are full:
-//! flow control makes the peer wait.
+//! A payload is received in chunks, or in memory that its reader lends (`place.rs`). Nothing is read until
+//! the reader requests a chunk. Then the connection reads into chunk buffers, and stops when a few of them
+//! are full: flow control makes the peer wait.
 //!
 //! No other message is received before the end of the payload, except between fragments (`stream_pieces.rs`).
 
@@ -17,19 +17,20 @@ use super::lent::{Deposit, LentBuffer, NextHeader, ReadBuf};
 use super::memory::STARVED_WINDOW;
 use super::parts::{Memory, StreamState};
 use super::place::{Loan, LoanPlace, LoanReturn};
-use super::{DEPOSIT_MIN, Receiver, State};
+use super::{MIN_DEPOSIT_SIZE, Receiver, State};
 use crate::pool::WINDOW;
 
-/// The maximum number of bytes of one chunk.
-pub const CHUNK: usize = 256 * 1024;
+/// The maximum size of a chunk in bytes.
+pub const MAX_CHUNK_SIZE: usize = 256 * 1024;
 
-/// The number of untaken chunks at which reading stops.
-const WAITING: usize = 4;
+/// The number of chunks that were not taken at which reading stops.
+const MAX_WAITING_CHUNKS: usize = 4;
 
-/// Pieces of fewer bytes are gathered into one chunk, so that they do not pin a window.
-const TINY: usize = 4 * 1024;
+/// The minimum size in bytes of pieces that become a chunk. Smaller ones are copied into one chunk, so that
+/// they do not pin a window.
+const MIN_VIEW_SIZE: usize = 4 * 1024;
 
-/// The alignment of elements in chunks.
+/// The alignment in bytes of elements in chunks.
 const ELEMENT_ALIGN: usize = 8;
 
 /// The result of [`IncomingStream::take_chunk`](crate::IncomingStream::take_chunk).
@@ -39,69 +40,61 @@ pub enum Chunk {
     Octets(Bytes),
     /// No bytes are available yet.
     Pending,
-    /// There are no more: the message is complete.
+    /// The payload has been taken completely.
     End,
-    /// The connection ended before the payload did, the caller cancelled the request, or the stream was given
-    /// up here.
+    /// The rest of the payload is lost: the connection ended, the caller cancelled the request, or the stream
+    /// was abandoned.
     Lost,
 }
 
-/// The demand of the stream's reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Demand {
-    /// None: no more is read.
-    Nothing,
+    /// Nothing is read.
+    None,
     Chunks,
-    /// Memory is lent, which is full at present or lent again.
+    /// Memory is lent, or will be lent again after it was full.
     Loan,
 }
 
-/// The payload that is being received.
 #[derive(Debug)]
 pub(super) struct Stream {
-    /// Bytes still to be received from the socket, of the current piece if it is received in pieces.
+    /// Bytes of the payload, or of its current piece, that are still to be received.
     pub(super) left: usize,
-    /// True if pieces follow.
-    pub(super) more: bool,
-    /// Bytes of the message that were handed out with the request.
-    pub(super) start: usize,
+    pub(super) has_more_pieces: bool,
+    pub(super) head_len: usize,
     /// True if the previous piece was large. The next one is then read separately from what follows it, even
     /// if it is small.
     pub(super) after_large: bool,
-    /// Bytes of the payload that have been received.
-    pub(super) come: u64,
+    pub(super) received: u64,
     /// The size of the payload in bytes, as far as it is known.
-    all: u64,
-    /// The offset of the payload's first byte within elements, modulo their alignment. Chunks are read to
-    /// positions at which elements are aligned. `None` for a payload of bytes.
+    size: u64,
+    /// The offset of the first byte in an element, modulo its alignment. Chunks are read to positions at
+    /// which elements are aligned. `None` for a payload of bytes.
     phase: Option<usize>,
     chunks: VecDeque<Bytes>,
-    /// Small pieces that follow the chunks.
+    /// Copies of small pieces, after the chunks.
     gathered: BytesMut,
     demand: Demand,
-    /// True if the stream was given up: the rest is skipped.
     abandoned: bool,
-    /// True if its number of bytes is not known.
     is_open_ended: bool,
 }
 
 impl Stream {
-    /// Returns whether all of it has been received.
     fn is_whole(&self) -> bool {
-        self.left == 0 && !self.more
+        self.left == 0 && !self.has_more_pieces
     }
 
-    /// Returns the offset of the next byte within elements, modulo their alignment.
+    /// Returns the offset of the next byte in an element, modulo its alignment.
     fn next_phase(&self) -> usize {
-        let behind = (self.come % ELEMENT_ALIGN as u64) as usize;
-        self.phase.map_or(0, |phase| (phase + behind) % ELEMENT_ALIGN)
+        let received = (self.received % ELEMENT_ALIGN as u64) as usize;
+        self.phase.map_or(0, |phase| (phase + received) % ELEMENT_ALIGN)
     }
 
     fn is_full(&self) -> bool {
-        self.chunks.len() >= WAITING
+        self.chunks.len() >= MAX_WAITING_CHUNKS
     }
 
-    fn has_octets(&self) -> bool {
+    fn has_bytes(&self) -> bool {
         !self.chunks.is_empty() || !self.gathered.is_empty()
     }
 
@@ -112,44 +105,44 @@ impl Stream {
 }
 
 impl StreamState {
-    /// Starts a stream after the first `start` bytes of its message. `left` bytes of it, or of its piece,
-    /// follow.
-    pub(crate) fn begin(&mut self, start: usize, left: usize, more: bool) {
+    /// Starts a stream after the first `head_len` bytes of its message. `left` bytes of the message, or of its
+    /// current piece, follow.
+    pub(crate) fn begin(&mut self, head_len: usize, left: usize, has_more_pieces: bool) {
         self.current = Some(Box::new(Stream {
             left,
-            more,
-            start,
-            after_large: left >= DEPOSIT_MIN,
-            come: 0,
-            all: left as u64,
+            has_more_pieces,
+            head_len,
+            after_large: left >= MIN_DEPOSIT_SIZE,
+            received: 0,
+            size: left as u64,
             phase: None,
             chunks: VecDeque::new(),
             gathered: BytesMut::new(),
-            demand: Demand::Nothing,
+            demand: Demand::None,
             abandoned: false,
-            is_open_ended: more,
+            is_open_ended: has_more_pieces,
         }));
     }
 
-    /// Sets the number of bytes of a stream that is received in pieces, whose size is not known otherwise.
-    pub(crate) fn expect(&mut self, octets: u64) {
-        if let Some(stream) = self.current.as_mut().filter(|stream| stream.more) {
-            stream.all = stream.all.max(octets);
+    /// Sets the size of a payload that is received in pieces, because their headers do not determine it.
+    pub(crate) fn set_size(&mut self, bytes: u64) {
+        if let Some(stream) = self.current.as_mut().filter(|stream| stream.has_more_pieces) {
+            stream.size = stream.size.max(bytes);
             stream.is_open_ended = false;
         }
     }
 
-    /// Returns the number of bytes that the peer has still to send, or `u64::MAX` if it is not known.
-    pub(crate) fn rest(&self) -> u64 {
+    /// Returns the number of bytes that are still to be received, or `u64::MAX` if it is not known.
+    pub(crate) fn missing_bytes(&self) -> u64 {
         match &self.current {
-            Some(stream) if stream.more && stream.is_open_ended => u64::MAX,
-            Some(stream) if stream.more => stream.all.saturating_sub(stream.come),
+            Some(stream) if stream.has_more_pieces && stream.is_open_ended => u64::MAX,
+            Some(stream) if stream.has_more_pieces => stream.size.saturating_sub(stream.received),
             Some(stream) => stream.left as u64,
             None => 0,
         }
     }
 
-    /// Sets that the stream consists of elements that are aligned to eight bytes or less, and that its first
+    /// Sets that the stream consists of elements with an alignment of eight bytes or less, and that its first
     /// byte is at offset `phase` of an element.
     pub(crate) fn align(&mut self, phase: usize) {
         if let Some(stream) = &mut self.current {
@@ -157,66 +150,64 @@ impl StreamState {
         }
     }
 
-    /// Returns whether a stream has not ended, or is not completely taken.
+    /// Returns whether there is a stream that was not completely taken.
     #[inline]
-    pub(crate) fn is_some(&self) -> bool {
+    pub(crate) fn is_active(&self) -> bool {
         self.current.is_some()
     }
 
-    /// Returns the number of bytes of the stream's message, or piece, that are still to be received from the
-    /// socket.
+    /// Returns the number of bytes of the stream's message, or of its current piece, that are still to be
+    /// received.
     #[inline]
     pub(super) fn left(&self) -> usize {
         self.current.as_ref().map_or(0, |stream| stream.left)
     }
 
-    /// Returns whether a stream is partly received.
     #[inline]
     pub(crate) fn is_incomplete(&self) -> bool {
         self.current.as_ref().is_some_and(|stream| !stream.is_whole())
     }
 
-    /// Returns the size of the stream that is partly received, or 0 if there is none.
     pub(crate) fn size(&self) -> usize {
         let stream = self.current.as_ref().filter(|stream| !stream.is_whole());
-        stream.map_or(0, |stream| usize::try_from(stream.all.max(stream.come)).unwrap_or(usize::MAX))
+        stream.map_or(0, |stream| usize::try_from(stream.size.max(stream.received)).unwrap_or(usize::MAX))
     }
 
-    /// Returns whether reading must wait until chunks are taken, or memory is lent.
+    /// Returns whether reading must wait until chunks are taken or memory is lent.
     #[inline]
-    pub(crate) fn awaits_taker(&self) -> bool {
+    pub(crate) fn awaits_reader(&self) -> bool {
         self.current.as_ref().is_some_and(|stream| match stream.demand {
             _ if stream.abandoned => false,
             _ if stream.is_whole() || stream.is_full() => true,
-            Demand::Nothing => true,
+            Demand::None => true,
             Demand::Chunks => false,
-            Demand::Loan => !matches!(self.place, LoanPlace::Waiting(_) | LoanPlace::Lent(_)),
+            Demand::Loan => !matches!(self.loan, LoanPlace::Ready(_) | LoanPlace::Lent(_)),
         })
     }
 
-    /// Returns whether received messages must wait.
     #[inline]
-    pub(crate) fn holds_messages(&self) -> bool {
+    pub(crate) fn delays_messages(&self) -> bool {
         self.current.as_ref().is_some_and(|stream| stream.is_whole() || stream.is_full())
     }
 
-    /// Returns whether there is something to take for the reader of the stream.
+    /// Returns whether the reader of the stream can take a chunk, its end, or its loan.
     pub(crate) fn has_chunk(&self) -> bool {
-        match self.place {
-            LoanPlace::Back(_) => true,
-            LoanPlace::Waiting(_) | LoanPlace::Lent(true) => false,
-            LoanPlace::Nowhere | LoanPlace::Lent(false) => {
-                self.current.as_ref().is_none_or(|stream| stream.is_whole() || stream.has_octets())
+        match self.loan {
+            LoanPlace::Returned(_) => true,
+            LoanPlace::Ready(_) | LoanPlace::Lent(true) => false,
+            LoanPlace::None | LoanPlace::Lent(false) => {
+                self.current.as_ref().is_none_or(|stream| stream.is_whole() || stream.has_bytes())
             }
         }
     }
 
-    /// Returns the next chunk of the stream. If `asks`, the reader waits for more, so more is read.
-    pub(crate) fn take_chunk(&mut self, asks: bool) -> Chunk {
+    /// Returns the next chunk. `reads_on` is true if the reader waits for more, so that the connection is
+    /// read.
+    pub(crate) fn take_chunk(&mut self, reads_on: bool) -> Chunk {
         let Some(stream) = &mut self.current else { return Chunk::Lost };
-        stream.demand = if asks { Demand::Chunks } else { Demand::Nothing };
+        stream.demand = if reads_on { Demand::Chunks } else { Demand::None };
         match stream.pop() {
-            Some(octets) => Chunk::Octets(octets),
+            Some(bytes) => Chunk::Octets(bytes),
             None if !stream.is_whole() => Chunk::Pending,
             None => {
                 self.current = None;
@@ -228,64 +219,61 @@ impl StreamState {
     /// Lends memory for the next bytes. It is returned by [`take_loan`](Self::take_loan).
     ///
     /// # Errors
-    /// The loan, if it cannot be used: there are chunks to be taken, the stream has ended, or everything is
+    /// The loan, if it cannot be used: chunks must be taken first, the stream has ended, or everything is
     /// copied.
     pub(crate) fn lend(&mut self, loan: Box<Loan>) -> Result<(), Box<Loan>> {
         match &mut self.current {
             Some(stream)
                 if self.deposits
-                    && matches!(self.place, LoanPlace::Nowhere)
-                    && !stream.has_octets()
+                    && matches!(self.loan, LoanPlace::None)
+                    && !stream.has_bytes()
                     && !stream.is_whole() =>
             {
                 stream.demand = Demand::Loan;
-                self.place = LoanPlace::Waiting(loan);
+                self.loan = LoanPlace::Ready(loan);
                 Ok(())
             }
             _ => Err(loan),
         }
     }
 
-    /// Takes back what was lent.
     pub(crate) fn take_loan(&mut self) -> LoanReturn {
-        match std::mem::take(&mut self.place) {
-            LoanPlace::Back(loan) => LoanReturn::Loan(loan),
-            LoanPlace::Nowhere => LoanReturn::Nothing,
+        match std::mem::take(&mut self.loan) {
+            LoanPlace::Returned(loan) => LoanReturn::Loan(loan),
+            LoanPlace::None => LoanReturn::Nothing,
             lent => {
-                self.place = lent;
+                self.loan = lent;
                 LoanReturn::Pending
             }
         }
     }
 
-    /// Returns whether the lent memory is with the reader of the socket.
     #[inline]
     pub(crate) fn is_lent(&self) -> bool {
-        matches!(self.place, LoanPlace::Lent(_))
+        matches!(self.loan, LoanPlace::Lent(_))
     }
 
-    /// Notes that the lent memory is lost because the reader of the socket keeps it.
+    /// Handles that the reader of the socket does not return the loan.
     #[cold]
     pub(crate) fn lose_loan(&mut self) {
-        if let LoanPlace::Lent(_) = self.place {
-            self.place = LoanPlace::Nowhere;
+        if let LoanPlace::Lent(_) = self.loan {
+            self.loan = LoanPlace::None;
         }
     }
 
-    /// Takes back the lent memory if possible. If it is with the reader of the socket, it is not awaited any
-    /// more.
+    /// Takes back the loan if possible. If the reader of the socket has it, it is not awaited any more.
     pub(crate) fn drop_loan(&mut self) -> Option<Box<Loan>> {
-        match std::mem::take(&mut self.place) {
-            LoanPlace::Waiting(loan) | LoanPlace::Back(loan) => Some(loan),
+        match std::mem::take(&mut self.loan) {
+            LoanPlace::Ready(loan) | LoanPlace::Returned(loan) => Some(loan),
             LoanPlace::Lent(_) => {
-                self.place = LoanPlace::Lent(false);
+                self.loan = LoanPlace::Lent(false);
                 None
             }
-            LoanPlace::Nowhere => None,
+            LoanPlace::None => None,
         }
     }
 
-    /// Drops an incomplete stream because the connection has ended or the caller cancelled the request.
+    /// Ends an incomplete stream, because the connection has ended or the caller cancelled the request.
     pub(crate) fn end(&mut self) {
         if self.is_incomplete() {
             self.current = None;
@@ -294,120 +282,113 @@ impl StreamState {
     }
 
     fn recall_loan(&mut self) {
-        self.place = match std::mem::take(&mut self.place) {
-            LoanPlace::Waiting(loan) => LoanPlace::Back(loan),
+        self.loan = match std::mem::take(&mut self.loan) {
+            LoanPlace::Ready(loan) => LoanPlace::Returned(loan),
             other => other,
         };
     }
 
-    /// Returns the size of the memory that the next bytes of the stream are read into, if some is lent.
+    /// Returns the number of bytes that can be read into the loan, if there is one.
     #[inline]
     pub(super) fn loan_rest(&self) -> usize {
-        match &self.place {
-            LoanPlace::Waiting(loan) => (loan.len - loan.filled).min(self.left()),
+        match &self.loan {
+            LoanPlace::Ready(loan) => (loan.len - loan.filled).min(self.left()),
             _ => 0,
         }
     }
 
-    /// Takes back the lent memory from the reader of the socket, with `here` more bytes.
-    fn loan_back(&mut self, loan: Option<Box<Loan>>, here: usize, whole: bool) {
+    fn return_loan(&mut self, loan: Option<Box<Loan>>, received: usize, whole: bool) {
         let Some(mut loan) = loan else { return };
-        loan.filled += here;
-        match std::mem::take(&mut self.place) {
-            LoanPlace::Lent(true) if whole || loan.is_over() => self.place = LoanPlace::Back(loan),
-            LoanPlace::Lent(true) => self.place = LoanPlace::Waiting(loan),
+        loan.filled += received;
+        match std::mem::take(&mut self.loan) {
+            LoanPlace::Lent(true) if whole || loan.is_done() => self.loan = LoanPlace::Returned(loan),
+            LoanPlace::Lent(true) => self.loan = LoanPlace::Ready(loan),
             other => {
-                // It is not awaited any more. It is dropped where its code may run.
-                self.place = other;
-                if let LoanPlace::Lent(false) = self.place {
-                    self.place = LoanPlace::Nowhere;
+                // The loan is not awaited any more. It is dropped where the target's code may run.
+                self.loan = other;
+                if let LoanPlace::Lent(false) = self.loan {
+                    self.loan = LoanPlace::None;
                 }
-                self.dead.push(loan);
+                self.orphaned_loans.push(loan);
             }
         }
     }
 
-    /// Adds bytes of the stream to be taken.
-    fn push_chunk(&mut self, octets: Bytes) {
+    fn push_chunk(&mut self, bytes: Bytes) {
         self.recall_loan();
         if let Some(stream) = &mut self.current
-            && !octets.is_empty()
+            && !bytes.is_empty()
         {
             if !stream.gathered.is_empty() {
                 stream.chunks.push_back(stream.gathered.split().freeze());
             }
-            stream.chunks.push_back(octets);
+            stream.chunks.push_back(bytes);
         }
     }
 
-    /// Adds bytes of the stream in a window that other messages share. Small ones are copied.
-    pub(super) fn push_view(&mut self, octets: Bytes, memory: &mut Memory) {
-        if octets.len() >= TINY {
-            return self.push_chunk(octets);
+    /// Adds bytes in a window that other messages share. A small number of them is copied.
+    pub(super) fn push_view(&mut self, bytes: Bytes, memory: &mut Memory) {
+        if bytes.len() >= MIN_VIEW_SIZE {
+            return self.push_chunk(bytes);
         }
         self.recall_loan();
         if let Some(stream) = &mut self.current
-            && !octets.is_empty()
+            && !bytes.is_empty()
         {
-            memory.copied += octets.len() as u64;
-            if stream.gathered.len() + octets.len() > WINDOW {
+            memory.copied += bytes.len() as u64;
+            if stream.gathered.len() + bytes.len() > WINDOW {
                 stream.chunks.push_back(stream.gathered.split().freeze());
             }
-            stream.gathered.extend_from_slice(&octets);
+            stream.gathered.extend_from_slice(&bytes);
         }
     }
 
-    /// Returns whether a message that is received in pieces may be streamed.
-    pub(super) fn takes_pieces(&self, header: &MessageHeader) -> bool {
-        let nameless = header.kind != MessageType::Reply || self.streams_nameless_reply();
-        self.deposits && (header.version >= Version::V1_2 || nameless && header.version == Version::V1_1)
+    pub(super) fn may_stream_pieces(&self, header: &MessageHeader) -> bool {
+        let may_be_1_1 = header.kind != MessageType::Reply || self.streams_1_1_reply();
+        self.deposits && (header.version >= Version::V1_2 || may_be_1_1 && header.version == Version::V1_1)
     }
 
-    /// Returns whether the message that starts with these bytes may be handed out before its other fragments
-    /// have been received.
-    pub(crate) fn may_begin_pieces(&self, header: &MessageHeader, octets: &[u8]) -> bool {
-        self.may_stream(header, 0) && self.is_streamed(header, octets)
+    pub(crate) fn may_begin_pieces(&self, header: &MessageHeader, bytes: &[u8]) -> bool {
+        self.may_stream(header, 0) && self.is_streamed(header, bytes)
     }
 
-    /// Returns whether a small piece after the previous one is read separately. This is always so, except for
-    /// small pieces of a stream, which are taken from a window.
+    /// Returns whether a small piece is read separately. This is always so, except for pieces of a stream
+    /// after a small piece.
     pub(super) fn reads_small_piece(&self) -> bool {
         self.current.as_ref().is_none_or(|stream| stream.after_large)
     }
 }
 
 impl Receiver {
-    /// Returns the number of bytes of the first message, or of its piece, that are received as a stream.
+    /// Returns the number of bytes of the peeked message, or of its piece, that are received as a stream.
     #[inline]
     pub(crate) fn coming(&self) -> usize {
         if self.front.streams { self.skip.left } else { 0 }
     }
 
-    /// Returns whether the first message is handed out before its payload is received.
     #[inline]
     pub(crate) fn front_streams(&self) -> bool {
         self.front.streams
     }
 
-    /// Starts the stream after the start of its message was taken.
+    /// Starts the stream of a message after its first `head_len` bytes were taken.
     #[cold]
-    pub(super) fn begin_stream(&mut self, start: usize) {
-        let more = std::mem::take(&mut self.front.has_more);
+    pub(super) fn begin_stream(&mut self, head_len: usize) {
+        let has_more_pieces = std::mem::take(&mut self.front.has_more);
         self.front.streams = false;
         let left = std::mem::take(&mut self.skip.left);
-        self.stream.begin(start, left, more);
+        self.stream.begin(head_len, left, has_more_pieces);
         (self.sizes.expected, self.sizes.expected_total) = (0, 0);
         if left > 0 {
-            self.emptied();
+            self.window_processed();
         }
     }
 
-    /// Discards the rest of the stream as it is received, as far as the current piece has it.
-    pub fn abandon_stream(&mut self) {
+    pub(crate) fn abandon_stream(&mut self) {
         match &mut self.stream.current {
             Some(stream) if matches!(self.state, State::Lent) && stream.left > 0 => {
                 stream.abandoned = true;
-                stream.more = false;
+                stream.has_more_pieces = false;
                 stream.chunks.clear();
             }
             Some(_) => self.skip_stream(),
@@ -417,121 +398,117 @@ impl Receiver {
 
     fn skip_stream(&mut self) {
         let left = self.stream.left();
-        // Between two pieces of the stream, a discarded piece of another message may be in progress.
+        // Between two pieces of the stream, a piece of another message may be skipped.
         if left > 0 {
             (self.skip.left, self.skip.size) = (left, self.stream.size());
         }
         self.stream.current = None;
     }
 
-    /// Records that all of the stream has been received.
-    pub(super) fn note_stream(&mut self) {
+    pub(super) fn stream_received(&mut self) {
         let Some(stream) = &self.stream.current else { return };
-        let size = usize::try_from(stream.come).unwrap_or(usize::MAX).saturating_add(stream.start);
-        self.sizes.largest = self.sizes.largest.max(size.min(self.max_message));
-        self.stream.follows = true;
+        let size = usize::try_from(stream.received).unwrap_or(usize::MAX).saturating_add(stream.head_len);
+        self.memory.record_size(size.min(self.max_message_size));
+        self.stream.follows_stream = true;
     }
 
-    /// Returns a buffer for the next bytes of the stream: the memory lent for them, or a chunk.
+    /// Returns a buffer for the next bytes of the stream: the loan, or a chunk.
     #[cold]
     pub(super) fn chunk_buffer(&mut self) -> ReadBuf {
         let Some(stream) = &self.stream.current else { return self.window_with(&[]) };
-        let (left, more) = (stream.left, stream.more);
+        let (left, has_more_pieces) = (stream.left, stream.has_more_pieces);
         let from = stream.next_phase();
-        // After a piece, the headers of the next piece are read; otherwise those of a message.
-        let version = if self.stream.has_nameless { Version::V1_1 } else { Version::V1_2 };
+        // The header determines whether the header of a fragment or of a message is read after the payload.
+        let version = if self.stream.has_1_1_fragments { Version::V1_1 } else { Version::V1_2 };
         let mut header = MessageHeader::new(version, ByteOrder::NATIVE, MessageType::Request);
-        header.more_fragments = more;
-        let place = std::mem::take(&mut self.stream.place);
-        if let LoanPlace::Waiting(loan) = place {
+        header.more_fragments = has_more_pieces;
+        let place = std::mem::take(&mut self.stream.loan);
+        if let LoanPlace::Ready(loan) = place {
             let (from, len) = (loan.filled, loan.len);
             let total = from.saturating_add(left);
             let mut buf =
                 self.memory.lend(Default::default(), from, len.min(total), Some(Deposit { header, total }));
             buf.0.loan = Some(loan);
-            self.stream.place = LoanPlace::Lent(true);
+            self.stream.loan = LoanPlace::Lent(true);
             return buf;
         }
-        self.stream.place = place;
+        self.stream.loan = place;
         if !self.deposits {
             return self.empty_window();
         }
         let total = from.saturating_add(left);
-        let buffer = (self.memory.pool.try_take(total.min(CHUNK)))
+        let buffer = (self.memory.pool.try_take(total.min(MAX_CHUNK_SIZE)))
             .or_else(|| self.memory.pool.try_take(total.min(WINDOW)))
             .unwrap_or_else(|| self.memory.pool.take_unpooled(STARVED_WINDOW));
-        let to = buffer.capacity().min(total).min(CHUNK);
+        let to = buffer.capacity().min(total).min(MAX_CHUNK_SIZE);
         self.memory.lend(buffer, from, to, Some(Deposit { header, total }))
     }
 
-    /// Handles received bytes of the stream.
     #[cold]
     pub(super) fn read_chunk(&mut self, mut buf: Box<LentBuffer>, n: usize) {
         self.state = State::Window;
-        let here = n.min(buf.to.saturating_sub(buf.from));
+        let received = n.min(buf.end.saturating_sub(buf.filled));
         let loan = buf.loan.take();
         let Some(stream) = &mut self.stream.current else {
-            self.stream.loan_back(loan, here, true);
+            self.stream.return_loan(loan, received, true);
             return self.memory.give_back(buf);
         };
-        stream.left -= here.min(stream.left);
-        stream.come += here as u64;
+        stream.left -= received.min(stream.left);
+        stream.received += received as u64;
         if stream.left == 0 {
-            buf.next.len = n - here;
-            let next = NextHeader::new(buf.next.octets());
-            self.state = State::Early { next, of_piece: stream.more };
+            buf.next.len = n - received;
+            let next = NextHeader::new(buf.next.bytes());
+            self.state = State::Early { next, after_piece: stream.has_more_pieces };
         }
         let whole = stream.is_whole();
         let abandoned = stream.abandoned;
         if whole {
-            self.note_stream();
+            self.stream_received();
         }
         if abandoned {
             self.skip_stream();
-            self.skip.total += here as u64;
-            self.stream.loan_back(loan, here, true);
+            self.skip.total += received as u64;
+            self.stream.return_loan(loan, received, true);
             return self.memory.give_back(buf);
         }
         if let Some(loan) = loan {
-            self.stream.loan_back(Some(loan), here, whole);
+            self.stream.return_loan(Some(loan), received, whole);
             return self.memory.give_back(buf);
         }
-        if here == 0 {
+        if received == 0 {
             self.memory.give_back(buf);
         } else {
-            let octets = self.memory.pool.share(std::mem::take(&mut buf.buffer));
-            self.stream.push_chunk(octets.slice(buf.from..buf.from + here));
+            let bytes = self.memory.pool.share(std::mem::take(&mut buf.buffer));
+            self.stream.push_chunk(bytes.slice(buf.filled..buf.filled + received));
             self.memory.keep_box(buf);
         }
     }
 
-    /// Handles bytes of the stream received through the window, if everything is copied.
+    /// Handles bytes of the stream that were received through the window because everything is copied.
     #[cold]
     pub(super) fn read_staged_chunk(&mut self, mut window: Box<LentBuffer>, n: usize) {
-        window.from = n.min(window.to);
-        self.cut_from(window);
-        let here = self.stream.left().min(self.window.to);
+        window.filled = n.min(window.end);
+        self.split_buffer(window);
+        let received = self.stream.left().min(self.window.end);
         let Some(stream) = &mut self.stream.current else { return };
-        stream.left -= here;
-        stream.come += here as u64;
+        stream.left -= received;
+        stream.received += received as u64;
         if stream.abandoned {
             self.skip_stream();
-            self.skip.total += here as u64;
-        } else if here > 0 {
-            self.front.len = here;
+            self.skip.total += received as u64;
+        } else if received > 0 {
+            self.front.len = received;
             let chunk = self.copy_front();
             self.stream.push_chunk(chunk);
             return;
         }
-        self.window.from = here;
-        if self.window.from >= self.window.to {
-            self.emptied();
+        self.window.start = received;
+        if self.window.start >= self.window.end {
+            self.window_processed();
         }
     }
 
-    /// Returns the number of bytes that a message may occupy before they are received.
-    #[must_use]
-    pub fn granted(&self) -> usize {
-        self.sizes.largest
+    pub(crate) fn granted(&self) -> usize {
+        self.memory.largest_received
     }
 }

@@ -1,28 +1,33 @@
-//! Selection of large requests and replies that are handed out before their payload has been received.
+//! Selection of large requests and replies that are streamed or forwarded.
 //!
-//! The start of such a message, 16 to 64 KiB, is handed out like a whole message. The rest is its stream
+//! The start of a streamed message, 16 to 64 KiB, is handed out like a whole message. The rest is its stream
 //! (`stream.rs`).
+//!
+//! A gateway forwards messages in encoded form. No part of a large one is moved: the part that was received
+//! with its header stays where it was read, and the rest is read into a buffer of its own. Only decoding such
+//! a message copies it.
 
 use std::fmt;
 
 use giop_codec::giop::{MessageHeader, MessageType, RequestId};
 
-use super::DEPOSIT_MIN;
+use super::MIN_DEPOSIT_SIZE;
 use super::parts::StreamState;
 use crate::message::{ReplyHead, RequestHead};
 use crate::pool::WINDOW;
 
-/// The number of bytes of a message that must have been received before it is handed out: its header and all
-/// values before the payload.
-pub const STREAM_START: usize = DEPOSIT_MIN;
+/// The number of bytes of a message that must have been received before it is handed out. They must contain
+/// the header and all values before the payload.
+pub const STREAM_START_LEN: usize = MIN_DEPOSIT_SIZE;
 
 /// Selects requests that are handed out before their payload has been received, and requests that are
 /// forwarded without being decoded.
 pub trait Streams: fmt::Debug + Send + Sync {
-    /// Returns whether there may be any. If not, no request is inspected before it has been received whole.
+    /// Returns whether there may be streamed requests. If not, no request is inspected before it has been
+    /// received completely.
     fn any(&self) -> bool;
 
-    /// Returns whether the operation of the object with that key takes its last argument as a stream.
+    /// Returns whether the operation of the object receives its last argument as a stream.
     fn streams(&self, key: &[u8], operation: &[u8]) -> bool;
 
     /// Returns whether there may be objects whose requests are forwarded in encoded form.
@@ -30,24 +35,27 @@ pub trait Streams: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Returns whether the requests of the object with that key are forwarded in encoded form. The bytes of a
-    /// large one that are received with its header then stay where they were read, and the rest gets a buffer
-    /// of its own.
+    /// Returns whether the requests of the object are forwarded in encoded form. The bytes of a large request
+    /// that are received with its header then stay where they were read, and the rest gets a buffer of its
+    /// own.
     fn passes(&self, key: &[u8]) -> bool {
         let _ = key;
         false
     }
 }
 
-/// The reply whose results are taken as a stream.
+/// The minimum size in bytes of incomplete messages that are forwarded without moving them. Smaller ones are
+/// moved like all others, because their arguments are copied when they are sent in any case.
+pub(super) const MIN_FORWARDED_SIZE: usize = 4 * 1024;
+
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReplyStream {
     id: RequestId,
-    /// True if results in GIOP 1.1 fragments are streamed too. Each of these may align its values separately.
-    nameless: bool,
+    /// True if results in GIOP 1.1 fragments are streamed too. Each fragment may align its values separately.
+    unaligned_fragments: bool,
 }
 
-/// The way in which a large request or reply is received, as far as its first bytes show.
+/// The way in which a large request or reply is received.
 pub(super) enum Decision {
     /// More bytes are needed to decide.
     Wait,
@@ -56,12 +64,11 @@ pub(super) enum Decision {
 }
 
 impl StreamState {
-    /// Decides how the message that starts with `bytes` is received.
     #[inline]
-    pub(super) fn decide(&self, header: &MessageHeader, total: usize, bytes: &[u8]) -> Decision {
+    pub(super) fn decision_for(&self, header: &MessageHeader, total: usize, bytes: &[u8]) -> Decision {
         if total <= WINDOW || !self.may_stream(header, total) {
             Decision::Whole
-        } else if bytes.len() < STREAM_START {
+        } else if bytes.len() < STREAM_START_LEN {
             Decision::Wait
         } else if self.is_streamed(header, bytes) {
             Decision::Stream
@@ -70,12 +77,11 @@ impl StreamState {
         }
     }
 
-    /// Returns whether a message of that size may be handed out before it has been received whole.
     #[inline]
     pub(super) fn may_stream(&self, header: &MessageHeader, total: usize) -> bool {
         let wanted = match header.kind {
             MessageType::Request => {
-                total as u64 <= self.max.saturating_add(DEPOSIT_MIN as u64)
+                total as u64 <= self.max.saturating_add(MIN_DEPOSIT_SIZE as u64)
                     && self.selector.as_ref().is_some_and(|streams| streams.any())
             }
             // The caller rejects a payload that is too large for it.
@@ -84,42 +90,61 @@ impl StreamState {
         };
         wanted
             && self.current.is_none()
-            && !self.has_nameless
-            && (!header.more_fragments || self.takes_pieces(header))
+            && !self.has_1_1_fragments
+            && (!header.more_fragments || self.may_stream_pieces(header))
     }
 
-    /// Returns whether a message that starts with these bytes has a payload that is taken as a stream.
-    pub(super) fn is_streamed(&self, header: &MessageHeader, octets: &[u8]) -> bool {
+    pub(super) fn is_streamed(&self, header: &MessageHeader, bytes: &[u8]) -> bool {
         if header.kind == MessageType::Reply {
             return self.reply.is_some_and(|wanted| {
-                ReplyHead::decode(header, octets).is_ok_and(|head| head.is_result() && head.id == wanted.id)
+                ReplyHead::decode(header, bytes).is_ok_and(|head| head.is_result() && head.id == wanted.id)
             });
         }
         let Some(streams) = &self.selector else { return false };
-        match RequestHead::decode(header, octets) {
-            Ok(head) => streams.streams(head.key(octets), head.operation(octets)),
+        match RequestHead::decode(header, bytes) {
+            Ok(head) => streams.streams(head.key(bytes), head.operation(bytes)),
             Err(_) => false,
         }
     }
 
-    /// Streams the results of the reply with that id. `nameless` includes GIOP 1.1 fragments.
-    pub(crate) fn select_reply(&mut self, id: RequestId, nameless: bool) {
-        self.reply = Some(ReplyStream { id, nameless });
+    pub(crate) fn select_reply(&mut self, id: RequestId, unaligned_fragments: bool) {
+        self.reply = Some(ReplyStream { id, unaligned_fragments });
     }
 
-    /// Returns whether a reply in GIOP 1.1 fragments is streamed.
-    pub(super) fn streams_nameless_reply(&self) -> bool {
-        self.reply.is_some_and(|wanted| wanted.nameless)
+    pub(super) fn streams_1_1_reply(&self) -> bool {
+        self.reply.is_some_and(|wanted| wanted.unaligned_fragments)
     }
 
-    /// Forgets the settings for the reply with that id, because its call has ended.
     #[inline]
     pub(crate) fn forget_reply(&mut self, id: RequestId) {
         if self.reply.is_some_and(|wanted| wanted.id == id) {
             self.reply = None;
         }
-        if !self.passed.is_empty() {
-            self.passed.remove(&id);
+        if !self.forwarded_replies.is_empty() {
+            self.forwarded_replies.remove(&id);
+        }
+    }
+
+    pub(crate) fn pass_reply(&mut self, id: RequestId) {
+        self.forwarded_replies.insert(id);
+    }
+
+    /// Returns whether the message is forwarded, if `bytes` contain its header and a part of its body.
+    pub(super) fn passes(&self, header: &MessageHeader, bytes: &[u8]) -> bool {
+        if header.more_fragments || !self.deposits {
+            return false;
+        }
+        match (header.kind, &self.selector) {
+            (MessageType::Request, Some(streams)) if streams.any_passed() => {
+                RequestHead::decode(header, bytes).is_ok_and(|head| {
+                    (head.body_at as usize) < bytes.len() && streams.passes(head.key(bytes))
+                })
+            }
+            (MessageType::Reply, _) if !self.forwarded_replies.is_empty() => ReplyHead::decode(header, bytes)
+                .is_ok_and(|head| {
+                    (head.body_at as usize) < bytes.len() && self.forwarded_replies.contains(&head.id)
+                }),
+            _ => false,
         }
     }
 }

@@ -16,7 +16,7 @@ use giop_codec::{ByteOrder, DecodeError, Version};
 use giop_proto::{BufferPool, Config, Connection, Event, Limits, Role};
 use proptest::prelude::*;
 
-const PAGE: usize = 4096;
+const PAGE_SIZE: usize = 4096;
 
 /// The transferred values: bulk data between small values.
 type Values = (Bytes, String, Seq<f64>, Bytes, u16);
@@ -77,7 +77,7 @@ fn reply(id: RequestId, values: &Values) -> Encoder {
 #[track_caller]
 fn assert_in_blocks(values: &Values) {
     for block in [&values.0, &values.2.bytes(), &values.3] {
-        assert_eq!(block.as_ptr().addr() % PAGE, 0);
+        assert_eq!(block.as_ptr().addr() % PAGE_SIZE, 0);
     }
 }
 
@@ -204,7 +204,8 @@ fn an_array_of_sequences_takes_no_further_reads() {
     for items in read {
         let items = items.unwrap();
         assert!(
-            items.len() == 7 && items.iter().all(|item| *item == octets && item.as_ptr().addr() % PAGE == 0)
+            items.len() == 7
+                && items.iter().all(|item| *item == octets && item.as_ptr().addr() % PAGE_SIZE == 0)
         );
     }
     assert_eq!(reader.conn.stats().reads - before, 10 * 8);
@@ -231,10 +232,10 @@ fn what_is_held_of_one_member_does_not_keep_the_others() {
     let misses = pool.stats().misses;
     let mut taken = Vec::new();
     while pool.stats().misses == misses {
-        taken.push(pool.take((1 << 20) + PAGE + 8));
+        taken.push(pool.take((1 << 20) + PAGE_SIZE + 8));
     }
     let inside = |address: usize| {
-        taken.iter().any(|buffer| buffer.octets().as_ptr_range().contains(&(address as *const u8)))
+        taken.iter().any(|buffer| buffer.bytes().as_ptr_range().contains(&(address as *const u8)))
     };
     assert!(freed.into_iter().all(inside));
     assert!(!inside(held.as_ptr().addr()));

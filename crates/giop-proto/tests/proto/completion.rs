@@ -167,7 +167,7 @@ fn every_end_says_what_happened_and_which_limit_decides() {
         (CloseReason::SlowPeer(SlowPeer::FirstHeader), "`Limits::first_header_timeout`"),
         (CloseReason::SlowPeer(SlowPeer::Message), "`Limits::message_timeout`"),
         (CloseReason::SlowPeer(SlowPeer::Write), "`Limits::write_timeout`"),
-        (CloseReason::SlowPeer(SlowPeer::Crowded), "`OrbBuilder::max_receive_memory`"),
+        (CloseReason::SlowPeer(SlowPeer::QueuedReplies), "`OrbBuilder::max_receive_memory`"),
         (CloseReason::Protocol(ProtocolError::TooLarge { size: 9, limit: 8 }), "`Limits::max_message_size`"),
         (CloseReason::Unread(5), "`Limits::max_backlog`"),
         (CloseReason::Unanswered(5), "`Limits::max_unanswered`"),

@@ -12,7 +12,7 @@ use giop_codec::giop::{
     MessageType, ReplyHeader, ReplyStatus, RequestId, announce_message, begin_body, put_message_header,
 };
 use giop_codec::{ByteOrder, Version};
-use giop_proto::outbox::{GATHER_MAX, MAX_SLICES, Outbox, Transmit};
+use giop_proto::outbox::{MAX_GATHERED_PIECE, MAX_SLICES, Outbox, Transmit};
 use giop_proto::{CallErrorKind, CallId, CloseReason, IncomingRequest, ReplyFlow, SentPart};
 use proptest::prelude::*;
 
@@ -401,7 +401,7 @@ proptest! {
                 Step::Push(len) | Step::Chunk(len) => {
                     let octets = new(len);
                     last = Some((outbox.queued(), len));
-                    if matches!(step, Step::Push(_)) && len <= GATHER_MAX {
+                    if matches!(step, Step::Push(_)) && len <= MAX_GATHERED_PIECE {
                         outbox.push(&octets);
                     } else {
                         outbox.push_chunk(Bytes::from(octets.clone()));

@@ -8,7 +8,7 @@ use crate::util::streamed::{ask, body, loan, next, pair, pair_of, place, placed}
 use crate::util::{Cut, Pair};
 use giop_codec::giop::RequestId;
 use giop_codec::{ByteOrder, Version};
-use giop_proto::receive::STREAM_START;
+use giop_proto::receive::STREAM_START_LEN;
 use giop_proto::{
     AlignedBuffer, BufferPool, Chunk, CloseReason, Limits, Loan, LoanReturn, ProtocolError, SlowPeer,
 };
@@ -28,7 +28,7 @@ fn run(cut: Cut, pieces: &[Vec<u8>], ask: &Ask, block: usize) -> Pair {
     pair.drive();
     let request = pair.request();
     assert!(request.coming() > 0, "{cut:?}");
-    assert!(request.message().len() >= STREAM_START);
+    assert!(request.message().len() >= STREAM_START_LEN);
     assert!(placed(&mut pair, &request, block, ask.body.len()) == ask.body, "{cut:?}");
     pair.server.conn.request(request.token()).finish();
     pair.drive();
@@ -56,7 +56,7 @@ fn lent_memory_is_filled_wherever_the_stream_is_cut() {
             // Everywhere around headers and the start of the stream, and at intervals in between.
             let is_near = |at: usize| {
                 at < 200
-                    || at.abs_diff(STREAM_START) < 100
+                    || at.abs_diff(STREAM_START_LEN) < 100
                     || ends.iter().any(|end| at + 20 > *end && at < end + 40)
             };
             for at in (1..*ends.last().unwrap()).filter(|at| at % 11 == 0 || is_near(*at)) {
@@ -70,7 +70,7 @@ fn lent_memory_is_filled_wherever_the_stream_is_cut() {
 fn a_message_in_one_piece_is_placed_wherever_it_is_cut() {
     let ask = ask(2, 70_000);
     let octets = ask.octets();
-    let near = [STREAM_START, 65_536, octets.len()];
+    let near = [STREAM_START_LEN, 65_536, octets.len()];
     let cuts =
         (1..octets.len()).filter(|at| at % 211 == 0 || near.iter().any(|near| at.abs_diff(*near) < 40));
     for at in cuts {

@@ -8,7 +8,7 @@ use crate::util::streamed::{Table, body, pair, pair_of};
 use crate::util::{Cut, Pair};
 use giop_codec::giop::{ReplyStatus, RequestId};
 use giop_proto::pool::WINDOW;
-use giop_proto::receive::{CHUNK, STREAM_START};
+use giop_proto::receive::{MAX_CHUNK_SIZE, STREAM_START_LEN};
 use giop_proto::{
     BufferPool, Chunk, CloseReason, Config, IncomingRequest, Limits, Role, ServeToken, SlowPeer,
 };
@@ -25,7 +25,7 @@ fn take_all(pair: &mut Pair, token: ServeToken) -> (Vec<u8>, Chunk) {
     loop {
         match pair.server.conn.stream(token).take_chunk(pair.now) {
             Chunk::Octets(chunk) => {
-                assert!(!chunk.is_empty() && chunk.len() <= CHUNK);
+                assert!(!chunk.is_empty() && chunk.len() <= MAX_CHUNK_SIZE);
                 octets.extend_from_slice(&chunk);
             }
             Chunk::Pending => {
@@ -67,7 +67,7 @@ fn a_streamed_request_comes_before_its_payload_wherever_it_is_cut() {
         pair.server.inject(&Ask { id: 4, ..Ask::default() }.octets());
         pair.drive();
         let request = pair.request();
-        assert!(request.coming() > 0 && request.message().len() >= STREAM_START, "{cut}");
+        assert!(request.coming() > 0 && request.message().len() >= STREAM_START_LEN, "{cut}");
         assert!(pair.server.requests.is_empty(), "nothing overtakes it");
         assert!(whole(&mut pair, &request) == ask.body, "{cut}");
         pair.drive();
@@ -129,13 +129,13 @@ fn a_stream_takes_constant_memory_and_the_peer_waits_for_its_taker() {
     ask_for_chunks(&mut pair, request.token());
     assert!(!pair.server.conn.wants_read());
     let read = pair.server.read;
-    assert!(read <= 5 * CHUNK + 2 * WINDOW, "{read}");
+    assert!(read <= 5 * MAX_CHUNK_SIZE + 2 * WINDOW, "{read}");
     // The peer is not responsible for a wait for its own servant.
     pair.wait(Duration::from_secs(3600));
     assert!(!pair.server.conn.lifecycle().is_closing());
     assert!(whole(&mut pair, &request) == ask.body);
     let held = pair.pool.stats().held;
-    assert!(held <= 8 * (CHUNK + 64) + 4 * WINDOW, "{held}");
+    assert!(held <= 8 * (MAX_CHUNK_SIZE + 64) + 4 * WINDOW, "{held}");
     assert_eq!(pair.server.conn.stats().copied, 0);
 }
 
@@ -186,7 +186,7 @@ fn a_stream_that_is_given_up_is_skipped() {
 
 #[test]
 fn a_stream_that_breaks_off_is_lost() {
-    for end in [STREAM_START, 70_000, 500_000, MIB] {
+    for end in [STREAM_START_LEN, 70_000, 500_000, MIB] {
         let mut pair = pair(Cut::Whole);
         let octets = ask(b"streamed", 2, MIB).octets();
         pair.server.inject(&octets[..end]);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use giop_codec::giop::RequestId;
-use giop_proto::receive::CHUNK;
+use giop_proto::receive::MAX_CHUNK_SIZE;
 use giop_proto::{BufferPool, Chunk, Config, IncomingRequest, Limits, Loan, LoanReturn, Role, Streams};
 
 use super::messages::Ask;
@@ -65,7 +65,7 @@ pub fn place(pair: &mut Pair, request: &IncomingRequest, block: usize, left: usi
     loop {
         match pair.server.conn.stream(token).take_ready_chunk() {
             Chunk::Octets(octets) => {
-                assert!(!octets.is_empty() && octets.len() <= CHUNK);
+                assert!(!octets.is_empty() && octets.len() <= MAX_CHUNK_SIZE);
                 come.extend_from_slice(&octets);
                 continue;
             }
