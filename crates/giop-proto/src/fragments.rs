@@ -42,7 +42,7 @@ pub(crate) struct Fragments {
     outside_bytes: usize,
     /// The size of the last large message, which the next one is expected to have. 0 after a small one.
     expected_size: usize,
-    copied: u64,
+    pub(crate) copied: u64,
 }
 
 #[derive(Debug)]
@@ -104,10 +104,6 @@ impl Fragments {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.incomplete.is_empty()
-    }
-
-    pub(crate) fn copied(&self) -> u64 {
-        self.copied
     }
 
     pub(crate) fn start(

@@ -66,3 +66,16 @@ pub(crate) fn first_word(order: ByteOrder, bytes: &[u8]) -> Option<RequestId> {
         ByteOrder::Little => u32::from_le_bytes(*word),
     }))
 }
+
+/// Returns a message header followed by a request id.
+pub(crate) fn header_with_id(header: MessageHeader, id: RequestId) -> [u8; PIECE_HEADER_LEN] {
+    let id = match header.order {
+        ByteOrder::Big => id.0.to_be_bytes(),
+        ByteOrder::Little => id.0.to_le_bytes(),
+    };
+    let mut bytes = [0; PIECE_HEADER_LEN];
+    for (to, from) in bytes.iter_mut().zip(header.encode().into_iter().chain(id)) {
+        *to = from;
+    }
+    bytes
+}

@@ -253,28 +253,15 @@ impl BufferPool {
             let start = message.as_ptr().addr() - master.as_ptr().addr();
             let range = start..start + message.len();
             drop(std::mem::take(message));
-            let (master, written) = match master.try_into_mut() {
-                Ok(mut mem) => {
-                    f(mem.get_mut(range.clone()).unwrap_or_default());
-                    (mem.freeze(), true)
-                }
-                Err(pinned) => (pinned, false),
-            };
+            let (master, written) = write_if_unique(master, range.clone(), f);
             *message = master.slice(range);
             list.masters.push_back(master);
             return written;
         }
-        match std::mem::take(message).try_into_mut() {
-            Ok(mut mem) => {
-                f(&mut mem);
-                *message = mem.freeze();
-                true
-            }
-            Err(pinned) => {
-                *message = pinned;
-                false
-            }
-        }
+        let len = message.len();
+        let (bytes, written) = write_if_unique(std::mem::take(message), 0..len, f);
+        *message = bytes;
+        written
     }
 
     /// Charges bytes of received data that are not in pooled buffers, until
@@ -361,16 +348,8 @@ impl BufferPool {
         let mut later = false;
         for list in self.classes.iter().skip(1) {
             let mut list = lock(list);
-            if std::mem::take(&mut list.is_used) {
-                later |= !list.masters.is_empty();
-                continue;
-            }
-            for _ in 0..list.masters.len() {
-                let Some(master) = list.masters.pop_front() else { break };
-                match master.try_into_mut() {
-                    Ok(mem) => self.discharge(mem.len()),
-                    Err(pinned) => list.masters.push_back(pinned),
-                }
+            if !std::mem::take(&mut list.is_used) {
+                self.free_unused(&mut list, usize::MAX);
             }
             later |= !list.masters.is_empty();
         }
@@ -411,17 +390,23 @@ impl BufferPool {
 
     /// Frees one unused buffer. Returns `false` if there is none.
     fn free_one(&self) -> bool {
-        for list in self.classes.iter().rev() {
-            let mut list = lock(list);
-            for _ in 0..list.masters.len() {
-                let Some(master) = list.masters.pop_front() else { break };
-                match master.try_into_mut() {
-                    Ok(mem) => {
-                        self.discharge(mem.len());
-                        return true;
-                    }
-                    Err(pinned) => list.masters.push_back(pinned),
+        self.classes.iter().rev().any(|list| self.free_unused(&mut lock(list), 1))
+    }
+
+    /// Frees up to `max` unused buffers of a class. Returns whether it freed so many.
+    fn free_unused(&self, list: &mut Class, max: usize) -> bool {
+        let mut freed = 0;
+        for _ in 0..list.masters.len() {
+            match list.masters.pop_front().map(Bytes::try_into_mut) {
+                Some(Ok(mem)) => {
+                    self.discharge(mem.len());
+                    freed += 1;
                 }
+                Some(Err(pinned)) => list.masters.push_back(pinned),
+                None => {}
+            }
+            if freed == max {
+                return true;
             }
         }
         false
@@ -560,6 +545,16 @@ fn class_of(size: usize) -> (usize, usize) {
         4 * (power - WINDOW.ilog2() as usize) + steps,
         (1usize << power).saturating_add(steps.saturating_mul(quarter)),
     )
+}
+
+fn write_if_unique(bytes: Bytes, range: Range<usize>, f: impl FnOnce(&mut [u8])) -> (Bytes, bool) {
+    match bytes.try_into_mut() {
+        Ok(mut mem) => {
+            f(mem.get_mut(range).unwrap_or_default());
+            (mem.freeze(), true)
+        }
+        Err(pinned) => (pinned, false),
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -96,13 +96,10 @@ impl ActiveRequests {
     /// Records that the reply is sent while the request continues. Returns whether the reply was awaited.
     #[cold]
     pub(crate) fn acknowledge(&mut self, token: ServeToken) -> bool {
-        match self.slots.get_mut(token.index()) {
-            Some(slot) if slot.generation == token.generation && slot.state == State::Awaited => {
-                slot.state = State::Unawaited;
-                true
-            }
-            _ => false,
-        }
+        let slot = self.slots.get_mut(token.index()).filter(|slot| slot.generation == token.generation);
+        let Some(slot) = slot.filter(|slot| slot.state == State::Awaited) else { return false };
+        slot.state = State::Unawaited;
+        true
     }
 
     /// Cancels a request. Returns `None` if no reply with this id is awaited.

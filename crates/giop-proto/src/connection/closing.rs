@@ -11,9 +11,10 @@ use crate::event::Notice;
 use crate::hits::Limit;
 use crate::limits::{Role, later};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Phase {
     /// The connection is not closing.
+    #[default]
     Open,
     /// This side is closing: it accepts no new calls and requests, and existing ones continue.
     Draining {
@@ -36,7 +37,7 @@ pub(super) enum Phase {
 }
 
 /// The state of a connection between its start and its end.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Lifecycle {
     pub(super) phase: Phase,
     /// The reason why nothing more can be read.
@@ -47,10 +48,6 @@ pub struct Lifecycle {
 }
 
 impl Lifecycle {
-    pub(super) fn new() -> Self {
-        Self { phase: Phase::Open, read_end: None, write_end: None }
-    }
-
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.accepts_requests() && self.read_end.is_none() && self.write_end.is_none()

@@ -15,7 +15,7 @@ use giop_codec::{ByteOrder, Version};
 use super::{Connection, Outcome, Output};
 use crate::calls::{CallId, Calls, RequestSpan};
 use crate::error::SentPart;
-use crate::frame::{HEADER_LEN, PIECE_HEADER_LEN, first_word};
+use crate::frame::{HEADER_LEN, PIECE_HEADER_LEN, first_word, header_with_id};
 use crate::outbox::{BATCH_SIZE, BULK_BATCH_SIZE, Outbox};
 use crate::serving::ServeToken;
 
@@ -506,13 +506,5 @@ fn fragment_header(id: RequestId, order: ByteOrder, payload: usize, more: bool) 
         size: (PIECE_HEADER_LEN - HEADER_LEN + payload) as u32, // at most the size of a piece
         ..MessageHeader::new(Version::V1_2, order, MessageType::Fragment)
     };
-    let id = match order {
-        ByteOrder::Big => id.0.to_be_bytes(),
-        ByteOrder::Little => id.0.to_le_bytes(),
-    };
-    let mut bytes = [0; PIECE_HEADER_LEN];
-    for (to, from) in bytes.iter_mut().zip(header.encode().into_iter().chain(id)) {
-        *to = from;
-    }
-    bytes
+    header_with_id(header, id)
 }

@@ -234,7 +234,7 @@ impl Connection {
                 last_head: LastHead::default(),
             },
             accept_requests: config.accept_requests,
-            lifecycle: Lifecycle::new(),
+            lifecycle: Lifecycle::default(),
             input: Input {
                 rx,
                 fragments: Fragments::new(pool),
@@ -341,8 +341,8 @@ impl Connection {
     /// Returns the counters.
     pub fn stats(&self) -> Stats {
         Stats {
-            copied: self.input.rx.copied() + self.input.fragments.copied(),
-            skipped: self.input.rx.skipped(),
+            copied: self.input.rx.memory.copied + self.input.fragments.copied,
+            skipped: self.input.rx.skip.total,
             messages_out: self.output.messages,
             octets_out: self.output.tx.written(),
             writes: self.output.tx.writes(),

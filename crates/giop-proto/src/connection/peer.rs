@@ -70,7 +70,7 @@ impl Peer {
         header: &MessageHeader,
         bytes: &[u8],
     ) -> Result<RequestContexts, SystemException> {
-        let contexts = message::contexts_of(header, bytes);
+        let contexts = message::contexts_at(bytes, header.order, header.version, header.kind);
         self.reads_blocks |= BlockList::is_read_by_sender(&contexts);
         if let Some(context) = contexts.find(ContextId::CODE_SETS) {
             let context: CodeSetContext =

@@ -64,7 +64,7 @@ impl Connection {
     /// [discards](super::Lifecycle::throws_away) input, which is read in pieces of the same size.
     #[inline]
     pub fn may_wait_with_buf(&self) -> bool {
-        self.input.rx.is_mid_message() || self.input.rx.is_keeping() || self.lifecycle.throws_away()
+        self.input.rx.is_mid_message() || self.input.rx.window.may_keep || self.lifecycle.throws_away()
     }
 
     /// Takes the buffer back with `n` more bytes. If `n` is 0, the buffer is only returned.
@@ -183,24 +183,24 @@ impl Connection {
                     // The most frequent event is constructed in place, because moving it costs more than
                     // constructing it.
                     if header.kind == MessageType::Request {
-                        if self.input.rx.front_has_more() {
+                        if self.input.rx.front.has_more {
                             match self.hand_out_first_piece(header) {
                                 Some(event) => return Some(event),
                                 None => continue,
                             }
                         }
                         if let Some(head) = self.admit_request(header, None) {
-                            let streams = self.input.rx.front_streams();
+                            let streams = self.input.rx.front.streams;
                             return Some(self.hand_out(header, None, head, streams));
                         }
                         continue;
                     }
                     let event = match header.kind {
-                        MessageType::Reply if self.input.rx.front_has_more() => {
+                        MessageType::Reply if self.input.rx.front.has_more => {
                             self.hand_out_first_piece(header)
                         }
                         MessageType::Reply => {
-                            let streams = self.input.rx.front_streams();
+                            let streams = self.input.rx.front.streams;
                             self.handle_reply(header, None, streams)
                         }
                         _ => self.handle_other(header),
@@ -246,7 +246,7 @@ impl Connection {
         self.input.limit_memory(self.stats.messages_in, may_wait);
         // The pieces of a stream share one timeout.
         let count = match &self.input.streamed {
-            Some(streamed) if self.input.rx.stream.is_active() => streamed.messages_before(),
+            Some(streamed) if self.input.rx.stream.is_active() => streamed.messages_before,
             _ => self.stats.messages_in,
         };
         self.clock.all_handled(self.input.rx.is_mid_message() && !self.input.rx.memory.starved, count);
@@ -290,7 +290,7 @@ impl Connection {
     ) -> Event {
         self.clock.discount_control_message();
         let token = self.serving.insert(head.id, head.response.expects_reply());
-        let settings = self.peer.message_settings(&self.limits, self.input.rx.deposits());
+        let settings = self.peer.message_settings(&self.limits, self.input.rx.deposits);
         let coming = if streams {
             self.input.begin_streamed(token, &header, head.id, self.stats.messages_in)
         } else {
@@ -357,7 +357,7 @@ impl Connection {
             self.handle_first_piece(header);
             return None;
         }
-        let settings = self.peer.message_settings(&self.limits, self.input.rx.deposits());
+        let settings = self.peer.message_settings(&self.limits, self.input.rx.deposits);
         let head = match ReplyHead::decode(&header, message_bytes(joined.as_ref(), &self.input.rx)) {
             Ok(head) => head,
             Err(error) => {

@@ -44,15 +44,9 @@ pub(super) struct IncomingPayload {
     /// True if the payload will be taken. Until then it is discarded when the request ends.
     is_opened: bool,
     /// The number of messages received before it.
-    messages_before: u64,
+    pub(super) messages_before: u64,
     /// The time by which the payload must be complete.
     deadline: Option<Instant>,
-}
-
-impl IncomingPayload {
-    pub(super) fn messages_before(&self) -> u64 {
-        self.messages_before
-    }
 }
 
 impl Input {
@@ -133,7 +127,7 @@ impl Input {
     /// Returns the number of bytes that a payload may occupy before they are received: the size of the
     /// largest message so far.
     pub fn granted(&self) -> usize {
-        self.rx.granted()
+        self.rx.memory.largest_received
     }
 
     /// Counts bytes of a payload that were copied to their final position.

@@ -223,29 +223,20 @@ impl Connection {
             Phase::Closed { .. } => None,
             Phase::Lingering { until, .. } => Some(until),
             Phase::Finishing { .. } => self.output.timer.deadline(&self.limits),
-            Phase::Open | Phase::Draining { .. } => {
-                let idle = self.is_idle().then(|| later(clock.last_active, clock.idle_timeout));
-                let stalled = self.output.timer.deadline(&self.limits);
-                let ended = self.lifecycle.write_end.map(|(_, until)| until);
-                let keeping = self.keeps_memory().then(|| clock.last_active + KEEP_MEMORY);
-                let memory = self.input.rx.memory.starved.then(|| clock.now + RETRY_MEMORY);
-                let first = clock.first_header_deadline;
-                let streamed = self.input.stream_deadline();
-                [
-                    self.calls.earliest_deadline(),
-                    idle,
-                    stalled,
-                    ended,
-                    keeping,
-                    memory,
-                    first,
-                    streamed,
-                    self.clock.message_deadline(&self.input, &self.limits),
-                ]
-                .into_iter()
-                .flatten()
-                .min()
-            }
+            Phase::Open | Phase::Draining { .. } => [
+                self.calls.earliest_deadline(),
+                self.is_idle().then(|| later(clock.last_active, clock.idle_timeout)),
+                self.output.timer.deadline(&self.limits),
+                self.lifecycle.write_end.map(|(_, until)| until),
+                self.keeps_memory().then(|| clock.last_active + KEEP_MEMORY),
+                self.input.rx.memory.starved.then(|| clock.now + RETRY_MEMORY),
+                clock.first_header_deadline,
+                self.input.stream_deadline(),
+                clock.message_deadline(&self.input, &self.limits),
+            ]
+            .into_iter()
+            .flatten()
+            .min(),
         }
     }
 
@@ -342,7 +333,7 @@ impl Connection {
     }
 
     fn keeps_memory(&self) -> bool {
-        self.input.rx.is_keeping()
+        self.input.rx.window.may_keep
             || self.output.tx.holds_memory()
             || self.requests.keeps_budget(self.serving.len())
     }

@@ -45,7 +45,7 @@ impl Connection {
         if !self.accept_requests {
             return self.protocol_error(ProtocolError::Unexpected(MessageType::Request));
         }
-        let whole_size = !self.input.rx.front_streams() && self.input.rx.len_outside_control() == 0;
+        let whole_size = !self.input.rx.front.streams && self.input.rx.len_outside_control() == 0;
         let bytes = match joined {
             Some(joined) => joined.bytes.clone(),
             None if header.more_fragments => return self.handle_first_piece(header),

@@ -13,6 +13,7 @@ use giop_codec::{ByteOrder, EncodeError, Version};
 use super::closing::Phase;
 use super::{Connection, Output};
 use crate::calls::RequestSpan;
+use crate::frame::header_with_id;
 use crate::outbox::{MAX_GATHERED_PIECE, Transmit};
 
 impl Connection {
@@ -96,15 +97,12 @@ impl Output {
 
     #[cold]
     pub(super) fn queue_cancel(&mut self, id: RequestId, now: Instant) {
-        let mut header = MessageHeader::new(self.version, ByteOrder::NATIVE, MessageType::CancelRequest);
-        header.size = 4;
-        let [a, b, c, d] = id.0.to_ne_bytes();
-        let mut bytes = [0; MessageHeader::LEN + 4];
-        for (to, from) in bytes.iter_mut().zip(header.encode().into_iter().chain([a, b, c, d])) {
-            *to = from;
-        }
+        let header = MessageHeader {
+            size: 4,
+            ..MessageHeader::new(self.version, ByteOrder::NATIVE, MessageType::CancelRequest)
+        };
         self.cancels += 1;
-        self.queue_bytes(&bytes, now);
+        self.queue_bytes(&header_with_id(header, id), now);
     }
 
     #[cold]

@@ -139,11 +139,12 @@ impl Body {
     }
 }
 
-pub(crate) fn contexts_of<'a>(header: &MessageHeader, bytes: &'a [u8]) -> ServiceContexts<'a> {
-    contexts_at(bytes, header.order, header.version, header.kind)
-}
-
-fn contexts_at(bytes: &[u8], order: ByteOrder, version: Version, kind: MessageType) -> ServiceContexts<'_> {
+pub(crate) fn contexts_at(
+    bytes: &[u8],
+    order: ByteOrder,
+    version: Version,
+    kind: MessageType,
+) -> ServiceContexts<'_> {
     let mut d = Decoder::new(bytes, order, version).at(HEADER_LEN);
     let contexts = match kind {
         MessageType::Request => RequestHeader::decode(&mut d).map(|header| header.contexts),

@@ -55,13 +55,13 @@ pub use stream_start::{STREAM_START_LEN, Streams};
 pub struct Receiver {
     max_message_size: usize,
     state: State,
-    window: Window,
-    front: FrontMessage,
+    pub(crate) window: Window,
+    pub(crate) front: FrontMessage,
     sizes: SizeHints,
     /// True if a partly received fragment waits for its position.
     has_unplaced_fragment: bool,
     /// True if large messages are read into their final position.
-    deposits: bool,
+    pub(crate) deposits: bool,
     /// The incomplete message, while a window for its next bytes is lent. Used only if nothing is deposited.
     staged: Option<Box<LentBuffer>>,
     pub(crate) stream: StreamState,
@@ -69,7 +69,7 @@ pub struct Receiver {
     partial_message: Option<Box<MessageParts>>,
     /// The layout of the complete message in `state`, if it was read part by part.
     segments: Option<Box<Segments>>,
-    skip: SkippedMessage,
+    pub(crate) skip: SkippedMessage,
     /// While the buffer is lent: whether a message is incomplete, and its size as far as it is known.
     lent_message: (bool, usize),
     pub(crate) memory: Memory,
@@ -132,23 +132,6 @@ impl Receiver {
     /// Streams the requests that `streams` selects, with payloads of up to `max` bytes.
     pub(crate) fn set_streams(&mut self, streams: Arc<dyn Streams>, max: u64) {
         (self.stream.selector, self.stream.max) = (Some(streams), max);
-    }
-
-    /// Returns whether large messages are read into their final position.
-    #[inline]
-    pub(crate) fn deposits(&self) -> bool {
-        self.deposits
-    }
-
-    /// Returns the number of bytes that were copied in user space: the starts of deposited messages and the
-    /// cut ends of windows. In a steady bulk stream only headers are copied.
-    pub(crate) fn copied(&self) -> u64 {
-        self.memory.copied
-    }
-
-    /// Returns the number of bytes of oversized messages and of discarded fragments.
-    pub(crate) fn skipped(&self) -> u64 {
-        self.skip.total
     }
 
     /// Returns whether a message is partly received.
@@ -219,12 +202,6 @@ impl Receiver {
             State::Window => self.stream.loan_rest(),
             _ => 0,
         }
-    }
-
-    /// Returns whether an empty window is kept for the next read.
-    #[inline]
-    pub(crate) fn is_keeping(&self) -> bool {
-        self.window.may_keep
     }
 
     /// Returns the buffer for the next read. It must be returned by [`handle_read`](Self::handle_read).

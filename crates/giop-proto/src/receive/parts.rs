@@ -14,23 +14,23 @@ use crate::pool::BufferPool;
 /// The last window. Its bytes `start..end` are not processed yet. If there are none, it is kept for the next
 /// read.
 #[derive(Debug, Default)]
-pub(super) struct Window {
+pub(crate) struct Window {
     pub(super) buf: Option<Box<LentBuffer>>,
     pub(super) start: usize,
     pub(super) end: usize,
     /// True if the pool allows that an empty window is kept.
-    pub(super) may_keep: bool,
+    pub(crate) may_keep: bool,
 }
 
 /// The first message, after it was peeked.
 #[derive(Debug, Default)]
-pub(super) struct FrontMessage {
+pub(crate) struct FrontMessage {
     /// The length in bytes. 0 before it was peeked.
     pub(super) len: usize,
     /// True if the message is handed out before its payload, of which [`SkippedMessage::left`] bytes are
     /// received as a stream.
-    pub(super) streams: bool,
-    pub(super) has_more: bool,
+    pub(crate) streams: bool,
+    pub(crate) has_more: bool,
 }
 
 /// The sizes in bytes of earlier messages, from which those of the next ones are guessed.
@@ -71,12 +71,12 @@ pub(crate) struct StreamState {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct SkippedMessage {
+pub(crate) struct SkippedMessage {
     /// Bytes that are still to be received.
     pub(super) left: usize,
     pub(super) size: usize,
     /// Bytes of all skipped messages that have been received.
-    pub(super) total: u64,
+    pub(crate) total: u64,
 }
 
 /// The memory of a receiver: its share of the pool, and the boxes in which buffers are lent.
@@ -86,7 +86,7 @@ pub(crate) struct Memory {
     /// True if the pool has no memory for the current message. Reading waits for `Receiver::retry`.
     pub(crate) starved: bool,
     /// The size of the largest message received whole.
-    pub(super) largest_received: usize,
+    pub(crate) largest_received: usize,
     /// True if memory must be provided because this side awaits replies.
     pub(crate) urgent: bool,
     /// True if this receiver may take memory beyond the cap.

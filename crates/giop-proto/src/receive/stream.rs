@@ -366,11 +366,6 @@ impl Receiver {
         if self.front.streams { self.skip.left } else { 0 }
     }
 
-    #[inline]
-    pub(crate) fn front_streams(&self) -> bool {
-        self.front.streams
-    }
-
     /// Starts the stream of a message after its first `head_len` bytes were taken.
     #[cold]
     pub(super) fn begin_stream(&mut self, head_len: usize) {
@@ -506,9 +501,5 @@ impl Receiver {
         if self.window.start >= self.window.end {
             self.window_processed();
         }
-    }
-
-    pub(crate) fn granted(&self) -> usize {
-        self.memory.largest_received
     }
 }

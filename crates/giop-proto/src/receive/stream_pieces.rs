@@ -22,12 +22,6 @@ impl Receiver {
         header
     }
 
-    /// Returns whether the peeked message is the first piece of a streamed message.
-    #[inline]
-    pub(crate) fn front_has_more(&self) -> bool {
-        self.front.has_more
-    }
-
     pub(crate) fn received_payload(&self, header: &MessageHeader) -> &[u8] {
         self.received_part().get(headers_len(header)..).unwrap_or_default()
     }
