@@ -176,8 +176,7 @@ pub mod telemetry {
     pub use orb_runtime::telemetry::*;
 }
 
-/// TLS for connections (SSLIOP): the identity of this ORB, the trusted certificates, and the requirements for
-/// peers.
+/// TLS for connections (SSLIOP): the ORB's identity, the trusted certificates, and what peers must provide.
 #[cfg(feature = "tls")]
 pub mod tls {
     pub use orb_runtime::tls::*;

@@ -15,8 +15,7 @@ const PAGE: u32 = 1000;
 
 /// Access to an ORB's naming service. In the prelude.
 pub trait OrbNaming {
-    /// Returns the naming service that `-ORBInitRef NameService=URL`, `OrbBuilder::init_ref` or a default
-    /// specifies.
+    /// Returns the naming service of `-ORBInitRef NameService=URL`, `OrbBuilder::init_ref` or the default.
     ///
     /// # Errors
     /// See [`Orb::initial`]: no URL is known, or the object there is not a naming context.
@@ -121,8 +120,7 @@ fn not_found(name: &str, why: NotFoundReason, rest: &str) -> String {
     }
 }
 
-/// Returns the missing context on the way to a name. Returns `None` if the name itself is missing, or if the
-/// service's answer is invalid.
+/// Returns the missing context in a name, unless the name itself is missing or `rest` is invalid.
 fn missing_context(name: &str, rest: &str) -> Option<String> {
     let left = parse_name(rest).ok()?.len();
     if left < 2 { None } else { part_at_fault(name, rest) }
@@ -136,8 +134,7 @@ fn part_at_fault(name: &str, rest: &str) -> Option<String> {
 }
 
 impl NamingError {
-    /// Returns the missing context on the way to the name, if that is the reason. [`Naming::make_contexts`]
-    /// creates it.
+    /// Returns the missing context, if that is the reason. [`Naming::make_contexts`] creates it.
     #[must_use]
     pub fn missing_context(&self) -> Option<String> {
         match self {
@@ -160,8 +157,7 @@ impl Naming {
         &self.context
     }
 
-    /// Returns the object with that name. The object is asked for its interface only if its reference does
-    /// not contain it.
+    /// Returns the object with this name. Its interface is queried only if the reference does not contain it.
     ///
     /// # Errors
     /// [`NamingError`].
@@ -215,11 +211,10 @@ impl Naming {
         self.context.unbind(&parse(name)?).await.map_err(|error| failed(name, error))
     }
 
-    /// Returns the context with that name. It and all contexts on the way to it are created if they do not
-    /// exist.
+    /// Returns the context with this name. It and the contexts in its path are created if necessary.
     ///
     /// # Errors
-    /// [`NamingError::NotFound`] with `NotContext` if an object is on the way, among others.
+    /// [`NamingError::NotFound`] with `NotContext` if an object is in the path, among others.
     pub async fn make_contexts(&self, name: &str) -> Result<Self, NamingError> {
         let parts = parse(name)?;
         for end in 1..=parts.len() {
@@ -260,12 +255,12 @@ enum State {
 }
 
 impl Listing {
-    /// Returns the next bindings, each with its name as text. Empty when all have been returned
+    /// Returns the next bindings with their names as text. Empty when there are no more
     /// ([`is_done`](Self::is_done)).
     ///
     /// # Errors
-    /// The exception of the call. OBJECT_NOT_EXIST if the service dropped its iterator because it was not
-    /// used for long.
+    /// The exception of the call. OBJECT_NOT_EXIST if the service dropped an iterator that was not used for
+    /// long.
     ///
     /// # Cancel safety
     /// A requested page is lost.

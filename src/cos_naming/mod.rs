@@ -43,8 +43,7 @@ pub fn parse_name(text: &str) -> Result<Name, NameTextError> {
     Ok(components.into_iter().map(|(id, kind)| NameComponent { id, kind }).collect())
 }
 
-/// Returns a name as text, from which [`parse_name`] makes the same name. Empty for a name without
-/// components.
+/// Returns a name as text that [`parse_name`] reads. Empty for a name without components.
 #[must_use]
 #[doc(alias = "to_string")]
 pub fn print_name(name: &[NameComponent]) -> String {

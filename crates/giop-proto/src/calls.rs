@@ -26,8 +26,7 @@ pub(crate) struct Calls<R> {
     slots: Vec<Slot<R>>,
     /// Slots of answered calls. The last one freed is reused first.
     free: Vec<u16>,
-    /// Slots of cancelled calls, whose replies may still arrive. The one that is unused for longest is
-    /// reused first.
+    /// Slots of cancelled calls, whose replies may still arrive. The one unused for longest is reused first.
     cooling: VecDeque<u16>,
     parity: u32,
     pending: usize,
@@ -115,8 +114,8 @@ impl<R> Calls<R> {
         }
     }
 
-    /// Returns the number of bytes of the outgoing stream that the peer has certainly received, because it
-    /// answered a request after them.
+    /// Returns the number of bytes of the stream that the peer has received, because it answered a later
+    /// request.
     pub(crate) fn confirmed_position(&self) -> u64 {
         self.confirmed_position
     }
@@ -164,8 +163,7 @@ impl<R> Calls<R> {
         (id.0 & 1 == self.parity).then_some(CallId { index, generation: id.0 >> (INDEX_BITS + 1) })
     }
 
-    /// Records the position of the call's request in the outgoing stream, from which its completion status
-    /// is determined.
+    /// Records the position of the call's request, which determines its completion status.
     #[inline]
     pub(crate) fn record_span(&mut self, call: CallId, at: RequestSpan) {
         if let Some(State::Pending { span, .. }) = self.state_mut(call) {
@@ -286,8 +284,7 @@ impl<R> Calls<R> {
     }
 
     fn new_slot(&mut self) -> Option<u16> {
-        // The slot of a cancelled call is not reused while there are few of them, so that its late reply
-        // matches no other call.
+        // The first slots of cancelled calls are not reused, so that their late replies match no other call.
         if self.cooling.len() >= MAX_COOLING_SLOTS || self.slots.len() >= usize::from(ONEWAY) {
             return self.cooling.pop_front();
         }

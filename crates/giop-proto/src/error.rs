@@ -10,8 +10,7 @@ use giop_codec::giop::{HeaderError, MessageType};
 
 use crate::hits::Limit;
 
-/// Input from a peer that violates GIOP or a limit of this side. The peer gets MessageError, and the
-/// connection ends.
+/// Input that violates GIOP or a limit of this side. The peer gets MessageError, and the connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
@@ -61,8 +60,7 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// Returns the limit of this side that the peer exceeded, if that is the error. The peer did not
-    /// violate GIOP then.
+    /// Returns the limit of this side that was exceeded, if any. The peer did not violate GIOP then.
     pub fn limit(&self) -> Option<Limit> {
         match self {
             Self::TooLarge { .. } => Some(Limit::MessageSize),
@@ -74,8 +72,7 @@ impl ProtocolError {
     }
 }
 
-/// An error of the operating system. Unlike [`io::Error`], it can be copied into the error of each call
-/// that failed because of it.
+/// An error of the operating system. It can be copied into the error of each call that it fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoFailure {
     /// The kind of the error.
@@ -132,8 +129,7 @@ pub enum CloseReason {
     SlowPeer(SlowPeer),
     /// The peer left the answers to refused requests unread: more bytes than this limit.
     Unread(usize),
-    /// The peer sent more CancelRequests, LocateRequests and unexpected messages in a second than this
-    /// limit.
+    /// The peer sent more than this number of CancelRequests, LocateRequests and stray messages in a second.
     Flood(u32),
 }
 
@@ -223,7 +219,7 @@ impl CallError {
         }
     }
 
-    /// Returns whether the same request may be sent over another connection without the risk of a second
+    /// Returns whether the request may be sent over another connection without the risk of a second
     /// execution.
     pub fn retryable(&self) -> bool {
         let hopeless = matches!(
@@ -360,8 +356,8 @@ impl fmt::Display for CallError {
 
 impl Error for CallError {}
 
-/// Returns the prefix for the description of a protocol error. Empty if it exceeded a limit, because then
-/// the peer is not at fault.
+/// Returns the prefix for a protocol error. Empty if a limit was exceeded, because the peer is not at fault
+/// then.
 fn fault_prefix(error: &ProtocolError) -> &'static str {
     if error.limit().is_some() { "" } else { "the peer broke the protocol: " }
 }

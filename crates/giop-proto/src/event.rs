@@ -7,13 +7,11 @@ use crate::serving::ServeToken;
 /// An event that a connection reports to its driver.
 #[derive(Debug)]
 pub enum Event {
-    /// The peer requests an operation. `ServedRequest::send_reply` or `ServedRequest::finish` must end the
-    /// request of this token.
+    /// The peer requests an operation. `ServedRequest::send_reply` or `finish` must end the request.
     Request(IncomingRequest),
     /// The peer asks for the location of an object. `Connection::send_locate_reply` answers it.
     Locate(IncomingLocate),
-    /// The peer cancelled a request that is being served. The request must still be ended, but its reply is
-    /// not sent.
+    /// The peer cancelled a request. It must still be ended, but its reply is not sent.
     Cancelled(ServeToken),
     /// The outcome of this call is available from `Connection::take_outcome`.
     Reply(CallId),

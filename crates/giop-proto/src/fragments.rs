@@ -24,8 +24,7 @@ use crate::limits::{Limits, later};
 use crate::message::RequestHead;
 use crate::pool::{Buffer, BufferPool};
 
-/// The maximum size in bytes of a message that is joined in memory of its own. A larger one uses a pooled
-/// buffer.
+/// The maximum size in bytes of a message that is not joined in a pooled buffer.
 const MAX_SMALL_MESSAGE: usize = 32 * 1024;
 
 const PAYLOAD_AT_1_1: usize = HEADER_LEN;
@@ -70,8 +69,7 @@ pub(crate) enum FragmentOutcome {
 #[derive(Debug)]
 struct IncompleteMessage {
     first_header: MessageHeader,
-    /// The id of the fragments. GIOP 1.1 fragments have none, so that there is only one such message at a
-    /// time.
+    /// The id of the fragments. `None` for GIOP 1.1, where only one message at a time is fragmented.
     id: Option<RequestId>,
     started_at: Instant,
     /// `None` if the message is discarded.
@@ -81,8 +79,7 @@ struct IncompleteMessage {
     may_stream: bool,
     /// The request id of a message that was handed out.
     request_id: Option<RequestId>,
-    /// Set if the message was handed out and its rest is discarded: the number of bytes of that rest, which
-    /// determines its timeout.
+    /// After the rest of a streamed message was discarded: its size in bytes, which determines the timeout.
     discarded_bytes: Option<usize>,
 }
 
@@ -340,8 +337,8 @@ impl Fragments {
         Ok(())
     }
 
-    /// Discards a message that exceeds the size limit. Only a GIOP 1.2 request can be answered; otherwise
-    /// this is an error.
+    /// Discards a message that exceeds the size limit. Fails unless it is a GIOP 1.2 request, which can be
+    /// answered.
     #[cold]
     fn discard_oversized(
         &mut self,

@@ -14,16 +14,14 @@ pub const PIECE_HEADER_LEN: usize = HEADER_LEN + 4;
 /// The minimum size in bytes of incomplete messages that are read into a buffer of their own.
 pub const MIN_DEPOSIT_SIZE: usize = 16 * 1024;
 
-/// The number of bytes that are kept of a message that is too large. They suffice for an answer: message
-/// header, request id and response flags.
+/// The bytes kept of a message that is too large: message header, request id and response flags.
 pub const OVERSIZED_START_LEN: usize = HEADER_LEN + 5;
 
 /// A GIOP message or fragment, including its header.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
     pub(crate) header: MessageHeader,
-    /// All bytes; CDR values are aligned relative to the first one. For a skipped message only
-    /// [`OVERSIZED_START_LEN`] bytes.
+    /// All bytes, or only the first [`OVERSIZED_START_LEN`] bytes of a skipped message.
     pub(crate) bytes: Bytes,
 }
 
@@ -56,8 +54,7 @@ impl JoinedMessage {
     }
 }
 
-/// Returns the 32-bit word after the message header: the request id in all messages except requests
-/// and replies before GIOP 1.2.
+/// Returns the word after the message header: the request id, except in requests and replies before GIOP 1.2.
 #[inline]
 pub(crate) fn first_word(order: ByteOrder, bytes: &[u8]) -> Option<RequestId> {
     let word = bytes.get(HEADER_LEN..)?.first_chunk::<4>()?;

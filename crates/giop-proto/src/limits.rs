@@ -35,8 +35,7 @@ pub struct Limits {
     ///
     /// A stream occupies constant memory, whatever its size.
     pub max_stream_size: u64,
-    /// Messages of which the last fragment has not been received. Default 8. One more is answered with
-    /// MessageError and ends the connection.
+    /// Messages of which the last fragment is missing. Default 8. One more is answered with MessageError.
     pub max_fragmented: usize,
     /// Bytes of all incomplete messages together. Default 16 MiB. More is handled as for `max_fragmented`.
     pub max_fragment_memory: usize,
@@ -56,8 +55,7 @@ pub struct Limits {
     /// answered with `TRANSIENT`, minor code OMG 1, and so are requests of one connection beyond half of
     /// its [`max_requests`](Self::max_requests).
     pub max_held_requests: usize,
-    /// Bytes of the requests that a POA manager keeps. Default 16 MiB. More is handled as for
-    /// `max_held_requests`.
+    /// Bytes of the requests that a POA manager keeps. Default 16 MiB. More is handled in the same way.
     pub max_held_bytes: usize,
     /// Bytes queued for a peer that does not read. Default 1 MiB.
     ///
@@ -65,8 +63,7 @@ pub struct Limits {
     /// replies. Senders of oneways should wait (see `Output::has_room`). A single message may always be
     /// queued.
     pub max_backlog: usize,
-    /// Nesting of constructed types and encapsulations in a message. Default 64. Deeper nesting raises
-    /// `MARSHAL`.
+    /// Nesting of constructed types and encapsulations. Default 64. Deeper nesting raises `MARSHAL`.
     pub max_depth: u16,
     /// Bytes that the values decoded from one message may allocate, or eight times the message if that is
     /// more. Default 16 MiB. More raises `MARSHAL`.
@@ -100,8 +97,7 @@ pub struct Limits {
     /// The maximum time without calls or requests. `None`: 120 s if this side opened the connection, 180 s
     /// if the peer did. Then the connection is closed in good order.
     pub idle_timeout: Option<Duration>,
-    /// The maximum time for the peer to close its side after CloseConnection or MessageError was sent.
-    /// Default 1 s.
+    /// The maximum time for the peer to close its side after the last message was sent. Default 1 s.
     pub linger_timeout: Duration,
 }
 
@@ -147,8 +143,7 @@ impl Default for Limits {
     }
 }
 
-/// Returns the time that is `by` after `at`, or 30 years after `at` if the sum overflows, as for
-/// `Duration::MAX`.
+/// Returns the time that is `by` after `at`, or 30 years after `at` if the sum overflows.
 #[inline]
 #[must_use]
 pub fn later(at: Instant, by: Duration) -> Instant {

@@ -21,8 +21,7 @@ pub const MAX_SLICES: usize = 64;
 /// The size of a full batch in bytes. The message that makes it worth a write still fits.
 const FULL_BATCH_SIZE: usize = BATCH_SIZE + MAX_GATHERED_PIECE;
 
-/// The maximum number of empty batches that are kept for reuse: those queued for the socket, and the one
-/// being written.
+/// The maximum number of empty batches kept for reuse: those queued at a time, and the one being written.
 const MAX_SPARE_BATCHES: usize = 17;
 
 /// The initial capacity of a batch in bytes. Most connections never need more.
@@ -92,8 +91,7 @@ impl Outbox {
         self.written
     }
 
-    /// Returns the stream position before which the socket may have accepted all bytes: they are written or
-    /// lent to a writer.
+    /// Returns the stream position before which all bytes are written or lent to a writer.
     #[inline]
     pub(crate) fn lent_or_written(&self) -> u64 {
         self.lent_until.max(self.written)
@@ -267,8 +265,7 @@ impl Outbox {
         Transmit(batch)
     }
 
-    /// Takes back what was lent to a writer. Bytes that the socket did not accept return to the head of the
-    /// queue.
+    /// Takes back what was lent to a writer. Bytes that the socket did not accept return to the queue's head.
     #[inline]
     pub fn commit(&mut self, transmit: Transmit) {
         let Transmit(mut batch) = transmit;

@@ -31,8 +31,8 @@ const CLASS_COUNT: usize = 4 * 15;
 /// The maximum number of masters of a class that are examined before a new buffer is allocated.
 const MAX_PROBES: usize = 8;
 
-/// The maximum number of connections that keep their window between two reads, which saves two accesses to
-/// the pool.
+/// The maximum number of connections that keep their window between reads, instead of returning it to the
+/// pool.
 const MAX_KEPT_WINDOWS: usize = 64;
 
 /// A recycling pool of receive buffers in size classes.
@@ -66,9 +66,8 @@ struct Class {
 pub struct PoolStats {
     /// Bytes of all pooled buffers, whether free or not.
     pub held: usize,
-    /// The part of `held` that is free: nothing is read into these buffers, and no view of them exists. All
-    /// held bytes are free in an ORB without connections whose servants and callers keep nothing that they
-    /// received.
+    /// The part of `held` that is free. All is free in an ORB without connections, if nothing received is
+    /// kept.
     pub free: usize,
     /// Bytes of values decoded from requests that are being served, and of pieces of incomplete messages.
     /// They are not in pooled buffers, but count against the cap.
@@ -132,8 +131,7 @@ impl BufferPool {
         Self { classes: (0..CLASS_COUNT).map(|_| Mutex::default()).collect(), cap, ..Self::default() }
     }
 
-    /// Returns a buffer of at least `size` bytes. Beyond the cap the buffer is allocated, and freed after
-    /// use.
+    /// Returns a buffer of at least `size` bytes. A buffer beyond the cap is freed after use.
     #[must_use]
     pub fn take(&self, size: usize) -> Buffer {
         self.try_take(size).unwrap_or_else(|| self.take_unpooled(size))
@@ -166,8 +164,7 @@ impl BufferPool {
         self.allocate(size, size)
     }
 
-    /// Returns a new buffer of at least `size` bytes, of which `charge` are writable and charged to the
-    /// pool.
+    /// Returns a new buffer of at least `size` bytes, of which `charge` are writable and charged.
     #[cold]
     pub(crate) fn take_growing(&self, size: usize, charge: usize) -> Option<Buffer> {
         let (_, size) = class_of(size);
@@ -419,8 +416,7 @@ impl BufferPool {
         let whole = giop_codec::cdr::mapped_size(capacity + 1);
         let mut mem =
             if make_writable >= size { BytesMut::zeroed(whole) } else { BytesMut::with_capacity(whole) };
-        // Splitting makes the buffer reference counted from the start. Freezing it and turning it back then
-        // never allocate.
+        // Splitting makes the buffer reference counted, so that freezing and reclaiming it never allocate.
         drop(mem.split_off(capacity));
         let mut buffer = Buffer { base: base_of(&mem), mem: BufferMemory::Owned(mem), capacity, charged: 0 };
         buffer.make_writable(make_writable);

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The number of requests that a connection takes from the budget at a time. The first request of a
-/// connection needs no budget.
+/// The number of requests that a connection takes from the budget at a time, in addition to its first one.
 const PORTION: usize = 16;
 
 /// The number of requests that the connections of an endpoint may have in flight together. The first
@@ -47,8 +46,7 @@ impl BudgetShare {
         self.taken + 1
     }
 
-    /// Takes more from the budget, so that up to `max_in_flight` requests are granted. Returns `false` if the
-    /// budget is exhausted.
+    /// Takes more, so that up to `max_in_flight` requests are granted. Fails if the budget is exhausted.
     pub(crate) fn grow(&mut self, max_in_flight: usize) -> bool {
         let want = PORTION.min(max_in_flight.saturating_sub(self.granted()));
         let mut got = 0;

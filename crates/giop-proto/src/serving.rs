@@ -2,8 +2,7 @@
 
 use giop_codec::giop::RequestId;
 
-/// A request that is being served. The token stays valid until the reply is sent or the request is
-/// finished.
+/// A request that is being served. The token is valid until the request ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct ServeToken {
     index: u32,

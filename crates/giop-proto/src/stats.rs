@@ -20,8 +20,7 @@ pub struct Stats {
     pub reads: u64,
     /// Writes of which the socket accepted at least a part, each by one system call.
     pub writes: u64,
-    /// Received bytes that were copied in user space: the starts of large messages, the cut ends of
-    /// windows, and small fragments.
+    /// Received bytes that were copied: starts of large messages, cut ends of windows, and small fragments.
     pub copied: u64,
     /// Sent bytes that were copied in user space, into their message or into a batch of small messages.
     pub copied_out: u64,
@@ -35,8 +34,7 @@ pub struct Stats {
     pub strays: u64,
     /// Requests that the connection itself answered with a system exception.
     pub refused: u64,
-    /// Requests dropped because the connection was closing. CloseConnection informs the peer that they were
-    /// not executed.
+    /// Requests that were not executed because the connection was closing.
     pub dropped: u64,
     /// Bytes of oversized messages and of discarded fragments.
     pub skipped: u64,

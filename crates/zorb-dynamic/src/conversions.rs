@@ -1,4 +1,4 @@
-//! Conversions of this crate's errors to exceptions that servants raise, as for those of `orb_runtime`.
+//! Conversions of errors to the exceptions that servants raise.
 
 use orb_runtime::dynamic::DynamicException;
 use orb_runtime::private::{OrbError, because_of};
@@ -10,25 +10,24 @@ use crate::ifr::{FetchError, ServeError};
 /// `BAD_PARAM`, COMPLETED_NO.
 impl From<IdlError> for SystemException {
     fn from(error: IdlError) -> Self {
-        not_done(SystemExceptionKind::BadParam, error)
+        because_of(SystemExceptionKind::BadParam.into(), error)
     }
 }
 
-/// The call's exception. `INTF_REPOS`, COMPLETED_NO, if the repository does not have the interface, or does
-/// not describe one.
+/// The exception of the call, or `INTF_REPOS`, COMPLETED_NO, if the repository has no valid description.
 impl From<FetchError> for SystemException {
     fn from(error: FetchError) -> Self {
         match error {
             FetchError::Call(exception) => exception.into(),
             FetchError::System(exception) => exception,
             FetchError::Unknown(_) | FetchError::Description(_) | FetchError::Foreign(_) => {
-                not_done(SystemExceptionKind::IntfRepos, error)
+                because_of(SystemExceptionKind::IntfRepos.into(), error)
             }
         }
     }
 }
 
-/// The exception for the error of its adapter or key.
+/// The exception of the adapter's or key's error.
 impl From<ServeError> for SystemException {
     fn from(error: ServeError) -> Self {
         match error {
@@ -37,13 +36,6 @@ impl From<ServeError> for SystemException {
             ServeError::Own(exception) => exception,
         }
     }
-}
-
-fn not_done(
-    kind: SystemExceptionKind,
-    error: impl std::error::Error + Send + Sync + 'static,
-) -> SystemException {
-    because_of(SystemException::from(kind), error)
 }
 
 macro_rules! orb_errors {

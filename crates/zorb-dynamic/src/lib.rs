@@ -1,11 +1,8 @@
-//! IDL that is read at run time, and the Interface Repository, of the zorb ORB.
+//! The zorb ORB's reader of IDL at run time, and its Interface Repository.
 //!
-//! [`Idl`] reads IDL by the compiler of `zorb::idl!` and returns type codes, interfaces and constants as the
+//! [`Idl`] reads IDL with the compiler of `zorb::idl!` and returns type codes, interfaces and constants as the
 //! data of `orb_runtime::dynamic`. [`InterfaceRepository`] serves these descriptions, and those of generated
 //! types, to other programs. [`interface_of`] and [`look_up`] query the repositories of other ORBs.
-//!
-//! No code is generated from the repository's own IDL: its objects are dynamic servants of the `ir.idl` that
-//! the compiler contains.
 //!
 //! Programs use this crate as `zorb::dynamic`, with the feature `dynamic` of `zorb`.
 #![forbid(unsafe_code)]

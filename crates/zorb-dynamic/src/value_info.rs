@@ -7,41 +7,40 @@ use orb_runtime::types::{TypeCode, ValueModifier};
 
 /// A value type as data, from IDL that is read at run time, or from an Interface Repository.
 ///
-/// Its type code contains its state, what it can be truncated to, and whether it is abstract or custom.
+/// The type code contains its state, its truncatable base, and whether it is abstract or custom.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueInfo {
-    /// Repository id.
+    /// The repository id.
     pub id: Box<str>,
-    /// Its name, without that of its modules.
+    /// The name, without that of the scope.
     pub name: Box<str>,
-    /// Its type, with its own state and its concrete base.
+    /// The type code, with the state of the type itself and its concrete base.
     pub code: TypeCode,
-    /// The repository ids of the abstract value types that it is derived from, in order.
+    /// The repository ids of the abstract bases, in order.
     pub abstract_bases: Vec<Box<str>>,
-    /// The repository ids of the interfaces that it supports, in order.
+    /// The repository ids of the supported interfaces, in order.
     pub supports: Vec<Box<str>>,
-    /// Its operations, in order.
+    /// The operations, in order.
     pub operations: Vec<Arc<OperationInfo>>,
-    /// Its attributes, in order.
+    /// The attributes, in order.
     pub attributes: Vec<AttributeInfo>,
-    /// Its initializers (`factory`), in order.
+    /// The initializers (`factory`), in order.
     pub initializers: Vec<InitializerInfo>,
 }
 
 /// A `factory` of a value type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InitializerInfo {
-    /// Its name.
+    /// The name.
     pub name: Box<str>,
-    /// The names and types of its parameters, which are all `in`.
+    /// The names and types of the parameters, which are all `in`.
     pub params: Vec<(Box<str>, TypeCode)>,
-    /// The exceptions that it raises.
+    /// The exceptions in its `raises` clause.
     pub raises: Vec<TypeCode>,
 }
 
 impl ValueInfo {
-    /// Creates it from a type code, without operations, attributes, abstract bases, supported interfaces and
-    /// initializers.
+    /// Creates a description that contains only what a type code contains.
     pub(crate) fn of_code(code: &TypeCode) -> ValueInfo {
         ValueInfo {
             id: code.id().unwrap_or_default().into(),
@@ -55,12 +54,12 @@ impl ValueInfo {
         }
     }
 
-    /// Returns whether it is abstract, custom, truncatable, or none of these.
+    /// Returns whether the type is abstract, custom, truncatable, or none of these.
     pub fn modifier(&self) -> ValueModifier {
         self.code.type_modifier().unwrap_or_default()
     }
 
-    /// Returns the type of its stateful base, if there is one.
+    /// Returns the type of the stateful base, if there is one.
     pub fn concrete_base(&self) -> Option<TypeCode> {
         self.code.concrete_base_type().ok().flatten()
     }

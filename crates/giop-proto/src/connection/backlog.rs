@@ -16,8 +16,7 @@ use crate::error::SlowPeer;
 use crate::hits::Limit;
 use crate::pool::BufferPool;
 
-/// The number of queued bytes up to which a connection is neither counted nor delayed because of other
-/// connections.
+/// The number of queued bytes up to which a connection is not affected by the queues of other connections.
 const MIN_COUNTED: usize = 64 * 1024;
 
 /// The queued bytes of one connection as reported to the pool.
@@ -44,8 +43,8 @@ impl PoolShare {
     }
 }
 
-/// The number of answer bytes in the queue. Some written bytes still count, because it is not known at once
-/// that they are written.
+/// The number of queued answer bytes. It is not known at once that they are written, so some count for too
+/// long.
 #[derive(Debug, Default)]
 pub(super) struct ReplyBacklog {
     bytes: usize,
@@ -79,8 +78,7 @@ impl Drop for PoolShare {
 }
 
 impl Connection {
-    /// Counts that requests wait because too much is queued, once for each time. The connection is not read
-    /// meanwhile.
+    /// Counts that requests wait for the queue, once for each time. The connection is not read meanwhile.
     #[cold]
     pub fn waits_for_room(&mut self) {
         self.clock.reading_suspended();
@@ -91,15 +89,13 @@ impl Connection {
         }
     }
 
-    /// Suspends the timeout of an incomplete message, because the connection is not read for a reason outside
-    /// of the peer.
+    /// Suspends the timeout of the incomplete message, because the connection is not read at present.
     #[cold]
     pub fn hold_reading(&mut self) {
         self.clock.reading_suspended();
     }
 
-    /// Closes the connection because its peer accepts replies too slowly while other connections need the
-    /// memory.
+    /// Closes the connection because its peer accepts replies too slowly while memory is scarce.
     pub fn give_up_slow_reader(&mut self) {
         self.end_slow(SlowPeer::QueuedReplies);
     }

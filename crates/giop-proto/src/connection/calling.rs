@@ -127,8 +127,7 @@ impl Connection {
         }
     }
 
-    /// Counts a call that timed out after its request was sent. Closes the connection after too many of them
-    /// without any received byte.
+    /// Counts a call that timed out although its request was sent. Too many of them close the connection.
     fn count_unanswered(&mut self, now: Instant) {
         let (bytes, calls) = self.unanswered;
         let calls = if bytes == self.stats.octets_in { calls + 1 } else { 1 };

@@ -42,8 +42,7 @@ pub struct Lifecycle {
     pub(super) phase: Phase,
     /// The reason why nothing more can be read.
     pub(super) read_end: Option<CloseReason>,
-    /// The reason why nothing more can be written, and the time until which the peer's last messages are
-    /// read.
+    /// The reason why nothing more can be written, and the time until which the peer is still read.
     pub(super) write_end: Option<(CloseReason, Instant)>,
 }
 
@@ -199,8 +198,7 @@ impl Connection {
         if self.lifecycle.write_end.is_some() || self.output.partial_request.is_some() {
             return self.abort(reason); // nothing can be sent, or not in the middle of a request
         }
-        // Queued data is still written, so a pending call must not fail as unsent only because nothing of it
-        // is written yet.
+        // Queued data is still written, so that pending calls must not count as unsent.
         self.calls.fail_queued(reason.call_error(), &mut self.output, &mut self.notices);
         self.lifecycle.phase = Phase::Finishing { reason, eof: false };
         self.output.fragment_queue.clear();

@@ -15,8 +15,7 @@ use crate::error::{CallError, CloseReason};
 pub enum ReplyFlow {
     /// The start is queued. The rest is supplied by [`Connection::flow`] of this number.
     Begun(u64),
-    /// Another message is being sent in this way, or this one would be fragmented. It must be sent as a
-    /// whole. The encoder is unchanged.
+    /// Another message is sent in this way, or this one would be fragmented. The encoder is unchanged.
     Busy,
     /// The peer cancelled the request, or the connection is closed: nothing is sent. The encoder is empty.
     Dropped,
@@ -118,8 +117,7 @@ impl OutgoingFlow<'_> {
         }
     }
 
-    /// Ends the message. If bytes are missing, the connection is closed, because nothing can follow an
-    /// incomplete message.
+    /// Ends the message. If bytes are missing, the connection is closed, because nothing can follow them.
     pub fn end(self) {
         if self.connection.output.tx.has_gap(self.number) {
             self.connection.abort(CloseReason::Local);

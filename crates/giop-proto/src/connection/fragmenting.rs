@@ -41,11 +41,10 @@ const MAX_QUEUED_AHEAD: usize = BULK_BATCH_SIZE;
 /// The messages of which pieces are still to be queued.
 #[derive(Debug, Default)]
 pub(super) struct FragmentQueue {
-    /// The maximum size of a piece in bytes, including its headers. A multiple of 8. `usize::MAX`: messages
-    /// are not fragmented.
+    /// The maximum size of a piece in bytes, a multiple of 8. `usize::MAX` disables fragmenting.
     size: usize,
-    /// The maximum size of a piece that the peer accepts. A request whose end is not available when it starts
-    /// is cut at this size only.
+    /// The maximum size of a piece for the peer. Requests that are supplied in parts are cut at this size
+    /// only.
     accepted_size: usize,
     /// The messages whose pieces are sent alternately.
     open: VecDeque<FragmentedMessage>,
@@ -204,8 +203,7 @@ impl FragmentQueue {
         self.open.pop_front()
     }
 
-    /// Takes a message back after one of its pieces was queued. If it was the last one, another message may
-    /// start.
+    /// Takes a message back. If its last piece was queued, another message may start.
     fn take_back_after_piece(&mut self, partial: FragmentedMessage) {
         if partial.ended {
             self.handle_removal(&partial);
@@ -262,8 +260,7 @@ impl FragmentedMessage {
         if self.first > 0 { self.first } else { self.size - PIECE_HEADER_LEN }
     }
 
-    /// Returns whether the next piece can be queued: it is full and not the last, or the end of the message
-    /// is known.
+    /// Returns whether the next piece can be queued: it is full, or the end of the message is known.
     fn is_ready(&self) -> bool {
         !self.grows || self.unqueued > self.next_payload()
     }
@@ -437,8 +434,7 @@ impl Output {
         Some((header, id, first))
     }
 
-    /// Starts the pieces of a request of which `missing` bytes follow those in the encoder. Returns `None` if
-    /// it is sent as a whole.
+    /// Starts the pieces of a request of which `missing` bytes follow, unless it is sent as a whole.
     pub(super) fn begin_pieces(&self, message: &mut Encoder, missing: u64) -> Option<RequestPieces> {
         let size = self.fragment_queue.accepted_size;
         let whole = usize::try_from(missing).ok()?.checked_add(message.len())?;
@@ -449,8 +445,7 @@ impl Output {
         Some(RequestPieces { id, order: header.order, size, missing: first, later: whole - first })
     }
 
-    /// Stops a request that is sent in pieces. Returns the part of it that the peer receives, or `None` if
-    /// there is no such request.
+    /// Stops a request that is sent in pieces, if there is one. Returns the part that the peer receives.
     #[cold]
     pub(super) fn stop_request(&mut self, id: RequestId, now: Instant) -> Option<SentPart> {
         let partial = self.fragment_queue.remove(id, false)?;
@@ -483,8 +478,7 @@ impl Output {
         self.count_message(now);
     }
 
-    /// Removes the pieces of a message from the queue. Fails if any of it was sent or anything else was
-    /// queued since.
+    /// Removes a message from the queue. Fails if any of it was sent or anything else was queued since.
     pub(super) fn take_back(&mut self, partial: &FragmentedMessage) -> bool {
         partial.is_contiguous_and_last(&self.tx) && self.unqueue(partial.start, self.tx.queued())
     }

@@ -21,8 +21,7 @@ pub enum ReplyRoom {
     Room,
     /// Nothing may be queued at present: the peer must accept data first, or four other replies are growing.
     Full,
-    /// Nothing may be queued any more: the peer cancelled the request, or the connection is closing or
-    /// closed.
+    /// Nothing may be queued any more: the request was cancelled, or the connection is closing.
     Gone,
 }
 
@@ -76,8 +75,7 @@ impl ServedRequest<'_> {
         }
     }
 
-    /// Gives up a started reply. Returns `true` if nothing of it was sent, so that the request may be
-    /// answered with another reply.
+    /// Gives up a started reply. Returns `true` if nothing of it was sent, so that another reply may be sent.
     ///
     /// Otherwise the connection is closed when the messages before the reply are written. CloseConnection is
     /// not sent, because it would mean that the requests in progress were not executed.
@@ -95,8 +93,7 @@ impl ServedRequest<'_> {
 }
 
 impl Output {
-    /// Stops a growing reply whose request the peer cancelled. An empty piece ends it, so that the peer does
-    /// not wait for the rest.
+    /// Stops a growing reply to a cancelled request. An empty piece ends it for the peer.
     #[cold]
     pub(super) fn stop_growing(&mut self, token: ServeToken, now: Instant) {
         let Some(mut partial) = self.fragment_queue.remove_growing(token) else { return };
@@ -116,8 +113,8 @@ impl Output {
         self.fragment_queue.growing_piece_size()
     }
 
-    /// Returns whether more of a started reply can be queued. This requires that at most one piece of it is
-    /// not queued yet.
+    /// Returns whether more of a started reply can be queued, which requires that at most one piece is
+    /// waiting.
     pub fn reply_room(&self, token: ServeToken) -> ReplyRoom {
         match self.fragment_queue.growing(token) {
             Some(partial) if partial.unqueued <= self.fragment_queue.growing_piece_size() => ReplyRoom::Room,

@@ -1,5 +1,4 @@
-//! The number of requests that may be in flight. Connections take shares of the endpoint's budget and return
-//! them.
+//! The number of requests in flight: connections take shares of the endpoint's budget and return them.
 
 use giop_codec::exception::{SystemException, minor};
 use giop_codec::giop::{MessageHeader, MessageType};
@@ -19,9 +18,9 @@ impl Connection {
         }
     }
 
-    /// Suspends the peeked message if it is a oneway that exceeds the budget, because its sender cannot be
-    /// notified of a refusal. It waits for a request of the same connection. A side that awaits replies never
-    /// stops reading.
+    /// Suspends the peeked message if it is a oneway beyond the budget, because its sender would not notice a
+    /// refusal. It waits for a request of the same connection. A side that awaits replies never stops
+    /// reading.
     #[cold]
     pub(super) fn suspend_oneway(&mut self, header: &MessageHeader) -> bool {
         let waits = header.kind == MessageType::Request

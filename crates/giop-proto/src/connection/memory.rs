@@ -18,8 +18,8 @@ impl Input {
         }
     }
 
-    /// Checks whether memory is available again. Returns whether this is the first check after `messages`
-    /// messages.
+    /// Checks whether memory is available again. Returns whether this is the first check at this message
+    /// count.
     ///
     /// All memory may be occupied by messages that wait for more memory, or by requests that wait for other
     /// requests. To prevent a deadlock, one connection at a time may exceed the cap, for one message.

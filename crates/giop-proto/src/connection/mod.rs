@@ -66,8 +66,7 @@ pub struct Config {
     pub limits: Arc<Limits>,
     /// The pool of receive buffers.
     pub pool: Arc<BufferPool>,
-    /// The budget of requests in flight. Connections with the same value share it. Default: a separate budget
-    /// of `Limits::max_total_requests`.
+    /// The budget of requests in flight, which connections may share. Default: `Limits::max_total_requests`.
     pub budget: Arc<RequestBudget>,
     /// The highest version that this side supports. MessageError carries it, and the connection's own
     /// messages have it until the peer's version is known. Default 1.2.
@@ -164,8 +163,7 @@ struct RequestAdmission {
     /// The number of requests that may be in flight at present. It is increased on demand.
     granted: usize,
     share: BudgetShare,
-    /// True if the endpoint's budget is exhausted. Requests beyond `granted` are then refused instead of left
-    /// unread.
+    /// True if the endpoint's budget is exhausted: excess requests are then refused, not left unread.
     refuses_excess: bool,
     /// The number of received messages when requests last had to wait.
     last_wait: Option<u64>,
@@ -326,8 +324,7 @@ impl Connection {
         self.peer.code_sets = Some(code_sets);
     }
 
-    /// Limits messages of GIOP 1.2 to what the peer accepts in one piece. From now on larger ones are sent in
-    /// fragments.
+    /// Limits the size in bytes of GIOP 1.2 messages. From now on larger ones are sent in fragments.
     pub fn cut_at(&mut self, size: usize) {
         self.output.fragment_queue.lower_to(size);
     }

@@ -24,8 +24,7 @@ impl Fragments {
         message.data.as_ref().map(|data| data.len().saturating_add(more) >= STREAM_START_LEN)
     }
 
-    /// Hands out the received part of a message, followed by a copy of `more`. The following pieces go to its
-    /// stream.
+    /// Hands out the received part of a message, followed by a copy of `more`. Later pieces go to its stream.
     #[cold]
     pub(crate) fn hand_out(
         &mut self,
@@ -95,8 +94,7 @@ impl Fragments {
         }
     }
 
-    /// Restarts the timeout of a message whose rest is discarded, because the number of its pieces is
-    /// unknown.
+    /// Restarts the timeout of a message whose rest is discarded, because its size is unknown.
     #[inline]
     pub(crate) fn restart_timeout(&mut self, id: Option<RequestId>, now: Instant) {
         if let Some(message) = self.find_mut(id).filter(|message| message.discarded_bytes.is_some()) {

@@ -94,8 +94,7 @@ impl RawBody {
         self.parts.is_empty()
     }
 
-    /// Returns all bytes in order. They are contiguous, unless blocks were received into buffers of their
-    /// own.
+    /// Returns all bytes in order: one part, unless blocks were received into buffers of their own.
     pub fn parts(&self) -> impl Iterator<Item = &Bytes> {
         self.parts.iter().map(|part| &part.bytes)
     }

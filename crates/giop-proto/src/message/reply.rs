@@ -151,18 +151,16 @@ impl Reply {
         &self.body.message
     }
 
-    /// Returns whether the message is contiguous, and was not received in GIOP 1.1 [fragments](Self::pieces)
-    /// that affect decoding.
+    /// Returns whether the message has neither separate blocks nor [fragments](Self::pieces) that affect
+    /// decoding.
     pub fn is_in_one_piece(&self) -> bool {
         self.body.layout.is_none()
     }
 
-    /// Returns the offsets of the second and later fragments of a GIOP 1.1 message. Empty unless the
-    /// fragments affect decoding.
+    /// Returns the offsets of the later fragments of a GIOP 1.1 message, if they affect decoding.
     ///
     /// A sender may align the values in each fragment separately, as omniORB does, or over the whole message.
-    /// [`body`](Self::body) reads them as omniORB writes them, because no other ORB is known to send such
-    /// fragments.
+    /// [`body`](Self::body) reads them as omniORB writes them, because other ORBs do not send such fragments.
     pub fn pieces(&self) -> &[u32] {
         self.body.fragments()
     }

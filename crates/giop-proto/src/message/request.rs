@@ -25,8 +25,7 @@ pub struct IncomingRequest {
     coming: usize,
 }
 
-/// The arguments of a large request, without the names of its object and operation, so that the arguments can
-/// have the only view of the message.
+/// The arguments of a large request, separate from its headers, so that they can have the only view of it.
 #[derive(Debug)]
 pub struct Arguments {
     pub(super) body: Body,
@@ -109,8 +108,7 @@ impl IncomingRequest {
         self.head.key(&self.body.message)
     }
 
-    /// Copies a small message, so that keeping it does not pin the connection's receive window. A large
-    /// message has a buffer of its own.
+    /// Copies a small message, so that it does not pin the receive window. A large one has its own buffer.
     pub fn detach(&mut self) {
         self.body.detach();
     }
@@ -141,8 +139,7 @@ impl IncomingRequest {
         self.head.asks_for_reference
     }
 
-    /// Returns whether the request carried new listen points of the peer: see
-    /// `Connection::peer_listen_points`.
+    /// Returns whether the request carried new listen points of the peer: see `Peer::listen_points`.
     #[inline]
     pub fn announces(&self) -> bool {
         self.head.announces

@@ -69,8 +69,7 @@ enum PartKind {
     Between,
 }
 
-/// The buffer of a part, the position of the part in it, and the number of bytes of the part that may be read
-/// now.
+/// The buffer of a part, the position of the part in it, and the number of bytes that may be read now.
 struct PartBuffer {
     buffer: Buffer,
     base: usize,
@@ -292,8 +291,7 @@ impl Receiver {
         self.sizes.read_ahead = head_len;
     }
 
-    /// Starts a message in parts, of which `bytes` have been received. Returns `false` if there is no memory
-    /// at present.
+    /// Starts a message in parts with the received `bytes`. Returns `false` if there is no memory at present.
     #[cold]
     pub(super) fn begin_message_parts(
         &mut self,

@@ -22,8 +22,7 @@ pub(super) struct LentBuffer {
     pub(super) end: usize,
     /// The message that is being deposited, if any.
     pub(super) deposit: Option<Deposit>,
-    /// The number of bytes of `next` that are read after the deposit, unless the deposit's header determines
-    /// it.
+    /// The number of bytes of `next` to read after the deposit, unless the deposit's header determines it.
     pub(super) ahead: Option<usize>,
     pub(super) next: NextHeader,
     /// Memory that receives the bytes instead of `buffer`.
@@ -73,8 +72,7 @@ impl ReadBuf {
         [rest, next].map(IoSliceMut::new)
     }
 
-    /// Returns the total size of [`io_slices`](Self::io_slices) in bytes. A shorter read has emptied the
-    /// socket.
+    /// Returns the total size of [`io_slices`](Self::io_slices). A shorter read has emptied the socket.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.0.end - self.0.filled + self.0.missing_next_len()
@@ -88,8 +86,7 @@ impl ReadBuf {
         self.0.deposit.is_some() && (*filled >= HEADER_LEN || ahead.is_some() || loan.is_some())
     }
 
-    /// Copies bytes that were received elsewhere into the buffer, and returns their number. For readers that
-    /// receive a header first.
+    /// Copies bytes that were received elsewhere into the buffer, and returns their number.
     pub fn fill(&mut self, bytes: &[u8]) -> usize {
         let [mut into, mut next] = self.io_slices();
         let mut filled = 0;
@@ -100,8 +97,7 @@ impl ReadBuf {
         filled
     }
 
-    /// Returns the memory to the pool after the connection is gone. Dropping the returned loan runs the
-    /// servant's code.
+    /// Returns the memory to the pool. Dropping the returned loan runs the servant's code.
     #[must_use]
     pub fn give_back(self, pool: &BufferPool) -> Option<Box<Loan>> {
         let LentBuffer { buffer, loan, .. } = *self.0;

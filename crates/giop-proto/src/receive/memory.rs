@@ -254,8 +254,7 @@ impl Receiver {
     /// Returns a window that starts with copies of the bytes `rest`.
     pub(super) fn window_with(&mut self, rest: &[u8]) -> ReadBuf {
         let min_size = rest.len() + OVERSIZED_START_LEN;
-        // The number of bytes to read, and the size of the buffer. At most the first of several pieces is
-        // read.
+        // The number of bytes to read, and the size of the buffer, which may be for more pieces.
         let (size, buffer_size) = match std::mem::take(&mut self.sizes.expected) {
             0 if std::mem::take(&mut self.stream.follows_stream) => (STREAM_START_LEN.max(min_size), WINDOW),
             0 => (WINDOW, WINDOW),
@@ -296,8 +295,7 @@ impl Receiver {
         Some(self.memory.lend(buffer, start.len(), total.min(granted), Some(Deposit { header, total })).0)
     }
 
-    /// Returns the size of the buffer for a message with this first piece: at least that of the last message,
-    /// with space for a short last piece.
+    /// Returns the size of the buffer for a message with this first piece, with space for a short last piece.
     fn size_for_pieces(&self, piece: usize) -> usize {
         (piece + piece / 8).min(self.max_message_size).max(piece).max(self.sizes.expected_total)
     }

@@ -380,8 +380,7 @@ impl Receiver {
         }
     }
 
-    /// Handles a filled window. If it starts with an incomplete message, reading continues in it, so that
-    /// nothing is moved.
+    /// Handles a filled window. If it starts with an incomplete message, it is filled further.
     #[inline]
     fn window_filled(&mut self, mut buf: Box<LentBuffer>) {
         if self.skip.left > 0 {

@@ -11,8 +11,7 @@ use super::stream::Stream;
 use super::stream_start::{ReplyStream, Streams};
 use crate::pool::BufferPool;
 
-/// The last window. Its bytes `start..end` are not processed yet. If there are none, it is kept for the next
-/// read.
+/// The last window. Its bytes `start..end` are not processed yet. Without any, it is kept for reuse.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     pub(super) buf: Option<Box<LentBuffer>>,
@@ -27,8 +26,7 @@ pub(crate) struct Window {
 pub(crate) struct FrontMessage {
     /// The length in bytes. 0 before it was peeked.
     pub(super) len: usize,
-    /// True if the message is handed out before its payload, of which [`SkippedMessage::left`] bytes are
-    /// received as a stream.
+    /// True if the message is handed out before its payload, which is received as a stream.
     pub(crate) streams: bool,
     pub(crate) has_more: bool,
 }
@@ -38,13 +36,11 @@ pub(crate) struct FrontMessage {
 pub(super) struct SizeHints {
     /// The size of the next message: that of the last deposited one.
     pub(super) expected: usize,
-    /// The size of the next message if messages are received in pieces: that of the last one. `expected` is
-    /// then the size of its first piece.
+    /// The size of the next message if its first piece has the size `expected`: that of the last message.
     pub(super) expected_total: usize,
     /// The size of the first piece of the current message, if it is large.
     pub(super) first_piece: usize,
-    /// The size of the part before the first block of the last message with a list of blocks. 0 if the peer
-    /// has sent no list.
+    /// The size of the last message's part before its first block. 0 if the peer has sent no list of blocks.
     pub(super) read_ahead: usize,
 }
 

@@ -86,8 +86,7 @@ impl Receiver {
         }
     }
 
-    /// Takes the buffer of the peeked piece, if it contains no other message. The next piece can be appended
-    /// to it.
+    /// Takes the buffer of the peeked piece, to append the next one, if it contains no other message.
     #[cold]
     pub(crate) fn take_piece(&mut self) -> Option<Buffer> {
         match std::mem::replace(&mut self.state, State::Window) {

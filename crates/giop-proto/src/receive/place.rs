@@ -83,8 +83,8 @@ pub struct Loan {
 }
 
 impl Loan {
-    /// Creates a loan of the target's memory for the bytes after the first `at` bytes of the stream, of which
-    /// `left` are still to be received.
+    /// Creates a loan for the bytes after the first `at` bytes of the stream, of which `left` are still
+    /// missing.
     ///
     /// # Errors
     /// The target, and the reason why it has no room.
@@ -103,8 +103,7 @@ impl Loan {
         }
     }
 
-    /// Returns the target, the number of received bytes, and the error of the target, if any. Returns `None`
-    /// if the target is of another type.
+    /// Returns the target, the number of received bytes, and its error. `None` if it is of another type.
     #[must_use]
     pub fn end<T: DepositTarget>(self) -> Option<(Box<T>, usize, Option<io::Error>)> {
         let target = self.target.into_any().downcast().ok()?;
@@ -225,8 +224,8 @@ impl DepositTarget for AlignedBuffer {
     fn room(&mut self, at: u64, _: u64) -> io::Result<&mut [u8]> {
         let at = usize::try_from(at).unwrap_or(usize::MAX).min(self.len);
         let to = self.len.min(grant(at, self.granted));
-        // A started payload must continue: if the pool has no more memory, the rest is not charged, and the
-        // pool does not keep the buffer.
+        // A started payload must continue, if necessary beyond the cap. The pool does not keep the buffer
+        // then.
         let all = if to == self.len { usize::MAX } else { self.start + to + BASE_ALIGN };
         let _ = self.pool.charge_more(&mut self.buffer, all);
         let room = self.buffer.writable_range(self.start + at..self.start + to);

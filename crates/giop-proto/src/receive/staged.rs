@@ -19,8 +19,7 @@ impl Receiver {
         self.memory.pool.share(buffer).slice(..len)
     }
 
-    /// Appends a part of a message in the window to the part received before. Data after it stays in the
-    /// window.
+    /// Appends a part of a message in the window to the part before. Data after it stays in the window.
     #[cold]
     pub(super) fn read_staged(
         &mut self,

@@ -26,8 +26,7 @@ pub const MAX_CHUNK_SIZE: usize = 256 * 1024;
 /// The number of chunks that were not taken at which reading stops.
 const MAX_WAITING_CHUNKS: usize = 4;
 
-/// The minimum size in bytes of pieces that become a chunk. Smaller ones are copied into one chunk, so that
-/// they do not pin a window.
+/// The minimum size in bytes of pieces that become a chunk. Smaller ones would pin a window, and are copied.
 const MIN_VIEW_SIZE: usize = 4 * 1024;
 
 /// The alignment in bytes of elements in chunks.
@@ -42,8 +41,7 @@ pub enum Chunk {
     Pending,
     /// The payload has been taken completely.
     End,
-    /// The rest of the payload is lost: the connection ended, the caller cancelled the request, or the stream
-    /// was abandoned.
+    /// The rest is lost: the connection ended, the request was cancelled, or the stream was abandoned.
     Lost,
 }
 
@@ -62,8 +60,8 @@ pub(super) struct Stream {
     pub(super) left: usize,
     pub(super) has_more_pieces: bool,
     pub(super) head_len: usize,
-    /// True if the previous piece was large. The next one is then read separately from what follows it, even
-    /// if it is small.
+    /// True after a large piece. The next one is then read separately from what follows it, even if it is
+    /// small.
     pub(super) after_large: bool,
     pub(super) received: u64,
     /// The size of the payload in bytes, as far as it is known.
@@ -105,8 +103,7 @@ impl Stream {
 }
 
 impl StreamState {
-    /// Starts a stream after the first `head_len` bytes of its message. `left` bytes of the message, or of its
-    /// current piece, follow.
+    /// Starts a stream after `head_len` bytes of its message. `left` bytes of the message or piece follow.
     pub(crate) fn begin(&mut self, head_len: usize, left: usize, has_more_pieces: bool) {
         self.current = Some(Box::new(Stream {
             left,
@@ -156,8 +153,7 @@ impl StreamState {
         self.current.is_some()
     }
 
-    /// Returns the number of bytes of the stream's message, or of its current piece, that are still to be
-    /// received.
+    /// Returns the number of missing bytes of the stream's message, or of its current piece.
     #[inline]
     pub(super) fn left(&self) -> usize {
         self.current.as_ref().map_or(0, |stream| stream.left)
@@ -201,8 +197,7 @@ impl StreamState {
         }
     }
 
-    /// Returns the next chunk. `reads_on` is true if the reader waits for more, so that the connection is
-    /// read.
+    /// Returns the next chunk. If `reads_on`, the reader waits for more, so that the connection is read.
     pub(crate) fn take_chunk(&mut self, reads_on: bool) -> Chunk {
         let Some(stream) = &mut self.current else { return Chunk::Lost };
         stream.demand = if reads_on { Demand::Chunks } else { Demand::None };
@@ -352,8 +347,7 @@ impl StreamState {
         self.may_stream(header, 0) && self.is_streamed(header, bytes)
     }
 
-    /// Returns whether a small piece is read separately. This is always so, except for pieces of a stream
-    /// after a small piece.
+    /// Returns whether a small piece is read separately: except after a small piece of a stream.
     pub(super) fn reads_small_piece(&self) -> bool {
         self.current.as_ref().is_none_or(|stream| stream.after_large)
     }

@@ -20,11 +20,9 @@ use crate::pool::WINDOW;
 /// the header and all values before the payload.
 pub const STREAM_START_LEN: usize = MIN_DEPOSIT_SIZE;
 
-/// Selects requests that are handed out before their payload has been received, and requests that are
-/// forwarded without being decoded.
+/// Selects requests that are handed out before their payload is received, and requests that are forwarded.
 pub trait Streams: fmt::Debug + Send + Sync {
-    /// Returns whether there may be streamed requests. If not, no request is inspected before it has been
-    /// received completely.
+    /// Returns whether there may be streamed requests. If not, no request is inspected before it is complete.
     fn any(&self) -> bool;
 
     /// Returns whether the operation of the object receives its last argument as a stream.

@@ -1,4 +1,4 @@
-//! Conversion of the constants of a model to values.
+//! Conversion of IDL constants to values.
 
 use idl_compiler::model::{Const, ConstValue};
 use orb_runtime::dynamic::{Decimal, Dynamic, Value, ValueGraph};
@@ -25,12 +25,12 @@ fn value(value: &ConstValue, code: &TypeCode) -> Value {
         ConstValue::String(text) => Value::String((&**text).into()),
         ConstValue::WString(text) => Value::WString((&**text).into()),
         ConstValue::Fixed { unscaled, scale } => {
-            let (digits, places) =
-                (code.fixed_digits().unwrap_or(31), code.fixed_scale().unwrap_or((*scale).into()));
-            // The value has no more digits after its decimal point than its type.
-            let zeros = u32::try_from(i32::from(places) - i32::from(*scale)).unwrap_or(0);
+            let digits = code.fixed_digits().unwrap_or(31);
+            let type_scale = code.fixed_scale().unwrap_or((*scale).into());
+            // The scale of the value does not exceed that of its type.
+            let zeros = u32::try_from(i32::from(type_scale) - i32::from(*scale)).unwrap_or(0);
             let unscaled = unscaled.saturating_mul(10i128.saturating_pow(zeros));
-            Value::Fixed(Box::new(Decimal { unscaled, digits, scale: places }))
+            Value::Fixed(Box::new(Decimal { unscaled, digits, scale: type_scale }))
         }
         ConstValue::Enum { ordinal, .. } => Value::Enum(*ordinal),
     }
@@ -44,7 +44,7 @@ fn integer(value: i128, kind: TcKind) -> Value {
         TcKind::ULong => Value::ULong(value as u32),
         TcKind::LongLong => Value::LongLong(value as i64),
         TcKind::ULongLong => Value::ULongLong(value as u64),
-        // Also for `int8`, by its bits.
+        // An `int8` has the same bits as an octet.
         _ => Value::Octet(value as u8),
     }
 }

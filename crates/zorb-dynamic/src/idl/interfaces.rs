@@ -1,4 +1,4 @@
-//! Conversion of the interfaces of a model to interfaces as data.
+//! Conversion of IDL interfaces to interfaces as data.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,33 +9,33 @@ use orb_runtime::types::{CreateError, TypeCode};
 
 use super::types::{Types, interface_kind};
 
-/// Returns the interfaces of a model, by their definitions in it.
-pub(super) fn all(
+/// Returns all interfaces of a model, by their definitions.
+pub(super) fn convert_all(
     model: &Model,
     types: &mut Types<'_>,
 ) -> Result<HashMap<DefId, Arc<Interface>>, (DefId, CreateError)> {
-    let mut made = HashMap::new();
+    let mut converted = HashMap::new();
     let interfaces = model.defs().iter().filter(|def| matches!(def.kind, DefKind::Interface(_)));
     for def in interfaces {
         // An interface may be declared before its bases are defined.
         for id in model.all_bases(def.id).into_iter().chain([def.id]) {
-            if !made.contains_key(&id) {
-                let interface = interface(model, types, &made, id).map_err(|error| (id, error))?;
-                made.extend(interface.map(|interface| (id, Arc::new(interface))));
+            if !converted.contains_key(&id) {
+                let interface = interface(model, types, &converted, id).map_err(|error| (id, error))?;
+                converted.extend(interface.map(|interface| (id, Arc::new(interface))));
             }
         }
     }
-    Ok(made)
+    Ok(converted)
 }
 
 fn interface(
     model: &Model,
     types: &mut Types<'_>,
-    made: &HashMap<DefId, Arc<Interface>>,
+    converted: &HashMap<DefId, Arc<Interface>>,
     id: DefId,
 ) -> Result<Option<Interface>, CreateError> {
     let (def, Some(body)) = (model.def(id), model.interface(id)) else { return Ok(None) };
-    let bases = body.bases.iter().filter_map(|base| made.get(base).cloned()).collect();
+    let bases = body.bases.iter().filter_map(|base| converted.get(base).cloned()).collect();
     let (mut operations, mut attributes) = (Vec::new(), Vec::new());
     for member in body.members.iter().map(|member| model.def(*member)) {
         match &member.kind {
@@ -44,8 +44,8 @@ fn interface(
             _ => {}
         }
     }
-    let about = (interface_kind(body.flavour), &*def.repository_id, &*def.name);
-    Ok(Some(Interface::new(about, bases, operations, attributes)))
+    let names = (interface_kind(body.flavour), &*def.repository_id, &*def.name);
+    Ok(Some(Interface::new(names, bases, operations, attributes)))
 }
 
 pub(super) fn operation(

@@ -21,11 +21,10 @@ use crate::value_info::ValueInfo;
 
 use types::Types;
 
-/// IDL that was read at run time: its types as type codes, its interfaces as data, its constants as values.
+/// IDL that was read at run time: types as type codes, interfaces as data, constants as values.
 ///
-/// The syntax and meaning of IDL are the same as for `zorb::idl!`, and the type codes equal those of
-/// the generated types. Everything is created when the text is read. The results are reference counted, so an
-/// `Idl` need not be kept.
+/// The syntax and meaning of IDL are the same as for `zorb::idl!`, and the type codes equal those of generated
+/// types. The results are reference counted and remain valid after the `Idl` is dropped.
 ///
 /// ```
 /// use zorb::dynamic::{Idl, Mode};
@@ -61,7 +60,7 @@ struct Entry {
     parent: Option<usize>,
     contents: Vec<usize>,
     docs: Box<str>,
-    included: bool,
+    is_included: bool,
     code: Option<TypeCode>,
     interface: Option<Arc<Interface>>,
     value: Option<Arc<ValueInfo>>,
@@ -74,8 +73,7 @@ struct Entry {
 pub enum DefinitionKind {
     /// `module`.
     Module,
-    /// An interface of any kind, or a component, home or similar construct, which are interfaces too: see
-    /// [`Interface::kind`].
+    /// An interface, or a component, home or similar construct that is an interface too: see [`Interface::kind`].
     Interface,
     /// An operation of an interface or value type.
     Operation,
@@ -95,7 +93,7 @@ pub enum DefinitionKind {
     Const,
     /// `valuetype` or `eventtype`.
     Value,
-    /// `valuetype` around another type.
+    /// A value box.
     ValueBox,
     /// `native`.
     Native,
@@ -106,8 +104,8 @@ pub enum DefinitionKind {
 }
 
 impl Idl {
-    /// Parses a text, which must not include files. The type codes of all definitions, each with everything
-    /// that it contains, take at most 256 MiB.
+    /// Parses a text, which must not include files. The type codes of all definitions, including all types that
+    /// they contain, may occupy up to 256 MiB.
     ///
     /// # Errors
     /// All errors in the text, each with its position.
@@ -120,8 +118,8 @@ impl Idl {
         IdlOptions::default()
     }
 
-    /// Returns the type code of a type or exception, or for an interface that of references to it. The scoped
-    /// name, such as `Bank::Account`, may start with `::`.
+    /// Returns the type code of a type or exception. That of an interface is the type of references to it. The
+    /// scoped name, such as `Bank::Account`, may start with `::`.
     pub fn type_code(&self, scoped_name: &str) -> Option<TypeCode> {
         self.find(scoped_name)?.type_code().cloned()
     }
@@ -137,8 +135,7 @@ impl Idl {
         self.by_name.get(name).map(|at| Definition { idl: self, at: *at })
     }
 
-    /// Returns a definition by its repository id. Modules have one too. If several definitions were given the
-    /// same id, the first is returned.
+    /// Returns a definition by its repository id. If several definitions have the same id, the first is returned.
     pub fn find_id(&self, id: &str) -> Option<Definition<'_>> {
         self.by_id.get(id).map(|at| Definition { idl: self, at: *at })
     }
@@ -153,7 +150,7 @@ impl Idl {
         self.definitions().filter(|definition| definition.parent().is_none())
     }
 
-    /// Returns its value types and boxes, for [`Orb::add_value_types`](orb_runtime::Orb::add_value_types).
+    /// Returns the value types and value boxes, for [`Orb::add_value_types`](orb_runtime::Orb::add_value_types).
     pub fn value_types(&self) -> ValueTypes {
         let values = self
             .definitions()
@@ -168,8 +165,9 @@ impl Idl {
 
     fn of_model(model: &Model) -> Result<Idl, IdlError> {
         let mut types = Types::new(model);
-        let fault = |id: DefId, error| IdlError::of_type(model, id, error);
-        let interfaces = interfaces::all(model, &mut types).map_err(|(id, error)| fault(id, error))?;
+        let fault = |id: DefId, error| IdlError::without_type_code(model, id, error);
+        let interfaces =
+            interfaces::convert_all(model, &mut types).map_err(|(id, error)| fault(id, error))?;
         let mut entries = Vec::with_capacity(model.defs().len());
         for def in model.defs() {
             let constant = match &def.kind {
@@ -186,7 +184,7 @@ impl Idl {
                 parent: def.parent.map(DefId::index),
                 contents: model.children(def.id).iter().map(|id| id.index()).collect(),
                 docs: def.docs.text().into(),
-                included: model.is_included(def.id),
+                is_included: model.is_included(def.id),
                 code: types.of_definition(def.id).map_err(|error| fault(def.id, error))?,
                 interface: interfaces.get(&def.id).cloned(),
                 value,
@@ -194,7 +192,7 @@ impl Idl {
             });
         }
         let index = |key: fn(&Entry) -> &str| {
-            // Of several entries with one key, the first is inserted last and therefore wins.
+            // The first of several entries with one key is inserted last, and replaces the others.
             entries.iter().enumerate().rev().map(|(at, entry)| (key(entry).into(), at)).collect()
         };
         let (by_name, by_id) = (index(|entry| &entry.scoped_name), index(|entry| &entry.id));
@@ -224,29 +222,29 @@ impl<'a> Definition<'a> {
         self.entry().kind
     }
 
-    /// Returns its name, without the scope, and without the underscore of an escaped identifier.
+    /// Returns the name, without the scope and the underscore of an escaped identifier.
     pub fn name(self) -> &'a str {
         &self.entry().name
     }
 
-    /// Returns its scoped name, such as `Bank::Account`.
+    /// Returns the scoped name, such as `Bank::Account`.
     pub fn scoped_name(self) -> &'a str {
         &self.entry().scoped_name
     }
 
-    /// Returns its repository id.
+    /// Returns the repository id.
     pub fn id(self) -> &'a str {
         &self.entry().id
     }
 
-    /// Returns the documentation comments before it, without their marks. Empty if there are none.
+    /// Returns the text of the documentation comments. Empty if there are none.
     pub fn docs(self) -> &'a str {
         &self.entry().docs
     }
 
-    /// Returns whether it is in an included file, as opposed to one that was given.
+    /// Returns whether the definition is in an included file.
     pub fn is_included(self) -> bool {
-        self.entry().included
+        self.entry().is_included
     }
 
     /// Returns the enclosing definition, or `None` at file level.
@@ -254,27 +252,27 @@ impl<'a> Definition<'a> {
         self.entry().parent.map(|at| Definition { idl: self.idl, at })
     }
 
-    /// Returns the definitions in it, in order.
+    /// Returns the contained definitions, in order.
     pub fn contents(self) -> impl Iterator<Item = Definition<'a>> {
         self.entry().contents.iter().map(move |at| Definition { idl: self.idl, at: *at })
     }
 
-    /// Returns the type code of a type or exception, or for an interface that of references to it.
+    /// Returns the type code of a type or exception. That of an interface is the type of references to it.
     pub fn type_code(self) -> Option<&'a TypeCode> {
         self.entry().code.as_ref()
     }
 
-    /// Returns the interface, if it is one.
+    /// Returns the interface, if the definition is one.
     pub fn interface(self) -> Option<&'a Arc<Interface>> {
         self.entry().interface.as_ref()
     }
 
-    /// Returns the value type, if it is one.
+    /// Returns the value type, if the definition is one.
     pub fn value(self) -> Option<&'a Arc<ValueInfo>> {
         self.entry().value.as_ref()
     }
 
-    /// Returns the type and value, if it is a constant.
+    /// Returns the type and value, if the definition is a constant.
     pub fn constant(self) -> Option<&'a Dynamic> {
         self.entry().constant.as_ref()
     }

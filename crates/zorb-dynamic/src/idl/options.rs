@@ -20,52 +20,51 @@ use super::Idl;
 #[derive(Clone, Debug, Default)]
 #[must_use = "nothing is read before `text` or `files` is called"]
 pub struct IdlOptions {
-    folders: Vec<PathBuf>,
-    /// Each with whether it is defined, or undefined.
-    defines: Vec<(String, bool)>,
+    include_dirs: Vec<PathBuf>,
+    /// In the order given: `true` defines a macro, `false` undefines it.
+    macros: Vec<(String, bool)>,
     strict_names: bool,
 }
 
 impl IdlOptions {
     /// Adds a directory in which `#include` searches, after those added before.
-    pub fn include(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.folders.push(folder.into());
+    pub fn include(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.include_dirs.push(directory.into());
         self
     }
 
     /// Defines a macro, like `-D`: `NAME` (with the value 1), `NAME=VALUE` or `NAME(PARAMETERS)=VALUE`.
     pub fn define(mut self, define: impl Into<String>) -> Self {
-        self.defines.push((define.into(), true));
+        self.macros.push((define.into(), true));
         self
     }
 
     /// Removes a macro that was defined before, like `-U`.
     pub fn undefine(mut self, name: impl Into<String>) -> Self {
-        self.defines.push((name.into(), false));
+        self.macros.push((name.into(), false));
         self
     }
 
-    /// Sets whether names that are forbidden only by the letter of the standard are errors. By default they
-    /// are warnings.
+    /// Sets whether names that the standard forbids although their meaning is clear, such as those that differ
+    /// from a keyword only in case, are errors. By default they are warnings.
     pub fn strict_names(mut self, strict: bool) -> Self {
         self.strict_names = strict;
         self
     }
 
-    /// Parses a text, called `name` in messages. It can include files only if
-    /// [`include`](IdlOptions::include) was called. In that case it can also include those of the current
-    /// directory.
+    /// Parses a text, called `name` in messages. It can include files only if [`include`](IdlOptions::include)
+    /// was called, and then also those of the current directory.
     ///
     /// # Errors
     /// All errors in the text, each with its position.
     pub fn text(&self, name: &str, text: &str) -> Result<Idl, IdlError> {
         let compiler = self.compiler();
-        let compiler = if self.folders.is_empty() { compiler } else { compiler.files(Disk::default()) };
+        let compiler = if self.include_dirs.is_empty() { compiler } else { compiler.files(Disk::default()) };
         Idl::of_model(&compiler.compile(Source::text(name, text))?)
     }
 
-    /// Parses files in sequence as one text: definitions and macros of one file are visible in the following
-    /// ones. Blocks while the files are read.
+    /// Parses files as one text: definitions and macros of a file are visible in the following ones. Blocks while
+    /// the files are read.
     ///
     /// # Errors
     /// All errors in the files, each with its position, and files that cannot be read.
@@ -76,10 +75,10 @@ impl IdlOptions {
 
     fn compiler(&self) -> Compiler {
         let mut compiler = Compiler::default().strict_names(self.strict_names);
-        for folder in &self.folders {
-            compiler = compiler.include(folder);
+        for directory in &self.include_dirs {
+            compiler = compiler.include(directory);
         }
-        for (define, defined) in &self.defines {
+        for (define, defined) in &self.macros {
             compiler = match defined {
                 true => compiler.define(define),
                 false => compiler.undefine(define),
@@ -102,11 +101,11 @@ pub struct IdlError {
 pub struct IdlFinding {
     /// The error, in one line.
     pub message: Box<str>,
-    /// The file, or empty if it refers to none.
+    /// The file. Empty if the error refers to none.
     pub file: Box<str>,
-    /// The line, from 1, or 0 if it refers to none.
+    /// The line, from 1. 0 if the error refers to none.
     pub line: usize,
-    /// The column in characters, from 1, or 0 if it refers to no line.
+    /// The column in characters, from 1. 0 if the error refers to no line.
     pub column: usize,
 }
 
@@ -117,11 +116,11 @@ impl IdlError {
     }
 
     /// Creates the error for a valid definition that has no type code.
-    pub(super) fn of_type(model: &Model, id: DefId, error: CreateError) -> IdlError {
-        let place = model.sources().position(model.def(id).span);
+    pub(super) fn without_type_code(model: &Model, id: DefId, error: CreateError) -> IdlError {
+        let position = model.sources().position(model.def(id).span);
         let message = format!("{} has no type code: {error}", model.scoped_name(id));
-        let text = format!("{}:{}:{}: {message}", place.file, place.line, place.column);
-        let (file, line, column) = (place.file.into(), place.line, place.column);
+        let text = format!("{}:{}:{}: {message}", position.file, position.line, position.column);
+        let (file, line, column) = (position.file.into(), position.line, position.column);
         let finding = IdlFinding { message: message.into(), file, line, column };
         IdlError { text: text.into(), findings: [finding].into() }
     }

@@ -1,11 +1,10 @@
-//! Conversion of the types of a model to type codes, by the rules by which generated code describes its
-//! types.
+//! Conversion of IDL types to type codes, which equal those of generated types.
 
 use std::collections::HashMap;
 
 use idl_compiler::model::{
     Case, ConstValue, DefId, DefKind, Flavour, Member, Model, Primitive, Type, TypeId,
-    ValueModifier as Modifier, Visibility as Seen,
+    ValueModifier as Modifier, Visibility as StateVisibility,
 };
 use orb_runtime::private::TypeDesc;
 use orb_runtime::types::{
@@ -17,15 +16,15 @@ pub(super) struct Types<'m> {
     model: &'m Model,
     set: TypeSet,
     named: HashMap<DefId, TypeRef>,
-    /// The types that are named, but not defined yet.
-    waiting: Vec<DefId>,
+    /// The named types that are not defined yet.
+    undefined: Vec<DefId>,
     codes: HashMap<TypeRef, TypeCode>,
 }
 
 impl<'m> Types<'m> {
     pub(super) fn new(model: &'m Model) -> Types<'m> {
-        let (named, waiting, codes) = (HashMap::new(), Vec::new(), HashMap::new());
-        Types { model, set: TypeSet::new(), named, waiting, codes }
+        let (named, undefined, codes) = (HashMap::new(), Vec::new(), HashMap::new());
+        Types { model, set: TypeSet::new(), named, undefined, codes }
     }
 
     /// Returns the type code of a type or exception, or `None` for other definitions.
@@ -35,20 +34,19 @@ impl<'m> Types<'m> {
                 Ok(None)
             }
             _ => {
-                let at = self.named(id);
+                let at = self.named_ref(id);
                 self.code(at).map(Some)
             }
         }
     }
 
-    /// Returns the type code of a type where it is used.
     pub(super) fn of_type(&mut self, ty: TypeId) -> Result<TypeCode, CreateError> {
-        let at = self.used(ty)?;
+        let at = self.type_ref(ty)?;
         self.code(at)
     }
 
     fn code(&mut self, at: TypeRef) -> Result<TypeCode, CreateError> {
-        while let Some(id) = self.waiting.pop() {
+        while let Some(id) = self.undefined.pop() {
             self.define(id)?;
         }
         if let Some(code) = self.codes.get(&at) {
@@ -59,9 +57,9 @@ impl<'m> Types<'m> {
         Ok(code)
     }
 
-    /// Returns a type where it is used. Types without a name are created for each use, because type codes
-    /// repeat them, as those of generated code do.
-    fn used(&mut self, ty: TypeId) -> Result<TypeRef, CreateError> {
+    /// Returns a type. Types without a name are created for each use, because type codes repeat them, as those of
+    /// generated code do.
+    fn type_ref(&mut self, ty: TypeId) -> Result<TypeRef, CreateError> {
         Ok(match self.model.ty(ty) {
             Type::Primitive(primitive) => self.set.add(&basic(*primitive)),
             Type::String(bound) => self.set.add(&TypeCode::string(bound.unwrap_or(0))),
@@ -74,18 +72,18 @@ impl<'m> Types<'m> {
             Type::Object => self.set.add(&TypeCode::of_desc(TypeDesc::OBJECT)),
             Type::ValueBase => self.set.add(&TypeCode::of_desc(TypeDesc::VALUE_BASE)),
             Type::Sequence { element, bound } => {
-                let element = self.used(*element)?;
+                let element = self.type_ref(*element)?;
                 self.set.sequence(element, bound.unwrap_or(0))?
             }
             Type::Array { element, dims } => {
-                let mut element = self.used(*element)?;
+                let mut element = self.type_ref(*element)?;
                 for length in dims.iter().rev() {
                     element = self.set.array(element, *length)?;
                 }
                 element
             }
             Type::Map { key, value, bound } => {
-                let (key, value, entry) = (self.used(*key)?, self.used(*value)?, self.set.declare());
+                let (key, value, entry) = (self.type_ref(*key)?, self.type_ref(*value)?, self.set.declare());
                 self.set.define_struct(entry, "", "", &[("key", key), ("value", value)])?;
                 self.set.sequence(entry, bound.unwrap_or(0))?
             }
@@ -94,28 +92,28 @@ impl<'m> Types<'m> {
                 self.define_as(*id, at)?;
                 at
             }
-            Type::Named(id) => self.named(*id),
+            Type::Named(id) => self.named_ref(*id),
         })
     }
 
-    fn named(&mut self, id: DefId) -> TypeRef {
+    fn named_ref(&mut self, id: DefId) -> TypeRef {
         if let Some(at) = self.named.get(&id) {
             return *at;
         }
         let at = self.set.declare();
         self.named.insert(id, at);
-        self.waiting.push(id);
+        self.undefined.push(id);
         at
     }
 
-    /// Defines a named type, after the types that must be complete before it.
+    /// Defines a named type, and before it the types that it requires.
     fn define(&mut self, id: DefId) -> Result<(), CreateError> {
-        let mut needed = vec![id];
-        while let Some(next) = needed.last().and_then(|last| self.needs(*last)) {
-            needed.push(next);
+        let mut required = vec![id];
+        while let Some(next) = required.last().and_then(|last| self.required_type(*last)) {
+            required.push(next);
         }
-        while let Some(id) = needed.pop() {
-            let at = self.named(id);
+        while let Some(id) = required.pop() {
+            let at = self.named_ref(id);
             if !self.set.is_defined(at) {
                 self.define_as(id, at)?;
             }
@@ -124,7 +122,7 @@ impl<'m> Types<'m> {
     }
 
     /// Returns the named base of a value type, discriminator of a union, or original type of an alias.
-    fn needs(&self, id: DefId) -> Option<DefId> {
+    fn required_type(&self, id: DefId) -> Option<DefId> {
         let ty = match &self.model.def(id).kind {
             DefKind::Value(_) => return self.model.concrete_base(id),
             DefKind::Union(union) => union.discriminator,
@@ -155,16 +153,16 @@ impl<'m> Types<'m> {
                 self.set.define_enum(at, repository_id, name, &names)
             }
             DefKind::Union(body) => {
-                let discriminator = self.used(body.discriminator)?;
+                let discriminator = self.type_ref(body.discriminator)?;
                 let mut members = Vec::new();
                 for case in &body.cases {
-                    let member = self.used(case.member.ty)?;
+                    let member = self.type_ref(case.member.ty)?;
                     members.extend(labels(case).map(|label| (label, &*case.member.name, member)));
                 }
                 self.set.define_union(at, repository_id, name, discriminator, &members)
             }
             DefKind::Typedef(alias) => {
-                let original = self.used(alias.ty)?;
+                let original = self.type_ref(alias.ty)?;
                 self.set.define_alias(at, repository_id, name, original)
             }
             DefKind::Bitset(_) | DefKind::Bitmask(_) => {
@@ -172,18 +170,18 @@ impl<'m> Types<'m> {
                 self.set.define_alias(at, repository_id, name, integer)
             }
             DefKind::ValueBox(body) => {
-                let content = self.used(body.ty)?;
+                let content = self.type_ref(body.ty)?;
                 self.set.define_value_box(at, repository_id, name, content)
             }
             DefKind::Value(body) => {
-                let base = model.concrete_base(id).map(|base| self.named(base));
+                let base = model.concrete_base(id).map(|base| self.named_ref(base));
                 let mut members = Vec::new();
                 for state in &body.state {
                     let seen = match state.visibility {
-                        Seen::Public => Visibility::Public,
-                        Seen::Private => Visibility::Private,
+                        StateVisibility::Public => Visibility::Public,
+                        StateVisibility::Private => Visibility::Private,
                     };
-                    members.push((&*state.member.name, self.used(state.member.ty)?, seen));
+                    members.push((&*state.member.name, self.type_ref(state.member.ty)?, seen));
                 }
                 let kind = if body.is_event { TcKind::Event } else { TcKind::Value };
                 let modifier = match body.modifier {
@@ -208,7 +206,7 @@ impl<'m> Types<'m> {
     fn members<'a>(&mut self, members: &[&'a Member]) -> Result<Vec<(&'a str, TypeRef)>, CreateError> {
         let mut found = Vec::with_capacity(members.len());
         for member in members {
-            let mut kind = self.used(member.ty)?;
+            let mut kind = self.type_ref(member.ty)?;
             if member.annotations.is_optional() {
                 kind = self.set.sequence(kind, 1)?;
             }
@@ -244,7 +242,7 @@ fn basic(primitive: Primitive) -> TypeCode {
     }
 }
 
-/// Returns the labels of a member, its default last.
+/// Returns the labels of a union member. The default label is last.
 fn labels(case: &Case) -> impl Iterator<Item = UnionLabel> {
     let bits = |value: &ConstValue| match value {
         ConstValue::Integer(value) => *value as i64,

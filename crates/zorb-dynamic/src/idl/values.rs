@@ -1,4 +1,4 @@
-//! Conversion of the value types of a model to value types as data.
+//! Conversion of IDL value types to value types as data.
 
 use std::sync::Arc;
 

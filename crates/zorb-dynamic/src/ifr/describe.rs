@@ -1,4 +1,4 @@
-//! Client of foreign repositories: descriptions of definitions.
+//! A client of other repositories: descriptions of definitions.
 
 use std::sync::Arc;
 
@@ -11,60 +11,59 @@ use crate::value_info::{InitializerInfo, ValueInfo};
 use super::fetch::{
     FetchError, as_code, as_text, attribute, exceptions, extended_or_plain, list, members, operation,
 };
-use super::kind::{ALL, Kind};
-use super::{own_interface, own_type};
+use super::kind::{DK_ALL, Kind};
+use super::{repository_interface, repository_type};
 
 /// A repository's description of one definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DescribedDefinition {
-    /// Repository id.
+    /// The repository id.
     pub id: Box<str>,
-    /// Its name, without that of its scope.
+    /// The name, without that of the scope.
     pub name: Box<str>,
-    /// The repository id of its scope; empty at file level.
+    /// The repository id of the scope. Empty at file level.
     pub defined_in: Box<str>,
-    /// Its version.
+    /// The version.
     pub version: Box<str>,
     /// The properties specific to its kind.
     pub details: DefinitionDetails,
 }
 
-/// The kind of a definition, with its properties.
+/// The kind of a definition, with the properties of this kind.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum DefinitionDetails {
     /// `module`.
     Module,
-    /// `interface`: its kind, and the ids of its bases.
-    /// [`look_up_interface`](crate::look_up_interface) returns the rest.
+    /// `interface`: the kind, and the ids of the bases. [`look_up_interface`](crate::look_up_interface) returns
+    /// the rest.
     Interface(TcKind, Vec<Box<str>>),
     /// An operation of an interface or value type.
     Operation(OperationInfo),
-    /// An attribute of an interface or value type. Its exceptions are described only with its interface or
-    /// value type.
+    /// An attribute of an interface or value type. The exceptions are empty; only
+    /// [`look_up_interface`](crate::look_up_interface) and [`look_up_value`] return them.
     Attribute(AttributeInfo),
     /// `const`.
     Constant(Dynamic),
     /// `exception`.
     Exception(TypeCode),
-    /// `struct`, `union`, `enum`, `typedef`, `native`, or a value type around another type: see
-    /// [`TypeCode::kind`].
+    /// `struct`, `union`, `enum`, `typedef`, `native`, or a value box: see [`TypeCode::kind`].
     Type(TypeCode),
     /// `valuetype`. [`look_up_value`] returns the rest.
     Value {
-        /// The id of its stateful base, or empty if there is none.
+        /// The id of the stateful base. Empty if there is none.
         base: Box<str>,
-        /// The ids of its abstract bases.
+        /// The ids of the abstract bases.
         abstract_bases: Vec<Box<str>>,
-        /// The ids of the interfaces that it supports.
+        /// The ids of the supported interfaces.
         supports: Vec<Box<str>>,
     },
     /// A member of a value type's state.
     ValueMember(TypeCode, Visibility),
 }
 
-/// Returns the definition with that repository id in a repository, or `None` if it has none. The definition
-/// can be [described](describe_definition), and its contents [too](describe_contents).
+/// Returns the definition with this id in a repository, or `None` if there is none. Describe it by
+/// [`describe_definition`], and its contents by [`describe_contents`].
 ///
 /// # Errors
 /// [`FetchError`].
@@ -76,8 +75,8 @@ pub async fn look_up(
     repository: &impl Reference,
     repository_id: &str,
 ) -> Result<Option<ObjectRef>, FetchError> {
-    let asked = Request::new(repository, "lookup_id").input("search_id", repository_id)?;
-    Ok(asked.returns(TypeCode::OBJECT).invoke().await?.get()?)
+    let request = Request::new(repository, "lookup_id").input("search_id", repository_id)?;
+    Ok(request.returns(TypeCode::OBJECT).invoke().await?.get()?)
 }
 
 /// Returns the description of a definition (`Contained::describe`).
@@ -89,13 +88,13 @@ pub async fn look_up(
 /// Nothing is lost.
 #[doc(alias = "describe")]
 pub async fn describe_definition(definition: &impl Reference) -> Result<DescribedDefinition, FetchError> {
-    let asked = Request::of(definition, &*own_interface("Contained")?, "describe")?;
-    let [kind, value] = members(asked.invoke().await?.result.to_dynamic()?.value);
+    let request = Request::of(definition, &*repository_interface("Contained")?, "describe")?;
+    let [kind, value] = members(request.invoke().await?.result.to_dynamic()?.value);
     described(&kind, value)
 }
 
-/// Returns the descriptions of the definitions in a module, interface or other scope, or of a repository
-/// itself, in its order. At most `most` are returned. Inherited definitions are not included.
+/// Returns the descriptions of up to `max_count` definitions in `scope`, which is a module, an interface, another
+/// scope or the repository itself, in the repository's order. Inherited definitions are not included.
 ///
 /// # Errors
 /// [`FetchError`].
@@ -105,24 +104,24 @@ pub async fn describe_definition(definition: &impl Reference) -> Result<Describe
 #[doc(alias = "contents")]
 pub async fn describe_contents(
     scope: &impl Reference,
-    most: u32,
+    max_count: u32,
 ) -> Result<Vec<DescribedDefinition>, FetchError> {
-    let mut asked = Request::of(scope, &*own_interface("Container")?, "describe_contents")?
+    let mut request = Request::of(scope, &*repository_interface("Container")?, "describe_contents")?
         .with("exclude_inherited", true)?
-        .with("max_returned_objs", i32::try_from(most).unwrap_or(i32::MAX))?;
-    let (code, value) = (own_type("DefinitionKind")?, Value::Enum(ALL));
+        .with("max_returned_objs", i32::try_from(max_count).unwrap_or(i32::MAX))?;
+    let (code, value) = (repository_type("DefinitionKind")?, Value::Enum(DK_ALL));
     let all = Any::from_dynamic(&Dynamic { code, value, graph: Default::default() });
-    asked.set("limit_type", all.map_err(SystemException::from)?)?;
+    request.set("limit_type", all.map_err(SystemException::from)?)?;
     let described = |one| {
         let [_, kind, value] = members(one);
         described(&kind, value)
     };
-    let answer = asked.invoke().await?.result.to_dynamic()?;
-    list(answer.value).into_iter().take(most as usize).map(described).collect()
+    let answer = request.invoke().await?.result.to_dynamic()?;
+    list(answer.value).into_iter().take(max_count as usize).map(described).collect()
 }
 
-/// Returns the value type with that repository id in a repository. Operations and attributes of its bases and
-/// of its supported interfaces are included as its own.
+/// Returns the value type with this id in a repository. It includes the operations and attributes of its bases
+/// and of the interfaces that it supports.
 ///
 /// # Errors
 /// [`FetchError`].
@@ -135,8 +134,8 @@ pub async fn look_up_value(
 ) -> Result<Arc<ValueInfo>, FetchError> {
     let unknown = || FetchError::Unknown(repository_id.into());
     let definition = look_up(repository, repository_id).await?.ok_or_else(unknown)?;
-    let asked = [("ExtValueDef", "describe_ext_value"), ("ValueDef", "describe_value")];
-    let (answer, extended) = extended_or_plain(&definition, asked).await?;
+    let operations = [("ExtValueDef", "describe_ext_value"), ("ValueDef", "describe_value")];
+    let (answer, extended) = extended_or_plain(&definition, operations).await?;
     let [name, id, _, _, _, _, operations, attributes, _, initializers, supports, bases, _, _, code] =
         members(answer.result.to_dynamic()?.value);
     let attribute = |one| attribute(one, extended);
@@ -175,20 +174,20 @@ fn texts(value: Value) -> Vec<Box<str>> {
     list(value).into_iter().map(as_text).collect()
 }
 
-/// Decodes the description of a definition of that kind, which is in an any.
+/// Decodes the description of a definition of this kind, which is in an any.
 fn described(kind: &Value, value: Value) -> Result<DescribedDefinition, FetchError> {
     let kind = match kind {
-        Value::Enum(number) => Kind::EACH.into_iter().find(|kind| *kind as u32 == *number),
+        Value::Enum(number) => Kind::ALL.iter().copied().find(|kind| *kind as u32 == *number),
         _ => None,
     };
-    let name = kind.map_or("", Kind::described_by);
-    let foreign = || FetchError::Foreign(name.into());
-    let (Some(kind), Value::Any(any)) = (kind, value) else { return Err(foreign()) };
-    if name.is_empty() || !any.type_code().equivalent(&own_type(name)?) {
-        return Err(foreign());
+    let name = kind.map_or("", Kind::description_struct);
+    let unexpected = || FetchError::Foreign(name.into());
+    let (Some(kind), Value::Any(any)) = (kind, value) else { return Err(unexpected()) };
+    if name.is_empty() || !any.type_code().equivalent(&repository_type(name)?) {
+        return Err(unexpected());
     }
     let value = any.to_dynamic()?.value;
-    let Value::Struct(parts) = &value else { return Err(foreign()) };
+    let Value::Struct(parts) = &value else { return Err(unexpected()) };
     let part = |at: usize| parts.get(at).cloned().unwrap_or(Value::Void);
     // Descriptions of value types have two flags before the scope.
     let scope = if kind == Kind::Value { 4 } else { 2 };
@@ -202,7 +201,7 @@ fn described(kind: &Value, value: Value) -> Result<DescribedDefinition, FetchErr
         Kind::Operation => DefinitionDetails::Operation(operation(value)),
         Kind::Attribute => DefinitionDetails::Attribute(attribute(value, false)),
         Kind::Constant => {
-            let Value::Any(constant) = part(5) else { return Err(foreign()) };
+            let Value::Any(constant) = part(5) else { return Err(unexpected()) };
             DefinitionDetails::Constant(constant.to_dynamic()?)
         }
         Kind::Exception => DefinitionDetails::Exception(as_code(part(4))),

@@ -1,4 +1,4 @@
-//! Client of foreign repositories: descriptions of interfaces.
+//! A client of other repositories: descriptions of interfaces.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use orb_runtime::types::{TcKind, TypeCode};
 use orb_runtime::{ObjectRef, Printable, Reference, SystemException, SystemExceptionKind};
 
 use super::describe::look_up;
-use super::own_interface;
+use super::repository_interface;
 
-/// The reason why an interface was not fetched.
+/// The reason why a description was not fetched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
@@ -22,19 +22,19 @@ pub enum FetchError {
     /// The call was not made.
     #[error(transparent)]
     System(#[from] SystemException),
-    /// The repository does not have it.
+    /// The repository does not have this definition.
     #[error("the interface repository has no `{}`", Printable::new(.0))]
     Unknown(Box<str>),
-    /// The answer of the repository is not a description of an interface.
-    #[error("the interface repository's description makes no sense")]
+    /// The result is not a description of an interface.
+    #[error("the interface repository returned an invalid description")]
     Description(#[from] DynError),
-    /// The repository's description has another type than this.
-    #[error("the interface repository's description is no `CORBA::{}`", Printable::new(.0))]
+    /// The result does not have this type.
+    #[error("the interface repository did not return a `CORBA::{}`", Printable::new(.0))]
     Foreign(Box<str>),
 }
 
 /// Returns the interface of an object from its server's Interface Repository (`get_interface`, then
-/// `describe_interface`). Operations and attributes of its bases are included as its own.
+/// `describe_interface`). It includes the operations and attributes of its bases.
 ///
 /// # Errors
 /// [`FetchError`].
@@ -43,13 +43,13 @@ pub enum FetchError {
 /// Nothing is lost.
 #[doc(alias = "get_interface")]
 pub async fn interface_of(object: &impl Reference) -> Result<Arc<Interface>, FetchError> {
-    let asked = Request::new(object, "_interface").returns(TypeCode::OBJECT).invoke().await?;
-    let definition: Option<ObjectRef> = asked.get()?;
+    let reply = Request::new(object, "_interface").returns(TypeCode::OBJECT).invoke().await?;
+    let definition: Option<ObjectRef> = reply.get()?;
     let unknown = || FetchError::Unknown(object.as_object().ior().type_id.as_str().into());
     describe(&definition.ok_or_else(unknown)?).await
 }
 
-/// Returns the interface with that repository id in a repository.
+/// Returns the interface with this id in a repository.
 ///
 /// # Errors
 /// [`FetchError`].
@@ -65,16 +65,15 @@ pub async fn look_up_interface(
     describe(&found.ok_or_else(|| FetchError::Unknown(repository_id.into()))?).await
 }
 
-/// Returns the interface described by a definition, with the exceptions of its attributes if it provides
-/// them.
+/// Returns the interface of a definition, with the exceptions of its attributes if the repository has them.
 async fn describe(definition: &ObjectRef) -> Result<Arc<Interface>, FetchError> {
-    let asked =
+    let operations =
         [("InterfaceAttrExtension", "describe_ext_interface"), ("InterfaceDef", "describe_interface")];
-    let (answer, extended) = extended_or_plain(definition, asked).await?;
+    let (answer, extended) = extended_or_plain(definition, operations).await?;
     let described = answer.result.to_dynamic()?;
     let text = |path: &str| -> Result<Box<str>, FetchError> { Ok(as_text(described.at(path)?.1)) };
     let (id, name) = (text("id")?, text("name")?);
-    let operations = list(described.at("operations")?.1).into_iter().map(operation).collect();
+    let operation_infos = list(described.at("operations")?.1).into_iter().map(operation).collect();
     let attributes =
         list(described.at("attributes")?.1).into_iter().map(|one| attribute(one, extended)).collect();
     let bases = list(described.at("base_interfaces")?.1).into_iter().map(as_text);
@@ -83,17 +82,17 @@ async fn describe(definition: &ObjectRef) -> Result<Arc<Interface>, FetchError> 
         Arc::new(Interface::new((TcKind::ObjRef, &id, name), Vec::new(), Vec::new(), Vec::new()))
     };
     let kind = as_code(described.at("type")?.1).kind();
-    Ok(Arc::new(Interface::new((kind, &id, &name), bases.map(base).collect(), operations, attributes)))
+    Ok(Arc::new(Interface::new((kind, &id, &name), bases.map(base).collect(), operation_infos, attributes)))
 }
 
-/// Sends the first of two requests to a definition, or the other one if the first is not implemented. Returns
-/// the answer, and whether the first was used.
+/// Calls the first of two operations of a definition, or the other one if the first is not implemented. Returns
+/// the reply, and whether the first was used.
 pub(super) async fn extended_or_plain(
     definition: &ObjectRef,
     [extended, plain]: [(&str, &str); 2],
 ) -> Result<(DynamicReply, bool), FetchError> {
     let ask = |(interface, operation): (&str, &str)| -> Result<Request, SystemException> {
-        Request::of(definition, &*own_interface(interface)?, operation)
+        Request::of(definition, &*repository_interface(interface)?, operation)
     };
     match ask(extended)?.invoke().await {
         Ok(answer) => Ok((answer, true)),
@@ -119,7 +118,7 @@ pub(super) fn members<const N: usize>(value: Value) -> [Value; N] {
         _ => Vec::new(),
     };
     members.resize(N, Value::Void);
-    // Has exactly N members after the resize.
+    // There are exactly N members after the resize.
     members.try_into().unwrap_or_else(|_| std::array::from_fn(|_| Value::Void))
 }
 
@@ -137,7 +136,7 @@ pub(super) fn as_code(value: Value) -> TypeCode {
     }
 }
 
-fn is_first(value: &Value) -> bool {
+fn is_enum_zero(value: &Value) -> bool {
     *value == Value::Enum(0)
 }
 
@@ -160,7 +159,7 @@ pub(super) fn operation(value: Value) -> OperationInfo {
     OperationInfo {
         id: as_text(id),
         name: as_text(name),
-        oneway: !is_first(&mode),
+        oneway: !is_enum_zero(&mode),
         result: as_code(result),
         params: list(params).into_iter().map(param).collect(),
         raises: exceptions(raises),
@@ -173,7 +172,7 @@ pub(super) fn attribute(value: Value, extended: bool) -> AttributeInfo {
     AttributeInfo {
         id: as_text(id),
         name: as_text(name),
-        readonly: !is_first(&mode),
+        readonly: !is_enum_zero(&mode),
         code: as_code(code),
         get_raises: if extended { exceptions(get) } else { Vec::new() },
         set_raises: if extended { exceptions(set) } else { Vec::new() },

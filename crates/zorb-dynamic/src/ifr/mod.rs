@@ -1,11 +1,9 @@
-//! The Interface Repository: a server that describes interfaces to foreign programs, and a client of such
-//! servers.
+//! The Interface Repository: a server that describes interfaces to other programs, and a client of such servers.
 
 mod answer;
 mod describe;
 mod fetch;
 mod kind;
-mod list;
 mod object;
 mod store;
 mod value;
@@ -14,7 +12,6 @@ pub use describe::{
     DefinitionDetails, DescribedDefinition, describe_contents, describe_definition, look_up, look_up_value,
 };
 pub use fetch::{FetchError, interface_of, look_up_interface};
-pub use list::InterfaceList;
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -29,27 +26,29 @@ use orb_runtime::{ActivateError, ObjectRef, Orb, Servant, SystemException, Syste
 
 use crate::idl::Idl;
 
-use self::answer::Question;
+use self::answer::ObjectCall;
 use self::kind::Kind;
-use self::object::{Object, POA};
+use self::object::{Object, POA_NAME};
 use self::store::Store;
 
-/// The key of the repository: `corbaloc::HOST:PORT/InterfaceRepository`.
-const KEY: &str = "InterfaceRepository";
+/// The object key of the repository: `corbaloc::HOST:PORT/InterfaceRepository`.
+const OBJECT_KEY: &str = "InterfaceRepository";
 
-/// The IDL of the repository's own objects. A test ensures that it compiles.
-static OWN: LazyLock<Option<Idl>> =
+/// The IDL of the repository's objects. A test ensures that it compiles.
+static REPOSITORY_IDL: LazyLock<Option<Idl>> =
     LazyLock::new(|| Idl::options().text("ifr.idl", "#include <ir.idl>").ok());
 
-fn own_interface(name: &str) -> Result<Arc<Interface>, SystemException> {
-    let found = OWN.as_ref().and_then(|idl| idl.interface(&format!("CORBA::{name}")));
-    found.ok_or_else(|| refused(SystemExceptionKind::IntfRepos, "the repository's own IDL is not whole"))
+fn repository_interface(name: &str) -> Result<Arc<Interface>, SystemException> {
+    repository_definition(|idl| idl.interface(&format!("CORBA::{name}")))
 }
 
-/// Returns a type of the repository's own IDL.
-fn own_type(name: &str) -> Result<TypeCode, SystemException> {
-    let found = OWN.as_ref().and_then(|idl| idl.type_code(&format!("CORBA::{name}")));
-    found.ok_or_else(|| refused(SystemExceptionKind::IntfRepos, "the repository's own IDL is not whole"))
+fn repository_type(name: &str) -> Result<TypeCode, SystemException> {
+    repository_definition(|idl| idl.type_code(&format!("CORBA::{name}")))
+}
+
+fn repository_definition<T>(find: impl FnOnce(&Idl) -> Option<T>) -> Result<T, SystemException> {
+    let text = "the repository's own IDL lacks a definition";
+    REPOSITORY_IDL.as_ref().and_then(find).ok_or_else(|| refused(SystemExceptionKind::IntfRepos, text))
 }
 
 #[cold]
@@ -60,9 +59,9 @@ fn refused(kind: SystemExceptionKind, text: &'static str) -> SystemException {
 /// An Interface Repository. It describes the interfaces of this program to programs that were not compiled
 /// with its IDL.
 ///
-/// It holds interfaces of generated types, and whole IDL files. It is read-only. `create_string` and similar
-/// operations return objects of types without a name. An answer of more than 8 MiB raises IMP_LIMIT, and an
-/// operation that would change the repository raises NO_IMPLEMENT.
+/// It contains interfaces of generated types, and whole IDL files. It is read-only: operations that would change
+/// it raise NO_IMPLEMENT, while `create_string` and similar ones return objects of types without a name. A
+/// result of more than 8 MiB raises IMP_LIMIT.
 ///
 /// Value types that operations of generated interfaces use are described from their type codes only: without
 /// operations, initializers, abstract bases and supported interfaces.
@@ -89,13 +88,13 @@ pub struct InterfaceRepository {
 #[non_exhaustive]
 pub enum ServeError {
     /// A POA `InterfaceRepository` exists below the root POA, or the ORB has shut down.
-    #[error("the interface repository has no POA")]
+    #[error("the POA of the interface repository cannot be created")]
     Poa(#[from] PoaError),
     /// The key `InterfaceRepository` is in use.
-    #[error("the interface repository has no key")]
+    #[error("the object key of the interface repository cannot be used")]
     Key(#[from] ActivateError),
     /// The repository's own IDL is invalid.
-    #[error("the interface repository does not know itself")]
+    #[error("the IDL of the interface repository is invalid")]
     Own(#[from] SystemException),
 }
 
@@ -106,7 +105,7 @@ impl InterfaceRepository {
     }
 
     /// Creates a repository with the interfaces of generated types, their bases, and the types that they use.
-    /// One line makes an ORB answer `_interface`:
+    /// One line lets an ORB answer `_interface`:
     ///
     /// ```
     /// use zorb::dynamic::InterfaceRepository;
@@ -129,8 +128,7 @@ impl InterfaceRepository {
         L::add_to(Self::new())
     }
 
-    /// Adds all definitions of that IDL. Definitions whose repository ids are present already are not
-    /// changed.
+    /// Adds all definitions of IDL. Definitions whose repository ids are present already are not changed.
     #[must_use]
     pub fn idl(mut self, idl: &Idl) -> Self {
         self.store.add_idl(idl);
@@ -158,15 +156,18 @@ impl InterfaceRepository {
     pub fn serve(self, orb: &Orb) -> Result<ObjectRef, ServeError> {
         let store = Arc::new(self.store);
         let servant = |kind: Kind| -> Result<Servant, SystemException> {
-            Ok(Servant::dynamic(own_interface(kind.served())?, Objects { store: Arc::clone(&store) }))
+            Ok(Servant::dynamic(
+                repository_interface(kind.served_interface())?,
+                Objects { store: Arc::clone(&store) },
+            ))
         };
         let own = servant(Kind::Repository)?;
-        let all = orb.root_poa().child(POA).create()?;
-        for kind in Kind::EACH {
+        let all = orb.root_poa().child(POA_NAME).create()?;
+        for kind in Kind::ALL.iter().copied() {
             let poa = all.child(kind.interface()).user_ids().persistent();
             poa.default_servant(servant(kind)?).without_map().create()?;
         }
-        let served = orb.activation().named(KEY).activate_erased(own).inspect_err(|_| {
+        let served = orb.activation().named(OBJECT_KEY).activate_erased(own).inspect_err(|_| {
             // The destruction completes without being awaited.
             let _ = all.destroy(false);
         })?;
@@ -194,23 +195,52 @@ impl InterfaceSource for Objects {
 
     fn metadata(&self, orb: &Orb, repository_id: &str) -> Option<Any> {
         let (at, def) = self.store.find_id(repository_id)?;
-        let root = orb.root_poa();
-        Question { store: &self.store, root: &root, object: Object::Def(at, def) }.metadata().ok().flatten()
+        let root_poa = orb.root_poa();
+        ObjectCall { store: &self.store, root_poa: &root_poa, object: Object::Def(at, def) }
+            .metadata()
+            .ok()
+            .flatten()
     }
 }
 
 impl DynServant for Objects {
     async fn invoke(&self, mut request: ServerRequest) -> Result<ServerRequest, DynamicException> {
         let current = orb_runtime::request();
-        let root = current.orb().root_poa();
+        let root_poa = current.orb().root_poa();
         let id = current.object_id();
-        let object =
-            if id == KEY.as_bytes() { Some(Object::Repository) } else { Object::of_id(&self.store, id) };
+        let object = if id == OBJECT_KEY.as_bytes() {
+            Some(Object::Repository)
+        } else {
+            Object::of_id(&self.store, id)
+        };
         let object = object.ok_or_else(|| {
             refused(SystemExceptionKind::ObjectNotExist, "the interface repository has no such definition")
         })?;
-        let result = Question { store: &self.store, root: &root, object }.result(&request)?;
+        let result = ObjectCall { store: &self.store, root_poa: &root_poa, object }.result(&request)?;
         request.set_result(result);
         Ok(request)
     }
 }
+
+/// A list of generated interfaces: a tuple of 1 to 16 types of typed references, such as
+/// `(bank::AccountRef, bank::TellerRef)`. Implemented for tuples only.
+pub trait InterfaceList {
+    /// Returns the repository with all of them added.
+    #[doc(hidden)]
+    fn add_to(repository: InterfaceRepository) -> InterfaceRepository;
+}
+
+macro_rules! tuples {
+    () => {};
+    ($first:ident $($rest:ident)*) => {
+        impl<$first: Described, $($rest: Described),*> InterfaceList for ($first, $($rest,)*) {
+            fn add_to(repository: InterfaceRepository) -> InterfaceRepository {
+                repository.interface::<$first>()$(.interface::<$rest>())*
+            }
+        }
+
+        tuples!($($rest)*);
+    };
+}
+
+tuples!(A B C D E F G H I J K L M N O P);

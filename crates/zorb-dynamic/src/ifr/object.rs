@@ -8,10 +8,10 @@ use orb_runtime::{ObjectRef, SystemException, SystemExceptionKind};
 use super::kind::Kind;
 use super::store::{Def, Store};
 
-/// The name of the POA that is the parent of the POAs of all kinds.
-pub(super) const POA: &str = "InterfaceRepository";
+/// The name of the POA_NAME that is the parent of the POAs of all kinds.
+pub(super) const POA_NAME: &str = "InterfaceRepository";
 
-/// The type code kinds of `CORBA::PrimitiveKind`, by number. `pk_string`, `pk_objref`, `pk_wstring` and
+/// The type code kinds of the numbers of `CORBA::PrimitiveKind`. `pk_string`, `pk_objref`, `pk_wstring` and
 /// `pk_value_base` share their kinds with other types.
 const PRIMITIVES: [TcKind; 22] = [
     TcKind::Null,
@@ -45,34 +45,33 @@ pub(super) const VALUE_BASE: &str = "IDL:omg.org/CORBA/ValueBase:1.0";
 pub(super) enum Object<'s> {
     Repository,
     Def(usize, &'s Def),
-    /// By its number among the primitive kinds.
+    /// By its number in `CORBA::PrimitiveKind`.
     Primitive(u32),
     /// A type without a name.
     Type(Kind, TypeCode),
 }
 
 impl<'s> Object<'s> {
-    /// Returns the object with that id.
     pub(super) fn of_id(store: &'s Store, id: &[u8]) -> Option<Object<'s>> {
         let id = std::str::from_utf8(id).ok()?;
         match id.strip_prefix("d:") {
             Some(id) => store.find_id(id).map(|(at, def)| Object::Def(at, def)),
             None if id == "r:" => Some(Object::Repository),
-            None => Object::of_text(store, id, 0),
+            None => Object::of_anonymous_id(store, id, 0),
         }
     }
 
-    /// Returns an object without a name of its own: `p:3`, `s:8`, `w:8`, `f:5:2`, `q:BOUND:ELEMENT`,
+    /// Returns the object of a type without a name by its id: `p:3`, `s:8`, `w:8`, `f:5:2`, `q:BOUND:ELEMENT` or
     /// `a:LENGTH:ELEMENT`.
-    fn of_text(store: &'s Store, text: &str, depth: usize) -> Option<Object<'s>> {
+    fn of_anonymous_id(store: &'s Store, id: &str, depth: usize) -> Option<Object<'s>> {
         /// The maximum nesting of sequences and arrays.
-        const DEEPEST: usize = 32;
-        let (form, rest) = text.split_once(':').filter(|_| depth < DEEPEST)?;
+        const MAX_DEPTH: usize = 32;
+        let (form, rest) = id.split_once(':').filter(|_| depth < MAX_DEPTH)?;
         let element = || -> Option<(u32, TypeCode)> {
             let (number, element) = rest.split_once(':')?;
             let element = match element.strip_prefix("d:") {
                 Some(id) => store.find_id(id)?.1.type_code(),
-                None => Object::of_text(store, element, depth + 1)?.type_code(),
+                None => Object::of_anonymous_id(store, element, depth + 1)?.type_code(),
             };
             Some((number.parse().ok()?, element))
         };
@@ -108,7 +107,7 @@ impl<'s> Object<'s> {
         Some(Object::Type(kind, code))
     }
 
-    /// Returns its id, or `None` for a type of elements that the repository does not have.
+    /// Returns the object id, or `None` if the repository does not have the element type.
     fn id(&self, store: &Store) -> Option<String> {
         Some(match self {
             Object::Repository => "r:".to_owned(),
@@ -143,8 +142,7 @@ impl<'s> Object<'s> {
         }
     }
 
-    /// Returns the object for the type of that code, or `None` for a named type that the repository does not
-    /// have.
+    /// Returns the object of a type, or `None` for a named type that the repository does not have.
     pub(super) fn of_code(store: &'s Store, code: &TypeCode) -> Option<Object<'s>> {
         let named = code.id().ok().filter(|id| !id.is_empty()).and_then(|id| store.find_id(id));
         if let Some((at, def)) = named {
@@ -163,7 +161,6 @@ impl<'s> Object<'s> {
         }
     }
 
-    /// Returns the type that it represents.
     pub(super) fn type_code(&self) -> TypeCode {
         match self {
             Object::Repository => TypeCode::VOID,
@@ -182,18 +179,15 @@ impl<'s> Object<'s> {
         }
     }
 
-    /// Returns a reference to it, or nil for a type of elements that the repository does not have.
-    ///
-    /// # Errors
-    /// OBJECT_NOT_EXIST: the repository is no longer served.
-    pub(super) fn reference(&self, store: &Store, root: &Poa) -> Result<Ior, SystemException> {
+    /// Returns a reference, or nil if the repository does not have the element type.
+    pub(super) fn reference(&self, store: &Store, root_poa: &Poa) -> Result<Ior, SystemException> {
         let interface = self.kind().interface();
         let Some(id) = self.id(store) else { return Ok(Ior::nil()) };
-        let object = root
-            .find(POA)
+        let object = root_poa
+            .find(POA_NAME)
             .and_then(|poa| poa.find(interface)?.create_reference_with_id::<ObjectRef>(id.as_str()))
             .map_err(|_| {
-                let text = "the interface repository is served no more, or has no key for such a type";
+                let text = "the interface repository is no longer served, or the type has no object key";
                 super::refused(SystemExceptionKind::ObjectNotExist, text)
             })?;
         let type_id = format!("IDL:omg.org/CORBA/{interface}:1.0");

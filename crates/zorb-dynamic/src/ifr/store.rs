@@ -11,7 +11,6 @@ use crate::value_info::ValueInfo;
 
 use super::kind::Kind;
 
-/// A definition.
 #[derive(Debug)]
 pub(super) struct Def {
     pub(super) kind: Kind,
@@ -21,12 +20,12 @@ pub(super) struct Def {
     pub(super) absolute_name: Box<str>,
     pub(super) parent: Option<usize>,
     pub(super) contents: Vec<usize>,
-    pub(super) about: About,
+    pub(super) details: Details,
 }
 
 /// The properties specific to the kind of a definition.
 #[derive(Debug)]
-pub(super) enum About {
+pub(super) enum Details {
     Nothing,
     Type(TypeCode),
     Interface(Arc<Interface>),
@@ -47,15 +46,15 @@ pub(super) struct Store {
 }
 
 impl Def {
-    /// Returns its type, or for an interface that of references to it.
+    /// Returns the type. That of an interface is the type of references to it.
     pub(super) fn type_code(&self) -> TypeCode {
-        match &self.about {
-            About::Type(code) | About::ValueMember(code, _) => code.clone(),
-            About::Value(value) => value.code.clone(),
-            About::Attribute(attribute) => attribute.code.clone(),
-            About::Constant(constant) => constant.code.clone(),
-            About::Operation(operation) => operation.result.clone(),
-            About::Interface(interface) => {
+        match &self.details {
+            Details::Type(code) | Details::ValueMember(code, _) => code.clone(),
+            Details::Value(value) => value.code.clone(),
+            Details::Attribute(attribute) => attribute.code.clone(),
+            Details::Constant(constant) => constant.code.clone(),
+            Details::Operation(operation) => operation.result.clone(),
+            Details::Interface(interface) => {
                 let create = match interface.kind() {
                     TcKind::AbstractInterface => TypeCode::create_abstract_interface,
                     TcKind::LocalInterface => TypeCode::create_local_interface,
@@ -65,17 +64,18 @@ impl Def {
                 };
                 create(interface.id(), interface.name()).unwrap_or(TypeCode::OBJECT)
             }
-            About::Nothing => TypeCode::VOID,
+            Details::Nothing => TypeCode::VOID,
         }
     }
 
-    /// Returns the version at the end of its repository id.
     pub(super) fn version(&self) -> &str {
-        match self.id.strip_prefix("IDL:").and_then(|path| path.rsplit_once(':')) {
-            Some((_, version)) => version,
-            None => "1.0",
-        }
+        version_of(&self.id)
     }
+}
+
+/// Returns the version at the end of a repository id.
+pub(super) fn version_of(id: &str) -> &str {
+    id.strip_prefix("IDL:").and_then(|path| path.rsplit_once(':')).map_or("1.0", |(_, version)| version)
 }
 
 impl Store {
@@ -88,19 +88,19 @@ impl Store {
         Some((at, self.defs.get(at)?))
     }
 
-    /// Finds a definition by a name relative to a scope: `::M::T` from the file, `T` or `M::T` from the scope
-    /// or an enclosing one. A scope includes what it inherits.
+    /// Finds a definition by its name: `::M::T` at file level, `T` or `M::T` in the scope or an enclosing one. A
+    /// scope includes inherited definitions.
     pub(super) fn find_name(&self, scope: Option<usize>, name: &str) -> Option<usize> {
         if name.starts_with("::") {
             return self.find_absolute(name);
         }
-        let mut around = scope;
+        let mut next = scope;
         loop {
-            let scope = around.and_then(|at| self.defs.get(at));
+            let scope = next.and_then(|at| self.defs.get(at));
             let scope_name = scope.map_or("", |def| &*def.absolute_name);
             let found = self.find_absolute(&format!("{scope_name}::{name}"));
             match (found, scope) {
-                (None, Some(scope)) => around = scope.parent,
+                (None, Some(scope)) => next = scope.parent,
                 (found, _) => return found,
             }
         }
@@ -117,7 +117,7 @@ impl Store {
         })
     }
 
-    /// Returns the contents of a scope; `None` is the repository itself.
+    /// Returns the contents of a scope. `None` is the repository itself.
     pub(super) fn contents(&self, scope: Option<usize>, inherited: bool) -> Vec<usize> {
         let Some(scope) = scope else { return self.roots.clone() };
         let own = self.defs.get(scope).map_or(&[][..], |def| &def.contents);
@@ -134,15 +134,15 @@ impl Store {
         all
     }
 
-    /// Returns the direct and indirect bases of an interface or value type and the interfaces that a value
-    /// type supports, each once, without itself.
+    /// Returns all bases of an interface or value type, and the interfaces that a value type supports, each
+    /// once.
     pub(super) fn bases(&self, at: usize) -> Vec<usize> {
-        let (mut met, mut all, mut waiting) = (HashSet::from([at]), Vec::new(), self.direct_bases(at));
-        waiting.reverse();
-        while let Some(base) = waiting.pop() {
-            if met.insert(base) {
+        let (mut seen, mut all, mut pending) = (HashSet::from([at]), Vec::new(), self.direct_bases(at));
+        pending.reverse();
+        while let Some(base) = pending.pop() {
+            if seen.insert(base) {
                 all.push(base);
-                waiting.extend(self.direct_bases(base).into_iter().rev());
+                pending.extend(self.direct_bases(base).into_iter().rev());
             }
         }
         all
@@ -150,11 +150,11 @@ impl Store {
 
     fn direct_bases(&self, at: usize) -> Vec<usize> {
         let find = |id: &str| self.by_id.get(id).copied();
-        match self.defs.get(at).map(|def| &def.about) {
-            Some(About::Interface(interface)) => {
+        match self.defs.get(at).map(|def| &def.details) {
+            Some(Details::Interface(interface)) => {
                 interface.bases().iter().filter_map(|base| find(base.id())).collect()
             }
-            Some(About::Value(value)) => {
+            Some(Details::Value(value)) => {
                 let concrete = value.concrete_base().and_then(|base| find(base.id().ok()?));
                 let others = value.abstract_bases.iter().chain(&value.supports).filter_map(|id| find(id));
                 concrete.into_iter().chain(others).collect()
@@ -173,11 +173,11 @@ impl Store {
     fn add_definition(&mut self, of: Definition<'_>, parent: Option<usize>) {
         let known = self.by_id.get(of.id()).copied();
         let at = match known {
-            // A module may be continued; any other definition is the same.
+            // A module may be reopened; any other definition with this id is the same.
             Some(at) if of.kind() == DefinitionKind::Module => at,
             Some(_) => return,
-            None => match described(of, parent.and_then(|parent| self.defs.get(parent))) {
-                Some((kind, about)) => self.push(kind, (of.id(), of.name()), parent, about),
+            None => match kind_and_details(of, parent.and_then(|parent| self.defs.get(parent))) {
+                Some((kind, details)) => self.push(kind, (of.id(), of.name()), parent, details),
                 None => return,
             },
         };
@@ -189,44 +189,35 @@ impl Store {
         }
     }
 
-    /// Adds an interface of the program, with its bases and the types that its operations use.
+    /// Adds an interface, its bases, and the types that it uses.
     pub(super) fn add_interface(&mut self, interface: &Arc<Interface>) {
         if self.by_id.contains_key(interface.id()) {
             return;
         }
         interface.bases().iter().for_each(|base| self.add_interface(base));
-        let kind = match interface.kind() {
-            TcKind::AbstractInterface => Kind::AbstractInterface,
-            TcKind::LocalInterface => Kind::LocalInterface,
-            _ => Kind::Interface,
-        };
         let parent = self.scope_of(interface.id());
-        let about = About::Interface(Arc::clone(interface));
-        let at = self.push(kind, (interface.id(), interface.name()), parent, about);
+        let details = Details::Interface(Arc::clone(interface));
+        let at = self.push(interface_kind(interface), (interface.id(), interface.name()), parent, details);
         for operation in interface.operations() {
             let types = operation.params.iter().map(|param| &param.code).chain(&operation.raises);
             types.chain([&operation.result]).for_each(|code| self.add_type(code, 0));
-            self.push(
-                Kind::Operation,
-                (&operation.id, &operation.name),
-                Some(at),
-                About::Operation(Arc::clone(operation)),
-            );
+            let details = Details::Operation(Arc::clone(operation));
+            self.push(Kind::Operation, (&operation.id, &operation.name), Some(at), details);
         }
         for attribute in interface.attributes() {
             let types = attribute.get_raises.iter().chain(&attribute.set_raises).chain([&attribute.code]);
             types.for_each(|code| self.add_type(code, 0));
-            let about = About::Attribute(Box::new(attribute.clone()));
-            self.push(Kind::Attribute, (&attribute.id, &attribute.name), Some(at), about);
+            let details = Details::Attribute(Box::new(attribute.clone()));
+            self.push(Kind::Attribute, (&attribute.id, &attribute.name), Some(at), details);
         }
     }
 
     /// Adds a named type, and the types that it contains.
     fn add_type(&mut self, code: &TypeCode, depth: usize) {
-        /// The maximum nesting of types that is followed. Type codes are not nested deeper.
-        const DEEPEST: usize = 64;
+        /// The maximum nesting of types. Type codes are not nested deeper.
+        const MAX_DEPTH: usize = 64;
         let (id, name) = (code.id().unwrap_or_default(), code.name().unwrap_or_default());
-        if depth > DEEPEST || (!id.is_empty() && self.by_id.contains_key(id)) {
+        if depth > MAX_DEPTH || (!id.is_empty() && self.by_id.contains_key(id)) {
             return;
         }
         let kind = match code.kind() {
@@ -242,11 +233,11 @@ impl Store {
         };
         if let Some(kind) = kind.filter(|_| !id.is_empty() && !name.is_empty()) {
             let parent = self.scope_of(id);
-            let about = match kind {
-                Kind::Value => About::Value(Arc::new(ValueInfo::of_code(code))),
-                _ => About::Type(code.clone()),
+            let details = match kind {
+                Kind::Value => Details::Value(Arc::new(ValueInfo::of_code(code))),
+                _ => Details::Type(code.clone()),
             };
-            let at = self.push(kind, (id, name), parent, about);
+            let at = self.push(kind, (id, name), parent, details);
             if kind == Kind::Value {
                 self.add_state(at, code);
             }
@@ -267,9 +258,9 @@ impl Store {
         }
     }
 
-    /// Adds the members of the state of a value type.
+    /// Adds the state members of a value type.
     fn add_state(&mut self, at: usize, code: &TypeCode) {
-        let Some((id, _)) = self.defs.get(at).map(|def| (def.id.clone(), def.kind)) else { return };
+        let Some(id) = self.defs.get(at).map(|def| def.id.clone()) else { return };
         for index in 0..code.member_count().unwrap_or(0) {
             let (Ok(member), Ok(name)) = (code.member_type(index), code.member_name(index)) else { continue };
             let of_member = match id.rsplit_once(':').filter(|_| id.starts_with("IDL:")) {
@@ -278,13 +269,13 @@ impl Store {
             };
             let access = code.member_visibility(index).unwrap_or_default();
             if !self.by_id.contains_key(of_member.as_str()) {
-                let about = About::ValueMember(member, access);
-                self.push(Kind::ValueMember, (&of_member, name), Some(at), about);
+                let details = Details::ValueMember(member, access);
+                self.push(Kind::ValueMember, (&of_member, name), Some(at), details);
             }
         }
     }
 
-    /// Returns the scope that a repository id names. Scopes that are not defined are created as modules.
+    /// Returns the scope in a repository id. Missing scopes are added as modules.
     fn scope_of(&mut self, id: &str) -> Option<usize> {
         let (path, _) = id.strip_prefix("IDL:")?.rsplit_once(':')?;
         let (scope, _) = path.rsplit_once('/')?;
@@ -295,24 +286,31 @@ impl Store {
                 so_far.push('/');
             }
             so_far.push_str(name);
-            // A prefix, such as `omg.org`, is not a scope.
+            // A prefix such as `omg.org` is not a scope.
             if name.contains('.') || name.is_empty() {
                 continue;
             }
             let id = format!("IDL:{so_far}:1.0");
             let at = match self.by_id.get(id.as_str()) {
                 Some(at) => *at,
-                None => self.push(Kind::Module, (&id, name), parent, About::Nothing),
+                None => self.push(Kind::Module, (&id, name), parent, Details::Nothing),
             };
             parent = Some(at);
         }
         parent
     }
 
-    fn push(&mut self, kind: Kind, (id, name): (&str, &str), parent: Option<usize>, about: About) -> usize {
+    fn push(
+        &mut self,
+        kind: Kind,
+        (id, name): (&str, &str),
+        parent: Option<usize>,
+        details: Details,
+    ) -> usize {
         let at = self.defs.len();
-        let around = parent.and_then(|parent| self.defs.get(parent)).map_or("", |def| &*def.absolute_name);
-        let absolute_name: Box<str> = format!("{around}::{name}").into();
+        let scope_name =
+            parent.and_then(|parent| self.defs.get(parent)).map_or("", |def| &*def.absolute_name);
+        let absolute_name: Box<str> = format!("{scope_name}::{name}").into();
         match parent.and_then(|parent| self.defs.get_mut(parent)) {
             Some(parent) => parent.contents.push(at),
             None => self.roots.push(at),
@@ -320,49 +318,52 @@ impl Store {
         self.by_id.entry(id.into()).or_insert(at);
         self.by_name.entry(absolute_name.clone()).or_insert(at);
         let (id, name) = (id.into(), name.into());
-        self.defs.push(Def { kind, id, name, absolute_name, parent, contents: Vec::new(), about });
+        self.defs.push(Def { kind, id, name, absolute_name, parent, contents: Vec::new(), details });
         at
     }
 }
 
-/// Returns the repository's properties of an IDL definition.
-fn described(of: Definition<'_>, parent: Option<&Def>) -> Option<(Kind, About)> {
+fn interface_kind(interface: &Interface) -> Kind {
+    match interface.kind() {
+        TcKind::AbstractInterface => Kind::AbstractInterface,
+        TcKind::LocalInterface => Kind::LocalInterface,
+        _ => Kind::Interface,
+    }
+}
+
+/// Returns the kind and details of an IDL definition.
+fn kind_and_details(of: Definition<'_>, parent: Option<&Def>) -> Option<(Kind, Details)> {
     let kind = match of.kind() {
-        DefinitionKind::Module => return Some((Kind::Module, About::Nothing)),
+        DefinitionKind::Module => return Some((Kind::Module, Details::Nothing)),
         DefinitionKind::Interface => {
             let interface = of.interface()?;
-            let kind = match interface.kind() {
-                TcKind::AbstractInterface => Kind::AbstractInterface,
-                TcKind::LocalInterface => Kind::LocalInterface,
-                _ => Kind::Interface,
-            };
-            return Some((kind, About::Interface(Arc::clone(interface))));
+            return Some((interface_kind(interface), Details::Interface(Arc::clone(interface))));
         }
         DefinitionKind::Operation | DefinitionKind::Attribute => {
-            let (operations, attributes) = match &parent?.about {
-                About::Interface(interface) => (interface.operations(), interface.attributes()),
-                About::Value(value) => (&*value.operations, &*value.attributes),
+            let (operations, attributes) = match &parent?.details {
+                Details::Interface(interface) => (interface.operations(), interface.attributes()),
+                Details::Value(value) => (&*value.operations, &*value.attributes),
                 _ => return None,
             };
             if of.kind() == DefinitionKind::Operation {
                 let found = operations.iter().find(|operation| *operation.name == *of.name())?;
-                return Some((Kind::Operation, About::Operation(Arc::clone(found))));
+                return Some((Kind::Operation, Details::Operation(Arc::clone(found))));
             }
             let found = attributes.iter().find(|attribute| *attribute.name == *of.name())?;
-            return Some((Kind::Attribute, About::Attribute(Box::new(found.clone()))));
+            return Some((Kind::Attribute, Details::Attribute(Box::new(found.clone()))));
         }
         DefinitionKind::Const => {
-            return Some((Kind::Constant, About::Constant(Box::new(of.constant()?.clone()))));
+            return Some((Kind::Constant, Details::Constant(Box::new(of.constant()?.clone()))));
         }
         DefinitionKind::Struct => Kind::Struct,
         DefinitionKind::Exception => Kind::Exception,
         DefinitionKind::Union => Kind::Union,
         DefinitionKind::Enum => Kind::Enum,
-        DefinitionKind::Value => return Some((Kind::Value, About::Value(Arc::clone(of.value()?)))),
+        DefinitionKind::Value => return Some((Kind::Value, Details::Value(Arc::clone(of.value()?)))),
         DefinitionKind::ValueBox => Kind::ValueBox,
         DefinitionKind::Native => Kind::Native,
         // Typedefs, and other definitions that type codes represent as aliases.
         _ => Kind::Alias,
     };
-    Some((kind, About::Type(of.type_code()?.clone())))
+    Some((kind, Details::Type(of.type_code()?.clone())))
 }

@@ -1,4 +1,4 @@
-//! The answers of value types.
+//! The operations of value types.
 
 use orb_runtime::SystemException;
 use orb_runtime::dynamic::{ServerRequest, Value};
@@ -6,29 +6,31 @@ use orb_runtime::types::{TypeCode, ValueModifier};
 
 use crate::value_info::{InitializerInfo, ValueInfo};
 
-use super::answer::{Answer, Question, code, items, nil, read_only, record, text};
+use super::answer::{ObjectCall, ValueResult, code, items, nil, read_only, record, text};
 use super::kind::Kind;
 use super::object::VALUE_BASE;
-use super::store::{About, Def};
+use super::store::{Def, Details};
 
-impl Question<'_> {
-    pub(super) fn value(
+impl ObjectCall<'_> {
+    pub(super) fn execute_for_value(
         &self,
         name: &str,
         at: usize,
         def: &Def,
         value: &ValueInfo,
         request: &ServerRequest,
-    ) -> Answer {
+    ) -> ValueResult {
         let is = |modifier| Ok((value.modifier() == modifier).into());
         let all = |ids: &[Box<str>]| {
-            self.to_all(ids.iter().filter_map(|id| self.store.find_id(id)).map(|(at, _)| at))
+            self.references_to(ids.iter().filter_map(|id| self.store.find_id(id)).map(|(at, _)| at))
         };
         match name {
             "_get_is_abstract" => is(ValueModifier::Abstract),
             "_get_is_custom" => is(ValueModifier::Custom),
             "_get_is_truncatable" => is(ValueModifier::Truncatable),
-            "_get_base_value" => value.concrete_base().map_or_else(|| Ok(nil()), |base| self.to_type(&base)),
+            "_get_base_value" => {
+                value.concrete_base().map_or_else(|| Ok(nil()), |base| self.reference_to_type(&base))
+            }
             "_get_supported_interfaces" => all(&value.supports),
             "_get_abstract_base_values" => all(&value.abstract_bases),
             "_get_initializers" => self.initializers(value, false),
@@ -45,14 +47,14 @@ impl Question<'_> {
         }
     }
 
-    fn full_value(&self, at: usize, def: &Def, value: &ValueInfo, extended: bool) -> Answer {
-        let (operations, attributes) = self.inherited(at, extended)?;
+    fn full_value(&self, at: usize, def: &Def, value: &ValueInfo, extended: bool) -> ValueResult {
+        let (operations, attributes) = self.operations_and_attributes(at, extended)?;
         let members = self.store.contents(Some(at), false);
         let members = members.into_iter().filter_map(|at| self.store.get(at));
         let members = members.filter(|member| member.kind == Kind::ValueMember);
         let members = members.map(|member| self.value_member(member)).collect::<Result<_, _>>()?;
         let [name, id, is_abstract, is_custom, scope, version, supports, bases, truncatable, base] =
-            self.about_value(def, value);
+            self.description_members(def, value);
         Ok(record([
             name,
             id,
@@ -72,13 +74,9 @@ impl Question<'_> {
         ]))
     }
 
-    pub(super) fn value_description(&self, def: &Def, value: &ValueInfo) -> Value {
-        record(self.about_value(def, value))
-    }
-
     /// Returns the members of a ValueDescription.
-    fn about_value(&self, def: &Def, value: &ValueInfo) -> [Value; 10] {
-        let [name, id, scope, version] = self.about(&def.id, &def.name, def.parent);
+    pub(super) fn description_members(&self, def: &Def, value: &ValueInfo) -> [Value; 10] {
+        let [name, id, scope, version] = self.common_members(&def.id, &def.name, def.parent);
         let is = |modifier| Value::from(value.modifier() == modifier);
         let ids = |ids: &[Box<str>]| items(ids.iter().map(|id| text(id)).collect());
         let base = value.concrete_base();
@@ -96,10 +94,10 @@ impl Question<'_> {
         ]
     }
 
-    fn initializers(&self, value: &ValueInfo, extended: bool) -> Answer {
-        let one = |initializer: &InitializerInfo| -> Answer {
+    fn initializers(&self, value: &ValueInfo, extended: bool) -> ValueResult {
+        let one = |initializer: &InitializerInfo| -> ValueResult {
             let param = |(name, of): &(Box<str>, TypeCode)| {
-                Ok(record([text(name), code(of.clone()), self.to_type(of)?]))
+                Ok(record([text(name), code(of.clone()), self.reference_to_type(of)?]))
             };
             let params = initializer.params.iter().map(param);
             let params = items(params.collect::<Result<_, SystemException>>()?);
@@ -112,11 +110,11 @@ impl Question<'_> {
         value.initializers.iter().map(one).collect::<Result<_, _>>().map(items)
     }
 
-    pub(super) fn value_member(&self, def: &Def) -> Answer {
-        let access = if let About::ValueMember(_, access) = &def.about { *access as i16 } else { 0 };
-        let [name, id, scope, version] = self.about(&def.id, &def.name, def.parent);
+    pub(super) fn value_member(&self, def: &Def) -> ValueResult {
+        let access = if let Details::ValueMember(_, access) = &def.details { *access as i16 } else { 0 };
+        let [name, id, scope, version] = self.common_members(&def.id, &def.name, def.parent);
         let of = def.type_code();
-        Ok(record([name, id, scope, version, code(of.clone()), self.to_type(&of)?, access.into()]))
+        Ok(record([name, id, scope, version, code(of.clone()), self.reference_to_type(&of)?, access.into()]))
     }
 }
 
