@@ -1,4 +1,4 @@
-//! The interfaces of the naming service, its names as text, and a client: `orb.naming().await?.bind("a/b",
+//! The naming service: its interfaces, names as text, and a client: `orb.naming().await?.bind("a/b",
 //! &account)`.
 //!
 //! IDL that includes `<CosNaming.idl>` shares these types. If a file of the user has that name, the option

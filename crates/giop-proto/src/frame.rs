@@ -17,14 +17,6 @@ pub const MIN_DEPOSIT_SIZE: usize = 16 * 1024;
 /// The bytes kept of a message that is too large: message header, request id and response flags.
 pub const OVERSIZED_START_LEN: usize = HEADER_LEN + 5;
 
-/// A GIOP message or fragment, including its header.
-#[derive(Debug, Clone)]
-pub(crate) struct Frame {
-    pub(crate) header: MessageHeader,
-    /// All bytes, or only the first [`OVERSIZED_START_LEN`] bytes of a skipped message.
-    pub(crate) bytes: Bytes,
-}
-
 #[derive(Debug)]
 pub(crate) struct JoinedMessage {
     pub(crate) bytes: Bytes,

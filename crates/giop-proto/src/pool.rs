@@ -171,6 +171,11 @@ impl BufferPool {
         self.charge(charge).then(|| Buffer { charged: charge, ..self.allocate(size, charge) })
     }
 
+    /// Returns a buffer of at least `size` bytes, of which `granted` may be used at once, if the cap allows it.
+    pub(crate) fn try_take_granted(&self, size: usize, granted: usize) -> Option<Buffer> {
+        if size <= granted { self.try_take(size) } else { self.take_growing(size, granted) }
+    }
+
     /// Charges the first `to` bytes of a buffer, or all of them, to the pool and makes them writable.
     /// Returns `false` if the cap does not allow it.
     #[cold]

@@ -82,10 +82,13 @@ impl Connection {
     #[cold]
     pub fn waits_for_room(&mut self) {
         self.clock.reading_suspended();
-        if self.requests.last_wait != Some(self.stats.messages_in) {
-            self.requests.last_wait = Some(self.stats.messages_in);
+        if self.requests.last_wait != Some(self.output.stats.messages_in) {
+            self.requests.last_wait = Some(self.output.stats.messages_in);
             // Without much queued itself, it waits because of what all connections have queued.
-            self.stats.limits.hit(self.output.exceeded_limit(self.output.backlog()).unwrap_or(Limit::Pool));
+            self.output
+                .stats
+                .limits
+                .hit(self.output.exceeded_limit(self.output.backlog()).unwrap_or(Limit::Pool));
         }
     }
 

@@ -36,7 +36,7 @@ impl Connection {
     #[inline]
     pub fn start_call(&mut self, deadline: Option<Instant>, now: Instant) -> Result<CallId, CallError> {
         self.check_open()?;
-        self.clock.set_now(now);
+        self.clock.now = now;
         if deadline.is_some_and(|deadline| deadline <= now) {
             return Err(CallError::unsent(CallErrorKind::Timeout));
         }
@@ -116,7 +116,7 @@ impl Connection {
         // From the last queued to the first, because only the end of the queue can be removed.
         expired.sort_unstable_by_key(|(_, span)| std::cmp::Reverse(span.end));
         for (call, span) in expired {
-            self.stats.limits.hit(Limit::CallTime);
+            self.output.stats.limits.hit(Limit::CallTime);
             let id = self.calls.request_id(call);
             // A request that stays queued is sent, and may be executed before its CancelRequest arrives.
             let sent = self.withdraw(id, span);
@@ -130,10 +130,10 @@ impl Connection {
     /// Counts a call that timed out although its request was sent. Too many of them close the connection.
     fn count_unanswered(&mut self, now: Instant) {
         let (bytes, calls) = self.unanswered;
-        let calls = if bytes == self.stats.octets_in { calls + 1 } else { 1 };
-        self.unanswered = (self.stats.octets_in, calls);
+        let calls = if bytes == self.output.stats.octets_in { calls + 1 } else { 1 };
+        self.unanswered = (self.output.stats.octets_in, calls);
         if calls >= self.limits.max_unanswered && self.lifecycle.accepts_requests() {
-            self.stats.limits.hit(Limit::Unanswered);
+            self.output.stats.limits.hit(Limit::Unanswered);
             self.close_because(CloseReason::Unanswered(calls), now);
         }
     }
@@ -174,7 +174,12 @@ impl PendingCall<'_> {
     /// Decoding such a reply copies it.
     pub fn pass_reply(&mut self) {
         if self.connection.calls.is_pending(self.id) {
-            self.connection.input.rx.stream.pass_reply(self.connection.calls.request_id(self.id));
+            self.connection
+                .input
+                .rx
+                .stream
+                .forwarded_replies
+                .insert(self.connection.calls.request_id(self.id));
         }
     }
 

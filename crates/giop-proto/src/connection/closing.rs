@@ -140,10 +140,10 @@ impl Connection {
     }
 
     pub(super) fn close_because(&mut self, reason: CloseReason, now: Instant) {
-        self.clock.set_now(now);
+        self.clock.now = now;
         if matches!(self.lifecycle.phase, Phase::Open) {
             if reason == CloseReason::Idle {
-                self.stats.limits.hit(Limit::Idle);
+                self.output.stats.limits.hit(Limit::Idle);
             }
             self.lifecycle.phase = Phase::Draining { reason };
             self.continue_closing();
@@ -171,7 +171,7 @@ impl Connection {
     pub(super) fn protocol_error(&mut self, error: ProtocolError) {
         let reason = CloseReason::Protocol(error);
         if let Some(limit) = error.limit() {
-            self.stats.limits.hit(limit);
+            self.output.stats.limits.hit(limit);
         }
         self.finish(reason, Some((MessageType::MessageError, self.max_version)));
     }

@@ -104,7 +104,7 @@ impl OutgoingFlow<'_> {
     /// Queues the next bytes of the message, and leaves the encoder empty. If there are more bytes than
     /// announced, the message is invalid and the connection is closed.
     pub fn send(&mut self, bytes: &mut Encoder) {
-        self.connection.output.copied += bytes.copied() as u64;
+        self.connection.output.stats.copied_out += bytes.copied() as u64;
         bytes.drain_into(&mut self.connection.output.pieces);
         let mut fits = true;
         for piece in self.connection.output.pieces.drain(..) {

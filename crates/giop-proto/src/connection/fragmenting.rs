@@ -386,7 +386,7 @@ impl Output {
         debug_assert!(self.partial_request.is_none(), "a message in the middle of a request");
         let whole = message.len();
         let (header, id, first) = self.mark_first(message, whole, size, body)?;
-        self.copied += message.copied() as u64;
+        self.stats.copied_out += message.copied() as u64;
         self.version = message.version();
         let mut rest = VecDeque::new();
         message.drain_part(&mut rest);

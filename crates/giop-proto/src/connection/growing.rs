@@ -67,7 +67,7 @@ impl ServedRequest<'_> {
     /// Queues more of a started reply. `last` ends it. The encoder is left empty, to continue the same
     /// message. If the reply is gone, the bytes are dropped.
     pub fn continue_reply(&mut self, bytes: &mut Encoder, last: bool) {
-        self.connection.output.copied += bytes.copied() as u64;
+        self.connection.output.stats.copied_out += bytes.copied() as u64;
         if self.connection.output.fragment_queue.grow(self.token, bytes, last) {
             self.connection.feed();
         } else {

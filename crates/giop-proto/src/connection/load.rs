@@ -12,9 +12,9 @@ impl Connection {
     /// Counts that requests have to wait because of a limit, once for each time.
     #[cold]
     pub(super) fn count_limit_wait(&mut self, limit: Limit) {
-        if self.is_held() && self.requests.last_wait != Some(self.stats.messages_in) {
-            self.requests.last_wait = Some(self.stats.messages_in);
-            self.stats.limits.hit(limit);
+        if self.is_held() && self.requests.last_wait != Some(self.output.stats.messages_in) {
+            self.requests.last_wait = Some(self.output.stats.messages_in);
+            self.output.stats.limits.hit(limit);
         }
     }
 

@@ -13,7 +13,7 @@ impl Input {
     pub(super) fn limit_memory(&mut self, messages: u64, may_wait: bool) {
         if self.rx.memory.is_overdrawn {
             self.end_overdraft(messages);
-        } else if self.rx.memory.exceeds_cap() && may_wait && !self.rx.stream.is_active() {
+        } else if self.rx.memory.pool.exceeds_cap() && may_wait && !self.rx.stream.is_active() {
             self.rx.memory.starved = true;
         }
     }

@@ -77,14 +77,13 @@ pub struct Config {
     /// Default `true`. With `false`, for comparison with a classical implementation, everything is read
     /// through a window of 64 KiB, copied into the message's buffer, and copied again when it is decoded.
     pub deposit: bool,
-    /// The maximum size in bytes of a GIOP 1.2 Request or Reply in one piece, including its message header.
-    /// Larger messages are sent in fragments, between which other messages may be sent. Rounded down to a
-    /// multiple of 8, and at least 24; the header of a request or reply is never cut. Default `None`:
-    /// messages are not fragmented, except replies that are [started](ServedRequest::begin_reply) before they
-    /// are complete.
+    /// The maximum size in bytes of a GIOP 1.2 Request or Reply in one piece. Larger messages are sent in
+    /// fragments, between which other messages may be sent. Rounded down to a multiple of 8, and at least 24;
+    /// headers of requests and replies are never cut. Default `None`: messages are not fragmented, except
+    /// replies that are [started](ServedRequest::begin_reply) before they are complete.
     ///
-    /// Requests whose payload is queued in parts, by [`Connection::begin_request`], are fragmented only if
-    /// the peer [requires it](Connection::cut_at).
+    /// Requests by [`Connection::begin_request`] are fragmented only if the peer [requires
+    /// it](Connection::cut_at).
     pub fragment_size: Option<usize>,
     /// The code sets of text until others are negotiated. Default: ISO 8859-1, and no wide text.
     pub unannounced: CodeSets,
@@ -151,7 +150,6 @@ pub struct Connection {
     /// Events that do not result from messages.
     notices: VecDeque<Notice>,
     clock: Clock,
-    stats: Stats,
     oneways: Oneways,
     /// The number of received bytes when a call last timed out, and the number of timeouts at that count.
     unanswered: (u64, u32),
@@ -203,11 +201,8 @@ pub struct Output {
     fragment_queue: FragmentQueue,
     timer: WriteTimer,
     max_backlog: usize,
-    messages: u64,
-    /// Bytes that were copied into their message.
-    copied: u64,
-    cancels: u64,
-    unqueued: u64,
+    /// The counters of the connection, in both directions.
+    stats: Stats,
 }
 
 impl Connection {
@@ -218,7 +213,7 @@ impl Connection {
         let pool_share = PoolShare::new(Arc::clone(&pool));
         let mut rx = Receiver::new(Arc::clone(&pool), limits.max_message_size, config.deposit);
         if let Some(streams) = config.streams {
-            rx.set_streams(streams, limits.max_stream_size);
+            (rx.stream.selector, rx.stream.max) = (Some(streams), limits.max_stream_size);
         }
         Self {
             role,
@@ -250,7 +245,6 @@ impl Connection {
             },
             notices: VecDeque::new(),
             clock: Clock::new(role, &limits, now),
-            stats: Stats::default(),
             output: Output {
                 tx: Outbox::default(),
                 // Every peer understands 1.0. It is used until the peer's version is known.
@@ -264,10 +258,7 @@ impl Connection {
                 fragment_queue: FragmentQueue::new(config.fragment_size),
                 timer: WriteTimer::new(role, &limits),
                 max_backlog: limits.max_backlog,
-                messages: 0,
-                copied: 0,
-                cancels: 0,
-                unqueued: 0,
+                stats: Stats::default(),
             },
             oneways: Oneways::default(),
             unanswered: (0, 0),
@@ -332,7 +323,7 @@ impl Connection {
     /// Returns the numbers of received messages and bytes, from which a reader measures its progress.
     #[inline]
     pub fn received(&self) -> (u64, u64) {
-        (self.stats.messages_in, self.stats.octets_in)
+        (self.output.stats.messages_in, self.output.stats.octets_in)
     }
 
     /// Returns the counters.
@@ -340,13 +331,10 @@ impl Connection {
         Stats {
             copied: self.input.rx.memory.copied + self.input.fragments.copied,
             skipped: self.input.rx.skip.total,
-            messages_out: self.output.messages,
             octets_out: self.output.tx.written(),
             writes: self.output.tx.writes(),
-            copied_out: self.output.copied + self.output.tx.copied(),
-            cancels_out: self.output.cancels,
-            unqueued: self.output.unqueued,
-            ..self.stats
+            copied_out: self.output.stats.copied_out + self.output.tx.copied(),
+            ..self.output.stats
         }
     }
 

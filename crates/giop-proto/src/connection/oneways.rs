@@ -1,5 +1,4 @@
-//! Detection of lost oneways. They have no replies, so only the end of a connection shows whether some may be
-//! lost.
+//! Detection of lost oneways. Without replies, only the end of a connection shows whether some may be lost.
 
 use std::time::Instant;
 
@@ -16,8 +15,7 @@ pub(super) struct Oneways {
     end: u64,
     /// True if some of them may be lost.
     lost: bool,
-    /// While this side is closing: the total number of received bytes up to which oneways of the peer are
-    /// accepted. 0 if none is accepted.
+    /// While this side is closing: the number of received bytes up to which oneways are accepted, or 0.
     accepted_until: u64,
 }
 
@@ -31,8 +29,8 @@ impl Oneways {
         self.accepted_until > 0 && lifecycle.is_draining()
     }
 
-    /// Returns whether a request is a oneway that is accepted although this side is closing. The first piece
-    /// of a fragmented request is sufficient.
+    /// Returns whether a request, or its first piece, is a oneway that is accepted although this side is
+    /// closing.
     #[cold]
     pub(super) fn accepts(&self, lifecycle: &Lifecycle, header: &MessageHeader, bytes: &[u8]) -> bool {
         let is_oneway =
@@ -75,7 +73,7 @@ impl Connection {
     pub fn close_after_oneways(&mut self, now: Instant) {
         if self.lifecycle.accepts_requests() && self.accept_requests && self.lifecycle.end_reason().is_none()
         {
-            self.oneways.accepted_until = self.stats.octets_in.saturating_add(MAX_LAST_BYTES);
+            self.oneways.accepted_until = self.output.stats.octets_in.saturating_add(MAX_LAST_BYTES);
         }
         self.close(now);
     }
@@ -95,7 +93,7 @@ impl Connection {
 
     #[inline]
     pub(super) fn all_handled(&mut self) {
-        if self.oneways.accepted_until > 0 && self.stats.octets_in >= self.oneways.accepted_until {
+        if self.oneways.accepted_until > 0 && self.output.stats.octets_in >= self.oneways.accepted_until {
             self.all_read();
         }
     }

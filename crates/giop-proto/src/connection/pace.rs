@@ -30,8 +30,7 @@ impl Pace {
         }
     }
 
-    /// Returns the time that the peer needs for `bytes` more bytes, or `None` if the rate was measured for
-    /// less than a second.
+    /// Returns the time that the peer needs for `bytes` more bytes. `None` before a second was measured.
     pub(super) fn time_for(&self, bytes: usize, written: u64, now: Instant) -> Option<Duration> {
         let span = now.saturating_duration_since(self.since);
         // A span in which nothing was written is sufficient by itself.

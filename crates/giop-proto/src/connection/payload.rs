@@ -67,8 +67,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Checks whether the start of a request may be queued. The outcome of a call that has ended already says
-    /// that nothing was sent.
+    /// Checks whether a request may be started. The error of a call that has ended says that nothing was
+    /// sent.
     pub(super) fn check_begin(&self, call: Option<CallId>) -> Result<(), CallError> {
         match call {
             Some(call) if self.calls.is_pending(call) => Ok(()),
@@ -79,8 +79,7 @@ impl Connection {
 }
 
 impl UnfinishedRequest<'_> {
-    /// Returns whether the next bytes can be queued. `false` if the request is complete, or if the connection
-    /// accepts no more.
+    /// Returns whether the next bytes can be queued: the request is incomplete, and the connection is open.
     pub fn wants_part(&self) -> bool {
         self.connection.output.partial_request.is_some() && self.connection.lifecycle.may_queue()
     }
@@ -110,9 +109,8 @@ impl UnfinishedRequest<'_> {
         }
     }
 
-    /// Gives up the incomplete request. It is removed from the queue if nothing of it was sent. Otherwise the
-    /// connection is closed, because nothing can follow an incomplete message. Returns the part that was
-    /// sent.
+    /// Gives up the incomplete request, and returns the part that was sent. If any was, the connection is
+    /// closed, because nothing can follow an incomplete message.
     pub fn give_up(&mut self) -> SentPart {
         let Some(PartialRequest { call, start, .. }) = self.connection.output.partial_request else {
             return SentPart::Whole;
@@ -151,7 +149,7 @@ impl Output {
         now: Instant,
     ) -> RequestSpan {
         let start = self.tx.queued();
-        self.copied += message.copied() as u64;
+        self.stats.copied_out += message.copied() as u64;
         self.version = message.version();
         message.drain_into(&mut self.pieces);
         message.reset(message.order(), message.version());

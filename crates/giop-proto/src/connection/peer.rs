@@ -48,8 +48,7 @@ impl Peer {
         &self.listen_points
     }
 
-    /// Returns the negotiated code sets, if any: those that the client set, or those that its requests
-    /// announced to the server.
+    /// Returns the negotiated code sets, if any. The client negotiates them.
     pub fn code_sets(&self) -> Option<CodeSets> {
         self.code_sets
     }
@@ -63,8 +62,7 @@ impl Peer {
         MessageSettings::new(limits, self.code_sets_in_force(), deposits, self.reads_blocks)
     }
 
-    /// Applies the contexts of a request: code sets, the announcement that the peer reads lists of blocks,
-    /// and listen points.
+    /// Applies the contexts of a request: code sets, support for lists of blocks, and listen points.
     pub(super) fn apply_contexts(
         &mut self,
         header: &MessageHeader,

@@ -37,8 +37,7 @@ impl Connection {
         }
     }
 
-    /// Lends the buffer for the next read. It must be returned by [`handle_read`](Self::handle_read). All
-    /// events must have been polled.
+    /// Lends the buffer for [`handle_read`](Self::handle_read). All events must have been polled.
     #[inline]
     #[must_use]
     pub fn take_read_buf(&mut self) -> ReadBuf {
@@ -71,9 +70,9 @@ impl Connection {
     #[inline]
     pub fn handle_read(&mut self, buf: ReadBuf, n: usize, now: Instant) {
         self.input.rx.handle_read(buf, n);
-        self.stats.reads += 1;
+        self.output.stats.reads += 1;
         if n > 0 {
-            self.stats.octets_in += n as u64;
+            self.output.stats.octets_in += n as u64;
             self.clock.transferred(now);
         }
         if !self.lifecycle.processes_messages() {
@@ -81,15 +80,13 @@ impl Connection {
         }
     }
 
-    /// Handles that the peer has closed its side. Messages received before are still handed out; then the
-    /// connection is closed.
+    /// Handles the end of the peer's stream. The connection closes after the messages received before.
     #[cold]
     pub fn handle_eof(&mut self, now: Instant) {
         self.read_ended(self.lifecycle.write_end.map_or(CloseReason::Eof, |(reason, _)| reason), now);
     }
 
-    /// Handles that reading failed. Messages received before are still handed out; then the connection is
-    /// closed.
+    /// Handles that reading failed. The connection closes after the messages received before.
     #[cold]
     pub fn handle_read_error(&mut self, error: &io::Error, now: Instant) {
         let refused = error.get_ref().and_then(|source| source.downcast_ref::<PeerRefusal>());
@@ -100,11 +97,11 @@ impl Connection {
         self.read_ended(reason, now);
     }
 
-    /// Handles that writing failed. The connection is still read for the linger timeout, because the peer may
-    /// have closed it in good order before.
+    /// Handles that writing failed. The connection is read for the linger timeout, in case the peer closed it
+    /// in good order.
     #[cold]
     pub fn handle_write_error(&mut self, error: &io::Error, now: Instant) {
-        self.clock.set_now(now);
+        self.clock.now = now;
         let reason = CloseReason::Io(IoFailure::from(error));
         match self.lifecycle.phase {
             Phase::Open | Phase::Draining { .. } if self.lifecycle.read_end.is_none() => {
@@ -121,7 +118,7 @@ impl Connection {
     }
 
     fn read_ended(&mut self, reason: CloseReason, now: Instant) {
-        self.clock.set_now(now);
+        self.clock.now = now;
         match self.lifecycle.phase {
             Phase::Open | Phase::Draining { .. } => {
                 self.lifecycle.read_end.get_or_insert(reason);
@@ -177,11 +174,10 @@ impl Connection {
                     return None;
                 }
                 Ok(Some(header)) => {
-                    self.clock.header_received();
-                    self.stats.messages_in += 1;
+                    self.clock.first_header_deadline = None;
+                    self.output.stats.messages_in += 1;
                     self.output.version = header.version;
-                    // The most frequent event is constructed in place, because moving it costs more than
-                    // constructing it.
+                    // The most frequent event is constructed in place, because moving it is slower.
                     if header.kind == MessageType::Request {
                         if self.input.rx.front.has_more {
                             match self.hand_out_first_piece(header) {
@@ -237,17 +233,17 @@ impl Connection {
             self.input.has_unprocessed = self.input.rx.stream.delays_messages();
             return self.clock.suspend_message_timeout();
         }
-        if self.clock.awaits_header() && self.input.rx.has_header() {
-            self.clock.header_received();
+        if self.clock.first_header_deadline.is_some() && self.input.rx.has_header() {
+            self.clock.first_header_deadline = None;
         }
         self.input.has_unprocessed = false;
         self.all_handled();
         let may_wait = self.calls.pending() == 0 && self.lifecycle.read_end.is_none();
-        self.input.limit_memory(self.stats.messages_in, may_wait);
+        self.input.limit_memory(self.output.stats.messages_in, may_wait);
         // The pieces of a stream share one timeout.
         let count = match &self.input.streamed {
             Some(streamed) if self.input.rx.stream.is_active() => streamed.messages_before,
-            _ => self.stats.messages_in,
+            _ => self.output.stats.messages_in,
         };
         self.clock.all_handled(self.input.rx.is_mid_message() && !self.input.rx.memory.starved, count);
     }
@@ -292,7 +288,7 @@ impl Connection {
         let token = self.serving.insert(head.id, head.response.expects_reply());
         let settings = self.peer.message_settings(&self.limits, self.input.rx.deposits);
         let coming = if streams {
-            self.input.begin_streamed(token, &header, head.id, self.stats.messages_in)
+            self.input.begin_streamed(token, &header, head.id, self.output.stats.messages_in)
         } else {
             0
         };
@@ -344,8 +340,7 @@ impl Connection {
         None
     }
 
-    /// Handles a Reply or LocateReply. `streams` is true if it is handed out before it has been received
-    /// completely.
+    /// Handles a Reply or LocateReply. `streams` is true if its payload is a stream.
     #[inline]
     pub(super) fn handle_reply(
         &mut self,
@@ -366,7 +361,7 @@ impl Connection {
             }
         };
         let coming = if streams {
-            self.input.begin_streamed_reply(&header, head.id, &self.calls, self.stats.messages_in)
+            self.input.begin_streamed_reply(&header, head.id, &self.calls, self.output.stats.messages_in)
         } else {
             0
         };

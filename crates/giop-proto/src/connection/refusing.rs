@@ -33,18 +33,17 @@ impl Refusal<'_> {
     /// for that, neither would end. Therefore the request is refused immediately if this side awaits replies.
     #[cold]
     pub(super) fn while_closing(&mut self, id: RequestId, response: ResponseFlags) {
-        self.connection.stats.dropped += 1;
+        self.connection.output.stats.dropped += 1;
         if self.connection.awaits_replies() && response.expects_reply() {
             self.connection.output.refuse(id, self.header.version, &closing(), self.connection.clock.now);
             self.close_if_unread();
         }
     }
 
-    /// Drops a LocateRequest that was received while this side is closing. It is refused only since GIOP 1.2:
-    /// earlier versions have no suitable answer.
+    /// Drops a LocateRequest while this side is closing. Earlier versions than 1.2 have no suitable refusal.
     #[cold]
     pub(super) fn locate_while_closing(&mut self, id: RequestId) {
-        self.connection.stats.dropped += 1;
+        self.connection.output.stats.dropped += 1;
         if self.connection.awaits_replies() && self.header.version >= Version::V1_2 {
             self.connection.output.refuse_locate(
                 id,
@@ -65,20 +64,19 @@ impl Refusal<'_> {
         }
     }
 
-    /// Refuses a request with an invalid header. Only in GIOP 1.2 the id comes first, so that the request can
-    /// be answered.
+    /// Refuses a request with an invalid header. Its id is known only in GIOP 1.2, where it comes first.
     #[cold]
     pub(super) fn bad_header(&mut self, bytes: &[u8], error: RequestError) {
         match error {
             RequestError::Refused(id, response, exception) => {
                 if exception.kind == SystemExceptionKind::ObjectNotExist {
-                    self.connection.stats.limits.hit(Limit::Count); // the key exceeds the maximum length
+                    self.connection.output.stats.limits.hit(Limit::Count); // the key exceeds the maximum length
                 }
                 self.with_exception(id, response, &exception);
             }
             RequestError::Header(error) => match early_id(&self.header, bytes) {
                 Some((id, response)) => {
-                    self.connection.stats.limits.hit_by(&error);
+                    self.connection.output.stats.limits.hit_by(&error);
                     let exception = error.system(CompletionStatus::No);
                     self.with_exception(id, response, &exception);
                 }
@@ -91,7 +89,7 @@ impl Refusal<'_> {
     pub(super) fn oversized(&mut self, bytes: &[u8], size: usize) {
         if let Some((id, response)) = early_id(&self.header, bytes) {
             let limit = self.connection.limits.max_message_size;
-            self.connection.stats.limits.hit(Limit::MessageSize);
+            self.connection.output.stats.limits.hit(Limit::MessageSize);
             let exception = SystemException::imp_limit().with_source(ProtocolError::TooLarge { size, limit });
             self.with_exception(id, response, &exception);
         }
@@ -105,7 +103,7 @@ impl Refusal<'_> {
         response: ResponseFlags,
         exception: &SystemException,
     ) {
-        self.connection.stats.refused += 1;
+        self.connection.output.stats.refused += 1;
         if response.expects_reply() {
             self.connection.output.refuse(id, self.header.version, exception, self.connection.clock.now);
             self.close_if_unread();
@@ -115,7 +113,7 @@ impl Refusal<'_> {
     /// Closes the connection if its peer does not read the refusals.
     fn close_if_unread(&mut self) {
         if self.connection.output.control_backlog > self.connection.limits.max_backlog {
-            self.connection.stats.limits.hit(Limit::Backlog);
+            self.connection.output.stats.limits.hit(Limit::Backlog);
             self.connection.abort(CloseReason::Unread(self.connection.limits.max_backlog));
         }
     }

@@ -61,7 +61,7 @@ impl ServedRequest<'_> {
     #[cold]
     pub fn refuse(&mut self, version: Version, exception: &SystemException) {
         let id = self.connection.serving.id(self.token);
-        self.connection.stats.limits.hit(Limit::Pool);
+        self.connection.output.stats.limits.hit(Limit::Pool);
         if self.connection.serving.finish(self.token)
             && self.connection.lifecycle.may_queue()
             && let Some(id) = id
@@ -94,7 +94,7 @@ impl ServedRequest<'_> {
             let loan = self.connection.stream(self.token).abandon();
             debug_assert!(loan.is_none(), "nothing was lent");
         }
-        self.connection.clock.mark_active();
+        self.connection.clock.is_active_outdated = true;
         if self.connection.requests.share.has_surplus(self.connection.serving.len()) {
             self.connection.requests.give_back(self.connection.serving.len(), &self.connection.limits);
         }

@@ -64,8 +64,7 @@ impl Input {
         }
     }
 
-    /// Returns the number of bytes of the payload that are still to be received, or `u64::MAX` if it is not
-    /// known.
+    /// Returns the number of missing bytes of the payload, or `u64::MAX` if it is not known.
     pub fn stream_rest(&self, of: impl Into<StreamOf>) -> u64 {
         if self.is_stream_of(of.into()) { self.rx.stream.missing_bytes() } else { 0 }
     }
@@ -87,8 +86,7 @@ impl Input {
         self.streamed.and_then(|streamed| streamed.deadline)
     }
 
-    /// Aligns elements in the memory of chunks to eight bytes. The next byte is at offset `phase` of an
-    /// element.
+    /// Aligns elements in chunks to eight bytes. The next byte is at offset `phase` of an element.
     pub fn align_stream(&mut self, of: impl Into<StreamOf>, phase: usize) {
         if self.is_stream_of(of.into()) {
             self.rx.stream.align(phase);
@@ -124,8 +122,7 @@ impl Input {
         self.rx.stream.take_loan()
     }
 
-    /// Returns the number of bytes that a payload may occupy before they are received: the size of the
-    /// largest message so far.
+    /// Returns the size of the largest message so far. A payload may occupy so much before it is received.
     pub fn granted(&self) -> usize {
         self.rx.memory.largest_received
     }
@@ -156,8 +153,7 @@ impl Input {
         }
     }
 
-    /// Starts the payload of a request. Returns the number of bytes that follow, or `usize::MAX` if it is
-    /// unknown.
+    /// Starts the payload of a request. Returns its missing bytes, or `usize::MAX` if they are unknown.
     #[cold]
     pub(super) fn begin_streamed(
         &mut self,
@@ -173,8 +169,7 @@ impl Input {
         self.begin_stream_of(token.into(), id, messages_before)
     }
 
-    /// Starts the payload of a reply. Returns the number of bytes that follow, or 0 if no call with this id
-    /// is pending.
+    /// Starts the payload of a reply. Returns its missing bytes, or 0 if no such call is pending.
     #[cold]
     pub(super) fn begin_streamed_reply(
         &mut self,
@@ -219,8 +214,8 @@ impl Input {
         self.rx.may_hold_another()
     }
 
-    /// Returns whether the payload has ended and its reader has not been notified yet. Until then nothing
-    /// else is handed out.
+    /// Returns whether the payload's reader has not been notified of its end. Nothing else is handed out
+    /// before.
     #[inline]
     pub(super) fn awaits_end(&self) -> bool {
         self.streamed.is_some() && !self.rx.stream.is_active()
@@ -259,7 +254,7 @@ impl Connection {
             streamed.deadline = None;
         }
         if self.input.rx.stream.is_incomplete() {
-            self.stats.limits.hit(Limit::CallTime);
+            self.output.stats.limits.hit(Limit::CallTime);
             self.abort(CloseReason::Local);
         }
     }
@@ -313,7 +308,7 @@ impl Connection {
         piece: MessageHeader,
         id: Option<RequestId>,
     ) -> Option<Event> {
-        self.stats.messages_in += 1;
+        self.output.stats.messages_in += 1;
         let (header, joined) = self.input.fragments.hand_out(id, self.input.rx.received_payload(&piece))?;
         let left = self.input.rx.take_unplaced(&piece);
         if let Err(error) = self.input.fragments.stream_piece(&piece, id) {
@@ -346,7 +341,7 @@ impl IncomingStream<'_> {
     /// Takes the next bytes of the payload, up to 256 KiB. If there are none, more are read. After bytes or
     /// the end were taken, check whether the connection [must be read](Connection::wants_read).
     pub fn take_chunk(&mut self, now: Instant) -> Chunk {
-        self.connection.clock.set_now(now);
+        self.connection.clock.now = now;
         self.take(true)
     }
 
@@ -375,7 +370,7 @@ impl IncomingStream<'_> {
     /// The loan, if nothing can be read into it. Then take the [next chunk](Self::take_ready_chunk). If that
     /// is pending, the payload can only be taken in chunks.
     pub fn lend(&mut self, loan: Box<Loan>, now: Instant) -> Result<(), Box<Loan>> {
-        self.connection.clock.set_now(now);
+        self.connection.clock.now = now;
         if !self.connection.input.is_stream_of(self.of) {
             return Err(loan);
         }

@@ -22,11 +22,10 @@ pub(super) struct Clock {
     /// The time of the last input or output.
     last_active: Instant,
     /// True if something happened after `last_active` at an unknown time.
-    is_active_outdated: bool,
+    pub(super) is_active_outdated: bool,
     idle_timeout: Duration,
-    first_header_deadline: Option<Instant>,
-    /// For an incomplete message: the number of messages received before it, and the time since when it is
-    /// incomplete.
+    pub(super) first_header_deadline: Option<Instant>,
+    /// The number of messages before the incomplete message, and the time since when it is incomplete.
     incomplete_message: Option<(u64, Instant)>,
     /// The time since when the peer is not responsible for the delay of the incomplete message.
     paused_since: Option<Instant>,
@@ -51,11 +50,6 @@ impl Clock {
         }
     }
 
-    #[inline]
-    pub(super) fn set_now(&mut self, now: Instant) {
-        self.now = now;
-    }
-
     /// Records that bytes were received or written.
     #[inline]
     pub(super) fn transferred(&mut self, now: Instant) {
@@ -64,24 +58,7 @@ impl Clock {
         self.is_active_outdated = false;
     }
 
-    /// Records activity at an unknown time.
-    #[inline]
-    pub(super) fn mark_active(&mut self) {
-        self.is_active_outdated = true;
-    }
-
-    #[inline]
-    pub(super) fn awaits_header(&self) -> bool {
-        self.first_header_deadline.is_some()
-    }
-
-    #[inline]
-    pub(super) fn header_received(&mut self) {
-        self.first_header_deadline = None;
-    }
-
-    /// Records that all received messages, `count` in total, are processed. `incomplete` is true if a further
-    /// message has started.
+    /// Called when all of `count` messages are processed. `incomplete` is true if a further one has started.
     #[inline]
     pub(super) fn all_handled(&mut self, incomplete: bool, count: u64) {
         let paused_since = self.paused_since.take();
@@ -99,15 +76,14 @@ impl Clock {
         }
     }
 
-    /// Suspends the timeout of a payload until [`all_handled`](Self::all_handled), because its reader must
-    /// take data first.
+    /// Suspends the timeout until [`all_handled`](Self::all_handled), because the reader must take data
+    /// first.
     #[cold]
     pub(super) fn suspend_message_timeout(&mut self) {
         self.paused_since.get_or_insert(self.now);
     }
 
-    /// Records that the connection is not read at present. The peer is not responsible for data that it
-    /// cannot send meanwhile.
+    /// Called when the connection is not read, so that the peer is not responsible for missing data.
     #[inline]
     pub(super) fn reading_suspended(&mut self) {
         (self.incomplete_message, self.paused_since) = (None, None);
@@ -186,9 +162,8 @@ impl WriteTimer {
         self.is_estimated = false;
     }
 
-    /// Returns the new value of `since` after the peer has accepted `bytes` more bytes. It moves only by the
-    /// time that these bytes need at the minimum rate, so that a peer gains nothing by accepting a byte now
-    /// and then.
+    /// Returns the new value of `since` after `bytes` more bytes. It advances by the time that they need at
+    /// the minimum rate, so that a peer gains nothing by accepting a byte now and then.
     #[cold]
     fn advanced_since(&self, since: Instant, bytes: u64, now: Instant) -> Instant {
         match self.min_rate {
@@ -252,14 +227,14 @@ impl Connection {
 
     /// Performs the actions that are due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.clock.set_now(now);
+        self.clock.now = now;
         if std::mem::take(&mut self.clock.is_active_outdated) {
             self.clock.last_active = now;
         }
         self.output.timer.correct(now);
         if let Phase::Lingering { reason, until } = self.lifecycle.phase {
             if until <= now {
-                self.stats.limits.hit(Limit::Linger);
+                self.output.stats.limits.hit(Limit::Linger);
                 self.abort(reason);
             }
             return;
@@ -268,8 +243,8 @@ impl Connection {
             self.clock.incomplete_message = self.clock.incomplete_message.map(|(count, _)| (count, now));
         }
         if self.input.rx.memory.starved {
-            if self.input.retry_memory(self.stats.messages_in) {
-                self.stats.limits.hit(Limit::Pool);
+            if self.input.retry_memory(self.output.stats.messages_in) {
+                self.output.stats.limits.hit(Limit::Pool);
             }
             self.clock.reading_suspended();
         } else if self.keeps_memory() && self.clock.last_active + KEEP_MEMORY <= now {
@@ -312,7 +287,7 @@ impl Connection {
                 Phase::Finishing { reason, .. } => reason,
                 _ => CloseReason::SlowPeer(which),
             };
-            self.stats.limits.hit(match which {
+            self.output.stats.limits.hit(match which {
                 SlowPeer::FirstHeader => Limit::FirstHeader,
                 SlowPeer::Message => Limit::MessageTime,
                 SlowPeer::Write => Limit::WriteTime,

@@ -8,12 +8,11 @@ use super::Connection;
 use crate::error::{CallError, CallErrorKind, CloseReason, ProtocolError, SentPart};
 use crate::event::Event;
 use crate::fragments::{FirstPiece, FragmentOutcome};
-use crate::frame::{Frame, HEADER_LEN, JoinedMessage, first_word};
+use crate::frame::{HEADER_LEN, JoinedMessage, first_word};
 use crate::hits::Limit;
 use crate::message::{IncomingLocate, RequestHead};
 
-/// The size in bytes of fragments to GlassFish. It closes the connection at a message of over 256,000 bytes,
-/// but accepts longer ones in fragments.
+/// The size in bytes of fragments to GlassFish, which rejects messages of over 256,000 bytes.
 pub const GLASSFISH_FRAGMENT: usize = 64 << 10;
 
 impl Connection {
@@ -29,8 +28,8 @@ impl Connection {
             MessageType::LocateReply => return self.handle_reply(header, None, false),
             MessageType::CancelRequest => return self.handle_cancel(header),
             MessageType::LocateRequest => {
-                let frame = Frame { header, bytes: self.input.rx.take_front() };
-                return self.handle_locate(frame);
+                let bytes = self.input.rx.take_front();
+                return self.handle_locate(header, bytes);
             }
             MessageType::CloseConnection => self.abort(CloseReason::PeerClosed),
             MessageType::MessageError => self.abort(CloseReason::PeerMessageError),
@@ -62,7 +61,7 @@ impl Connection {
                 Ok(head) => self.refusal(header).while_closing(head.id, head.response),
                 // A request that can only be answered with an exception is refused as well.
                 Err(error) if self.awaits_replies() => self.refusal(header).bad_header(&bytes, error),
-                Err(_) => self.stats.dropped += 1,
+                Err(_) => self.output.stats.dropped += 1,
             }
             return;
         }
@@ -73,7 +72,7 @@ impl Connection {
         match decoded {
             Ok(head) => {
                 let (limit, exception) = self.requests.overload(self.serving.len(), &self.limits);
-                self.stats.limits.hit(limit);
+                self.output.stats.limits.hit(limit);
                 self.refusal(header).with_exception(head.id, head.response, &exception);
             }
             Err(error) => self.refusal(header).bad_header(&bytes, error),
@@ -94,7 +93,7 @@ impl Connection {
             self.malformed(header.kind, error);
             return None;
         };
-        self.stats.limits.hit_by(&error);
+        self.output.stats.limits.hit_by(&error);
         let failed = CallError { kind: CallErrorKind::BadReply(error), sent: SentPart::Whole };
         match self.calls.answer(id, header.kind == MessageType::LocateReply, || Err(failed)) {
             Some(call) => {
@@ -165,7 +164,7 @@ impl Connection {
         id: Option<RequestId>,
     ) -> Option<Option<Event>> {
         if self.input.fragments.is_streamed(id) {
-            self.stats.messages_in += 1;
+            self.output.stats.messages_in += 1;
             match self.input.fragments.stream_piece(&header, id) {
                 Ok(()) => self.input.rx.begin_piece(&header),
                 Err(error) => self.protocol_error(error),
@@ -182,8 +181,7 @@ impl Connection {
         self.place_other_fragment(header, id).then_some(None)
     }
 
-    /// Finds the position for a partly received fragment of a message that is joined. Returns `false` if the
-    /// fragment has to wait.
+    /// Like `place_fragment`, for messages that are joined. Returns `false` if the fragment has to wait.
     fn place_other_fragment(&mut self, header: MessageHeader, id: Option<RequestId>) -> bool {
         // Only GIOP 1.1 fragments of discarded messages get here.
         let lent = id.map(|id| (id, self.input.fragments.lend(&header, id, &self.limits)));
@@ -196,7 +194,7 @@ impl Connection {
                 }
             },
             None | Some((_, Ok(None))) => {
-                self.stats.messages_in += 1;
+                self.output.stats.messages_in += 1;
                 self.input.rx.skip_unplaced(&header);
                 self.handle_fragment(header); // this only refuses or ignores it
                 true
@@ -242,7 +240,7 @@ impl Connection {
                         let head = self.admit_request(header, Some(&joined))?;
                         Some(self.hand_out(header, Some(joined), head, false))
                     }
-                    MessageType::LocateRequest => self.handle_locate(Frame { header, bytes: joined.bytes }),
+                    MessageType::LocateRequest => self.handle_locate(header, joined.bytes),
                     _ => self.handle_reply(header, Some(joined), false),
                 }
             }
@@ -259,7 +257,7 @@ impl Connection {
     }
 
     fn handle_cancel(&mut self, header: MessageHeader) -> Option<Event> {
-        self.stats.cancels_in += 1;
+        self.output.stats.cancels_in += 1;
         let id = first_word(header.order, self.input.rx.front());
         self.input.rx.drop_front();
         let Some(id) = id else {
@@ -292,14 +290,13 @@ impl Connection {
             if !self.output.fragment_queue.is_empty() && self.output.stop_reply(id, self.clock.now) {
                 self.feed();
             } else {
-                self.stats.strays += 1;
+                self.output.stats.strays += 1;
             }
         }
         cancelled.map(Event::Cancelled)
     }
 
-    fn handle_locate(&mut self, frame: Frame) -> Option<Event> {
-        let header = frame.header;
+    fn handle_locate(&mut self, header: MessageHeader, bytes: Bytes) -> Option<Event> {
         if !self.accept_requests {
             self.protocol_error(ProtocolError::Unexpected(MessageType::LocateRequest));
             return None;
@@ -307,7 +304,7 @@ impl Connection {
         if self.close_if_flooded() {
             return None;
         }
-        let decoded = IncomingLocate::decode(frame);
+        let decoded = IncomingLocate::decode(&header, bytes);
         if !self.lifecycle.accepts_requests() {
             match decoded {
                 // It cannot be refused, and answering it executes nothing.
@@ -315,14 +312,14 @@ impl Connection {
                     return Some(Event::Locate(locate));
                 }
                 Ok(Ok(locate)) => self.refusal(header).locate_while_closing(locate.id()),
-                _ => self.stats.dropped += 1,
+                _ => self.output.stats.dropped += 1,
             }
             return None;
         }
         match decoded {
             Ok(Ok(locate)) => return Some(Event::Locate(locate)),
             Ok(Err((id, exception))) => {
-                self.stats.refused += 1;
+                self.output.stats.refused += 1;
                 self.output.refuse_locate(id, header.version, &exception, self.clock.now);
             }
             Err(error) => self.malformed(MessageType::LocateRequest, error),
@@ -333,7 +330,7 @@ impl Connection {
     /// Counts and ignores a message that belongs to no known call or request.
     #[cold]
     pub(super) fn ignore_stray(&mut self) -> Option<Event> {
-        self.stats.strays += 1;
+        self.output.stats.strays += 1;
         self.close_if_flooded();
         None
     }
@@ -342,7 +339,7 @@ impl Connection {
     fn close_if_flooded(&mut self) -> bool {
         let flooded = self.clock.count_control_message(self.limits.max_control_rate);
         if flooded {
-            self.stats.limits.hit(Limit::ControlRate);
+            self.output.stats.limits.hit(Limit::ControlRate);
             self.abort(CloseReason::Flood(self.limits.max_control_rate));
         }
         flooded
@@ -350,7 +347,7 @@ impl Connection {
 
     #[cold]
     pub(super) fn malformed(&mut self, kind: MessageType, error: DecodeError) {
-        self.stats.limits.hit_by(&error);
+        self.output.stats.limits.hit_by(&error);
         self.protocol_error(ProtocolError::Malformed { kind, error });
     }
 }

@@ -49,13 +49,12 @@ impl Connection {
 }
 
 impl Output {
-    /// Queues a whole message and leaves the encoder empty. Chunks of the encoder, and a head over 4 KiB, are
-    /// not copied.
+    /// Queues a message and empties the encoder. Chunks, and a head over 4 KiB, are not copied.
     #[inline]
     pub(super) fn queue(&mut self, message: &mut Encoder, is_locate: bool, now: Instant) -> RequestSpan {
         debug_assert!(self.partial_request.is_none(), "a message in the middle of a request");
         let start = self.tx.queued();
-        self.copied += message.copied() as u64;
+        self.stats.copied_out += message.copied() as u64;
         if message.chunk_count() == 0 && message.head().len() <= MAX_GATHERED_PIECE {
             self.tx.push(message.head());
         } else {
@@ -85,7 +84,7 @@ impl Output {
 
     #[inline]
     pub(super) fn count_message(&mut self, now: Instant) {
-        self.messages += 1;
+        self.stats.messages_out += 1;
         self.report(now);
         self.timer.queued(now);
     }
@@ -101,7 +100,7 @@ impl Output {
             size: 4,
             ..MessageHeader::new(self.version, ByteOrder::NATIVE, MessageType::CancelRequest)
         };
-        self.cancels += 1;
+        self.stats.cancels_out += 1;
         self.queue_bytes(&header_with_id(header, id), now);
     }
 
@@ -118,8 +117,7 @@ impl Output {
         });
     }
 
-    /// Answers a LocateRequest with a system exception. Before GIOP 1.2 the only possible answer is that the
-    /// object is unknown.
+    /// Refuses a LocateRequest. Before GIOP 1.2 the only possible answer is that the object is unknown.
     #[cold]
     pub(super) fn refuse_locate(
         &mut self,
@@ -157,8 +155,8 @@ impl Output {
         }
     }
 
-    /// Returns whether enough is queued that waiting for more gains nothing: 64 KiB of small messages, or 256
-    /// KiB in all.
+    /// Returns whether a later write would not be more efficient: see
+    /// [`BATCH_SIZE`](crate::outbox::BATCH_SIZE).
     #[inline]
     pub fn is_worth_a_write(&self) -> bool {
         self.tx.is_worth_a_write()
@@ -176,7 +174,7 @@ impl Output {
     /// Removes a message from the end of the queue, if it is still possible.
     pub(super) fn unqueue(&mut self, start: u64, end: u64) -> bool {
         let removed = self.tx.unqueue(start, end);
-        self.unqueued += u64::from(removed);
+        self.stats.unqueued += u64::from(removed);
         self.timer.unqueued(self.tx.backlog() > 0);
         removed
     }

@@ -201,9 +201,10 @@ fn split(text: &str) -> Option<(u64, &str)> {
 
 #[cfg(feature = "serde")]
 mod read {
+    use std::collections::BTreeMap;
     use std::fmt;
 
-    use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+    use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
     use super::{FIELDS, Limits, LimitsError};
 
@@ -218,28 +219,14 @@ mod read {
     /// ```
     impl<'de> Deserialize<'de> for Limits {
         fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-            from.deserialize_map(Section)
-        }
-    }
-
-    struct Section;
-
-    impl<'de> Visitor<'de> for Section {
-        type Value = Limits;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a section of limits")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Limits, A::Error> {
-            let mut limits = Limits::default();
-            while let Some(name) = map.next_key::<String>()? {
-                if !FIELDS.contains(&name.as_str()) {
-                    return Err(A::Error::unknown_field(&name, FIELDS));
-                }
-                let Text(value) = map.next_value()?;
-                if let Some(Err(expected)) = limits.set(&name, &value) {
-                    return Err(A::Error::custom(LimitsError::Value { name, value, expected }));
+            let mut limits = Self::default();
+            for (name, Text(value)) in BTreeMap::<String, Text>::deserialize(from)? {
+                match limits.set(&name, &value) {
+                    Some(Ok(())) => {}
+                    Some(Err(expected)) => {
+                        return Err(D::Error::custom(LimitsError::Value { name, value, expected }));
+                    }
+                    None => return Err(D::Error::unknown_field(&name, FIELDS)),
                 }
             }
             Ok(limits)

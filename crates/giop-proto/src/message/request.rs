@@ -10,7 +10,7 @@ use giop_codec::{ByteOrder, DecodeError, Version};
 
 use super::head::{RequestHead, locate_key};
 use super::{Body, MessageSettings, decoder, message_part};
-use crate::frame::{Frame, JoinedMessage};
+use crate::frame::JoinedMessage;
 use crate::pool::BufferPool;
 use crate::serving::ServeToken;
 
@@ -215,16 +215,18 @@ impl Arguments {
 }
 
 impl IncomingLocate {
-    pub(crate) fn decode(frame: Frame) -> Result<Result<Self, (RequestId, SystemException)>, DecodeError> {
-        let mut d = decoder(&frame.header, &frame.bytes);
-        let header = LocateRequestHeader::decode(&mut d)?;
+    pub(crate) fn decode(
+        message_header: &MessageHeader,
+        message: Bytes,
+    ) -> Result<Result<Self, (RequestId, SystemException)>, DecodeError> {
+        let header = LocateRequestHeader::decode(&mut decoder(message_header, &message))?;
         let id = header.request_id;
-        let (key_at, key_len, outside_key) = match locate_key(&frame.bytes, &header.target) {
-            Ok(place) => place,
+        let (key_at, key_len, outside_key) = match locate_key(&message, &header.target) {
+            Ok(location) => location,
             Err(exception) => return Ok(Err((id, exception))),
         };
-        let (version, order) = (frame.header.version, frame.header.order);
-        Ok(Ok(Self { message: frame.bytes, outside_key, id, key_at, key_len, version, order }))
+        let MessageHeader { version, order, .. } = *message_header;
+        Ok(Ok(Self { message, outside_key, id, key_at, key_len, version, order }))
     }
 
     /// Returns the request id that the reply must carry.

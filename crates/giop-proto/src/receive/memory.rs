@@ -28,11 +28,6 @@ impl Memory {
         self.urgent || self.is_overdrawn
     }
 
-    #[inline]
-    pub(crate) fn exceeds_cap(&self) -> bool {
-        self.pool.exceeds_cap()
-    }
-
     /// Allows memory beyond the cap, unless another receiver has it.
     #[cold]
     pub(crate) fn overdraw(&mut self) {
@@ -76,19 +71,11 @@ impl Memory {
     /// Returns a buffer for `size` bytes of which `granted` may be written, and the number that may actually
     /// be written. Returns `None` if there is no memory at present.
     pub(super) fn buffer_granted(&mut self, size: usize, granted: usize) -> Option<(Buffer, usize)> {
-        let pooled = if !self.pool.can_hold(size) {
-            None
-        } else if size <= granted {
-            self.pool.try_take(size)
-        } else {
-            self.pool.take_growing(size, granted)
-        };
-        match pooled {
+        let can_hold = self.pool.can_hold(size);
+        match can_hold.then(|| self.pool.try_take_granted(size, granted)).flatten() {
             Some(buffer) => Some((buffer, granted)),
             // Waiting is not permitted, or would last forever.
-            None if self.is_urgent() || !self.pool.can_hold(size) => {
-                Some((self.pool.take_unpooled(size), usize::MAX))
-            }
+            None if self.is_urgent() || !can_hold => Some((self.pool.take_unpooled(size), usize::MAX)),
             None => {
                 self.starved = true;
                 None

@@ -129,11 +129,6 @@ impl Receiver {
         }
     }
 
-    /// Streams the requests that `streams` selects, with payloads of up to `max` bytes.
-    pub(crate) fn set_streams(&mut self, streams: Arc<dyn Streams>, max: u64) {
-        (self.stream.selector, self.stream.max) = (Some(streams), max);
-    }
-
     /// Returns whether a message is partly received.
     #[inline]
     pub(crate) fn is_mid_message(&self) -> bool {

@@ -46,15 +46,15 @@ pub(super) struct SizeHints {
 
 #[derive(Debug, Default)]
 pub(crate) struct StreamState {
-    pub(super) selector: Option<Arc<dyn Streams>>,
+    pub(crate) selector: Option<Arc<dyn Streams>>,
     pub(super) current: Option<Box<Stream>>,
     /// True if the last message was streamed. Of the next one, only as much is read as shows whether it is
     /// streamed too.
     pub(super) follows_stream: bool,
     /// The maximum size of a request's payload that may be streamed.
-    pub(super) max: u64,
+    pub(crate) max: u64,
     pub(super) reply: Option<ReplyStream>,
-    pub(super) forwarded_replies: HashSet<RequestId>,
+    pub(crate) forwarded_replies: HashSet<RequestId>,
     /// As for the receiver. If false, only messages in one piece are streamed, and nothing is lent.
     pub(super) deposits: bool,
     /// True if fragments of GIOP 1.1 are, or may become, those of a stream. They then wait for a position
@@ -78,7 +78,7 @@ pub(crate) struct SkippedMessage {
 /// The memory of a receiver: its share of the pool, and the boxes in which buffers are lent.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    pub(super) pool: Arc<BufferPool>,
+    pub(crate) pool: Arc<BufferPool>,
     /// True if the pool has no memory for the current message. Reading waits for `Receiver::retry`.
     pub(crate) starved: bool,
     /// The size of the largest message received whole.

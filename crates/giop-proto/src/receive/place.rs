@@ -200,13 +200,8 @@ impl AlignedBuffer {
     pub fn take(pool: &Arc<BufferPool>, len: usize, align: usize, granted: usize) -> Option<Self> {
         let size = len.checked_add(align.saturating_sub(BASE_ALIGN))?;
         let first = grant(0, granted).saturating_add(align);
-        let buffer = if !pool.can_hold(size) {
-            pool.take_unpooled(size)
-        } else if size <= first {
-            pool.try_take(size)?
-        } else {
-            pool.take_growing(size, first)?
-        };
+        let buffer =
+            if pool.can_hold(size) { pool.try_take_granted(size, first)? } else { pool.take_unpooled(size) };
         // The address is used as a number only; nothing is read through it.
         let start = buffer.bytes().as_ptr().addr().wrapping_neg() % align.max(1);
         Some(Self { pool: Arc::clone(pool), buffer, start, len, granted })

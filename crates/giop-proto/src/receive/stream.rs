@@ -339,7 +339,8 @@ impl StreamState {
     }
 
     pub(super) fn may_stream_pieces(&self, header: &MessageHeader) -> bool {
-        let may_be_1_1 = header.kind != MessageType::Reply || self.streams_1_1_reply();
+        let may_be_1_1 =
+            header.kind != MessageType::Reply || self.reply.is_some_and(|reply| reply.unaligned_fragments);
         self.deposits && (header.version >= Version::V1_2 || may_be_1_1 && header.version == Version::V1_1)
     }
 

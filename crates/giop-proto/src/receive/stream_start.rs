@@ -50,7 +50,7 @@ pub(super) const MIN_FORWARDED_SIZE: usize = 4 * 1024;
 pub(super) struct ReplyStream {
     id: RequestId,
     /// True if results in GIOP 1.1 fragments are streamed too. Each fragment may align its values separately.
-    unaligned_fragments: bool,
+    pub(super) unaligned_fragments: bool,
 }
 
 /// The way in which a large request or reply is received.
@@ -109,10 +109,6 @@ impl StreamState {
         self.reply = Some(ReplyStream { id, unaligned_fragments });
     }
 
-    pub(super) fn streams_1_1_reply(&self) -> bool {
-        self.reply.is_some_and(|wanted| wanted.unaligned_fragments)
-    }
-
     #[inline]
     pub(crate) fn forget_reply(&mut self, id: RequestId) {
         if self.reply.is_some_and(|wanted| wanted.id == id) {
@@ -121,10 +117,6 @@ impl StreamState {
         if !self.forwarded_replies.is_empty() {
             self.forwarded_replies.remove(&id);
         }
-    }
-
-    pub(crate) fn pass_reply(&mut self, id: RequestId) {
-        self.forwarded_replies.insert(id);
     }
 
     /// Returns whether the message is forwarded, if `bytes` contain its header and a part of its body.
