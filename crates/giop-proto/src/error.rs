@@ -26,7 +26,7 @@ pub enum ProtocolError {
         limit: usize,
     },
     /// The data after the message header does not decode.
-    #[error("{} header does not decode: {error}", message_name(*kind))]
+    #[error("{kind:?} header does not decode: {error}")]
     Malformed {
         /// The type of the message.
         kind: MessageType,
@@ -34,10 +34,10 @@ pub enum ProtocolError {
         error: DecodeError,
     },
     /// A message type that this side of the connection must not receive.
-    #[error("this side accepts no {}", message_name(*.0))]
+    #[error("this side accepts no {0:?}")]
     Unexpected(MessageType),
     /// The `more fragments` flag on a message type that must not be fragmented.
-    #[error("{} must not be fragmented", message_name(*.0))]
+    #[error("{0:?} must not be fragmented")]
     NotFragmentable(MessageType),
     /// A fragment that continues no message, or another message before the last fragment (GIOP 1.1).
     #[error("the fragments of a GIOP 1.1 message are not consecutive")]
@@ -360,18 +360,4 @@ impl Error for CallError {}
 /// then.
 fn fault_prefix(error: &ProtocolError) -> &'static str {
     if error.limit().is_some() { "" } else { "the peer broke the protocol: " }
-}
-
-/// Returns the name that the GIOP specification gives a message type.
-fn message_name(kind: MessageType) -> &'static str {
-    match kind {
-        MessageType::Request => "Request",
-        MessageType::Reply => "Reply",
-        MessageType::CancelRequest => "CancelRequest",
-        MessageType::LocateRequest => "LocateRequest",
-        MessageType::LocateReply => "LocateReply",
-        MessageType::CloseConnection => "CloseConnection",
-        MessageType::MessageError => "MessageError",
-        MessageType::Fragment => "Fragment",
-    }
 }

@@ -81,7 +81,7 @@ impl Connection {
     /// Counts that requests wait for the queue, once for each time. The connection is not read meanwhile.
     #[cold]
     pub fn waits_for_room(&mut self) {
-        self.clock.reading_suspended();
+        self.clock.stop_message_timeout();
         if self.requests.last_wait != Some(self.output.stats.messages_in) {
             self.requests.last_wait = Some(self.output.stats.messages_in);
             // Without much queued itself, it waits because of what all connections have queued.
@@ -95,7 +95,7 @@ impl Connection {
     /// Suspends the timeout of the incomplete message, because the connection is not read at present.
     #[cold]
     pub fn hold_reading(&mut self) {
-        self.clock.reading_suspended();
+        self.clock.stop_message_timeout();
     }
 
     /// Closes the connection because its peer accepts replies too slowly while memory is scarce.

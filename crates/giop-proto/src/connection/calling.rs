@@ -59,7 +59,7 @@ impl Connection {
             if !cut || self.output.queue_oneway_in_pieces(message, self.clock.now).is_none() {
                 self.output.queue(message, false, self.clock.now);
             }
-            self.oneways.queued(self.output.tx.queued());
+            self.oneways.record_queued(self.output.tx.queued());
         } else {
             message.reset(message.order(), message.version());
         }
@@ -287,6 +287,6 @@ impl Calls<Outcome> {
             let sent = if removed { SentPart::Nothing } else { span.sent_before(output.tx.queued()) };
             self.replace_outcome(call, Err(CallError { kind, sent }));
         }
-        output.timer.unqueued(output.tx.backlog() > 0);
+        output.timer.stop_unless(output.tx.backlog() > 0);
     }
 }

@@ -13,7 +13,6 @@ use crate::limits::{Role, later};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// The connection is not closing.
     #[default]
     Open,
     /// This side is closing: it accepts no new calls and requests, and existing ones continue.
@@ -85,7 +84,6 @@ impl Lifecycle {
         matches!(self.phase, Phase::Draining { .. })
     }
 
-    /// Returns whether received messages are processed.
     #[inline]
     pub(super) fn processes_messages(&self) -> bool {
         matches!(self.phase, Phase::Open | Phase::Draining { .. })

@@ -63,7 +63,7 @@ impl Connection {
         let span = self.output.queue(message, false, self.clock.now);
         match call {
             Some(call) => self.calls.record_span(call, RequestSpan { end: span.end + missing, ..span }),
-            None => self.oneways.queued(self.output.tx.queued() + missing),
+            None => self.oneways.record_queued(self.output.tx.queued() + missing),
         }
         Ok(self.output.tx.leave_gap(missing))
     }
@@ -111,7 +111,7 @@ impl OutgoingFlow<'_> {
             fits &= self.connection.output.tx.fill(self.number, piece);
         }
         if fits {
-            self.connection.output.timer.queued(self.connection.clock.now);
+            self.connection.output.timer.start(self.connection.clock.now);
         } else if self.connection.lifecycle.write_end.is_none() {
             self.connection.abort(CloseReason::Local);
         }

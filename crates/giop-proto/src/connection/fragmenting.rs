@@ -38,7 +38,6 @@ const FLAGS_WORD_AT: usize = 4;
 /// The number of bytes queued for the socket from which no further piece is queued.
 const MAX_QUEUED_AHEAD: usize = BULK_BATCH_SIZE;
 
-/// The messages of which pieces are still to be queued.
 #[derive(Debug, Default)]
 pub(super) struct FragmentQueue {
     /// The maximum size of a piece in bytes, a multiple of 8. `usize::MAX` disables fragmenting.
@@ -46,7 +45,6 @@ pub(super) struct FragmentQueue {
     /// The maximum size of a piece for the peer. Requests that are supplied in parts are cut at this size
     /// only.
     accepted_size: usize,
-    /// The messages whose pieces are sent alternately.
     open: VecDeque<FragmentedMessage>,
     /// The number of growing replies in `open`.
     growing: usize,
@@ -66,7 +64,6 @@ pub(super) struct FragmentedMessage {
     answers: Option<ServeToken>,
     id: RequestId,
     order: ByteOrder,
-    /// The maximum size of a piece in bytes.
     size: usize,
     /// The size of the first piece in bytes until it is queued, then 0.
     first: usize,
@@ -74,7 +71,6 @@ pub(super) struct FragmentedMessage {
     pub(super) unqueued: usize,
     /// True while more of the message will be supplied.
     pub(super) grows: bool,
-    /// True after the last piece was queued.
     ended: bool,
     start: u64,
     queued: u64,
@@ -85,7 +81,6 @@ pub(super) struct FragmentedMessage {
 pub(super) struct RequestPieces {
     id: RequestId,
     order: ByteOrder,
-    /// The maximum size of a piece in bytes.
     size: usize,
     /// Missing bytes of the piece whose header was queued last.
     missing: usize,
@@ -121,7 +116,6 @@ impl FragmentQueue {
         self.size = self.size.min(self.accepted_size);
     }
 
-    /// Creates a queue that cuts messages of more than `size` bytes.
     pub(super) fn new(size: Option<usize>) -> Self {
         let size = size.map_or(usize::MAX, |size| size.clamp(MIN_PIECE, MAX_PIECE) & !7);
         Self { size, accepted_size: usize::MAX, ..Self::default() }
@@ -212,7 +206,6 @@ impl FragmentQueue {
         }
     }
 
-    /// Handles that a message was removed from `open`.
     fn handle_removal(&mut self, partial: &FragmentedMessage) {
         match partial.answers {
             Some(_) => self.growing -= 1,
@@ -306,7 +299,6 @@ impl FragmentedMessage {
 }
 
 impl Connection {
-    /// Queues pieces while few bytes are queued for the socket.
     #[cold]
     pub(super) fn feed(&mut self) {
         self.output.feed(&mut self.calls, self.clock.now);

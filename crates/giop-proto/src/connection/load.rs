@@ -33,7 +33,7 @@ impl Connection {
             self.requests.refuses_excess = false;
             self.count_limit_wait(Limit::TotalRequests);
             self.input.has_unprocessed = true;
-            self.clock.reading_suspended();
+            self.clock.stop_message_timeout();
         }
         waits
     }
@@ -69,7 +69,6 @@ impl RequestAdmission {
         self.granted = self.share.granted().min(limits.max_requests);
     }
 
-    /// Returns whether a part of the budget is kept for future requests.
     pub(super) fn keeps_budget(&self, in_flight: usize) -> bool {
         self.granted > 1 && in_flight == 0
     }

@@ -155,7 +155,6 @@ pub struct Connection {
     unanswered: (u64, u32),
 }
 
-/// The admission of the peer's requests.
 #[derive(Debug)]
 struct RequestAdmission {
     /// The number of requests that may be in flight at present. It is increased on demand.
@@ -188,7 +187,6 @@ pub struct Output {
     tx: Outbox,
     /// The version of the last message in either direction. The connection's own messages have it.
     version: Version,
-    /// The request that is partly queued.
     partial_request: Option<PartialRequest>,
     /// Reused for the parts of a large message on their way to the outbox.
     pieces: VecDeque<Bytes>,

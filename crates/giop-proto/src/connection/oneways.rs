@@ -13,7 +13,6 @@ use crate::message::RequestHead;
 pub(super) struct Oneways {
     /// The position in the outgoing stream after the last oneway.
     end: u64,
-    /// True if some of them may be lost.
     lost: bool,
     /// While this side is closing: the number of received bytes up to which oneways are accepted, or 0.
     accepted_until: u64,
@@ -24,7 +23,6 @@ pub(super) struct Oneways {
 const MAX_LAST_BYTES: u64 = 8 << 20;
 
 impl Oneways {
-    /// Returns whether oneways are accepted while the connection closes.
     fn is_open(&self, lifecycle: &Lifecycle) -> bool {
         self.accepted_until > 0 && lifecycle.is_draining()
     }
@@ -40,13 +38,13 @@ impl Oneways {
 
     /// Records that a oneway was queued, whose last byte is before `end`.
     #[inline]
-    pub(super) fn queued(&mut self, end: u64) {
+    pub(super) fn record_queued(&mut self, end: u64) {
         self.end = end;
     }
 
     /// Records that the last oneway, whose first byte is at `start`, was removed from the queue.
     #[cold]
-    pub(super) fn removed_last(&mut self, start: u64) {
+    pub(super) fn record_removal(&mut self, start: u64) {
         self.end = self.end.min(start);
     }
 
@@ -92,7 +90,7 @@ impl Connection {
     }
 
     #[inline]
-    pub(super) fn all_handled(&mut self) {
+    pub(super) fn close_after_last_bytes(&mut self) {
         if self.oneways.accepted_until > 0 && self.output.stats.octets_in >= self.oneways.accepted_until {
             self.all_read();
         }

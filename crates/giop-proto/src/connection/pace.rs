@@ -8,7 +8,6 @@ const SPAN: Duration = Duration::from_secs(1);
 /// The rate at which a peer accepts queued data, measured since the queue became large.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// The start of the current span.
     since: Instant,
     /// The number of bytes that were written before.
     written: u64,
@@ -21,7 +20,6 @@ impl Pace {
         Self { since: now, written, previous: (Duration::ZERO, 0) }
     }
 
-    /// Records the number of written bytes of the stream.
     pub(super) fn record(&mut self, written: u64, now: Instant) {
         let span = now.saturating_duration_since(self.since);
         if span >= SPAN {

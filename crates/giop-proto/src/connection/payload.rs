@@ -14,7 +14,6 @@ use crate::error::{CallError, CloseReason, SentPart};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PartialRequest {
     call: Option<CallId>,
-    /// The position of its first byte in the outgoing stream.
     start: u64,
     missing: u64,
     /// `None` if the request is not fragmented.
@@ -60,7 +59,7 @@ impl Connection {
             Some(call) => {
                 self.calls.record_span(call, RequestSpan { end: span.end + missing_with_headers, ..span })
             }
-            None => self.oneways.queued(self.output.tx.queued() + missing_with_headers),
+            None => self.oneways.record_queued(self.output.tx.queued() + missing_with_headers),
         }
         let partial = PartialRequest { call, start: span.start, missing, pieces };
         self.output.partial_request = (missing > 0).then_some(partial);
@@ -100,7 +99,7 @@ impl UnfinishedRequest<'_> {
         if partial.missing == 0 {
             self.connection.output.partial_request = None;
         }
-        self.connection.output.timer.queued(self.connection.clock.now);
+        self.connection.output.timer.start(self.connection.clock.now);
         if !self.connection.output.fragment_queue.is_empty() {
             self.connection.feed();
         }
@@ -127,7 +126,7 @@ impl UnfinishedRequest<'_> {
             self.connection.output.partial_request = None;
             match call {
                 Some(call) => self.connection.calls.record_span(call, RequestSpan::UNQUEUED),
-                None => self.connection.oneways.removed_last(start),
+                None => self.connection.oneways.record_removal(start),
             }
             if !self.connection.output.fragment_queue.is_empty() {
                 self.connection.feed();

@@ -28,7 +28,6 @@ pub struct Peer {
     pub(super) last_head: LastHead,
 }
 
-/// The contexts of a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestContexts {
     /// True if there are new listen points.

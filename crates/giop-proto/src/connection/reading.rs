@@ -73,7 +73,7 @@ impl Connection {
         self.output.stats.reads += 1;
         if n > 0 {
             self.output.stats.octets_in += n as u64;
-            self.clock.transferred(now);
+            self.clock.record_transfer(now);
         }
         if !self.lifecycle.processes_messages() {
             self.input.rx.clear();
@@ -110,7 +110,7 @@ impl Connection {
                 self.output.tx.clear();
                 self.output.fragment_queue.clear();
                 self.output.report(self.clock.now);
-                self.output.timer.unqueued(false);
+                self.output.timer.stop_unless(false);
             }
             Phase::Finishing { reason, .. } | Phase::Lingering { reason, .. } => self.abort(reason),
             _ => self.abort(reason),
@@ -150,7 +150,6 @@ impl Connection {
         self.serving.len() < self.limits.max_requests
     }
 
-    /// Returns the event of the next message that has one.
     #[inline]
     pub(super) fn poll_message(&mut self) -> Option<Event> {
         while self.lifecycle.processes_messages() {
@@ -161,7 +160,7 @@ impl Connection {
                 }
                 if self.is_held() {
                     self.input.has_unprocessed = true;
-                    self.clock.reading_suspended();
+                    self.clock.stop_message_timeout();
                     return None;
                 }
             }
@@ -237,7 +236,7 @@ impl Connection {
             self.clock.first_header_deadline = None;
         }
         self.input.has_unprocessed = false;
-        self.all_handled();
+        self.close_after_last_bytes();
         let may_wait = self.calls.pending() == 0 && self.lifecycle.read_end.is_none();
         self.input.limit_memory(self.output.stats.messages_in, may_wait);
         // The pieces of a stream share one timeout.
@@ -245,7 +244,7 @@ impl Connection {
             Some(streamed) if self.input.rx.stream.is_active() => streamed.messages_before,
             _ => self.output.stats.messages_in,
         };
-        self.clock.all_handled(self.input.rx.is_mid_message() && !self.input.rx.memory.starved, count);
+        self.clock.update_message(self.input.rx.is_mid_message() && !self.input.rx.memory.starved, count);
     }
 
     /// Decodes the header of a request: of `joined` if it was received in fragments, otherwise of the peeked
@@ -275,7 +274,6 @@ impl Connection {
         }
     }
 
-    /// Hands out an admitted request.
     #[inline]
     pub(super) fn hand_out(
         &mut self,

@@ -55,7 +55,6 @@ impl Refusal<'_> {
         }
     }
 
-    /// Refuses or drops a message by its first piece.
     pub(super) fn first_piece(&mut self, bytes: &[u8]) {
         match (self.header.kind, early_id(&self.header, bytes), first_word(self.header.order, bytes)) {
             (MessageType::Request, Some((id, response)), _) => self.while_closing(id, response),

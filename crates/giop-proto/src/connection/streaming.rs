@@ -43,14 +43,11 @@ pub(super) struct IncomingPayload {
     id: Option<RequestId>,
     /// True if the payload will be taken. Until then it is discarded when the request ends.
     is_opened: bool,
-    /// The number of messages received before it.
     pub(super) messages_before: u64,
-    /// The time by which the payload must be complete.
     deadline: Option<Instant>,
 }
 
 impl Input {
-    /// Returns whether a payload is being received that was not opened.
     #[inline]
     pub(super) fn has_unopened(&self) -> bool {
         self.streamed.is_some_and(|streamed| !streamed.is_opened)

@@ -14,12 +14,10 @@ const KEEP_MEMORY: Duration = Duration::from_secs(1);
 /// The time after which a connection asks the pool for memory again.
 const RETRY_MEMORY: Duration = Duration::from_millis(5);
 
-/// The times of a connection.
 #[derive(Debug)]
 pub(super) struct Clock {
     /// The most recent time that the driver passed.
     pub(super) now: Instant,
-    /// The time of the last input or output.
     last_active: Instant,
     /// True if something happened after `last_active` at an unknown time.
     pub(super) is_active_outdated: bool,
@@ -50,9 +48,8 @@ impl Clock {
         }
     }
 
-    /// Records that bytes were received or written.
     #[inline]
-    pub(super) fn transferred(&mut self, now: Instant) {
+    pub(super) fn record_transfer(&mut self, now: Instant) {
         self.now = now;
         self.last_active = now;
         self.is_active_outdated = false;
@@ -60,7 +57,7 @@ impl Clock {
 
     /// Called when all of `count` messages are processed. `incomplete` is true if a further one has started.
     #[inline]
-    pub(super) fn all_handled(&mut self, incomplete: bool, count: u64) {
+    pub(super) fn update_message(&mut self, incomplete: bool, count: u64) {
         let paused_since = self.paused_since.take();
         match &mut self.incomplete_message {
             _ if !incomplete => self.incomplete_message = None,
@@ -76,7 +73,7 @@ impl Clock {
         }
     }
 
-    /// Suspends the timeout until [`all_handled`](Self::all_handled), because the reader must take data
+    /// Suspends the timeout until [`update_message`](Self::update_message), because the reader must take data
     /// first.
     #[cold]
     pub(super) fn suspend_message_timeout(&mut self) {
@@ -85,7 +82,7 @@ impl Clock {
 
     /// Called when the connection is not read, so that the peer is not responsible for missing data.
     #[inline]
-    pub(super) fn reading_suspended(&mut self) {
+    pub(super) fn stop_message_timeout(&mut self) {
         (self.incomplete_message, self.paused_since) = (None, None);
         self.is_active_outdated = true;
     }
@@ -137,21 +134,21 @@ impl WriteTimer {
     }
 
     #[inline]
-    pub(super) fn queued(&mut self, now: Instant) {
+    pub(super) fn start(&mut self, now: Instant) {
         if self.since.is_none() {
             self.since = Some(now);
             self.is_estimated = true;
         }
     }
 
-    pub(super) fn unqueued(&mut self, backlog: bool) {
+    pub(super) fn stop_unless(&mut self, backlog: bool) {
         if !backlog {
             self.since = None;
         }
     }
 
     #[inline]
-    pub(super) fn wrote(&mut self, now: Instant, bytes: u64, backlog: bool) {
+    pub(super) fn record_write(&mut self, now: Instant, bytes: u64, backlog: bool) {
         if !backlog {
             self.since = None;
         } else if self.is_estimated {
@@ -246,7 +243,7 @@ impl Connection {
             if self.input.retry_memory(self.output.stats.messages_in) {
                 self.output.stats.limits.hit(Limit::Pool);
             }
-            self.clock.reading_suspended();
+            self.clock.stop_message_timeout();
         } else if self.keeps_memory() && self.clock.last_active + KEEP_MEMORY <= now {
             self.input.rx.release();
             self.output.tx.release();

@@ -33,9 +33,9 @@ impl Connection {
             self.feed();
         }
         self.output.report(self.clock.now);
-        self.clock.transferred(now);
+        self.clock.record_transfer(now);
         let tx = &self.output.tx;
-        self.output.timer.wrote(now, tx.written() - before, tx.backlog() > 0);
+        self.output.timer.record_write(now, tx.written() - before, tx.backlog() > 0);
         if !matches!(self.lifecycle.phase, Phase::Open) {
             self.handle_written_while_closing(now);
         }
@@ -86,7 +86,7 @@ impl Output {
     pub(super) fn count_message(&mut self, now: Instant) {
         self.stats.messages_out += 1;
         self.report(now);
-        self.timer.queued(now);
+        self.timer.start(now);
     }
 
     #[cold]
@@ -175,7 +175,7 @@ impl Output {
     pub(super) fn unqueue(&mut self, start: u64, end: u64) -> bool {
         let removed = self.tx.unqueue(start, end);
         self.stats.unqueued += u64::from(removed);
-        self.timer.unqueued(self.tx.backlog() > 0);
+        self.timer.stop_unless(self.tx.backlog() > 0);
         removed
     }
 }

@@ -23,7 +23,6 @@ pub(crate) struct RequestHead {
     pub(super) operation_len: u16,
     pub(crate) response: ResponseFlags,
     pub(crate) has_contexts: bool,
-    /// True if it equals the previous header.
     pub(crate) repeats: bool,
     /// True if it carries new listen points of the peer.
     pub(crate) announces: bool,
@@ -43,7 +42,6 @@ pub(crate) struct LastHead {
 /// The reason why a request is answered with an exception before it is handed out.
 #[derive(Debug)]
 pub(crate) enum RequestError {
-    /// The header does not decode.
     Header(DecodeError),
     /// The header decodes, but the request is answered with this exception.
     Refused(RequestId, ResponseFlags, SystemException),

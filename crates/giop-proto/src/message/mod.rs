@@ -20,7 +20,6 @@ pub use reply::Reply;
 pub(crate) use reply::ReplyHead;
 pub use request::{Arguments, IncomingLocate, IncomingRequest};
 
-/// The common part of requests and replies.
 #[derive(Debug)]
 struct Body {
     message: Bytes,

@@ -27,7 +27,6 @@ const MAX_CONTROL_SIZE: usize = 48 * 1024;
 /// The alignment of blocks in bytes.
 const PAGE_SIZE: usize = 4096;
 
-/// The result of looking for a list of blocks in a message.
 pub(super) enum BlockListSearch {
     /// More of the message's header is needed.
     Wait,
@@ -39,7 +38,6 @@ pub(super) enum BlockListSearch {
 pub(super) struct MessageParts {
     header: MessageHeader,
     parts: Vec<MessagePart>,
-    /// The index of the part that is being read.
     current: usize,
     /// Empty while the current part is in the control buffer.
     control: Buffer,
@@ -54,7 +52,6 @@ pub(super) struct MessageParts {
 
 #[derive(Debug, Clone, Copy)]
 struct MessagePart {
-    /// The offset in the message.
     start: usize,
     len: usize,
     kind: PartKind,

@@ -21,7 +21,6 @@ pub(super) enum Handling {
 }
 
 impl Receiver {
-    /// Peeks a message in the window that is incomplete or too large.
     pub(super) fn peek_incomplete(
         &mut self,
         header: MessageHeader,
@@ -59,7 +58,7 @@ impl Receiver {
                     BlockListSearch::List(list) => {
                         if self.begin_message_parts(header, &list, &start) {
                             drop(start);
-                            self.window_processed();
+                            self.release_window();
                         }
                         return Ok(None);
                     }
@@ -67,14 +66,14 @@ impl Receiver {
                 }
                 if self.stream.passes(&header, &start) {
                     if self.begin_forwarded(header, start) {
-                        self.window_processed();
+                        self.release_window();
                     }
                     return Ok(None);
                 }
                 if let Some(buf) = self.deposit(header, total, &start) {
                     drop(start);
                     self.state = State::Partial(buf);
-                    self.window_processed();
+                    self.release_window();
                 }
                 Ok(None)
             }
@@ -82,7 +81,7 @@ impl Receiver {
                 if total >= MIN_FORWARDED_SIZE && self.stream.passes(&header, received) {
                     let early = window.buffer.view(from..from + received_len);
                     if self.begin_forwarded(header, early) {
-                        self.window_processed();
+                        self.release_window();
                     }
                 }
                 Ok(None)
@@ -150,7 +149,7 @@ impl Receiver {
         self.split_buffer(buf);
         self.skip_rest();
         if self.window.start >= self.window.end {
-            self.window_processed();
+            self.release_window();
         }
     }
 

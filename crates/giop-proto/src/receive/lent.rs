@@ -20,7 +20,6 @@ pub(super) struct LentBuffer {
     pub(super) filled: usize,
     /// The position up to which bytes may be read.
     pub(super) end: usize,
-    /// The message that is being deposited, if any.
     pub(super) deposit: Option<Deposit>,
     /// The number of bytes of `next` to read after the deposit, unless the deposit's header determines it.
     pub(super) ahead: Option<usize>,
@@ -33,7 +32,6 @@ pub(super) struct LentBuffer {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct NextHeader {
     pub(super) bytes: [u8; PIECE_HEADER_LEN],
-    /// The number of received bytes.
     pub(super) len: usize,
 }
 
@@ -121,7 +119,6 @@ impl LentBuffer {
 }
 
 impl Deposit {
-    /// Returns the length of the header that follows the deposit.
     #[inline]
     pub(super) fn next_len(&self) -> usize {
         if has_more_pieces(&self.header) { PIECE_HEADER_LEN } else { HEADER_LEN }

@@ -111,7 +111,6 @@ impl Receiver {
         }
     }
 
-    /// Drops everything that was received, and returns all memory.
     pub(crate) fn clear(&mut self) {
         self.release();
         self.memory.end_overdraft();
@@ -134,7 +133,7 @@ impl Receiver {
     }
 
     #[inline]
-    pub(super) fn window_processed(&mut self) {
+    pub(super) fn release_window(&mut self) {
         (self.window.start, self.window.end) = (0, 0);
         if let Some(window) = self.window.buf.take() {
             self.keep_or_return_window(window);
@@ -158,7 +157,7 @@ impl Receiver {
         }
         if rest.len() <= HEADER_LEN {
             let next = NextHeader::new(rest);
-            self.window_processed();
+            self.release_window();
             self.state = State::Early { next, after_piece: false };
         } else if let Some(mut buffer) = self.memory.pool.try_take(WINDOW) {
             let copied = copy(rest, buffer.bytes_mut());
@@ -172,7 +171,6 @@ impl Receiver {
         }
     }
 
-    /// Keeps an empty window for the next read, or returns it to the pool.
     #[inline]
     pub(super) fn keep_or_return_window(&mut self, window: Box<LentBuffer>) {
         if self.window.buf.is_none()

@@ -129,7 +129,6 @@ impl Receiver {
         }
     }
 
-    /// Returns whether a message is partly received.
     #[inline]
     pub(crate) fn is_mid_message(&self) -> bool {
         match &self.state {
@@ -166,8 +165,7 @@ impl Receiver {
         if !matches!(self.state, State::Window) {
             return !matches!(self.state, State::Early { .. });
         }
-        let Some(window) = &self.window.buf else { return false };
-        let rest = window.buffer.bytes().get(self.window.start..self.window.end).unwrap_or_default();
+        let rest = self.unprocessed();
         match rest.first_chunk().map(MessageHeader::decode) {
             None => false,
             Some(Ok(header)) => (header.size as usize).saturating_add(HEADER_LEN) <= rest.len(),
@@ -246,7 +244,7 @@ impl Receiver {
             self.state = State::Window;
         } else {
             buf.filled = filled.min(buf.end);
-            self.window_filled(buf);
+            self.handle_filled_window(buf);
         }
     }
 
@@ -261,8 +259,7 @@ impl Receiver {
         if !matches!(self.state, State::Window) {
             return self.peek_deposited();
         }
-        let Some(window) = &self.window.buf else { return Ok(None) };
-        let rest = window.buffer.bytes().get(self.window.start..self.window.end).unwrap_or_default();
+        let rest = self.unprocessed();
         let Some(start) = rest.first_chunk::<HEADER_LEN>() else { return Ok(None) };
         let header = MessageHeader::decode(start)?;
         let total = (header.size as usize).saturating_add(HEADER_LEN);
@@ -291,6 +288,14 @@ impl Receiver {
         }
     }
 
+    /// Returns the unprocessed bytes of the window.
+    #[inline]
+    fn unprocessed(&self) -> &[u8] {
+        let window = self.window.buf.as_ref();
+        let bytes = window.and_then(|window| window.buffer.bytes().get(self.window.start..self.window.end));
+        bytes.unwrap_or_default()
+    }
+
     #[inline]
     pub(crate) fn take_joined(&mut self) -> JoinedMessage {
         let layout = self.segments.take().map(|segments| Box::new(MessageLayout::Segments(segments)));
@@ -314,14 +319,12 @@ impl Receiver {
         self.take_deposited()
     }
 
-    /// Drops the peeked message.
     #[inline]
     pub(crate) fn drop_front(&mut self) {
         (self.front.streams, self.front.has_more) = (false, false);
         if let State::Window = self.state { self.advance() } else { drop(self.take_deposited()) }
     }
 
-    /// Moves past the first message in the window.
     #[inline]
     fn advance(&mut self) {
         let len = std::mem::take(&mut self.front.len);
@@ -336,7 +339,7 @@ impl Receiver {
             self.skip_rest();
         }
         if self.window.start >= self.window.end {
-            self.window_processed();
+            self.release_window();
         } else if len >= MIN_DEPOSIT_SIZE && self.deposits {
             self.leave_large_buffer();
         }
@@ -377,7 +380,7 @@ impl Receiver {
 
     /// Handles a filled window. If it starts with an incomplete message, it is filled further.
     #[inline]
-    fn window_filled(&mut self, mut buf: Box<LentBuffer>) {
+    fn handle_filled_window(&mut self, mut buf: Box<LentBuffer>) {
         if self.skip.left > 0 {
             return self.skip_window(buf);
         }

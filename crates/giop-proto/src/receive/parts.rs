@@ -21,7 +21,6 @@ pub(crate) struct Window {
     pub(crate) may_keep: bool,
 }
 
-/// The first message, after it was peeked.
 #[derive(Debug, Default)]
 pub(crate) struct FrontMessage {
     /// The length in bytes. 0 before it was peeked.
@@ -81,7 +80,6 @@ pub(crate) struct Memory {
     pub(crate) pool: Arc<BufferPool>,
     /// True if the pool has no memory for the current message. Reading waits for `Receiver::retry`.
     pub(crate) starved: bool,
-    /// The size of the largest message received whole.
     pub(crate) largest_received: usize,
     /// True if memory must be provided because this side awaits replies.
     pub(crate) urgent: bool,

@@ -42,11 +42,9 @@ impl Receiver {
 
     /// Returns the received part of an incomplete message that has no buffer of its own.
     pub(super) fn received_part(&self) -> &[u8] {
-        match (&self.state, &self.window.buf) {
-            (State::Window, Some(window)) => {
-                window.buffer.bytes().get(self.window.start..self.window.end).unwrap_or_default()
-            }
-            (State::Early { next, .. }, _) => next.bytes(),
+        match &self.state {
+            State::Window => self.unprocessed(),
+            State::Early { next, .. } => next.bytes(),
             _ => &[],
         }
     }
@@ -69,7 +67,7 @@ impl Receiver {
                     window.buffer.bytes().get(self.window.start + PIECE_HEADER_LEN..self.window.end);
                 self.deposit_piece(header, buffer, at, received.unwrap_or_default());
                 self.window.buf = Some(window);
-                self.window_processed();
+                self.release_window();
             }
         }
         Ok(())

@@ -77,7 +77,6 @@ pub struct Loan {
     at: u64,
     left: u64,
     pub(super) len: usize,
-    /// The number of lent bytes that have been received.
     pub(super) filled: usize,
     error: Option<io::Error>,
 }

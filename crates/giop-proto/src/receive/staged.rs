@@ -39,7 +39,7 @@ impl Receiver {
         self.split_buffer(window);
         self.window.start = part_len;
         if self.window.start >= self.window.end {
-            self.window_processed();
+            self.release_window();
         }
         // The received part may exceed the grant by up to the size of the window.
         message.end = message.end.max(before + part_len);

@@ -29,7 +29,6 @@ const MAX_WAITING_CHUNKS: usize = 4;
 /// The minimum size in bytes of pieces that become a chunk. Smaller ones would pin a window, and are copied.
 const MIN_VIEW_SIZE: usize = 4 * 1024;
 
-/// The alignment in bytes of elements in chunks.
 const ELEMENT_ALIGN: usize = 8;
 
 /// The result of [`IncomingStream::take_chunk`](crate::IncomingStream::take_chunk).
@@ -47,7 +46,6 @@ pub enum Chunk {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Demand {
-    /// Nothing is read.
     None,
     Chunks,
     /// Memory is lent, or will be lent again after it was full.
@@ -153,7 +151,6 @@ impl StreamState {
         self.current.is_some()
     }
 
-    /// Returns the number of missing bytes of the stream's message, or of its current piece.
     #[inline]
     pub(super) fn left(&self) -> usize {
         self.current.as_ref().map_or(0, |stream| stream.left)
@@ -361,7 +358,6 @@ impl Receiver {
         if self.front.streams { self.skip.left } else { 0 }
     }
 
-    /// Starts the stream of a message after its first `head_len` bytes were taken.
     #[cold]
     pub(super) fn begin_stream(&mut self, head_len: usize) {
         let has_more_pieces = std::mem::take(&mut self.front.has_more);
@@ -370,7 +366,7 @@ impl Receiver {
         self.stream.begin(head_len, left, has_more_pieces);
         (self.sizes.expected, self.sizes.expected_total) = (0, 0);
         if left > 0 {
-            self.window_processed();
+            self.release_window();
         }
     }
 
@@ -395,7 +391,7 @@ impl Receiver {
         self.stream.current = None;
     }
 
-    pub(super) fn stream_received(&mut self) {
+    pub(super) fn record_stream(&mut self) {
         let Some(stream) = &self.stream.current else { return };
         let size = usize::try_from(stream.received).unwrap_or(usize::MAX).saturating_add(stream.head_len);
         self.memory.record_size(size.min(self.max_message_size));
@@ -453,7 +449,7 @@ impl Receiver {
         let whole = stream.is_whole();
         let abandoned = stream.abandoned;
         if whole {
-            self.stream_received();
+            self.record_stream();
         }
         if abandoned {
             self.skip_stream();
@@ -494,7 +490,7 @@ impl Receiver {
         }
         self.window.start = received;
         if self.window.start >= self.window.end {
-            self.window_processed();
+            self.release_window();
         }
     }
 }

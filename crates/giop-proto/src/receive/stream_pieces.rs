@@ -33,7 +33,7 @@ impl Receiver {
         let left = size.saturating_sub(self.received_payload(header).len());
         self.state = State::Window;
         self.window.start = self.window.end;
-        self.window_processed();
+        self.release_window();
         (self.sizes.expected, self.sizes.expected_total) = (0, 0);
         left
     }
@@ -67,7 +67,7 @@ impl Receiver {
         stream.after_large = left + received.len() >= MIN_DEPOSIT_SIZE;
         stream.received += received.len() as u64;
         if left == 0 && !header.more_fragments {
-            self.stream_received();
+            self.record_stream();
         }
         self.stream.push_view(received, &mut self.memory);
     }

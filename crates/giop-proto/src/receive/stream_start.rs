@@ -53,7 +53,6 @@ pub(super) struct ReplyStream {
     pub(super) unaligned_fragments: bool,
 }
 
-/// The way in which a large request or reply is received.
 pub(super) enum Decision {
     /// More bytes are needed to decide.
     Wait,
