@@ -172,8 +172,7 @@ impl Naming {
     /// # Errors
     /// [`NamingError::AlreadyBound`] among others.
     pub async fn bind(&self, name: &str, object: &impl Reference) -> Result<(), NamingError> {
-        let object: ObjectRef = object.to_object();
-        self.context.bind(&parse(name)?, object).await.map_err(|error| failed(name, error))
+        self.context.bind(&parse(name)?, object.to_object()).await.map_err(|error| failed(name, error))
     }
 
     /// Binds an object to a name, replacing the object bound to it.
@@ -181,8 +180,7 @@ impl Naming {
     /// # Errors
     /// [`NamingError::NotFound`] with `NotObject` if a context is bound to the name, among others.
     pub async fn rebind(&self, name: &str, object: &impl Reference) -> Result<(), NamingError> {
-        let object: ObjectRef = object.to_object();
-        self.context.rebind(&parse(name)?, object).await.map_err(|error| failed(name, error))
+        self.context.rebind(&parse(name)?, object.to_object()).await.map_err(|error| failed(name, error))
     }
 
     /// Binds a context, of this service or of another one. Names can lead through it.

@@ -80,7 +80,8 @@ impl RequestSpan {
     pub(crate) const UNQUEUED: Self =
         Self { start: u64::MAX, end: u64::MAX, is_locate: false, is_interleaved: false };
 
-    /// Returns the part of the request that was sent if the socket accepted the bytes of the stream before `end`.
+    /// Returns the part of the request that was sent if the socket accepted the bytes of the stream before
+    /// `end`.
     pub(crate) fn sent_before(self, end: u64) -> SentPart {
         if end <= self.start {
             SentPart::Nothing
@@ -193,10 +194,6 @@ impl<R> Calls<R> {
             }
             _ => None,
         }
-    }
-
-    pub(crate) fn has_pending(&self, id: RequestId) -> bool {
-        self.pending_call(id).is_some()
     }
 
     pub(crate) fn pending_call(&self, id: RequestId) -> Option<CallId> {

@@ -26,8 +26,7 @@ pub(crate) struct JoinedMessage {
 /// The layout of a message that is not contiguous, or whose fragments may be aligned separately.
 #[derive(Debug)]
 pub(crate) enum MessageLayout {
-    /// The offsets of the second and later fragments of a GIOP 1.1 message, if any of them is not 4 modulo
-    /// 8.
+    /// The offsets of the second and later fragments of a GIOP 1.1 message, if any of them is not 4 modulo 8.
     ///
     /// Senders differ at such offsets: omniORB aligns values in each fragment separately, other ORBs align
     /// over the whole message. Bytes and characters are read correctly in both cases.

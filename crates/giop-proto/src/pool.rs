@@ -171,7 +171,8 @@ impl BufferPool {
         self.charge(charge).then(|| Buffer { charged: charge, ..self.allocate(size, charge) })
     }
 
-    /// Returns a buffer of at least `size` bytes, of which `granted` may be used at once, if the cap allows it.
+    /// Returns a buffer of at least `size` bytes, of which `granted` may be used at once, if the cap allows
+    /// it.
     pub(crate) fn try_take_granted(&self, size: usize, granted: usize) -> Option<Buffer> {
         if size <= granted { self.try_take(size) } else { self.take_growing(size, granted) }
     }

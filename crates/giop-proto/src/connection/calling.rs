@@ -79,13 +79,12 @@ impl Connection {
         if !self.lifecycle.may_queue() {
             return if span.start == u64::MAX { SentPart::Nothing } else { SentPart::Whole };
         }
-        if self.output.partial_request.is_some() && span.start != u64::MAX {
+        if let Some(partial) = self.output.partial_request
+            && span.start != u64::MAX
+        {
             // A CancelRequest cannot be sent in the middle of another request.
-            return if self.output.is_incomplete_request(span) {
-                self.unfinished_request().give_up()
-            } else {
-                SentPart::Whole
-            };
+            let is_it = partial.start == span.start;
+            return if is_it { self.unfinished_request().give_up() } else { SentPart::Whole };
         }
         if !self.output.fragment_queue.is_empty()
             && let Some(sent) = self.output.stop_request(id, self.clock.now)

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use giop_codec::Version;
-use giop_codec::giop::MessageType;
+use giop_codec::giop::{MessageHeader, MessageType};
+use giop_codec::{ByteOrder, Version};
 
 use super::Connection;
 use crate::error::{CallError, CallErrorKind, CloseReason, ProtocolError, SentPart};
@@ -203,7 +203,10 @@ impl Connection {
         self.input.rx.clear();
         self.input.fragments.clear();
         match last {
-            Some((kind, version)) => self.output.queue_header(kind, version, self.clock.now),
+            Some((kind, version)) => {
+                let header = MessageHeader::new(version, ByteOrder::NATIVE, kind);
+                self.output.queue_bytes(&header.encode(), self.clock.now);
+            }
             None if self.output.tx.backlog() == 0 => {
                 self.lifecycle.linger(reason, later(self.clock.now, self.limits.linger_timeout))
             }

@@ -45,8 +45,7 @@ impl Connection {
     /// encoder is then unchanged.
     ///
     /// # Errors
-    /// The call is no longer pending, and its outcome is available; or there is no call, and the connection
-    /// is closed or closing. The message is dropped.
+    /// See [`begin_request`](Self::begin_request).
     pub fn begin_flow(
         &mut self,
         call: Option<CallId>,

@@ -14,7 +14,7 @@ use crate::error::{CallError, CloseReason, SentPart};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PartialRequest {
     call: Option<CallId>,
-    start: u64,
+    pub(super) start: u64,
     missing: u64,
     /// `None` if the request is not fragmented.
     pieces: Option<RequestPieces>,
@@ -157,10 +157,6 @@ impl Output {
         }
         self.count_message(now);
         RequestSpan { start, end: self.tx.queued(), is_locate: false, is_interleaved: false }
-    }
-
-    pub(super) fn is_incomplete_request(&self, span: RequestSpan) -> bool {
-        self.partial_request.is_some_and(|partial| partial.start == span.start)
     }
 
     /// Returns the number of bytes that the incomplete request still lacks.

@@ -69,7 +69,7 @@ impl Refusal<'_> {
         match error {
             RequestError::Refused(id, response, exception) => {
                 if exception.kind == SystemExceptionKind::ObjectNotExist {
-                    self.connection.output.stats.limits.hit(Limit::Count); // the key exceeds the maximum length
+                    self.connection.output.stats.limits.hit(Limit::Count); // the key is too long
                 }
                 self.with_exception(id, response, &exception);
             }

@@ -90,7 +90,7 @@ impl ServedRequest<'_> {
 
     #[inline]
     fn release(&mut self) {
-        if self.connection.input.has_unopened() {
+        if self.connection.input.streamed.is_some_and(|streamed| !streamed.is_opened) {
             let loan = self.connection.stream(self.token).abandon();
             debug_assert!(loan.is_none(), "nothing was lent");
         }

@@ -42,17 +42,12 @@ pub(super) struct IncomingPayload {
     /// The id of the fragments. GIOP 1.1 has none.
     id: Option<RequestId>,
     /// True if the payload will be taken. Until then it is discarded when the request ends.
-    is_opened: bool,
+    pub(super) is_opened: bool,
     pub(super) messages_before: u64,
     deadline: Option<Instant>,
 }
 
 impl Input {
-    #[inline]
-    pub(super) fn has_unopened(&self) -> bool {
-        self.streamed.is_some_and(|streamed| !streamed.is_opened)
-    }
-
     /// Sets the time by which the payload must be complete. Otherwise the connection is closed.
     pub fn limit_stream(&mut self, of: impl Into<StreamOf>, deadline: Instant) {
         let of = of.into();
@@ -132,7 +127,7 @@ impl Input {
     /// Updates the receiver after a fragmented GIOP 1.1 message started or ended.
     #[cold]
     pub(super) fn update_1_1_fragments(&mut self) {
-        self.rx.set_1_1_fragments(self.fragments.streams_1_1_fragments());
+        self.rx.stream.has_1_1_fragments = self.fragments.streams_1_1_fragments();
     }
 
     /// Opens the payload: it is kept until it is [taken](IncomingStream::take_chunk) or

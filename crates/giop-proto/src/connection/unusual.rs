@@ -119,7 +119,7 @@ impl Connection {
             }
             // The reply is no longer awaited.
             MessageType::Reply | MessageType::LocateReply => first_word(header.order, bytes)
-                .is_some_and(|id| header.version == Version::V1_2 && !self.calls.has_pending(id)),
+                .is_some_and(|id| header.version == Version::V1_2 && self.calls.pending_call(id).is_none()),
             _ => false,
         };
         let now = self.clock.now;

@@ -90,11 +90,6 @@ impl Output {
     }
 
     #[cold]
-    pub(super) fn queue_header(&mut self, kind: MessageType, version: Version, now: Instant) {
-        self.queue_bytes(&MessageHeader::new(version, ByteOrder::NATIVE, kind).encode(), now);
-    }
-
-    #[cold]
     pub(super) fn queue_cancel(&mut self, id: RequestId, now: Instant) {
         let header = MessageHeader {
             size: 4,

@@ -274,15 +274,15 @@ impl Receiver {
         total: usize,
         start: &[u8],
     ) -> Option<Box<LentBuffer>> {
-        let buffer_size = if has_more_pieces(&header) { self.size_for_pieces(total) } else { total };
+        let buffer_size = if has_more_pieces(&header) {
+            // With space for a short last piece.
+            (total + total / 8).min(self.max_message_size).max(total).max(self.sizes.expected_total)
+        } else {
+            total
+        };
         let (mut buffer, granted) = self.buffer_for(buffer_size, start.len())?;
         self.memory.copied += copy(start, buffer.bytes_mut());
         Some(self.memory.lend(buffer, start.len(), total.min(granted), Some(Deposit { header, total })).0)
-    }
-
-    /// Returns the size of the buffer for a message with this first piece, with space for a short last piece.
-    fn size_for_pieces(&self, piece: usize) -> usize {
-        (piece + piece / 8).min(self.max_message_size).max(piece).max(self.sizes.expected_total)
     }
 
     /// Returns a buffer for `size` bytes of a message of which `received` bytes have been received, and the

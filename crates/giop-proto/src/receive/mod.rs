@@ -99,8 +99,8 @@ enum State {
 }
 
 impl Receiver {
-    /// Creates a receiver of messages of up to `max_message_size` bytes, including the header. If `deposits` is
-    /// false, everything is read through the window and copied into the buffer of its message.
+    /// Creates a receiver of messages of up to `max_message_size` bytes, including the header. If `deposits`
+    /// is false, everything is read through the window and copied into the buffer of its message.
     #[must_use]
     pub fn new(pool: Arc<BufferPool>, max_message_size: usize, deposits: bool) -> Self {
         Self {

@@ -58,7 +58,7 @@ pub(crate) struct StreamState {
     pub(super) deposits: bool,
     /// True if fragments of GIOP 1.1 are, or may become, those of a stream. They then wait for a position
     /// like those of GIOP 1.2, and no other stream starts.
-    pub(super) has_1_1_fragments: bool,
+    pub(crate) has_1_1_fragments: bool,
     pub(super) loan: LoanPlace,
     /// Loans that were returned after their stream was given up.
     #[expect(clippy::vec_box, reason = "the boxes are passed on")]

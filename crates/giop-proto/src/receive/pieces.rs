@@ -26,11 +26,6 @@ impl Receiver {
         }
     }
 
-    #[inline]
-    pub(crate) fn set_1_1_fragments(&mut self, places: bool) {
-        self.stream.has_1_1_fragments = places;
-    }
-
     /// Returns whether the connection determines the position of the message, because it is a fragment.
     #[inline]
     pub(super) fn waits_for_place(&self, header: &MessageHeader) -> bool {

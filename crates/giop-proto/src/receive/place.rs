@@ -60,15 +60,9 @@ impl<T: AsMut<[u8]> + Send + 'static> DepositTarget for T {
     }
 }
 
-trait Target: DepositTarget + Any {
-    fn into_any(self: Box<Self>) -> Box<dyn Any>;
-}
+trait Target: DepositTarget + Any {}
 
-impl<T: DepositTarget> Target for T {
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
-    }
-}
+impl<T: DepositTarget> Target for T {}
 
 /// A target that is lent to a connection: see `Connection::lend`.
 pub struct Loan {
@@ -105,7 +99,7 @@ impl Loan {
     /// Returns the target, the number of received bytes, and its error. `None` if it is of another type.
     #[must_use]
     pub fn end<T: DepositTarget>(self) -> Option<(Box<T>, usize, Option<io::Error>)> {
-        let target = self.target.into_any().downcast().ok()?;
+        let target = (self.target as Box<dyn Any>).downcast().ok()?;
         Some((target, self.filled, self.error))
     }
 

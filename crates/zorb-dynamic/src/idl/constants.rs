@@ -44,7 +44,7 @@ fn integer(value: i128, kind: TcKind) -> Value {
         TcKind::ULong => Value::ULong(value as u32),
         TcKind::LongLong => Value::LongLong(value as i64),
         TcKind::ULongLong => Value::ULongLong(value as u64),
-        // An `int8` has the same bits as an octet.
+        // An `int8` has the same bits as a byte.
         _ => Value::Octet(value as u8),
     }
 }

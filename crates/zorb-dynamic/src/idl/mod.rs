@@ -23,8 +23,8 @@ use types::Types;
 
 /// IDL that was read at run time: types as type codes, interfaces as data, constants as values.
 ///
-/// The syntax and meaning of IDL are the same as for `zorb::idl!`, and the type codes equal those of generated
-/// types. The results are reference counted and remain valid after the `Idl` is dropped.
+/// The syntax and meaning of IDL are the same as for `zorb::idl!`, and the type codes equal those of
+/// generated types. The results are reference counted and remain valid after the `Idl` is dropped.
 ///
 /// ```
 /// use zorb::dynamic::{Idl, Mode};
@@ -73,7 +73,8 @@ struct Entry {
 pub enum DefinitionKind {
     /// `module`.
     Module,
-    /// An interface, or a component, home or similar construct that is an interface too: see [`Interface::kind`].
+    /// An interface, or a component, home or similar construct that is an interface too: see
+    /// [`Interface::kind`].
     Interface,
     /// An operation of an interface or value type.
     Operation,
@@ -104,8 +105,8 @@ pub enum DefinitionKind {
 }
 
 impl Idl {
-    /// Parses a text, which must not include files. The type codes of all definitions, including all types that
-    /// they contain, may occupy up to 256 MiB.
+    /// Parses a text, which must not include files. The type codes of all definitions, including all types
+    /// that they contain, may occupy up to 256 MiB.
     ///
     /// # Errors
     /// All errors in the text, each with its position.
@@ -118,8 +119,8 @@ impl Idl {
         IdlOptions::default()
     }
 
-    /// Returns the type code of a type or exception. That of an interface is the type of references to it. The
-    /// scoped name, such as `Bank::Account`, may start with `::`.
+    /// Returns the type code of a type or exception. That of an interface is the type of references to it.
+    /// The scoped name, such as `Bank::Account`, may start with `::`.
     pub fn type_code(&self, scoped_name: &str) -> Option<TypeCode> {
         self.find(scoped_name)?.type_code().cloned()
     }
@@ -135,7 +136,8 @@ impl Idl {
         self.by_name.get(name).map(|at| Definition { idl: self, at: *at })
     }
 
-    /// Returns a definition by its repository id. If several definitions have the same id, the first is returned.
+    /// Returns a definition by its repository id. If several definitions have the same id, the first is
+    /// returned.
     pub fn find_id(&self, id: &str) -> Option<Definition<'_>> {
         self.by_id.get(id).map(|at| Definition { idl: self, at: *at })
     }
@@ -150,7 +152,8 @@ impl Idl {
         self.definitions().filter(|definition| definition.parent().is_none())
     }
 
-    /// Returns the value types and value boxes, for [`Orb::add_value_types`](orb_runtime::Orb::add_value_types).
+    /// Returns the value types and value boxes, for
+    /// [`Orb::add_value_types`](orb_runtime::Orb::add_value_types).
     pub fn value_types(&self) -> ValueTypes {
         let values = self
             .definitions()

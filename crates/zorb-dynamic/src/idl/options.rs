@@ -45,15 +45,15 @@ impl IdlOptions {
         self
     }
 
-    /// Sets whether names that the standard forbids although their meaning is clear, such as those that differ
-    /// from a keyword only in case, are errors. By default they are warnings.
+    /// Sets whether names that the standard forbids although their meaning is clear, such as those that
+    /// differ from a keyword only in case, are errors. By default they are warnings.
     pub fn strict_names(mut self, strict: bool) -> Self {
         self.strict_names = strict;
         self
     }
 
-    /// Parses a text, called `name` in messages. It can include files only if [`include`](IdlOptions::include)
-    /// was called, and then also those of the current directory.
+    /// Parses a text, called `name` in messages. It can include files only if
+    /// [`include`](IdlOptions::include) was called, and then also those of the current directory.
     ///
     /// # Errors
     /// All errors in the text, each with its position.
@@ -63,8 +63,8 @@ impl IdlOptions {
         Idl::of_model(&compiler.compile(Source::text(name, text))?)
     }
 
-    /// Parses files as one text: definitions and macros of a file are visible in the following ones. Blocks while
-    /// the files are read.
+    /// Parses files as one text: definitions and macros of a file are visible in the following ones. Blocks
+    /// while the files are read.
     ///
     /// # Errors
     /// All errors in the files, each with its position, and files that cannot be read.

@@ -118,6 +118,10 @@ impl<'s> ObjectCall<'s> {
         limited(metadata).map(Some)
     }
 
+    fn reference_or_nil(&self, object: Option<Object<'_>>) -> ValueResult {
+        object.map_or_else(|| Ok(nil()), |object| self.reference_to(&object))
+    }
+
     fn definition_at(&self, index: usize) -> Option<Object<'s>> {
         self.store.get(index).map(|def| Object::Def(index, def))
     }
@@ -128,10 +132,7 @@ impl<'s> ObjectCall<'s> {
 
     /// Returns a reference to the object of a type, or nil if the repository does not have the type.
     pub(super) fn reference_to_type(&self, of: &TypeCode) -> ValueResult {
-        match Object::of_code(self.store, of) {
-            Some(object) => self.reference_to(&object),
-            None => Ok(nil()),
-        }
+        self.reference_or_nil(Object::of_code(self.store, of))
     }
 
     pub(super) fn references_to(&self, definitions: impl IntoIterator<Item = usize>) -> ValueResult {
@@ -150,17 +151,11 @@ impl<'s> ObjectCall<'s> {
                 .map(|object| object.type_code())
                 .ok_or_else(|| bad_param("the element type is not an object of this repository"))
         };
-        let of_type = |of: TypeCode| match Object::of_type(of) {
-            Some(object) => self.reference_to(&object),
-            None => Ok(nil()),
-        };
+        let of_type = |of: TypeCode| self.reference_or_nil(Object::of_type(of));
         match request.operation() {
             "lookup_id" => {
                 let id: String = request.get("search_id")?;
-                match self.store.find_id(&id) {
-                    Some((at, def)) => self.reference_to(&Object::Def(at, def)),
-                    None => Ok(nil()),
-                }
+                self.reference_or_nil(self.store.find_id(&id).map(|(at, def)| Object::Def(at, def)))
             }
             "get_canonical_typecode" => {
                 let of: TypeCode = request.get("tc")?;
@@ -211,10 +206,9 @@ impl<'s> ObjectCall<'s> {
         match request.operation() {
             "lookup" => {
                 let name: String = request.get("search_name")?;
-                match self.store.find_name(scope, &name).and_then(|at| self.definition_at(at)) {
-                    Some(object) => self.reference_to(&object),
-                    None => Ok(nil()),
-                }
+                self.reference_or_nil(
+                    self.store.find_name(scope, &name).and_then(|at| self.definition_at(at)),
+                )
             }
             "contents" => {
                 let (wanted, exclude): (u32, bool) = (wanted()?, request.get("exclude_inherited")?);

@@ -35,8 +35,8 @@ pub struct DescribedDefinition {
 pub enum DefinitionDetails {
     /// `module`.
     Module,
-    /// `interface`: the kind, and the ids of the bases. [`look_up_interface`](crate::look_up_interface) returns
-    /// the rest.
+    /// `interface`: the kind, and the ids of the bases. [`look_up_interface`](crate::look_up_interface)
+    /// returns the rest.
     Interface(TcKind, Vec<Box<str>>),
     /// An operation of an interface or value type.
     Operation(OperationInfo),
@@ -93,8 +93,8 @@ pub async fn describe_definition(definition: &impl Reference) -> Result<Describe
     described(&kind, value)
 }
 
-/// Returns the descriptions of up to `max_count` definitions in `scope`, which is a module, an interface, another
-/// scope or the repository itself, in the repository's order. Inherited definitions are not included.
+/// Returns the descriptions of up to `max_count` definitions in `scope`, which is a module, an interface,
+/// another scope or the repository itself, in the repository's order. Inherited definitions are not included.
 ///
 /// # Errors
 /// [`FetchError`].
@@ -120,8 +120,8 @@ pub async fn describe_contents(
     list(answer.value).into_iter().take(max_count as usize).map(described).collect()
 }
 
-/// Returns the value type with this id in a repository. It includes the operations and attributes of its bases
-/// and of the interfaces that it supports.
+/// Returns the value type with this id in a repository. It includes the operations and attributes of its
+/// bases and of the interfaces that it supports.
 ///
 /// # Errors
 /// [`FetchError`].

@@ -85,8 +85,8 @@ async fn describe(definition: &ObjectRef) -> Result<Arc<Interface>, FetchError> 
     Ok(Arc::new(Interface::new((kind, &id, &name), bases.map(base).collect(), operation_infos, attributes)))
 }
 
-/// Calls the first of two operations of a definition, or the other one if the first is not implemented. Returns
-/// the reply, and whether the first was used.
+/// Calls the first of two operations of a definition, or the other one if the first is not implemented.
+/// Returns the reply, and whether the first was used.
 pub(super) async fn extended_or_plain(
     definition: &ObjectRef,
     [extended, plain]: [(&str, &str); 2],

@@ -1,4 +1,5 @@
-//! The Interface Repository: a server that describes interfaces to other programs, and a client of such servers.
+//! The Interface Repository: a server that describes interfaces to other programs, and a client of such
+//! servers.
 
 mod answer;
 mod describe;
@@ -59,9 +60,9 @@ fn refused(kind: SystemExceptionKind, text: &'static str) -> SystemException {
 /// An Interface Repository. It describes the interfaces of this program to programs that were not compiled
 /// with its IDL.
 ///
-/// It contains interfaces of generated types, and whole IDL files. It is read-only: operations that would change
-/// it raise NO_IMPLEMENT, while `create_string` and similar ones return objects of types without a name. A
-/// result of more than 8 MiB raises IMP_LIMIT.
+/// It contains interfaces of generated types, and whole IDL files. It is read-only: operations that would
+/// change it raise NO_IMPLEMENT, while `create_string` and similar ones return objects of types without a
+/// name. A result of more than 8 MiB raises IMP_LIMIT.
 ///
 /// Value types that operations of generated interfaces use are described from their type codes only: without
 /// operations, initializers, abstract bases and supported interfaces.

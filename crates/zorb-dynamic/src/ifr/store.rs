@@ -88,8 +88,8 @@ impl Store {
         Some((at, self.defs.get(at)?))
     }
 
-    /// Finds a definition by its name: `::M::T` at file level, `T` or `M::T` in the scope or an enclosing one. A
-    /// scope includes inherited definitions.
+    /// Finds a definition by its name: `::M::T` at file level, `T` or `M::T` in the scope or an enclosing
+    /// one. A scope includes inherited definitions.
     pub(super) fn find_name(&self, scope: Option<usize>, name: &str) -> Option<usize> {
         if name.starts_with("::") {
             return self.find_absolute(name);
