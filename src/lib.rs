@@ -128,19 +128,18 @@ macro_rules! include_idl {
 }
 
 pub use orb_runtime::{
-    ActivateError, Activation, ArgsError, BuildError, ByteSource, ByteStream, CallError, CallErrorKind,
-    CompletionStatus, Context, DepositError, DepositTarget, InvalidName, ItemSource, ItemStream, Limit,
-    LimitHits, Limits, LimitsError, LocalReference, MinorCode, NarrowError, ObjectId, ObjectRef, OneLine,
-    Orb, OrbBuilder, Peer, PoolStats, Printable, ProtocolError, RaisedBy, Reference, ReplyInfo, Request,
-    ResolveError, ResultExt, Retry, SeqSource, SeqStream, Servant, ServantFuture, Serves, ServesLocally,
-    ShutdownReport, Stats, SyncScope, SystemException, SystemExceptionKind, Transport, TransportStats,
-    WaitStrategy, blocking, minor, request, testing, try_request,
+    ActivateError, Activation, Answer, ArgsError, BuildError, ByteSource, ByteStream, CallError,
+    CallErrorKind, CompletionStatus, Context, Defer, Deferred, DepositError, DepositTarget, FanOut,
+    InvalidName, ItemSource, ItemStream, Limit, LimitHits, Limits, LimitsError, LocalReference, MinorCode,
+    NarrowError, ObjectId, ObjectRef, OneLine, Orb, OrbBuilder, Peer, PoolStats, Printable, ProtocolError,
+    RaisedBy, Reference, ReplyInfo, Request, ResolveError, ResultExt, Retry, SeqSource, SeqStream, Servant,
+    ServantFuture, Serves, ServesLocally, ShutdownReport, Stats, SyncScope, SystemException,
+    SystemExceptionKind, Transport, TransportStats, WaitStrategy, blocking, fan_out, minor, request, testing,
+    try_request,
 };
 
 #[cfg(feature = "experiments")]
 pub use orb_runtime::{Demux, ObjectDemux, OperationDemux, PathDemux};
-
-pub use orb_runtime::{Answer, Defer, Deferred, FanOut, fan_out};
 
 /// Types of the IDL mapping that Rust itself does not have.
 pub use orb_runtime::types::{

@@ -253,12 +253,10 @@ enum State {
 }
 
 impl Listing {
-    /// Returns the next bindings with their names as text. Empty when there are no more
-    /// ([`is_done`](Self::is_done)).
+    /// Returns the next bindings with their names as text. Empty if [`is_done`](Self::is_done).
     ///
     /// # Errors
-    /// The exception of the call. OBJECT_NOT_EXIST if the service dropped an iterator that was not used for
-    /// long.
+    /// The exception of the call. OBJECT_NOT_EXIST if the service dropped an unused iterator.
     ///
     /// # Cancel safety
     /// A requested page is lost.

@@ -1,5 +1,5 @@
-//! The naming service: its interfaces, names as text, and a client: `orb.naming().await?.bind("a/b",
-//! &account)`.
+//! The naming service: interfaces, names as text, and a client, such as `orb.naming().await?.bind("a/b",
+//! &x)`.
 //!
 //! IDL that includes `<CosNaming.idl>` shares these types. If a file of the user has that name, the option
 //! `extern("::CosNaming" = ::zorb::cos_naming)` has the same effect. The service itself is the crate

@@ -80,8 +80,7 @@ impl RequestSpan {
     pub(crate) const UNQUEUED: Self =
         Self { start: u64::MAX, end: u64::MAX, is_locate: false, is_interleaved: false };
 
-    /// Returns the part of the request that was sent if the socket accepted the bytes of the stream before
-    /// `end`.
+    /// Returns the part of the request that was sent if the socket accepted the stream before `end`.
     pub(crate) fn sent_before(self, end: u64) -> SentPart {
         if end <= self.start {
             SentPart::Nothing
@@ -115,8 +114,7 @@ impl<R> Calls<R> {
         }
     }
 
-    /// Returns the number of bytes of the stream that the peer has received, because it answered a later
-    /// request.
+    /// Returns the number of bytes that the peer has certainly received, because it answered a later request.
     pub(crate) fn confirmed_position(&self) -> u64 {
         self.confirmed_position
     }

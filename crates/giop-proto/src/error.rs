@@ -219,8 +219,7 @@ impl CallError {
         }
     }
 
-    /// Returns whether the request may be sent over another connection without the risk of a second
-    /// execution.
+    /// Returns whether the request may be sent over another connection without being executed twice.
     pub fn retryable(&self) -> bool {
         let hopeless = matches!(
             self.kind,
@@ -356,8 +355,7 @@ impl fmt::Display for CallError {
 
 impl Error for CallError {}
 
-/// Returns the prefix for a protocol error. Empty if a limit was exceeded, because the peer is not at fault
-/// then.
+/// Returns the prefix for a protocol error. Empty for an exceeded limit: the peer is not at fault then.
 fn fault_prefix(error: &ProtocolError) -> &'static str {
     if error.limit().is_some() { "" } else { "the peer broke the protocol: " }
 }

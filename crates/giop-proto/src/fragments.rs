@@ -337,8 +337,7 @@ impl Fragments {
         Ok(())
     }
 
-    /// Discards a message that exceeds the size limit. Fails unless it is a GIOP 1.2 request, which can be
-    /// answered.
+    /// Discards a message that exceeds the size limit. Fails unless it is a GIOP 1.2 request.
     #[cold]
     fn discard_oversized(
         &mut self,

@@ -76,7 +76,7 @@ impl Limit {
 }
 
 /// The number of times that each limit was hit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LimitHits([u32; LIMIT_COUNT]);
 
 impl LimitHits {
@@ -103,12 +103,6 @@ impl LimitHits {
         if let Some(count) = self.0.get_mut(limit as usize) {
             *count = count.saturating_add(times);
         }
-    }
-}
-
-impl Default for LimitHits {
-    fn default() -> Self {
-        Self([0; LIMIT_COUNT])
     }
 }
 

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 pub use settings::LimitsError;
 
-/// The limits of one connection. Each has a nonzero default. They bound the memory, processor time and
-/// waiting time that a peer can cause.
+/// The limits of one connection, each with a nonzero default. They bound the cost of a peer.
 ///
 /// ```
 /// use giop_proto::Limits;
@@ -16,8 +15,7 @@ pub use settings::LimitsError;
 /// limits.max_message_size = 64 << 20; // an endpoint for bulk data
 /// ```
 ///
-/// [`from_env`](Self::from_env) reads the limits from the environment. With the feature `serde` they are a
-/// section of a configuration file.
+/// [`from_env`](Self::from_env) reads them from the environment, and `serde` from a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -30,7 +28,7 @@ pub struct Limits {
     /// [`max_stream_size`](Self::max_stream_size).
     pub max_message_size: usize,
     /// Bytes of a payload that is received as a stream. Default 4 GiB - 1, the maximum of a sequence. A
-    /// larger request is handled as for `max_message_size`. A call with a larger result fails with
+    /// larger request is handled as for `max_message_size`, and a call with a larger result fails with
     /// `IMP_LIMIT`.
     ///
     /// A stream occupies constant memory, whatever its size.
@@ -41,27 +39,23 @@ pub struct Limits {
     pub max_fragment_memory: usize,
     /// Requests in flight on a connection. Default 256.
     ///
-    /// At this limit the connection is not read. If it must be read because this side awaits replies,
-    /// further requests are answered with `TRANSIENT`.
+    /// At this limit the connection is not read, or requests are refused if this side awaits replies.
     pub max_requests: usize,
-    /// Requests in flight on all connections of an ORB, not counting the first of each connection. Default
-    /// 16,384.
+    /// Requests in flight on all connections of an ORB, except the first of each. Default 16,384.
     ///
     /// Further requests are answered with `TRANSIENT`, minor code
     /// [`TRANSIENT_OVERLOADED`](giop_codec::exception::minor::TRANSIENT_OVERLOADED), `COMPLETED_NO`.
     /// Oneways stay unread, because their senders cannot be notified.
     pub max_total_requests: usize,
-    /// Requests that one POA manager keeps in the holding state. Default 1,024. Further requests are
-    /// answered with `TRANSIENT`, minor code OMG 1, and so are requests of one connection beyond half of
-    /// its [`max_requests`](Self::max_requests).
+    /// Requests that one POA manager keeps in the holding state. Default 1,024. Further requests, and those
+    /// of one connection beyond half of its `max_requests`, are answered with `TRANSIENT`, minor code OMG 1.
     pub max_held_requests: usize,
     /// Bytes of the requests that a POA manager keeps. Default 16 MiB. More is handled in the same way.
     pub max_held_bytes: usize,
     /// Bytes queued for a peer that does not read. Default 1 MiB.
     ///
-    /// While the queued replies exceed it, no requests are read, or they are refused if this side awaits
-    /// replies. Senders of oneways should wait (see `Output::has_room`). A single message may always be
-    /// queued.
+    /// While the queued replies exceed it, requests are not read, or refused if this side awaits replies.
+    /// Senders of oneways should wait (see `Output::has_room`). A single message may always be queued.
     pub max_backlog: usize,
     /// Nesting of constructed types and encapsulations. Default 64. Deeper nesting raises `MARSHAL`.
     pub max_depth: u16,
@@ -77,19 +71,16 @@ pub struct Limits {
     /// order when its pending calls have ended. This detects a peer whose system acknowledges data, but
     /// which never answers.
     pub max_unanswered: u32,
-    /// The maximum time from the start of an accepted connection to its first message header. Default 10 s.
-    /// Then the connection is closed.
+    /// The maximum time until the first message header. Default 10 s. Then the connection is closed.
     pub first_header_timeout: Duration,
     /// The maximum time from the first byte of a message to its last, in addition to its size divided by
     /// [`min_message_rate`](Self::min_message_rate). Default 30 s. Then the connection is closed.
     pub message_timeout: Duration,
     /// Bytes per second that a message must grow by. Default 64 KiB.
     pub min_message_rate: usize,
-    /// The maximum time in which the peer accepts nothing of the data queued for it. Default 30 s. Then the
-    /// connection is closed.
+    /// The maximum time in which the peer accepts nothing. Default 30 s. Then the connection is closed.
     ///
-    /// Over TCP on Linux it also limits the time for which the peer's system acknowledges no data
-    /// (`TCP_USER_TIMEOUT`).
+    /// Over TCP on Linux it is also the `TCP_USER_TIMEOUT`, for data that is sent but not acknowledged.
     pub write_timeout: Duration,
     /// Bytes per second that a peer which opened the connection must accept while data is queued for it,
     /// after [`write_timeout`](Self::write_timeout). Default 8 KiB. Otherwise the connection is closed.

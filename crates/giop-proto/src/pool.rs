@@ -31,8 +31,7 @@ const CLASS_COUNT: usize = 4 * 15;
 /// The maximum number of masters of a class that are examined before a new buffer is allocated.
 const MAX_PROBES: usize = 8;
 
-/// The maximum number of connections that keep their window between reads, instead of returning it to the
-/// pool.
+/// The maximum number of connections that keep their window between reads.
 const MAX_KEPT_WINDOWS: usize = 64;
 
 /// A recycling pool of receive buffers in size classes.
@@ -66,8 +65,7 @@ struct Class {
 pub struct PoolStats {
     /// Bytes of all pooled buffers, whether free or not.
     pub held: usize,
-    /// The part of `held` that is free. All is free in an ORB without connections, if nothing received is
-    /// kept.
+    /// The part of `held` that is free. All is free without connections, if nothing received is kept.
     pub free: usize,
     /// Bytes of values decoded from requests that are being served, and of pieces of incomplete messages.
     /// They are not in pooled buffers, but count against the cap.
@@ -83,8 +81,7 @@ pub struct PoolStats {
     pub misses: u64,
 }
 
-/// A buffer whose writable bytes are all initialised. It is either exclusively owned and writable, or
-/// frozen and possibly viewed.
+/// A buffer. Its writable bytes are initialised. It is either writable, or frozen and possibly viewed.
 ///
 /// It must be returned by [`BufferPool::share`] or [`BufferPool::give_back`]. A buffer that is merely
 /// dropped stays charged to the pool.
@@ -171,14 +168,12 @@ impl BufferPool {
         self.charge(charge).then(|| Buffer { charged: charge, ..self.allocate(size, charge) })
     }
 
-    /// Returns a buffer of at least `size` bytes, of which `granted` may be used at once, if the cap allows
-    /// it.
+    /// Returns a buffer of at least `size` bytes, of which `granted` may be used at once, within the cap.
     pub(crate) fn try_take_granted(&self, size: usize, granted: usize) -> Option<Buffer> {
         if size <= granted { self.try_take(size) } else { self.take_growing(size, granted) }
     }
 
-    /// Charges the first `to` bytes of a buffer, or all of them, to the pool and makes them writable.
-    /// Returns `false` if the cap does not allow it.
+    /// Charges the first `to` bytes of a buffer and makes them writable. Fails if the cap does not allow it.
     #[cold]
     pub(crate) fn charge_more(&self, buffer: &mut Buffer, to: usize) -> bool {
         let to = if to >= buffer.capacity() { buffer.capacity } else { to };
@@ -267,9 +262,8 @@ impl BufferPool {
         written
     }
 
-    /// Charges bytes of received data that are not in pooled buffers, until
-    /// [`discharge_outside`](Self::discharge_outside). While the total exceeds the cap, connections are not
-    /// read.
+    /// Charges received data that is not in pooled buffers, until
+    /// [`discharge_outside`](Self::discharge_outside).
     pub fn charge_outside(&self, bytes: usize) {
         self.outside.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -333,8 +327,7 @@ impl BufferPool {
         self.queued.load(Ordering::Relaxed) > self.cap
     }
 
-    /// Allows the caller to take memory beyond the cap until [`end_overdraft`](Self::end_overdraft).
-    /// Returns `false` if another connection is allowed to.
+    /// Allows one connection at a time to exceed the cap, until [`end_overdraft`](Self::end_overdraft).
     #[cold]
     pub(crate) fn start_overdraft(&self) -> bool {
         !self.overdrawn.swap(true, Ordering::Relaxed)

@@ -76,8 +76,7 @@ struct Use {
 struct Reader {
     src: PathBuf,
     modules: BTreeSet<String>,
-    /// Files named by `path` attributes. As for `mod.rs`, the files of their modules are in the same
-    /// directory.
+    /// Files of `path` attributes. The files of their modules are in the same directory.
     path_attribute_files: BTreeSet<PathBuf>,
     /// The names that the root re-exports, with the modules that define them.
     reexports: BTreeMap<String, String>,

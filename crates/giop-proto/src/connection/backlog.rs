@@ -43,8 +43,7 @@ impl PoolShare {
     }
 }
 
-/// The number of queued answer bytes. It is not known at once that they are written, so some count for too
-/// long.
+/// The number of queued answer bytes. Some count for too long, because writes are noticed late.
 #[derive(Debug, Default)]
 pub(super) struct ReplyBacklog {
     bytes: usize,
@@ -107,8 +106,7 @@ impl Connection {
     /// far. The time is `Duration::MAX` if the peer accepts nothing, and `None` if the rate was measured for
     /// less than a second.
     ///
-    /// Returns `None` for up to 64 KiB of replies, and if the connection is closed, so that its memory is
-    /// about to be returned.
+    /// Returns `None` for up to 64 KiB of replies, and if the connection is closed.
     pub fn reply_queue(&self, now: Instant) -> Option<(usize, Option<Duration>)> {
         if self.lifecycle.is_closed() { None } else { self.output.reply_queue(now) }
     }

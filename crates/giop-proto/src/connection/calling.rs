@@ -159,8 +159,7 @@ impl PendingCall<'_> {
     }
 
     /// Queues the request of the call: a whole message from its message header on. The encoder is left empty,
-    /// in the same byte order and version. A message of up to 4 KiB is copied into a batch; nothing else is
-    /// copied.
+    /// in the same byte order and version. Only a message of up to 4 KiB is copied.
     ///
     /// If the call is no longer pending, the message is dropped.
     #[inline]
@@ -168,9 +167,8 @@ impl PendingCall<'_> {
         self.send_call(message, false);
     }
 
-    /// Marks the reply for forwarding in encoded form, so that none of it is copied. The part of a large
-    /// reply that is received with its header stays where it was read, and the rest gets a buffer of its own.
-    /// Decoding such a reply copies it.
+    /// Marks the reply for forwarding in encoded form, so that none of it is copied before it is decoded. The
+    /// part that is received with its header stays where it was read, and the rest gets a buffer of its own.
     pub fn pass_reply(&mut self) {
         if self.connection.calls.is_pending(self.id) {
             self.connection
@@ -182,15 +180,13 @@ impl PendingCall<'_> {
         }
     }
 
-    /// Streams the results: a large reply is handed out before all of its bytes have been received. No other
-    /// call may be pending on the connection.
+    /// Streams the results of a large reply. No other call may be pending on the connection.
     ///
     /// [`Reply::coming`] is the number of bytes that follow. They are [opened](super::Input::open_stream),
     /// then [taken](super::IncomingStream::take_chunk) or [given up](super::IncomingStream::abandon), by the
     /// id of the call.
     ///
-    /// `unaligned_fragments` includes results in GIOP 1.1 fragments, in which the alignment of values is not
-    /// known.
+    /// `unaligned_fragments` includes results in GIOP 1.1 fragments, whose alignment is not known.
     pub fn stream_reply(&mut self, unaligned_fragments: bool) {
         if self.connection.calls.is_pending(self.id) {
             self.connection
@@ -233,8 +229,7 @@ impl PendingCall<'_> {
 
     /// Abandons the call, whether or not it has been answered.
     ///
-    /// A request of which nothing is written is removed from the queue if possible. Otherwise a CancelRequest
-    /// is queued, and a late reply is ignored.
+    /// An unsent request is removed if possible. Otherwise it is cancelled, and a late reply is ignored.
     pub fn cancel(&mut self) {
         let id = self.connection.calls.request_id(self.id);
         self.connection.input.rx.stream.forget_reply(id);
@@ -264,8 +259,7 @@ impl Calls<Outcome> {
         });
     }
 
-    /// Fails every pending call of a connection that still sends its queue. Requests are removed from the
-    /// queue where possible; the others may be executed.
+    /// Fails every pending call of a connection that still sends its queue, from which requests are removed.
     #[cold]
     pub(super) fn fail_queued(
         &mut self,

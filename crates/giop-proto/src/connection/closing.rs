@@ -78,8 +78,7 @@ impl Lifecycle {
         matches!(self.phase, Phase::Finishing { .. } | Phase::Lingering { .. })
     }
 
-    /// Returns whether this side is closing in good order and has not sent CloseConnection yet, because calls
-    /// are pending or requests are being served.
+    /// Returns whether this side is closing, but waits for calls or requests before CloseConnection.
     pub fn is_draining(&self) -> bool {
         matches!(self.phase, Phase::Draining { .. })
     }
@@ -131,8 +130,7 @@ impl Connection {
     /// served. When the pending calls have ended and the requests being served are answered, CloseConnection
     /// is sent if the version allows it, and the connection is closed.
     ///
-    /// Requests that were received, but not handed out yet, are not executed. CloseConnection informs the
-    /// peer of that.
+    /// Requests that were not handed out yet are not executed. CloseConnection informs the peer of that.
     pub fn close(&mut self, now: Instant) {
         self.close_because(CloseReason::Local, now);
     }

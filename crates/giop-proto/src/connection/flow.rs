@@ -29,8 +29,7 @@ pub struct OutgoingFlow<'a> {
 }
 
 impl Connection {
-    /// Returns the message with this number, started by [`begin_flow`](Self::begin_flow) or
-    /// [`ServedRequest::begin_flow`].
+    /// Returns the message with this number, started here or by [`ServedRequest::begin_flow`].
     #[inline]
     pub fn flow(&mut self, number: u64) -> OutgoingFlow<'_> {
         OutgoingFlow { connection: self, number }
@@ -41,8 +40,8 @@ impl Connection {
     /// that are queued meanwhile follow the request. `call` is the call that awaits the reply, or `None` for
     /// a oneway. The encoder is left empty.
     ///
-    /// Returns `None` if another request is being sent in this way, or if this one would be fragmented. The
-    /// encoder is then unchanged.
+    /// Returns `None`, and keeps the encoder, if such a message is in progress or this one would be
+    /// fragmented.
     ///
     /// # Errors
     /// See [`begin_request`](Self::begin_request).
@@ -69,8 +68,7 @@ impl Connection {
 }
 
 impl ServedRequest<'_> {
-    /// Queues the start of a reply, like [`Connection::begin_flow`] for requests. The request continues
-    /// and must be ended by [`finish`](Self::finish).
+    /// Queues the start of a reply, as for requests. In the end [`finish`](Self::finish) must be called.
     pub fn begin_flow(&mut self, message: &mut Encoder, missing: u64) -> ReplyFlow {
         if !self.connection.output.may_begin_flow(message, missing) {
             return ReplyFlow::Busy;

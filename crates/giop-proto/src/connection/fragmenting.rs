@@ -42,8 +42,7 @@ const MAX_QUEUED_AHEAD: usize = BULK_BATCH_SIZE;
 pub(super) struct FragmentQueue {
     /// The maximum size of a piece in bytes, a multiple of 8. `usize::MAX` disables fragmenting.
     size: usize,
-    /// The maximum size of a piece for the peer. Requests that are supplied in parts are cut at this size
-    /// only.
+    /// The maximum size of a piece for the peer, which also applies to requests that are supplied in parts.
     accepted_size: usize,
     open: VecDeque<FragmentedMessage>,
     /// The number of growing replies in `open`.
@@ -398,8 +397,7 @@ impl Output {
         })
     }
 
-    /// Marks the header of a message of `whole` bytes as that of the first of several pieces. Returns the
-    /// header, the id, and the size of the first piece.
+    /// Marks a message of `whole` bytes as fragmented. Returns header, id, and the size of the first piece.
     fn mark_first(
         &self,
         message: &mut Encoder,
@@ -451,8 +449,7 @@ impl Output {
         Some(sent)
     }
 
-    /// Stops the reply to a cancelled request. An empty piece ends it, so that the peer does not wait for the
-    /// rest. Returns whether there is such a reply.
+    /// Stops the reply to a cancelled request with an empty last piece. Returns whether there is one.
     #[cold]
     pub(super) fn stop_reply(&mut self, id: RequestId, now: Instant) -> bool {
         if self.partial_request.is_some() {

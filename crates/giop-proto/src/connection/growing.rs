@@ -1,8 +1,6 @@
-//! Growing replies: they are sent in GIOP 1.2 fragments before they are complete and their size is known
-//! ("Fragment Message").
+//! Growing replies, which are sent in GIOP 1.2 fragments before their size is known ("Fragment Message").
 //!
-//! Their pieces alternate with those of other messages. More of a reply is accepted only while few of its
-//! bytes are queued.
+//! Their pieces alternate with those of other messages. Only a few bytes of a reply are queued at a time.
 
 use std::time::Instant;
 
@@ -64,8 +62,7 @@ impl ServedRequest<'_> {
         }
     }
 
-    /// Queues more of a started reply. `last` ends it. The encoder is left empty, to continue the same
-    /// message. If the reply is gone, the bytes are dropped.
+    /// Queues more of a started reply, unless it is gone. `last` ends it. The encoder is left empty.
     pub fn continue_reply(&mut self, bytes: &mut Encoder, last: bool) {
         self.connection.output.stats.copied_out += bytes.copied() as u64;
         if self.connection.output.fragment_queue.grow(self.token, bytes, last) {
@@ -113,8 +110,7 @@ impl Output {
         self.fragment_queue.growing_piece_size()
     }
 
-    /// Returns whether more of a started reply can be queued, which requires that at most one piece is
-    /// waiting.
+    /// Returns whether more of a started reply can be queued. At most one piece of it may be waiting.
     pub fn reply_room(&self, token: ServeToken) -> ReplyRoom {
         match self.fragment_queue.growing(token) {
             Some(partial) if partial.unqueued <= self.fragment_queue.growing_piece_size() => ReplyRoom::Room,

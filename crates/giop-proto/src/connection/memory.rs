@@ -18,8 +18,7 @@ impl Input {
         }
     }
 
-    /// Checks whether memory is available again. Returns whether this is the first check at this message
-    /// count.
+    /// Checks whether memory is available again. Returns whether this is the first check in this state.
     ///
     /// All memory may be occupied by messages that wait for more memory, or by requests that wait for other
     /// requests. To prevent a deadlock, one connection at a time may exceed the cap, for one message.

@@ -82,8 +82,7 @@ pub struct Config {
     /// headers of requests and replies are never cut. Default `None`: messages are not fragmented, except
     /// replies that are [started](ServedRequest::begin_reply) before they are complete.
     ///
-    /// Requests by [`Connection::begin_request`] are fragmented only if the peer [requires
-    /// it](Connection::cut_at).
+    /// Requests by [`Connection::begin_request`] are fragmented only after [`Connection::cut_at`].
     pub fragment_size: Option<usize>,
     /// The code sets of text until others are negotiated. Default: ISO 8859-1, and no wide text.
     pub unannounced: CodeSets,
@@ -120,8 +119,7 @@ impl Config {
 ///   [`handle_timeout`](Self::handle_timeout) report other events.
 /// * *Events*: each [`poll_event`](Self::poll_event) processes the next message.
 /// * *Output*: [`take_transmit`](Self::take_transmit) lends what is to be written, and
-///   [`handle_written`](Self::handle_written) takes it back. [`poll_timeout`](Self::poll_timeout) returns the
-///   next timeout.
+///   [`handle_written`](Self::handle_written) takes it back; [`poll_timeout`](Self::poll_timeout).
 /// * *Commands*: calls, replies, [`close`](Self::close), [`abort`](Self::abort).
 ///
 /// A driver repeats this loop:
@@ -132,8 +130,7 @@ impl Config {
 /// 3. if [`wants_read`](Self::wants_read): `take_read_buf`, read, `handle_read`. Otherwise wait until the
 ///    socket is writable, a request is finished, or the timeout expires.
 ///
-/// After [`Event::Closed`] the socket is no longer needed. A lent buffer or transmit may be returned at any
-/// time, even after the end.
+/// After [`Event::Closed`] the socket is not needed. A lent buffer or transmit may still be returned.
 #[derive(Debug)]
 pub struct Connection {
     role: Role,

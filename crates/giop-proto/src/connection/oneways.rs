@@ -27,8 +27,7 @@ impl Oneways {
         self.accepted_until > 0 && lifecycle.is_draining()
     }
 
-    /// Returns whether a request, or its first piece, is a oneway that is accepted although this side is
-    /// closing.
+    /// Returns whether a request, or its first piece, is a oneway that is accepted while closing.
     #[cold]
     pub(super) fn accepts(&self, lifecycle: &Lifecycle, header: &MessageHeader, bytes: &[u8]) -> bool {
         let is_oneway =
@@ -66,8 +65,7 @@ impl Connection {
     /// Closes like [`close`](Self::close), but still hands out oneways that have arrived, including those in
     /// the socket's buffer, because their senders would not notice that they were not executed.
     ///
-    /// The driver must read until there is nothing to read, and then call [`all_read`](Self::all_read).
-    /// CloseConnection is sent after that.
+    /// The driver must read all, and then call [`all_read`](Self::all_read), so that CloseConnection is sent.
     pub fn close_after_oneways(&mut self, now: Instant) {
         if self.lifecycle.accepts_requests() && self.accept_requests && self.lifecycle.end_reason().is_none()
         {

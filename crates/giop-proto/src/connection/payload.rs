@@ -66,8 +66,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Checks whether a request may be started. The error of a call that has ended says that nothing was
-    /// sent.
+    /// Checks whether a request may be started. Fails for a call that has ended, with its error.
     pub(super) fn check_begin(&self, call: Option<CallId>) -> Result<(), CallError> {
         match call {
             Some(call) if self.calls.is_pending(call) => Ok(()),

@@ -56,8 +56,7 @@ impl Connection {
         n == bytes.len()
     }
 
-    /// Returns whether a buffer may be lent to a reader that waits for bytes. Otherwise the reader should
-    /// wait for readiness first.
+    /// Returns whether a buffer may be lent before bytes are available. Otherwise wait for readiness first.
     ///
     /// True if a message has started, if the connection keeps its window anyway, or if it
     /// [discards](super::Lifecycle::throws_away) input, which is read in pieces of the same size.
@@ -97,8 +96,7 @@ impl Connection {
         self.read_ended(reason, now);
     }
 
-    /// Handles that writing failed. The connection is read for the linger timeout, in case the peer closed it
-    /// in good order.
+    /// Handles that writing failed. Reading goes on for the linger timeout, in case of a CloseConnection.
     #[cold]
     pub fn handle_write_error(&mut self, error: &io::Error, now: Instant) {
         self.clock.now = now;

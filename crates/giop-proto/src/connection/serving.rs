@@ -39,9 +39,9 @@ impl Connection {
 }
 
 impl ServedRequest<'_> {
-    /// Ends the request with its reply: a whole message from its message header on. The encoder is left
-    /// empty, in the same byte order and version. The reply is dropped if the peer cancelled the request or
-    /// the connection is closed.
+    /// Ends the request with its reply: a whole message from its message header on. It is dropped if the
+    /// request was cancelled or the connection is closed. The encoder is left empty, in the same byte order
+    /// and version.
     #[inline]
     pub fn send_reply(&mut self, message: &mut Encoder) {
         if self.connection.serving.finish(self.token) && self.connection.lifecycle.may_queue() {

@@ -206,8 +206,7 @@ impl Input {
         self.rx.may_hold_another()
     }
 
-    /// Returns whether the payload's reader has not been notified of its end. Nothing else is handed out
-    /// before.
+    /// Returns whether the payload's reader must be notified of the end before anything is handed out.
     #[inline]
     pub(super) fn awaits_end(&self) -> bool {
         self.streamed.is_some() && !self.rx.stream.is_active()

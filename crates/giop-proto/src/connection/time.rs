@@ -73,8 +73,7 @@ impl Clock {
         }
     }
 
-    /// Suspends the timeout until [`update_message`](Self::update_message), because the reader must take data
-    /// first.
+    /// Suspends the timeout until [`update_message`](Self::update_message): the reader must take data first.
     #[cold]
     pub(super) fn suspend_message_timeout(&mut self) {
         self.paused_since.get_or_insert(self.now);
@@ -173,12 +172,6 @@ impl WriteTimer {
         }
     }
 
-    fn correct(&mut self, now: Instant) {
-        if std::mem::take(&mut self.is_estimated) && self.since.is_some() {
-            self.since = Some(now);
-        }
-    }
-
     /// Returns the time at which the connection is closed unless the socket accepts more.
     fn deadline(&self, limits: &Limits) -> Option<Instant> {
         self.since.map(|since| later(since, limits.write_timeout))
@@ -228,7 +221,10 @@ impl Connection {
         if std::mem::take(&mut self.clock.is_active_outdated) {
             self.clock.last_active = now;
         }
-        self.output.timer.correct(now);
+        let timer = &mut self.output.timer;
+        if std::mem::take(&mut timer.is_estimated) && timer.since.is_some() {
+            timer.since = Some(now);
+        }
         if let Phase::Lingering { reason, until } = self.lifecycle.phase {
             if until <= now {
                 self.output.stats.limits.hit(Limit::Linger);

@@ -150,8 +150,7 @@ impl Output {
         }
     }
 
-    /// Returns whether a later write would not be more efficient: see
-    /// [`BATCH_SIZE`](crate::outbox::BATCH_SIZE).
+    /// Returns whether enough is queued for a write ([`BATCH_SIZE`](crate::outbox::BATCH_SIZE)).
     #[inline]
     pub fn is_worth_a_write(&self) -> bool {
         self.tx.is_worth_a_write()

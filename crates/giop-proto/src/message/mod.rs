@@ -88,9 +88,8 @@ impl Body {
         }
     }
 
-    /// Decodes by `f`. `f` runs twice if sequences of structs become views of the message after their first
-    /// elements were rewritten in it: see [`Rewrites`]. If other views of the message exist, the sequences
-    /// are copied instead.
+    /// Decodes by `f`. `f` runs twice if sequences of structs become views of the message, whose first
+    /// elements are rewritten (see [`Rewrites`]). They are copied if other views of the message exist.
     fn decode<R>(
         &mut self,
         pool: &BufferPool,

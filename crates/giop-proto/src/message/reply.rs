@@ -151,8 +151,7 @@ impl Reply {
         &self.body.message
     }
 
-    /// Returns whether the message has neither separate blocks nor [fragments](Self::pieces) that affect
-    /// decoding.
+    /// Returns whether the message has neither separate blocks nor [fragments](Self::pieces) that matter.
     pub fn is_in_one_piece(&self) -> bool {
         self.body.layout.is_none()
     }

@@ -57,9 +57,8 @@ impl IncomingRequest {
         Self { body, head, token, coming }
     }
 
-    /// Returns whether the reply may contain a list of blocks
-    /// ([`announce_blocks`](giop_codec::giop::announce_blocks)), because the peer has announced that it reads
-    /// them.
+    /// Returns whether the peer reads lists of blocks
+    /// ([`announce_blocks`](giop_codec::giop::announce_blocks)).
     #[inline]
     pub fn reads_blocks(&self) -> bool {
         self.body.reads_blocks
@@ -187,8 +186,7 @@ impl IncomingRequest {
         &self.body.message
     }
 
-    /// Returns the offsets of the second and later fragments of a GIOP 1.1 message, like
-    /// [`Reply::pieces`](super::Reply::pieces).
+    /// Returns the offsets of the later fragments, like [`Reply::pieces`](super::Reply::pieces).
     pub fn pieces(&self) -> &[u32] {
         self.body.fragments()
     }

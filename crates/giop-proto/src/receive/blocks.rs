@@ -1,5 +1,4 @@
-//! Messages whose blocks of bulk data are read into buffers of their own. The sender lists the positions of
-//! the blocks.
+//! Messages whose blocks of bulk data, as listed by the sender, are read into buffers of their own.
 //!
 //! The bytes between blocks, usually a few hundred, are the control bytes. They go to one buffer, and each
 //! block goes to the start of a page in its own buffer. A member of a message thus pins only its own block. A

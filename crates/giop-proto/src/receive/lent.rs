@@ -44,8 +44,8 @@ pub(super) struct Deposit {
 
 impl ReadBuf {
     /// Returns the destinations of the next read: the rest of the buffer, and the next header after a
-    /// deposited message. Both are empty if a [`DepositTarget`](super::DepositTarget) has no room. Then
-    /// nothing must be read, and the buffer must be returned.
+    /// deposited message. If both are empty, because a [`DepositTarget`](super::DepositTarget) has no room,
+    /// nothing must be read.
     #[inline]
     pub fn io_slices(&mut self) -> [IoSliceMut<'_>; 2] {
         if self.0.loan.is_some() {

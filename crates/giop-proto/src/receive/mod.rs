@@ -186,8 +186,7 @@ impl Receiver {
         }
     }
 
-    /// Returns the number of bytes that the current large message still lacks, as far as memory for them is
-    /// granted. 0 if there is no such message.
+    /// Returns the number of granted bytes that the current large message still lacks, or 0.
     #[inline]
     pub fn rest(&self) -> usize {
         match &self.state {
@@ -249,8 +248,6 @@ impl Receiver {
     }
 
     /// Returns the header of the next message, if it is complete, or too large and skipped.
-    /// [`front`](Self::front) returns its bytes until [`take_front`](Self::take_front) or
-    /// [`drop_front`](Self::drop_front).
     ///
     /// # Errors
     /// [`ProtocolError`] if no further message can be found in the stream.

@@ -47,8 +47,7 @@ pub(super) struct SizeHints {
 pub(crate) struct StreamState {
     pub(crate) selector: Option<Arc<dyn Streams>>,
     pub(super) current: Option<Box<Stream>>,
-    /// True if the last message was streamed. Of the next one, only as much is read as shows whether it is
-    /// streamed too.
+    /// True after a streamed message. Only as much of the next one is read as shows whether it is streamed.
     pub(super) follows_stream: bool,
     /// The maximum size of a request's payload that may be streamed.
     pub(crate) max: u64,

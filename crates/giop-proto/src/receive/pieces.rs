@@ -48,8 +48,7 @@ impl Receiver {
     /// returned by [`take_placed`](Self::take_placed).
     ///
     /// # Errors
-    /// The buffer, if it is too small and there is no memory for a larger one at present. The receiver is
-    /// then starved.
+    /// The buffer, if it is too small and there is no memory at present. The receiver is then starved.
     #[cold]
     pub(crate) fn place(&mut self, header: MessageHeader, buffer: Buffer, at: usize) -> Result<(), Buffer> {
         let size = at + (header.size as usize).saturating_sub(PIECE_HEADER_LEN - HEADER_LEN);

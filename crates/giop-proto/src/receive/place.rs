@@ -76,8 +76,7 @@ pub struct Loan {
 }
 
 impl Loan {
-    /// Creates a loan for the bytes after the first `at` bytes of the stream, of which `left` are still
-    /// missing.
+    /// Creates a loan for the bytes after the first `at` bytes, of which `left` are still missing.
     ///
     /// # Errors
     /// The target, and the reason why it has no room.
@@ -171,8 +170,7 @@ pub(super) enum LoanPlace {
 
 /// A buffer of a pool in which the first byte of the payload has a requested alignment.
 ///
-/// It occupies at most four times the received part of the payload, or as much as the connection may use at
-/// once.
+/// It occupies up to four times the received part, or as much as the connection may use at once.
 #[derive(Debug)]
 pub struct AlignedBuffer {
     pool: Arc<BufferPool>,
@@ -212,8 +210,7 @@ impl DepositTarget for AlignedBuffer {
     fn room(&mut self, at: u64, _: u64) -> io::Result<&mut [u8]> {
         let at = usize::try_from(at).unwrap_or(usize::MAX).min(self.len);
         let to = self.len.min(grant(at, self.granted));
-        // A started payload must continue, if necessary beyond the cap. The pool does not keep the buffer
-        // then.
+        // A started payload must continue, even beyond the cap. The pool does not keep the buffer then.
         let all = if to == self.len { usize::MAX } else { self.start + to + BASE_ALIGN };
         let _ = self.pool.charge_more(&mut self.buffer, all);
         let room = self.buffer.writable_range(self.start + at..self.start + to);

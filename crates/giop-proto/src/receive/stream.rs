@@ -1,9 +1,7 @@
-//! Streams: the payloads of large requests and replies that are handed out before they have been received
-//! completely (`stream_start.rs`).
+//! Streams: payloads of large requests and replies that are received after the start of their message.
 //!
-//! A payload is received in chunks, or in memory that its reader lends (`place.rs`). Nothing is read until
-//! the reader requests a chunk. Then the connection reads into chunk buffers, and stops when a few of them
-//! are full: flow control makes the peer wait.
+//! A payload is received in chunks, or in memory that its reader lends (`place.rs`), when the reader requests
+//! it. Reading stops when a few chunks are waiting, so that flow control stops the peer.
 //!
 //! No other message is received before the end of the payload, except between fragments (`stream_pieces.rs`).
 
@@ -58,8 +56,7 @@ pub(super) struct Stream {
     pub(super) left: usize,
     pub(super) has_more_pieces: bool,
     pub(super) head_len: usize,
-    /// True after a large piece. The next one is then read separately from what follows it, even if it is
-    /// small.
+    /// True after a large piece. Then even a small piece is read separately from what follows it.
     pub(super) after_large: bool,
     pub(super) received: u64,
     /// The size of the payload in bytes, as far as it is known.
@@ -211,8 +208,7 @@ impl StreamState {
     /// Lends memory for the next bytes. It is returned by [`take_loan`](Self::take_loan).
     ///
     /// # Errors
-    /// The loan, if it cannot be used: chunks must be taken first, the stream has ended, or everything is
-    /// copied.
+    /// The loan, if chunks must be taken first, the stream has ended, or everything is copied.
     pub(crate) fn lend(&mut self, loan: Box<Loan>) -> Result<(), Box<Loan>> {
         match &mut self.current {
             Some(stream)

@@ -11,8 +11,7 @@ use super::pieces::headers_len;
 use super::{MIN_DEPOSIT_SIZE, Receiver, STREAM_START_LEN, State};
 
 impl Receiver {
-    /// Returns the header for handling a first piece. That of a streamed message is handled like a whole
-    /// message.
+    /// Returns the header as which a first piece is handled: that of a whole message, if it is streamed.
     #[cold]
     pub(super) fn first_piece(&mut self, header: MessageHeader) -> MessageHeader {
         if self.front().len() >= STREAM_START_LEN && self.stream.may_begin_pieces(&header, self.front()) {

@@ -1,11 +1,9 @@
 //! Selection of large requests and replies that are streamed or forwarded.
 //!
-//! The start of a streamed message, 16 to 64 KiB, is handed out like a whole message. The rest is its stream
-//! (`stream.rs`).
+//! The first 16 to 64 KiB of a streamed message are handed out like a whole message.
 //!
-//! A gateway forwards messages in encoded form. No part of a large one is moved: the part that was received
-//! with its header stays where it was read, and the rest is read into a buffer of its own. Only decoding such
-//! a message copies it.
+//! A gateway forwards messages in encoded form. No part of a large one is moved: what was received with its
+//! header stays where it was read, and the rest is read into a buffer of its own. Only decoding copies it.
 
 use std::fmt;
 
@@ -33,9 +31,8 @@ pub trait Streams: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Returns whether the requests of the object are forwarded in encoded form. The bytes of a large request
-    /// that are received with its header then stay where they were read, and the rest gets a buffer of its
-    /// own.
+    /// Returns whether the requests of the object are forwarded in encoded form. The bytes of a large one
+    /// that are received with its header then stay where they were read.
     fn passes(&self, key: &[u8]) -> bool {
         let _ = key;
         false

@@ -73,8 +73,7 @@ struct Entry {
 pub enum DefinitionKind {
     /// `module`.
     Module,
-    /// An interface, or a component, home or similar construct that is an interface too: see
-    /// [`Interface::kind`].
+    /// An interface, component, home or similar construct: see [`Interface::kind`].
     Interface,
     /// An operation of an interface or value type.
     Operation,
@@ -105,8 +104,7 @@ pub enum DefinitionKind {
 }
 
 impl Idl {
-    /// Parses a text, which must not include files. The type codes of all definitions, including all types
-    /// that they contain, may occupy up to 256 MiB.
+    /// Parses a text, which must not include files. All type codes together may occupy up to 256 MiB.
     ///
     /// # Errors
     /// All errors in the text, each with its position.
@@ -136,8 +134,7 @@ impl Idl {
         self.by_name.get(name).map(|at| Definition { idl: self, at: *at })
     }
 
-    /// Returns a definition by its repository id. If several definitions have the same id, the first is
-    /// returned.
+    /// Returns a definition by its repository id, the first one if several have it.
     pub fn find_id(&self, id: &str) -> Option<Definition<'_>> {
         self.by_id.get(id).map(|at| Definition { idl: self, at: *at })
     }

@@ -63,8 +63,7 @@ impl IdlOptions {
         Idl::of_model(&compiler.compile(Source::text(name, text))?)
     }
 
-    /// Parses files as one text: definitions and macros of a file are visible in the following ones. Blocks
-    /// while the files are read.
+    /// Parses files in order, as one text. Blocks while the files are read.
     ///
     /// # Errors
     /// All errors in the files, each with its position, and files that cannot be read.

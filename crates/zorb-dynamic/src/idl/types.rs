@@ -57,8 +57,7 @@ impl<'m> Types<'m> {
         Ok(code)
     }
 
-    /// Returns a type. Types without a name are created for each use, because type codes repeat them, as
-    /// those of generated code do.
+    /// Returns a type. Each use of a type without a name gets its own, as in generated code.
     fn type_ref(&mut self, ty: TypeId) -> Result<TypeRef, CreateError> {
         Ok(match self.model.ty(ty) {
             Type::Primitive(primitive) => self.set.add(&basic(*primitive)),

@@ -108,8 +108,7 @@ impl<'s> ObjectCall<'s> {
         limited(Any::from_dynamic(&Dynamic { code, value, graph: Default::default() })?)
     }
 
-    /// Returns the full description of the object's interface. Raises IMP_LIMIT if it exceeds the maximum
-    /// size.
+    /// Returns the full description of the interface. Raises IMP_LIMIT if it exceeds the maximum size.
     pub(super) fn metadata(&self) -> Result<Option<Any>, SystemException> {
         let Object::Def(at, def) = &self.object else { return Ok(None) };
         let Details::Interface(interface) = &def.details else { return Ok(None) };

@@ -35,8 +35,7 @@ pub struct DescribedDefinition {
 pub enum DefinitionDetails {
     /// `module`.
     Module,
-    /// `interface`: the kind, and the ids of the bases. [`look_up_interface`](crate::look_up_interface)
-    /// returns the rest.
+    /// `interface`: the kind, and the ids of the bases. `look_up_interface` returns the rest.
     Interface(TcKind, Vec<Box<str>>),
     /// An operation of an interface or value type.
     Operation(OperationInfo),

@@ -1,5 +1,4 @@
-//! The Interface Repository: a server that describes interfaces to other programs, and a client of such
-//! servers.
+//! The Interface Repository: a server that describes interfaces, and a client of such servers.
 
 mod answer;
 mod describe;
@@ -105,8 +104,7 @@ impl InterfaceRepository {
         Self::default()
     }
 
-    /// Creates a repository with the interfaces of generated types, their bases, and the types that they use.
-    /// One line lets an ORB answer `_interface`:
+    /// Creates a repository of generated interfaces and the types that they use, to answer `_interface`:
     ///
     /// ```
     /// use zorb::dynamic::InterfaceRepository;

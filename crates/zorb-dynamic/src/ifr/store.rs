@@ -134,8 +134,7 @@ impl Store {
         all
     }
 
-    /// Returns all bases of an interface or value type, and the interfaces that a value type supports, each
-    /// once.
+    /// Returns all bases of an interface or value type, and the interfaces that it supports, each once.
     pub(super) fn bases(&self, at: usize) -> Vec<usize> {
         let (mut seen, mut all, mut pending) = (HashSet::from([at]), Vec::new(), self.direct_bases(at));
         pending.reverse();
