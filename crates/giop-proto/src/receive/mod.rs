@@ -11,8 +11,7 @@
 //! *Memory.* Memory is granted to a message before its bytes are received. The grant is the maximum of 64
 //! KiB, four times its received size, and the size of the largest message completed on the connection. The
 //! buffer of a larger message reserves address space for all of it and is charged to the pool as the grant
-//! grows, so that nothing is moved. If the pool has no more memory, the receiver is *starved* until it is
-//! [retried](Receiver::retry).
+//! grows, so that nothing is moved. Without memory in the pool, the receiver is *starved* until a retry.
 
 mod blocks;
 mod incomplete;
