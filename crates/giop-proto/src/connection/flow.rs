@@ -40,8 +40,7 @@ impl Connection {
     /// that are queued meanwhile follow the request. `call` is the call that awaits the reply, or `None` for
     /// a oneway. The encoder is left empty.
     ///
-    /// Returns `None`, and keeps the encoder, if such a message is in progress or this one would be
-    /// fragmented.
+    /// Returns `None` if such a message is in progress, or this one would be fragmented. The encoder is kept.
     ///
     /// # Errors
     /// See [`begin_request`](Self::begin_request).

@@ -61,7 +61,7 @@ impl<'s> Object<'s> {
         }
     }
 
-    /// Returns an anonymous type by its id: `p:3`, `s:8`, `w:8`, `f:5:2`, `q:BOUND:ELEMENT`, `a:LENGTH:ELEMENT`.
+    /// Returns a type without a name by its id: `p:3`, `s:8`, `w:8`, `f:5:2`, `q:8:p:3` or `a:8:p:3`.
     fn of_anonymous_id(store: &'s Store, id: &str, depth: usize) -> Option<Object<'s>> {
         /// The maximum nesting of sequences and arrays.
         const MAX_DEPTH: usize = 32;
