@@ -9,20 +9,16 @@ use giop_codec::giop::ObjectKey;
 use crate::object_key::ObjectId;
 use crate::servant::poa_gate::PoaGate;
 use crate::servant::request_counter::RequestCount;
-use crate::servant::skeleton::Skeleton;
+use crate::servant::skeleton::{Servant, Skeleton};
 
-/// The execution mode of an object's requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RunMode {
     /// Whether requests run on a bounded pool of separate threads.
     pub(crate) blocking: bool,
-    /// Whether each request runs in a separate task.
     pub(crate) spawned: bool,
     /// Whether the object's next request may start while a oneway request is still running.
     pub(crate) concurrent: bool,
-    /// Whether the POA's thread model serializes requests.
     pub(crate) serial: bool,
-    /// Whether requests run on the thread that calls `Orb::run_until`.
     pub(crate) on_main_thread: bool,
 }
 
@@ -34,10 +30,8 @@ impl RunMode {
     }
 }
 
-/// An activated object, or a shared entry for many objects: a default servant or a servant locator.
-///
-/// Its size is 64 bytes, or 80 together with the reference counts. Keys with an index are stored inline, so
-/// that such an object takes one allocation.
+/// An activated object, or a shared entry for many objects: a default servant or a servant locator. Keys with
+/// an index are stored inline, so that such an object takes one allocation.
 pub(crate) struct ActiveObject {
     key: ObjectId,
     pub(crate) skeleton: Arc<dyn Skeleton>,
@@ -45,29 +39,21 @@ pub(crate) struct ActiveObject {
     requests: RequestCount,
     /// The index of the object's slot, or [`NO_SLOT`] if the object is found by id.
     pub(crate) slot: u32,
-    /// The position of the object id in the key.
     id_start: u16,
     pub(crate) mode: RunMode,
     /// Whether the entry serves all objects of its POA. Then `key` is the common prefix of their keys.
     pub(crate) is_shared: bool,
 }
 
-/// The value of [`ActiveObject::slot`] for an object that is found by id.
 pub(crate) const NO_SLOT: u32 = u32::MAX;
 
 /// A guard that counts an active request of an object.
-pub(crate) struct InFlight<E: Deref<Target = ActiveObject> = Arc<ActiveObject>>(E);
+pub(crate) struct InFlight<E: Deref<Target = ActiveObject> = Arc<ActiveObject>>(pub(crate) E);
 
 impl ActiveObject {
     /// Creates an entry. `key` ends with the object id, which begins at `id_start`.
-    pub(crate) fn new(
-        key: &[u8],
-        id_start: usize,
-        slot: u32,
-        poa: Arc<PoaGate>,
-        servant: (Arc<dyn Skeleton>, RunMode),
-    ) -> Self {
-        let (skeleton, mode) = servant;
+    pub(crate) fn new(key: &[u8], id_start: usize, slot: u32, poa: Arc<PoaGate>, servant: Servant) -> Self {
+        let Servant { skeleton, mode } = servant;
         let mode = RunMode { serial: poa.turn.is_some(), on_main_thread: poa.uses_main_thread, ..mode };
         let id_start = u16::try_from(id_start).unwrap_or(u16::MAX);
         Self {
@@ -82,18 +68,15 @@ impl ActiveObject {
         }
     }
 
-    /// Creates an entry for all objects whose keys start with `prefix`.
-    pub(crate) fn shared(prefix: &[u8], poa: Arc<PoaGate>, servant: (Arc<dyn Skeleton>, RunMode)) -> Self {
+    pub(crate) fn shared(prefix: &[u8], poa: Arc<PoaGate>, servant: Servant) -> Self {
         Self { is_shared: true, ..Self::new(prefix, prefix.len(), NO_SLOT, poa, servant) }
     }
 
-    /// Returns the key. For a shared entry, returns the common prefix of its objects' keys.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         self.key.as_slice()
     }
 
-    /// Returns the object id in a key of this entry.
     pub(crate) fn id_in<'a>(&self, key: &'a [u8]) -> &'a [u8] {
         key.get(usize::from(self.id_start)..).unwrap_or_default()
     }
@@ -103,18 +86,15 @@ impl ActiveObject {
         self.id_in(self.key())
     }
 
-    /// Returns whether this is the object with this key, and no shared entry.
     #[inline]
     pub(crate) fn has_key(&self, key: &[u8]) -> bool {
         self.key() == key && !self.is_shared
     }
 
-    /// Returns the address of the skeleton, which identifies the servant.
     pub(crate) fn servant_address(&self) -> usize {
         Arc::as_ptr(&self.skeleton).cast::<()>() as usize
     }
 
-    /// Returns whether the object is deactivated.
     #[inline]
     pub(crate) fn is_deactivated(&self) -> bool {
         self.requests.is_deactivated()
@@ -141,7 +121,6 @@ impl ActiveObject {
         is_busy.then_some(entered)
     }
 
-    /// Like [`enter`](Self::enter), with a guard that may outlive the borrow.
     pub(crate) fn enter_owned(self: &Arc<Self>) -> Option<InFlight> {
         let is_active = self.requests.enter();
         let entered = InFlight(Arc::clone(self));
@@ -154,15 +133,11 @@ impl ActiveObject {
         InFlight(Arc::clone(self))
     }
 
-    /// Returns whether a request is active.
     pub(crate) fn is_busy(&self) -> bool {
         self.requests.is_busy()
     }
 
-    /// Waits until no request is active.
-    ///
-    /// # Cancel safety
-    /// Dropping the future loses nothing.
+    /// Waits until no request is active. Dropping the future loses nothing.
     pub(crate) async fn wait_until_idle(&self) {
         loop {
             let notified = self.poa.idle_notify.notified();
@@ -171,14 +146,6 @@ impl ActiveObject {
             }
             notified.await;
         }
-    }
-}
-
-impl InFlight {
-    /// Returns whether this guard counts a request of `entry`.
-    #[inline]
-    pub(crate) fn counts_for(&self, entry: &Arc<ActiveObject>) -> bool {
-        Arc::ptr_eq(&self.0, entry)
     }
 }
 
@@ -193,9 +160,8 @@ impl<E: Deref<Target = ActiveObject>> Drop for InFlight<E> {
 
 impl fmt::Debug for ActiveObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = ObjectKey::from(self.key());
         f.debug_struct("ActiveObject")
-            .field("key", &key)
+            .field("key", &ObjectKey::from(self.key()))
             .field("id", &self.skeleton.repository_id())
             .finish_non_exhaustive()
     }

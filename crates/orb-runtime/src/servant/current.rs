@@ -18,8 +18,6 @@ use tokio::sync::Notify;
 use crate::opaque::Opaque;
 use crate::runtime::Shared;
 use crate::servant::active_object::ActiveObject;
-#[cfg(feature = "experiments")]
-use crate::servant::experiments;
 use crate::servant::forward::ForwardRequest;
 use crate::servant::skeleton::Servant;
 use crate::servant::thread_model::{CallStack, Turn};
@@ -66,22 +64,19 @@ pub(crate) fn deadline_for_call() -> Option<Instant> {
     })
 }
 
-/// Returns the trace of the current request, which calls continue.
 #[cfg(feature = "tracing")]
 #[inline]
 pub(crate) fn current_trace() -> Option<telemetry::TraceContext> {
     CURRENT.with_borrow(|current| current.as_ref().and_then(|request| request.trace().cloned()))
 }
 
-/// Returns whether the current request, or one of its callers, holds the turn.
 pub(crate) fn holds_turn(turn: &Turn) -> bool {
     let has = |entry: &ActiveObject| entry.poa.turn.as_ref().is_some_and(|own| Arc::ptr_eq(own, turn));
     CURRENT
         .with_borrow(|current| current.as_ref().is_some_and(|request| request.find_in_callers(has).is_some()))
 }
 
-/// Returns the object with this key if it is deactivated, and its etherealization waits for the current
-/// request.
+/// Returns the object with this key if its etherealization waits for the current request.
 #[cold]
 pub(crate) fn etherealizing_in_caller(orb: &Arc<Shared>, key: &[u8]) -> Option<Arc<ActiveObject>> {
     let is = |entry: &ActiveObject| entry.has_key(key) && entry.is_deactivated() && entry.poa.has_activator;
@@ -122,23 +117,19 @@ struct State {
     #[cfg(feature = "csi")]
     caller: crate::csi::Caller,
     deadline: Option<Instant>,
-    /// The callers of a collocated call.
     callers: Option<Arc<CallStack>>,
     cancelled: AtomicBool,
     cancel: Notify,
-    /// Whether the servant has made a call.
     has_called: AtomicBool,
     /// The waker of the connection's driver, if the servant runs in another task or thread.
     driver: AtomicWaker,
     extras: Mutex<Extras>,
     /// Whether extras are set. If not, the lock is not taken.
     has_extras: AtomicBool,
-    /// A reused buffer for the headers of large requests.
     headers: BytesMut,
     /// The number of the operation, if it was found together with the object.
     #[cfg(feature = "experiments")]
     number: Option<u16>,
-    /// The telemetry of the request.
     span: RequestSpan,
 }
 
@@ -156,10 +147,8 @@ struct Target {
 }
 
 enum Source {
-    /// The request was received in a message.
     Wire(IncomingRequest),
-    /// The request is a collocated call. Contains the name of the operation, and the key if the entry is
-    /// shared.
+    /// A collocated call: the name of the operation, and the key if the entry is shared.
     Local(&'static str, Option<ObjectKey>),
 }
 
@@ -189,7 +178,6 @@ impl Request {
         Self { state: Arc::new(state).into() }
     }
 
-    /// Creates a description without target for the same connection.
     pub(crate) fn new_without_target(&self) -> Self {
         let State { orb, peer, session, .. } = &*self.state;
         Self::without_target(Arc::clone(orb), peer.clone(), session.clone())
@@ -203,14 +191,13 @@ impl Request {
     pub(crate) fn reuse_for(
         &mut self,
         entry: &Arc<ActiveObject>,
-        incoming: IncomingRequest,
+        mut incoming: IncomingRequest,
         #[cfg(feature = "experiments")] number: Option<u16>,
         #[cfg(feature = "csi")] caller: crate::csi::Caller,
     ) -> Option<Arguments> {
         if !self.state.is_unique() {
             *self = self.new_without_target();
         }
-        let mut incoming = incoming;
         let state = self.state.get_mut()?;
         // Dropping the headers of the previous request makes their buffer available.
         let target = state.target.take().filter(|target| Arc::ptr_eq(&target.entry, entry));
@@ -254,7 +241,6 @@ impl Request {
         }
     }
 
-    /// Returns the telemetry of the request.
     #[inline]
     pub(crate) fn span(&self) -> &RequestSpan {
         &self.state.span
@@ -317,8 +303,7 @@ impl Request {
         }
     }
 
-    /// Returns the innermost object for which `is` returns true, among the object of this request and those
-    /// of its callers.
+    /// Searches the object of this request, and then those of its callers, the innermost first.
     fn find_in_callers(&self, is: impl Fn(&ActiveObject) -> bool) -> Option<&Arc<ActiveObject>> {
         let own = self.entry().filter(|entry| is(entry));
         own.or_else(|| self.state.callers.as_ref()?.find(is))
@@ -331,7 +316,6 @@ impl Request {
         }
     }
 
-    /// Returns whether the servant has made a call.
     pub(crate) fn has_called(&self) -> bool {
         self.state.has_called.load(Ordering::Acquire)
     }
@@ -365,29 +349,31 @@ impl Request {
         result
     }
 
+    /// Returns the received request, or `None` for a collocated call.
+    #[inline]
+    fn incoming(&self) -> Option<&IncomingRequest> {
+        match &self.state.target.as_ref()?.source {
+            Source::Wire(incoming) => Some(incoming),
+            Source::Local(..) => None,
+        }
+    }
+
     /// Returns the number of bytes of the request that are not received yet. They belong to a stream.
     pub(crate) fn bytes_to_come(&self) -> usize {
-        match self.state.target.as_ref().map(|target| &target.source) {
-            Some(Source::Wire(incoming)) => incoming.coming(),
-            _ => 0,
-        }
+        self.incoming().map_or(0, IncomingRequest::coming)
     }
 
     /// Returns a decoder of the arguments, unless [`reuse_for`](Self::reuse_for) returned them separately.
     #[inline]
     pub(crate) fn arguments(&self) -> Decoder<'_> {
-        match self.state.target.as_ref().map(|target| &target.source) {
-            Some(Source::Wire(incoming)) => incoming.arguments(),
-            _ => Decoder::new(&[], ByteOrder::NATIVE, Version::V1_2),
+        match self.incoming() {
+            Some(incoming) => incoming.arguments(),
+            None => Decoder::new(&[], ByteOrder::NATIVE, Version::V1_2),
         }
     }
 
-    /// Returns the undecoded arguments, unless [`reuse_for`](Self::reuse_for) returned them separately.
     pub(crate) fn raw_body(&self) -> Option<RawBody> {
-        match &self.state.target.as_ref()?.source {
-            Source::Wire(incoming) => Some(incoming.raw_body()),
-            Source::Local(..) => None,
-        }
+        self.incoming().map(IncomingRequest::raw_body)
     }
 
     #[inline]
@@ -395,7 +381,6 @@ impl Request {
         &self.state.orb
     }
 
-    /// Takes the data that the servant set for the reply.
     #[inline]
     pub(crate) fn take_extras(&self) -> Extras {
         if !self.state.has_extras.swap(false, Ordering::Relaxed) {
@@ -404,7 +389,6 @@ impl Request {
         std::mem::take(&mut *self.extras())
     }
 
-    /// Sets the servant that a servant locator returned for this request.
     pub(crate) fn set_servant(&self, servant: Servant) {
         self.extras().servant = Some(servant);
         self.state.has_extras.store(true, Ordering::Relaxed);
@@ -467,7 +451,7 @@ impl Request {
         match &state.target {
             #[cfg(feature = "experiments")]
             Some(Target { source: Source::Wire(incoming), entry }) => {
-                experiments::operation_name(&state.orb, entry, incoming.operation())
+                crate::servant::experiments::operation_name(&state.orb, entry, incoming.operation())
             }
             #[cfg(not(feature = "experiments"))]
             Some(Target { source: Source::Wire(incoming), .. }) => incoming.operation(),
@@ -476,7 +460,6 @@ impl Request {
         }
     }
 
-    /// Returns the number of the operation in the skeleton, if it was found together with the object.
     #[cfg(feature = "experiments")]
     pub(crate) fn number(&self) -> Option<u16> {
         self.state.number
@@ -484,10 +467,7 @@ impl Request {
 
     #[inline]
     pub(crate) fn operation_bytes(&self) -> &[u8] {
-        match self.state.target.as_ref().map(|target| &target.source) {
-            Some(Source::Wire(incoming)) => incoming.operation_octets(),
-            _ => self.operation().as_bytes(),
-        }
+        self.incoming().map_or_else(|| self.operation().as_bytes(), IncomingRequest::operation_octets)
     }
 
     /// Returns the address of the caller.
@@ -526,10 +506,7 @@ impl Request {
     /// Returns the service contexts of the request.
     #[must_use]
     pub fn contexts(&self) -> ServiceContexts<'_> {
-        match self.state.target.as_ref().map(|target| &target.source) {
-            Some(Source::Wire(incoming)) => incoming.contexts(),
-            _ => ServiceContexts::EMPTY,
-        }
+        self.incoming().map_or(ServiceContexts::EMPTY, IncomingRequest::contexts)
     }
 
     /// Adds a service context to the reply. It replaces a context with the same id.

@@ -15,8 +15,7 @@ use giop_proto::{AlignedBuffer, DepositTarget, Loan};
 use crate::connection::incoming_stream::LoanResult;
 use crate::servant::stream::ByteStream;
 
-/// The interval at which a stream retries to take memory from the pool.
-const RETRY_MEMORY: Duration = Duration::from_millis(5);
+const MEMORY_RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// An error of [`ByteStream::deposit_into`]: the target failed, or the stream was truncated. Contains the
 /// target.
@@ -29,6 +28,7 @@ pub struct DepositError<T> {
     cause: Cause,
 }
 
+#[derive(Debug)]
 enum Cause {
     Target(io::Error),
     Stream(SystemException),
@@ -65,7 +65,7 @@ impl ByteStream {
         if !align.is_power_of_two() || align > AlignedBuffer::MAX_ALIGN {
             let text =
                 format!("the alignment {align} is not a power of two up to {}", AlignedBuffer::MAX_ALIGN);
-            return Err(refusal(SystemExceptionKind::BadParam, text));
+            return Err(SystemException::bad_param().with_reason(text));
         }
         let len = self.len_within(limit)?;
         if self.first.len() == len && self.first.as_ptr().addr().is_multiple_of(align) {
@@ -78,7 +78,7 @@ impl ByteStream {
         let buffer = loop {
             match AlignedBuffer::take(&pool, len, align, granted) {
                 Some(buffer) => break buffer,
-                None => tokio::time::sleep(RETRY_MEMORY).await,
+                None => tokio::time::sleep(MEMORY_RETRY_INTERVAL).await,
             }
         };
         Ok(self.deposit_into(buffer).await?.into_bytes())
@@ -156,15 +156,12 @@ impl ByteStream {
                 return Err(DepositError::target_failed(target, at, error));
             }
             if only_chunks {
-                let chunk = match self.next().await {
-                    Some(Ok(chunk)) => chunk,
-                    Some(Err(exception)) => {
-                        return Err(DepositError::stream_failed(Some(target), at, exception));
-                    }
-                    None => {
-                        let exception = self.truncated(SystemExceptionKind::CommFailure, "the source");
-                        return Err(DepositError::stream_failed(Some(target), at, exception));
-                    }
+                let next = self.next().await;
+                let next = next
+                    .unwrap_or_else(|| Err(self.truncated(SystemExceptionKind::CommFailure, "the source")));
+                let chunk = match next {
+                    Ok(chunk) => chunk,
+                    Err(exception) => return Err(DepositError::stream_failed(Some(target), at, exception)),
                 };
                 if let Err(error) = self.copy_into(&mut *target, at, &chunk) {
                     return Err(DepositError::target_failed(target, at, error));
@@ -174,7 +171,6 @@ impl ByteStream {
         }
     }
 
-    /// Copies a chunk to position `at` of the target.
     fn copy_into<T: DepositTarget>(&self, target: &mut T, mut at: u64, chunk: &[u8]) -> io::Result<()> {
         let mut chunk = chunk;
         while !chunk.is_empty() {
@@ -211,20 +207,13 @@ impl ByteStream {
         .await
     }
 
-    /// Returns the number of remaining bytes.
-    ///
-    /// # Errors
-    /// IMP_LIMIT, COMPLETED_NO, if it exceeds the limit.
+    /// Returns the number of remaining bytes, or IMP_LIMIT, COMPLETED_NO, if it exceeds `limit`.
     pub(crate) fn len_within(&self, limit: usize) -> Result<usize, SystemException> {
         usize::try_from(self.bytes_left).ok().filter(|len| *len <= limit).ok_or_else(|| {
             let text = format!("{} bytes of the stream exceed the limit of {limit}", self.bytes_left);
-            refusal(SystemExceptionKind::ImpLimit, text)
+            SystemException::imp_limit().with_reason(text)
         })
     }
-}
-
-fn refusal(kind: SystemExceptionKind, text: String) -> SystemException {
-    SystemException::from(kind).with_reason(text)
 }
 
 impl<T> DepositError<T> {
@@ -280,13 +269,10 @@ impl<T> fmt::Display for DepositError<T> {
 
 impl<T> fmt::Debug for DepositError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("DepositError");
-        debug.field("deposited", &self.deposited);
-        match &self.cause {
-            Cause::Target(error) => debug.field("target", error),
-            Cause::Stream(exception) => debug.field("stream", exception),
-        };
-        debug.finish_non_exhaustive()
+        f.debug_struct("DepositError")
+            .field("deposited", &self.deposited)
+            .field("cause", &self.cause)
+            .finish_non_exhaustive()
     }
 }
 
@@ -312,7 +298,7 @@ mod tests {
             (raised.kind, raised.completed),
             (SystemExceptionKind::NoResources, CompletionStatus::Maybe)
         );
-        let lost = refusal(SystemExceptionKind::CommFailure, "the connection ended".to_owned());
+        let lost = SystemException::comm_failure().with_reason("the connection ended");
         assert_eq!(SystemException::from(DepositError::<()>::stream_failed(None, 7, lost.clone())), lost);
     }
 }

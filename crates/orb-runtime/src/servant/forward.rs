@@ -1,11 +1,15 @@
 //! Forwarding of requests to other locations.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use giop_codec::cdr::{CdrEncode, Encoder};
 use giop_codec::exception::SystemException;
 use giop_codec::ior::Ior;
 use giop_codec::{EncodeError, EncodeErrorKind};
+
+use crate::servant::request::{OBJECT_REPOSITORY_ID, ServerRequest};
+use crate::servant::skeleton::{DispatchSlot, Skeleton};
 
 /// Another location of an object. The caller repeats the request there, and sends later requests there while
 /// that location answers.
@@ -21,15 +25,9 @@ pub struct ForwardRequest {
 }
 
 impl ForwardRequest {
-    /// Encodes the location.
-    ///
-    /// # Errors
-    /// The object belongs to an ORB that does not listen, and therefore has no address.
+    /// Fails if the object belongs to an ORB that does not listen, and therefore has no address.
     pub(crate) fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError> {
-        match &self.to {
-            Some(ior) => ior.encode(e),
-            None => Err(EncodeErrorKind::NoEndpoint.into()),
-        }
+        self.to.as_ref().ok_or(EncodeErrorKind::NoEndpoint)?.encode(e)
     }
 
     /// Makes the forward permanent (LOCATION_FORWARD_PERM): the caller replaces its reference. This applies
@@ -60,4 +58,24 @@ impl From<ForwardRequest> for Refusal {
     fn from(forward: ForwardRequest) -> Self {
         Self::Forward(forward)
     }
+}
+
+/// A skeleton that answers every request with a LOCATION_FORWARD reply.
+pub(crate) struct Forwarder(pub(crate) ForwardRequest);
+
+impl Skeleton for Forwarder {
+    fn repository_ids(&self) -> &'static [&'static str] {
+        &[OBJECT_REPOSITORY_ID]
+    }
+
+    fn dispatch(self: Arc<Self>, request: ServerRequest, slot: &mut DispatchSlot) {
+        slot.set(async move { request.refuse(self.0.clone().into()) });
+    }
+
+    fn forward_location(&self) -> Option<&ForwardRequest> {
+        Some(&self.0)
+    }
+
+    /// Sets nothing, because there is no local servant: collocated calls are dispatched as requests too.
+    fn local(self: Arc<Self>, _: &mut dyn Any) {}
 }

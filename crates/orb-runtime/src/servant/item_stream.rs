@@ -40,22 +40,17 @@ const MAX_ALIGN: usize = 8;
 /// }
 /// ```
 pub struct ItemStream<T> {
-    /// The number of items that have not been returned.
     items_left: u64,
     origin: Origin<T>,
 }
 
 enum Origin<T> {
-    /// The items are decoded while the reply is being received.
     Reply(Box<Incoming<T>>),
-    /// The items are taken from a source in this process. The mutex is never locked, because only the stream
-    /// owns it.
+    /// The items are taken from a source in this process. The mutex is never locked.
     Source(Mutex<ItemSource<T>>, Option<Box<ServedResult>>),
-    /// All items have been returned, or an error.
     Ended,
 }
 
-/// The state of items that are being received.
 struct Incoming<T> {
     bytes: ByteStream,
     /// A part of the message body. It starts at a multiple of eight in the message.
@@ -64,19 +59,15 @@ struct Incoming<T> {
     at: usize,
     /// Chunks that follow the buffer and are not joined to it yet.
     chunks: Vec<Bytes>,
-    /// The number of bytes in `chunks`.
     chunk_bytes: usize,
-    /// Whether all bytes have been received.
     is_complete: bool,
     /// The number of bytes that were too few to decode the next item.
     tried_bytes: usize,
-    /// The number of bytes received.
     received_bytes: u64,
     params: DecodeParams,
     decode: fn(&mut Decoder<'_>) -> Result<T, DecodeError>,
 }
 
-/// The parameters for decoding items.
 struct DecodeParams {
     order: ByteOrder,
     version: Version,
@@ -119,7 +110,7 @@ impl<T: Send + 'static> ItemStream<T> {
     pub async fn collect(mut self, limit: usize) -> Result<Vec<T>, SystemException> {
         if self.items_left > limit as u64 {
             let text = format!("{} items of the stream exceed the limit of {limit}", self.items_left);
-            return Err(refusal(CompletionStatus::No, text));
+            return Err(SystemException::imp_limit().with_reason(text));
         }
         // Memory is allocated for received items, not for the announced number.
         let mut items = Vec::new();
@@ -132,7 +123,7 @@ impl<T: Send + 'static> ItemStream<T> {
     fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, SystemException>>> {
         let polled = match &mut self.origin {
             Origin::Reply(incoming) if self.items_left > 0 => incoming.poll_item(cx).map(Some),
-            Origin::Reply(incoming) => incoming.poll_end(cx).map(|end| end.err().map(Err)),
+            Origin::Reply(incoming) => incoming.bytes.poll_end(cx).map(|end| end.err().map(Err)),
             Origin::Source(source, served) => {
                 let source = source.get_mut().unwrap_or_else(PoisonError::into_inner);
                 match served {
@@ -146,7 +137,7 @@ impl<T: Send + 'static> ItemStream<T> {
             Some(Ok(item)) => {
                 self.items_left = self.items_left.saturating_sub(1);
                 if let (0, Origin::Reply(incoming)) = (self.items_left, &mut self.origin)
-                    && let Poll::Ready(Ok(())) = incoming.poll_end(cx)
+                    && let Poll::Ready(Ok(())) = incoming.bytes.poll_end(cx)
                 {
                     // Releases the connection.
                     self.origin = Origin::Ended;
@@ -160,7 +151,6 @@ impl<T: Send + 'static> ItemStream<T> {
         }
     }
 
-    /// Wraps the result of a servant in this process.
     pub(crate) fn served(source: ItemSource<T>, served: Option<ServedResult>) -> Self {
         let items_left = source.len();
         Self { items_left, origin: Origin::Source(Mutex::new(source), served.map(Box::new)) }
@@ -185,10 +175,11 @@ impl<T> Incoming<T> {
                 }
             }
             // An item is decoded again from its start after its bytes have doubled, or when no more bytes are
-            // available now.
+            // available now. Without the minimum, a peer that sends a large item byte by byte could cause a
+            // copy and a decoding attempt of the item for each byte.
             while self.chunk_bytes < self.tried_bytes.max(1) && !self.is_complete {
                 match self.bytes.poll_chunk(cx) {
-                    Poll::Pending if self.chunk_bytes < min_additional_bytes(self.tried_bytes) => {
+                    Poll::Pending if self.chunk_bytes < (self.tried_bytes / 16).max(1) => {
                         return Poll::Pending;
                     }
                     Poll::Pending => break,
@@ -197,11 +188,6 @@ impl<T> Incoming<T> {
             }
             self.join_chunks();
         }
-    }
-
-    /// Waits until an argument that is sent while items are received is complete.
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SystemException>> {
-        self.bytes.poll_end(cx)
     }
 
     fn decode(&mut self) -> Result<T, DecodeError> {
@@ -220,7 +206,6 @@ impl<T> Incoming<T> {
         Ok(item)
     }
 
-    /// Adds a received chunk, or records the end of the stream.
     fn add_chunk(&mut self, chunk: Option<Bytes>) -> Result<(), SystemException> {
         let Some(chunk) = chunk else {
             self.is_complete = true;
@@ -262,20 +247,10 @@ impl<T> Incoming<T> {
             "an item of the stream exceeds the limit of {} bytes: increase `Limits::max_message_size`",
             self.params.max_item
         );
-        refusal(CompletionStatus::Maybe, text)
+        SystemException::imp_limit().completed(CompletionStatus::Maybe).with_reason(text)
     }
 }
 
-/// Returns how many further bytes must be received before an item is decoded again, if `tried_bytes` were too
-/// few.
-///
-/// Without this minimum, a peer that sends a large item byte by byte could cause a copy and a decoding
-/// attempt of the whole item for each byte.
-fn min_additional_bytes(tried_bytes: usize) -> usize {
-    (tried_bytes / 16).max(1)
-}
-
-/// Returns whether bytes that have not been received may be the reason for the error.
 fn is_incomplete(error: &DecodeError) -> bool {
     matches!(error.kind, DecodeErrorKind::EndOfData | DecodeErrorKind::LengthBeyondData)
 }
@@ -287,15 +262,11 @@ fn malformed(error: &DecodeError) -> SystemException {
         .with_reason(format!("cannot decode an item of the stream: {}", error.kind.message()))
 }
 
-fn refusal(completed: CompletionStatus, text: String) -> SystemException {
-    SystemException::imp_limit().completed(completed).with_reason(text)
-}
-
 impl<T: CdrDecode + Send + 'static> ResultStream for ItemStream<T> {
     const ACCEPTS_UNALIGNED_FRAGMENTS: bool = false;
 
     fn from_results(results: Results) -> Result<Self, BadResults> {
-        let orb = Arc::clone(results.orb());
+        let orb = Arc::clone(&results.orb);
         if !results.reply.is_in_one_piece() {
             // In GIOP 1.1 fragments, the alignment of items is known only after all fragments are received.
             return Ok(Vec::<T>::decode(&mut results.body().with_context(&orb))?.into());
@@ -350,14 +321,12 @@ impl<T: Send + 'static> Stream for ItemStream<T> {
     }
 }
 
-/// Creates a stream that takes items from their source on demand.
 impl<T: Send + 'static> From<ItemSource<T>> for ItemStream<T> {
     fn from(source: ItemSource<T>) -> Self {
         Self::served(source, None)
     }
 }
 
-/// Creates a stream of items that are all available.
 impl<T: Send + 'static> From<Vec<T>> for ItemStream<T> {
     fn from(items: Vec<T>) -> Self {
         ItemSource::from(items).into()

@@ -13,7 +13,6 @@ pub(crate) mod thread_model;
 mod atomic {
     pub(crate) use std::sync::atomic::{AtomicU32, Ordering};
 }
-pub(crate) mod charge;
 mod current;
 mod deposit;
 #[cfg(feature = "experiments")]
@@ -26,7 +25,6 @@ pub(crate) mod request;
 mod result_source;
 mod results;
 mod seq_stream;
-mod servant_future;
 mod served;
 mod skeleton;
 mod stream;
@@ -44,7 +42,6 @@ pub(crate) use result_source::ResultRequest;
 pub use result_source::ResultSource;
 pub(crate) use results::{BadResults, ResultStream, Results};
 pub use seq_stream::{SeqStart, SeqStream};
-pub use servant_future::{LocalFuture, ServantFuture};
 pub(crate) use served::ServedResult;
-pub use skeleton::{DispatchSlot, Operations, Servant, Skeleton, UserException};
+pub use skeleton::{DispatchSlot, LocalFuture, Operations, Servant, ServantFuture, Skeleton, UserException};
 pub use stream::{ByteStream, StreamStart};

@@ -6,9 +6,8 @@ use std::sync::OnceLock;
 #[cfg(feature = "experiments")]
 use crate::servant::experiments::AlternativeTables;
 
-/// A table of `N` operation names. A look-up takes one hash and one comparison, independent of `N`.
-///
-/// `SLOTS` is a power of two of at least `2 * N`.
+/// A table of `N` operation names. A look-up takes one hash and one comparison, independent of `N`. `SLOTS`
+/// is a power of two of at least `2 * N`.
 #[derive(Debug)]
 pub struct OpTable<const N: usize, const SLOTS: usize> {
     pub(super) names: [&'static str; N],
@@ -16,16 +15,12 @@ pub struct OpTable<const N: usize, const SLOTS: usize> {
     seeds: [u32; SLOTS],
     /// The number of the name in each slot, plus one. Zero means an empty slot.
     slots: [u16; SLOTS],
-    /// Tables of the alternative strategies.
     #[cfg(feature = "experiments")]
     pub(super) alternatives: OnceLock<AlternativeTables>,
 }
 
 impl<const N: usize, const SLOTS: usize> OpTable<N, SLOTS> {
-    /// Builds the table.
-    ///
-    /// # Panics
-    /// Compilation fails if a name occurs twice, or if `SLOTS` is too small.
+    /// Builds the table. Compilation fails if a name occurs twice, or if `SLOTS` is too small.
     #[must_use]
     #[expect(
         clippy::panic,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use giop_codec::exception::{SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{SystemException, minor};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::servant::thread_model::Turn;
@@ -21,12 +21,10 @@ pub(crate) enum Gate {
     Destroyed = 4,
 }
 
-/// A POA.
 pub(crate) struct PoaGate {
     gate: AtomicU8,
     /// Notified when the last request of an object ends, if a task waits for this event.
     pub(crate) idle_notify: Notify,
-    /// The semaphore that limits the ORB's threads for blocking servants.
     pub(crate) blocking_threads: Arc<Semaphore>,
     /// Serializes requests and calls of the servant manager, if the thread model requires it.
     pub(crate) turn: Option<Turn>,
@@ -45,40 +43,26 @@ impl Gate {
             .find(|gate| *gate as u8 == value)
             .unwrap_or(Self::Destroyed)
     }
-}
-
-impl Gate {
-    /// Returns the exception for requests that this state rejects.
     #[cold]
     pub(crate) fn refusal(self) -> SystemException {
-        let (kind, minor, text) = match self {
+        let transient = |minor| SystemException::transient().with_minor(minor);
+        let (exception, text) = match self {
             Self::Active | Self::Holding => (
-                SystemExceptionKind::Transient,
-                minor::TRANSIENT_DISCARDED,
+                transient(minor::TRANSIENT_DISCARDED),
                 "the POA manager holds the maximum of requests: Limits::max_held_requests, max_held_bytes",
             ),
-            Self::Discarding => (
-                SystemExceptionKind::Transient,
-                minor::TRANSIENT_DISCARDED,
-                "the POA manager discards requests",
-            ),
+            Self::Discarding => (transient(minor::TRANSIENT_DISCARDED), "the POA manager discards requests"),
             Self::Inactive => (
-                SystemExceptionKind::ObjAdapter,
-                minor::OBJ_ADAPTER_UNKNOWN_ADAPTER,
+                SystemException::obj_adapter().with_minor(minor::OBJ_ADAPTER_UNKNOWN_ADAPTER),
                 "the POA manager is inactive",
             ),
-            Self::Destroyed => (
-                SystemExceptionKind::Transient,
-                minor::TRANSIENT_POA_DESTROYED,
-                "the object's POA is destroyed",
-            ),
+            Self::Destroyed => (transient(minor::TRANSIENT_POA_DESTROYED), "the object's POA is destroyed"),
         };
-        SystemException::from(kind).with_minor(minor).with_reason(text)
+        exception.with_reason(text)
     }
 }
 
 impl PoaGate {
-    /// Creates a POA that holds requests, with the state `node` of module `poa`.
     pub(crate) fn with_node(
         blocking_threads: Arc<Semaphore>,
         turn: Option<Turn>,
@@ -97,7 +81,6 @@ impl PoaGate {
         }
     }
 
-    /// Returns the state of module `poa`, or `None` if it has another type.
     #[inline]
     pub(crate) fn node_as<T: Any>(&self) -> Option<&T> {
         self.node.downcast_ref()

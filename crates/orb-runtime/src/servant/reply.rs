@@ -1,4 +1,5 @@
-//! The buffer in which a reply is encoded. Long replies are sent while they are encoded.
+//! The buffer in which a reply is encoded. Long replies are sent while they are encoded. Also the accounting
+//! of decoded arguments: during their request, their memory counts against the receive memory of the ORB.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -7,17 +8,16 @@ use giop_codec::cdr::{Encoder, Mark};
 use giop_codec::giop::finish_message;
 use giop_codec::{ByteOrder, EncodeError, Version};
 use giop_proto::ServeToken;
+use giop_proto::pool::BufferPool;
 
 use crate::connection::SharedConnection;
 use crate::opaque::Opaque;
 
-/// A reusable encoder for the replies of a connection.
 #[derive(Debug)]
 pub(crate) struct ReplyBuffer {
     encoder: Encoder,
     /// The connection over which long replies may be sent before they are complete.
     link: Option<Opaque<SharedConnection>>,
-    /// Whether the next reply must be encoded completely before it is sent.
     send_whole: bool,
 }
 
@@ -100,5 +100,34 @@ impl DerefMut for ReplyBuffer {
     #[inline]
     fn deref_mut(&mut self) -> &mut Encoder {
         &mut self.encoder
+    }
+}
+
+/// The minimum size of arguments that are counted, in bytes. All uncounted arguments of an endpoint together
+/// take at most the capacity of the receive pool.
+const MIN_CHARGED_SIZE: usize = 16 * 1024;
+
+/// A number of bytes that count against the pool until the value is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Charge(Option<(Arc<BufferPool>, usize)>);
+
+impl Charge {
+    #[inline]
+    pub(crate) fn is_required(size: usize) -> bool {
+        size >= MIN_CHARGED_SIZE
+    }
+
+    #[cold]
+    pub(crate) fn new(pool: &Arc<BufferPool>, size: usize) -> Self {
+        pool.charge_outside(size);
+        Self(Some((Arc::clone(pool), size)))
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        if let Some((pool, size)) = self.0.take() {
+            pool.discharge_outside(size);
+        }
     }
 }

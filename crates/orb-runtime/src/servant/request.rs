@@ -1,5 +1,6 @@
 //! A request to be served, and its reply.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 
 use giop_codec::any::Any;
@@ -15,11 +16,10 @@ use giop_proto::{Arguments, IncomingRequest, RawBody, ServeToken};
 
 use crate::connection::padding;
 use crate::runtime::backpressure::MIN_LARGE_REPLY_SIZE;
-use crate::servant::charge::Charge;
 use crate::servant::current::{Extras, Request};
 #[cfg(not(feature = "experiments"))]
 use crate::servant::optable::OpTable;
-use crate::servant::reply::ReplyBuffer;
+use crate::servant::reply::{Charge, ReplyBuffer};
 use crate::servant::skeleton::UserException;
 use crate::servant::{ForwardRequest, Refusal};
 
@@ -31,7 +31,6 @@ pub struct ServerRequest {
     pub(crate) current: Request,
     /// The arguments of a large request. The arguments of other requests are in `current`.
     pub(crate) arguments: Option<Arguments>,
-    /// The memory that is charged to the pool for the decoded arguments.
     pub(crate) charge: Charge,
 }
 
@@ -45,7 +44,6 @@ pub struct Outcome {
     pub(crate) oneway_failure: Option<SystemException>,
 }
 
-/// The data needed to address a reply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReplyTo {
     pub(crate) token: ServeToken,
@@ -53,8 +51,7 @@ pub(crate) struct ReplyTo {
     pub(crate) version: Version,
     pub(crate) order: giop_codec::ByteOrder,
     pub(crate) wants_reply: bool,
-    /// Whether the client reads messages whose bulk data follows in separate, aligned blocks (a zorb
-    /// extension).
+    /// Whether the client reads bulk data in separate, aligned blocks (a zorb extension).
     pub(crate) reads_blocks: bool,
 }
 
@@ -77,14 +74,10 @@ impl ServerRequest {
         table.find(self.operation())
     }
 
-    /// Decodes the arguments with `f`. For a large request, `f` may run twice: the first run finds sequences
-    /// of structs and converts them in the message to the form in memory, the second run returns views of
-    /// them.
-    ///
-    /// The buffer of a large request is freed when all views of the arguments are dropped.
-    ///
-    /// # Errors
-    /// Those of `f`. Report them to the client with [`bad_arguments`](Self::bad_arguments).
+    /// Decodes the arguments with `f`, whose errors are reported by [`bad_arguments`](Self::bad_arguments).
+    /// For a large request, `f` may run twice: the first run finds sequences of structs and converts them in
+    /// the message to the form in memory, the second run returns views of them. The buffer of a large request
+    /// is freed when all views of the arguments are dropped.
     #[inline]
     pub fn decode<R>(
         &mut self,
@@ -110,23 +103,15 @@ impl ServerRequest {
         decoded
     }
 
-    /// Returns the number of bytes of the arguments that are not decoded yet.
     pub(crate) fn argument_bytes(&self) -> usize {
-        match &self.arguments {
-            Some(arguments) => arguments.decoder().remaining(),
-            None => self.current.arguments().remaining(),
-        }
+        self.arguments.as_ref().map_or_else(|| self.current.arguments(), Arguments::decoder).remaining()
     }
 
     /// Returns the undecoded arguments, or `None` for a collocated call, whose arguments are not encoded.
     pub(crate) fn raw_body(&self) -> Option<RawBody> {
-        match &self.arguments {
-            Some(arguments) => Some(arguments.raw_body()),
-            None => self.current.raw_body(),
-        }
+        self.arguments.as_ref().map(Arguments::raw_body).or_else(|| self.current.raw_body())
     }
 
-    /// Replies with a body that is already encoded, and with these contexts.
     pub(crate) fn reply_raw(
         mut self,
         status: ReplyStatus,
@@ -211,8 +196,7 @@ impl ServerRequest {
     /// Replies that the arguments cannot be decoded, normally with `MARSHAL`, `COMPLETED_NO`.
     #[cold]
     pub fn bad_arguments(self, error: DecodeError) -> Outcome {
-        let exception = error.system(CompletionStatus::No);
-        self.system_exception(exception)
+        self.system_exception(error.system(CompletionStatus::No))
     }
 
     /// Serves the operations that every object has (`_is_a`, `_non_existent`, ...). Other operations get
@@ -223,9 +207,8 @@ impl ServerRequest {
         self.operation_of_every_object(interface, |id| id == OBJECT_REPOSITORY_ID || ids.contains(&id))
     }
 
-    /// Serves the operations that every object has. `interface` is the repository id of the object's
-    /// interface. `is_a` tells whether the interface is, or is derived from, the interface with a given
-    /// repository id.
+    /// Like [`other_operation`](Self::other_operation). `is_a` tells whether the interface is, or is derived
+    /// from, the interface with a given repository id.
     pub(crate) fn operation_of_every_object(
         mut self,
         interface: &str,
@@ -260,11 +243,8 @@ impl ServerRequest {
                     return self.reply(|e| metadata.encode(e));
                 }
                 let text = format!("{interface} has no operation `{}`", String::from_utf8_lossy(name));
-                self.system_exception(
-                    SystemException::bad_operation()
-                        .with_minor(minor::BAD_OPERATION_UNKNOWN)
-                        .with_reason(text),
-                )
+                let unknown = SystemException::bad_operation().with_minor(minor::BAD_OPERATION_UNKNOWN);
+                self.system_exception(unknown.with_reason(text))
             }
         }
     }
@@ -313,8 +293,7 @@ fn not_described(has_repository: bool) -> SystemException {
     SystemException::intf_repos().with_minor(minor).with_reason(text)
 }
 
-/// Returns the position in the message at which the header of a reply with these contexts ends, in GIOP 1.0
-/// and 1.1.
+/// Returns where the header of a reply with these contexts ends in a message of GIOP 1.0 or 1.1.
 fn reply_header_end(contexts: &[ServiceContext]) -> usize {
     let end = |at: usize, context: &ServiceContext| at.next_multiple_of(4) + 8 + context.data.len();
     // 16 bytes before the contexts: message header and their number. 8 bytes after them: request id and
@@ -322,17 +301,13 @@ fn reply_header_end(contexts: &[ServiceContext]) -> usize {
     contexts.iter().fold(16, end).next_multiple_of(4) + 8
 }
 
-/// Positions in a reply whose headers are encoded.
 pub(crate) struct ReplyHead {
-    /// The position of the message size.
     pub(crate) size_at: usize,
-    /// The end of the reply header.
     end: Mark,
     /// The start of the body, after padding.
     pub(crate) body: usize,
 }
 
-/// The repository id of `CORBA::Object`, the base of all interfaces.
 pub(crate) const OBJECT_REPOSITORY_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
 
 impl ReplyTo {
@@ -353,8 +328,7 @@ impl ReplyTo {
         Outcome { token: self.token, encoder, oneway_failure: None }
     }
 
-    /// Encodes the empty reply that confirms to the client that a oneway request was received
-    /// (`SYNC_WITH_SERVER`).
+    /// Encodes the empty reply that confirms the receipt of a oneway request (`SYNC_WITH_SERVER`).
     #[cold]
     pub(crate) fn put_confirmation(self, encoder: &mut ReplyBuffer) {
         let written = self.put(encoder, ReplyStatus::NoException, &[], |_| Ok(())).is_ok();
@@ -375,7 +349,6 @@ impl ReplyTo {
         self.system_exception_with(encoder, exception, &[])
     }
 
-    /// Like [`system_exception`](Self::system_exception), with service contexts.
     #[cold]
     pub(crate) fn system_exception_with(
         self,
@@ -399,13 +372,11 @@ impl ReplyTo {
         self.system_exception(ReplyBuffer::new(None), exception)
     }
 
-    /// Replies with the location of the object.
     #[cold]
     pub(crate) fn forward(self, encoder: Box<ReplyBuffer>, forward: &ForwardRequest) -> Outcome {
         self.forward_with(encoder, forward, &[])
     }
 
-    /// Like [`forward`](Self::forward), with service contexts.
     #[cold]
     pub(crate) fn forward_with(
         self,
@@ -418,17 +389,14 @@ impl ReplyTo {
             let lost = SystemException::transient().with_minor(minor::TRANSIENT_DISCARDED).with_reason(text);
             return self.system_exception(encoder, lost);
         }
-        let status = match forward.permanent && self.version >= Version::V1_2 {
-            true => ReplyStatus::LocationForwardPerm,
-            false => ReplyStatus::LocationForward,
-        };
+        let permanent = forward.permanent && self.version >= Version::V1_2;
+        let status = if permanent { ReplyStatus::LocationForwardPerm } else { ReplyStatus::LocationForward };
         match self.put(&mut encoder, status, contexts, |e| forward.encode(e)) {
             Ok(()) => Outcome { token: self.token, encoder, oneway_failure: None },
             Err(error) => self.system_exception(encoder, error.system(CompletionStatus::No)),
         }
     }
 
-    /// Encodes the message header and the reply header.
     #[inline]
     pub(crate) fn put_head(
         self,
@@ -447,8 +415,7 @@ impl ReplyTo {
         Ok(ReplyHead { size_at, end, body: encoder.position() })
     }
 
-    /// Encodes a complete reply message. If the reply is sent while it is encoded, the encoder is empty
-    /// afterwards.
+    /// Encodes a complete reply. The encoder is empty afterwards if the reply was sent while it was encoded.
     fn put(
         self,
         encoder: &mut ReplyBuffer,
@@ -489,8 +456,7 @@ impl ReplyTo {
     }
 }
 
-/// Creates the exception for a user exception that cannot be sent to the client: `UNKNOWN`,
-/// `COMPLETED_MAYBE`.
+/// Returns UNKNOWN, COMPLETED_MAYBE, for a user exception that cannot be sent to the client.
 #[cold]
 pub(crate) fn unreportable_user_exception(text: String) -> SystemException {
     SystemException::unknown()
@@ -507,6 +473,16 @@ pub fn unknown_user_exception(exception: impl std::error::Error + Send + Sync + 
         .with_minor(minor::UNKNOWN_USER_EXCEPTION)
         .completed(CompletionStatus::Maybe)
         .with_source(exception)
+}
+
+/// Creates the exception for a deadline that passed before the reply was complete: `TIMEOUT`,
+/// `COMPLETED_MAYBE`.
+#[cold]
+pub(crate) fn reply_timeout(text: impl Into<Cow<'static, str>>) -> SystemException {
+    SystemException::timeout()
+        .with_minor(minor::TIMEOUT_REPLY_END)
+        .completed(CompletionStatus::Maybe)
+        .with_reason(text)
 }
 
 /// Creates the exception for a panic of a servant: `UNKNOWN`, `COMPLETED_MAYBE`.

@@ -1,6 +1,5 @@
 //! Conversion of a servant's `@stream` results to streams for callers in the same process.
 
-use std::fmt;
 use std::future::{Future, poll_fn};
 
 use giop_codec::cdr::Element;
@@ -18,9 +17,6 @@ pub trait ResultSource: Send + Sized {
     type Stream;
 
     /// Reads the whole source into memory.
-    ///
-    /// # Errors
-    /// Those of the source.
     fn collect(self) -> impl Future<Output = Result<Self, SystemException>> + Send;
 
     /// Converts the source to a stream. With `served`, the caller polls the source as a part of this request.
@@ -29,13 +25,8 @@ pub trait ResultSource: Send + Sized {
 }
 
 /// The request to which a result belongs.
+#[derive(Debug)]
 pub struct ResultRequest(pub(crate) ServedResult);
-
-impl fmt::Debug for ResultRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 impl ResultSource for ByteSource {
     type Stream = ByteStream;

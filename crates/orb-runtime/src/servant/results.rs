@@ -21,10 +21,6 @@ pub trait ResultStream: Sized {
     /// alignment does not matter, because the alignment in such fragments is unknown.
     const ACCEPTS_UNALIGNED_FRAGMENTS: bool;
 
-    /// Creates the stream.
-    ///
-    /// # Errors
-    /// The results cannot be decoded, or exceed a limit of this side.
     fn from_results(results: Results) -> Result<Self, BadResults>;
 }
 
@@ -42,9 +38,7 @@ pub struct Results {
 /// The reason why results are not accepted.
 #[derive(Debug)]
 pub enum BadResults {
-    /// The results cannot be decoded.
     Malformed(DecodeError),
-    /// The results are too large.
     Refused(SystemException),
 }
 
@@ -63,10 +57,6 @@ impl Results {
     /// Returns the number of bytes of the reply that are not received yet, or `usize::MAX` if it is unknown.
     pub(crate) fn bytes_to_come(&self) -> usize {
         self.reply.coming()
-    }
-
-    pub(crate) fn orb(&self) -> &Arc<Shared> {
-        &self.orb
     }
 
     /// Returns the stream that begins with `start`. `at` is the position of its element count in the message.

@@ -16,8 +16,7 @@ use crate::servant::results::{BadResults, ResultStream, Results};
 use crate::servant::stream::{ByteStream, Start};
 use crate::stream::{ByteSource, SeqSource};
 
-/// The maximum size of a chunk that is copied together with an element that began in the previous chunk, in
-/// bytes.
+/// The maximum size in bytes of a chunk that is copied together with an element from the previous chunk.
 const MAX_COPIED_CHUNK: usize = 4 * 1024;
 
 /// The elements of a `@stream` parameter at a servant, or of a `@stream` result at a client, which are taken
@@ -49,7 +48,6 @@ pub struct SeqStream<T> {
 }
 
 impl<T: Element> SeqStream<T> {
-    /// The size of an element in bytes.
     const SIZE: usize = size_of::<T>();
 
     fn new(bytes: ByteStream, padding: usize, order: ByteOrder) -> Self {
@@ -159,7 +157,6 @@ fn elements<T: Element>(bytes: Bytes, order: ByteOrder) -> Result<Seq<T>, System
     d.read_seq(bytes.len() / size_of::<T>()).map_err(no_memory)
 }
 
-/// Appends whole elements to `to`.
 fn read_into<T: Element>(bytes: &[u8], order: ByteOrder, to: &mut Vec<T>) -> Result<(), SystemException> {
     let mut d = Decoder::new(bytes, order, Version::V1_2);
     d.read_fixed_into(bytes.len() / size_of::<T>(), to).map_err(no_memory)
@@ -178,7 +175,6 @@ impl<T: Element> Stream for SeqStream<T> {
     }
 }
 
-/// Creates a stream of elements that are available already, or are taken from their source on demand.
 impl<T: Element> From<SeqSource<T>> for SeqStream<T> {
     fn from(source: SeqSource<T>) -> Self {
         Self::of_bytes(ByteSource::from(source).into())
@@ -197,7 +193,6 @@ pub struct SeqStart<T> {
     /// The number of bytes of all elements, and of the padding before them that is not received yet.
     size: u64,
     padding: usize,
-    /// The bytes received with the request.
     first: Bytes,
     at: usize,
     order: ByteOrder,
@@ -246,9 +241,6 @@ impl<T> SeqStart<T> {
 
 impl ServerRequest {
     /// Returns the last argument as a stream of elements.
-    ///
-    /// # Errors
-    /// The element count exceeds the size of the message.
     pub fn seq_stream<T: Element>(&self, start: SeqStart<T>) -> Result<SeqStream<T>, DecodeError> {
         start.check_padding(self.current.bytes_to_come())?;
         let phase = start.phase();
@@ -286,7 +278,6 @@ mod tests {
         e.into_bytes()[4 + padding_of::<T>()..].to_vec()
     }
 
-    /// Returns the number of padding bytes after a count at position 0.
     fn padding_of<T: Element>() -> usize {
         4_usize.wrapping_neg() % <T as FixedLayout>::LAYOUT.align()
     }

@@ -1,5 +1,4 @@
-//! `@stream` results of servants in this process. The caller polls the source of the result as a part of the
-//! request.
+//! `@stream` results of servants in this process. The caller polls the source as a part of the request.
 
 use std::fmt;
 use std::future::Future;
@@ -8,11 +7,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use giop_codec::exception::{CompletionStatus, SystemException, minor};
+use giop_codec::exception::SystemException;
 use tokio::time::Sleep;
 
 use crate::servant::current::Request;
-use crate::servant::request::panicked;
+use crate::servant::request::{panicked, reply_timeout};
 
 /// A collocated request whose result is a stream that the caller is reading.
 pub(crate) struct ServedResult {
@@ -40,16 +39,9 @@ impl ServedResult {
         }
         let Some(deadline) = self.deadline else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline.into())));
-        timer.as_mut().poll(cx).map(|()| Some(Err(deadline_passed())))
+        let text = "the deadline of the call passed before its result was complete";
+        timer.as_mut().poll(cx).map(|()| Some(Err(reply_timeout(text))))
     }
-}
-
-#[cold]
-fn deadline_passed() -> SystemException {
-    SystemException::timeout()
-        .with_minor(minor::TIMEOUT_REPLY_END)
-        .completed(CompletionStatus::Maybe)
-        .with_reason("the deadline of the call passed before its result was complete".to_owned())
 }
 
 impl fmt::Debug for ServedResult {

@@ -1,7 +1,8 @@
-//! The trait of generated skeletons, and the slot in which their futures are polled.
+//! The traits of generated skeletons and their futures, and the slot in which the futures are polled.
 
 use std::any::Any;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -10,7 +11,7 @@ use tokio_util::sync::ReusableBoxFuture;
 
 use crate::servant::active_object::RunMode;
 use crate::servant::forward::ForwardRequest;
-use crate::servant::request::{Outcome, ServerRequest};
+use crate::servant::request::{OBJECT_REPOSITORY_ID, Outcome, ServerRequest};
 
 /// A servant whose operations are called by name. Generated code implements this trait for each interface.
 pub trait Skeleton: Send + Sync + 'static {
@@ -19,16 +20,13 @@ pub trait Skeleton: Send + Sync + 'static {
 
     /// Returns the repository id of the interface.
     fn repository_id(&self) -> &str {
-        self.repository_ids().first().copied().unwrap_or(crate::servant::request::OBJECT_REPOSITORY_ID)
+        self.repository_ids().first().copied().unwrap_or(OBJECT_REPOSITORY_ID)
     }
 
     /// Returns whether the interface is `repository_id` or derived from it, or `None` if only a request can
     /// determine this.
     fn is_a(&self, repository_id: &str) -> Option<bool> {
-        Some(
-            repository_id == crate::servant::request::OBJECT_REPOSITORY_ID
-                || self.repository_ids().contains(&repository_id),
-        )
+        Some(repository_id == OBJECT_REPOSITORY_ID || self.repository_ids().contains(&repository_id))
     }
 
     /// Returns a number that identifies the type of the skeleton, and therefore of its futures. Skeletons
@@ -110,7 +108,6 @@ impl Servant {
         self
     }
 
-    /// Returns the address of the skeleton, which identifies the servant.
     pub(crate) fn identity(&self) -> usize {
         Arc::as_ptr(&self.skeleton).cast::<()>() as usize
     }
@@ -142,6 +139,21 @@ pub trait UserException: CdrEncode + CdrDecode + std::error::Error + Send + Sync
     const REPOSITORY_ID: &'static str;
 }
 
+/// The future of a servant method, which is an `async fn`. All futures implement this trait. It exists only
+/// for the compiler's error message about methods that are not `async`.
+#[diagnostic::on_unimplemented(
+    message = "a method of a servant must be an `async fn`",
+    label = "`{Self}` is not a future",
+    note = "write `async fn` instead of `fn`"
+)]
+pub trait ServantFuture: Future {}
+
+#[diagnostic::do_not_recommend]
+impl<F: Future + ?Sized> ServantFuture for F {}
+
+/// The future of a collocated call.
+pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
 /// A slot for one dispatch future. The next future of the same type reuses its memory.
 #[derive(Debug)]
 pub struct DispatchSlot {
@@ -160,7 +172,6 @@ impl DispatchSlot {
         self.future.set(future);
     }
 
-    /// Drops the future.
     pub(crate) fn clear(&mut self) {
         self.future.set(std::future::pending());
     }

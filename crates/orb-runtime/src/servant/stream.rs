@@ -9,14 +9,14 @@ use std::time::Instant;
 use bytes::Bytes;
 use futures_util::Stream;
 use giop_codec::cdr::{CdrDecode, Decoder};
-use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{CompletionStatus, MinorCode, SystemException, SystemExceptionKind};
 use giop_codec::{DecodeError, DecodeErrorKind};
 use giop_proto::pool::BufferPool;
 use giop_proto::{Chunk, CloseReason, StreamOf};
 
 use crate::connection::exclusive::Lease;
 use crate::connection::{PayloadOutcome, SharedConnection, now};
-use crate::servant::request::ServerRequest;
+use crate::servant::request::{ServerRequest, reply_timeout};
 use crate::servant::results::{BadResults, ResultStream, Results};
 use crate::servant::served::ServedResult;
 use crate::stream::{ByteSource, Payload, SourceContent};
@@ -56,13 +56,13 @@ const MAX_SKIPPED_BYTES: u64 = 64 * 1024;
 ///     Ok(count)
 /// }
 /// ```
+#[derive(Default)]
 pub struct ByteStream {
     /// Received bytes that have not been returned.
     pub(crate) first: Bytes,
     /// The number of bytes that have not been returned, including those in `first`.
     pub(crate) bytes_left: u64,
     pub(crate) rest: Option<Rest>,
-    /// The pool for buffers that hold the whole sequence.
     pub(crate) pool: Option<Arc<BufferPool>>,
     /// The exception that the stream returns next, because the stream is too large or an argument failed.
     failure: Option<Box<SystemException>>,
@@ -70,7 +70,6 @@ pub struct ByteStream {
     pub(crate) is_open_ended: bool,
     /// The source of a stream from this process. The mutex is never locked, because only the stream owns it.
     source: Option<Mutex<Payload>>,
-    /// The request of a result from this process.
     served: Option<Box<ServedResult>>,
 }
 
@@ -81,22 +80,18 @@ pub(crate) struct Rest {
     results: Option<Box<ResultState>>,
 }
 
-/// The state of a stream of results.
 struct ResultState {
     deadline: Option<Instant>,
-    /// A `@stream` argument that is still being sent. The mutex is never locked, because only the stream owns
-    /// it.
+    /// A `@stream` argument that is still being sent. The mutex is never locked.
     argument: Option<Mutex<Payload>>,
     /// The exclusive use of the connection, which is kept or closed afterwards.
     _lease: Lease,
 }
 
-/// The start of a stream.
 pub(crate) struct Start {
     /// The number of bytes, or an upper bound if the stream [is open-ended](Self::is_open_ended).
     pub(crate) size: u64,
     pub(crate) is_open_ended: bool,
-    /// The bytes that have been received.
     pub(crate) first: Bytes,
     /// The offset of the next byte from the first element, or `None` for a sequence of bytes.
     pub(crate) phase: Option<usize>,
@@ -193,7 +188,6 @@ impl ByteStream {
         Poll::Ready(self.failure.take().map_or(Ok(()), |failure| Err(*failure)))
     }
 
-    /// See [`poll_end`](Self::poll_end).
     pub(crate) async fn finish_argument(&mut self) -> Result<(), SystemException> {
         std::future::poll_fn(|cx| self.poll_end(cx)).await
     }
@@ -214,16 +208,11 @@ impl ByteStream {
             self.bytes_left -= first.len() as u64;
             return Ok(Some(first));
         }
-        match self.rest.as_ref().filter(|_| self.bytes_left > 0) {
-            Some(rest) => {
-                let chunk = rest.link.ready_chunk(rest.stream_id);
-                self.handle_chunk(chunk)
-            }
-            None => Ok(None),
-        }
+        let Some(rest) = self.rest.as_ref().filter(|_| self.bytes_left > 0) else { return Ok(None) };
+        let chunk = rest.link.ready_chunk(rest.stream_id);
+        self.handle_chunk(chunk)
     }
 
-    /// Handles a chunk from the connection.
     fn handle_chunk(&mut self, chunk: Chunk) -> Result<Option<Bytes>, SystemException> {
         match chunk {
             Chunk::Octets(mut bytes) => {
@@ -244,7 +233,6 @@ impl ByteStream {
         }
     }
 
-    /// Counts bytes as returned.
     pub(crate) fn advance(&mut self, count: usize) {
         self.bytes_left = self.bytes_left.saturating_sub(count as u64);
         if self.bytes_left == 0 {
@@ -271,10 +259,7 @@ impl ByteStream {
     fn deadline_passed(&mut self) -> SystemException {
         let text = format!("the deadline of the call passed {}", self.missing());
         (self.bytes_left, self.rest) = (0, None);
-        SystemException::timeout()
-            .with_minor(minor::TIMEOUT_REPLY_END)
-            .completed(CompletionStatus::Maybe)
-            .with_reason(text)
+        reply_timeout(text)
     }
 
     fn missing(&self) -> String {
@@ -284,7 +269,6 @@ impl ByteStream {
         }
     }
 
-    /// Returns the next chunk of a source in this process.
     #[cold]
     fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, SystemException>>> {
         let Some(source) = &mut self.source else { return Poll::Ready(None) };
@@ -304,12 +288,10 @@ impl ByteStream {
         Poll::Ready(polled)
     }
 
-    /// Wraps the result of a servant in this process.
     pub(crate) fn served(source: ByteSource, served: Option<ServedResult>) -> Self {
         Self { served: served.map(Box::new), ..Self::from(source) }
     }
 
-    /// Creates the stream of a call's results, which uses its connection exclusively.
     pub(crate) fn of_results(
         start: Start,
         stream_id: StreamOf,
@@ -328,7 +310,6 @@ impl ByteStream {
         let mut stream =
             Self { bytes_left: size, first, rest, pool: Some(pool), is_open_ended, ..Self::default() };
         if size == received {
-            // All bytes of the stream are received.
             stream.release();
         }
         stream
@@ -349,25 +330,8 @@ impl Rest {
         self.results.as_ref().and_then(|results| results.deadline)
     }
 
-    /// Returns whether an argument is still being sent.
     fn is_sending_argument(&self) -> bool {
         self.results.as_ref().is_some_and(|results| results.argument.is_some())
-    }
-}
-
-/// Creates an empty stream.
-impl Default for ByteStream {
-    fn default() -> Self {
-        Self {
-            bytes_left: 0,
-            first: Bytes::new(),
-            rest: None,
-            pool: None,
-            failure: None,
-            is_open_ended: false,
-            source: None,
-            served: None,
-        }
     }
 }
 
@@ -379,7 +343,6 @@ impl Stream for ByteStream {
     }
 }
 
-/// Creates a stream of bytes that are available already, or are taken from their source on demand.
 impl From<ByteSource> for ByteStream {
     fn from(source: ByteSource) -> Self {
         let bytes_left = source.len();
@@ -400,8 +363,7 @@ impl fmt::Debug for ByteStream {
     }
 }
 
-/// Skips the bytes that have not been received. If too many bytes of a result are missing, closes the
-/// connection instead.
+/// Skips the missing bytes. If too many bytes of a result are missing, closes the connection instead.
 impl Drop for Rest {
     fn drop(&mut self) {
         if self.results.is_some() && self.link.stream_rest(self.stream_id) > MAX_SKIPPED_BYTES {
@@ -416,9 +378,7 @@ impl Drop for Rest {
 pub struct StreamStart {
     /// The number of bytes of the whole sequence.
     count: usize,
-    /// The bytes received with the request.
     first: Bytes,
-    /// The position of the count in the message.
     at: usize,
 }
 
@@ -434,9 +394,6 @@ impl CdrDecode for StreamStart {
 
 impl ServerRequest {
     /// Returns the last argument as a stream.
-    ///
-    /// # Errors
-    /// The byte count exceeds the size of the message.
     pub fn byte_stream(&self, start: StreamStart) -> Result<ByteStream, DecodeError> {
         let StreamStart { count, first, at } = start;
         self.stream_of(count as u64, first, at, None)
@@ -473,7 +430,6 @@ impl ServerRequest {
     }
 }
 
-/// Creates the exception for a stream that exceeds the limit.
 #[cold]
 pub(crate) fn too_large(size: u64, limit: u64, completed: CompletionStatus) -> SystemException {
     let text =

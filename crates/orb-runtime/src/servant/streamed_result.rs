@@ -17,7 +17,7 @@ use giop_proto::ServeToken;
 use crate::connection::SharedConnection;
 use crate::servant::current::Extras;
 use crate::servant::request::{Outcome, ServerRequest};
-use crate::servant::servant_future::LocalFuture;
+use crate::servant::skeleton::LocalFuture;
 use crate::stream::{EncodeParts, LastResult, ResultContent};
 use crate::trace::{self, Direction};
 
@@ -25,10 +25,8 @@ use crate::trace::{self, Direction};
 const MAX_BURST_BYTES: usize = 256 * 1024;
 
 impl ServerRequest {
-    /// Replies with a `@stream` result, which is sent while its source produces it.
-    ///
-    /// # Cancel safety
-    /// If the future is dropped after the first part was sent, the connection is closed.
+    /// Replies with a `@stream` result, which is sent while its source produces it. If the future is dropped
+    /// after the first part was sent, the connection is closed.
     pub fn reply_streamed(self, result: impl Into<LastResult>) -> LocalFuture<'static, Outcome> {
         // Boxed, so that the common future type of the interface's operations stays small.
         match result.into().0 {
@@ -60,10 +58,7 @@ impl ServerRequest {
 
         let head = match to.put_head(&mut self.encoder, ReplyStatus::NoException, &contexts) {
             Ok(head) => head,
-            Err(error) => {
-                let exception = error.system(CompletionStatus::Yes);
-                return to.system_exception(self.encoder, exception);
-            }
+            Err(error) => return to.system_exception(self.encoder, error.system(CompletionStatus::Yes)),
         };
         let started = match source.begin(&mut self.encoder) {
             Ok(()) => {
@@ -80,10 +75,7 @@ impl ServerRequest {
             (Progress::Complete | Progress::LimitReached, _) => {
                 return match finish_message(&mut self.encoder, head.size_at) {
                     Ok(_) => Outcome { token: to.token, encoder: self.encoder, oneway_failure: None },
-                    Err(error) => {
-                        let exception = error.system(CompletionStatus::Yes);
-                        to.system_exception(self.encoder, exception)
-                    }
+                    Err(error) => to.system_exception(self.encoder, error.system(CompletionStatus::Yes)),
                 };
             }
         };
@@ -131,7 +123,6 @@ impl ServerRequest {
         self.end_without_reply()
     }
 
-    /// Replies with an exception raised by the source of the result.
     fn fail(self, exception: SystemException) -> Outcome {
         self.current.span().system_exception(&exception);
         self.to.system_exception(self.encoder, exception)
@@ -144,18 +135,15 @@ impl ServerRequest {
     }
 }
 
-/// The progress of encoding the source of a result.
 enum Progress {
     /// The encoder has reached the requested position. The source has further data.
     LimitReached,
-    /// All data of the source is encoded.
     Complete,
     /// The client has cancelled the call, or its connection has ended.
     Unwanted,
     Failed(SystemException),
 }
 
-/// Encodes until the encoder reaches position `until`.
 async fn encode_until(
     source: &mut dyn EncodeParts,
     encoder: &mut Encoder,
@@ -175,7 +163,6 @@ async fn encode_until(
     .await
 }
 
-/// Yields to other tasks once.
 async fn yield_once() {
     let mut paused = false;
     poll_fn(|cx| {
@@ -188,8 +175,7 @@ async fn yield_once() {
     .await;
 }
 
-/// A guard for a reply of which a part was sent. If the reply is incomplete on drop, the connection is
-/// closed.
+/// Closes the connection on drop if the reply, of which a part was sent, is incomplete.
 struct StartedReply<'a> {
     link: &'a SharedConnection,
     token: ServeToken,

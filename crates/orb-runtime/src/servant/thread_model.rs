@@ -1,7 +1,5 @@
-//! The thread models of POAs: serialized requests, and requests that run on the thread that calls
-//! `Orb::run_until`.
+//! The thread models of POAs: serialized requests, and requests on the thread of `Orb::run_until`.
 
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
@@ -17,8 +15,7 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::servant::active_object::ActiveObject;
 use crate::servant::request::{Outcome, ReplyTo, panicked};
 
-/// The turn of serialized requests: a fair semaphore with one permit. A request holds the permit while it
-/// runs.
+/// A fair semaphore with one permit. A serialized request holds the permit while it runs.
 pub(crate) type Turn = Arc<Semaphore>;
 
 /// The objects of a collocated request and of its callers. A nested request for one of these objects neither
@@ -29,16 +26,9 @@ pub(crate) struct CallStack {
 }
 
 impl CallStack {
-    /// Returns the innermost object for which `is` returns true.
     pub(crate) fn find(&self, is: impl Fn(&ActiveObject) -> bool) -> Option<&Arc<ActiveObject>> {
-        let mut callers = Some(self);
-        while let Some(CallStack { entry, outer }) = callers {
-            if is(entry) {
-                return Some(entry);
-            }
-            callers = outer.as_deref();
-        }
-        None
+        let callers = std::iter::successors(Some(self), |caller| caller.outer.as_deref());
+        callers.map(|caller| &caller.entry).find(|entry| is(entry))
     }
 }
 
@@ -67,7 +57,6 @@ impl Default for MainThread {
 }
 
 impl MainThread {
-    /// Queues a request for the main thread, and waits for its outcome.
     pub(crate) async fn run(
         &self,
         work: impl Future<Output = Outcome> + Send + 'static,
@@ -85,8 +74,7 @@ impl MainThread {
         outcome.await.unwrap_or_else(|_| to.exception_outcome(orb_dropped()))
     }
 
-    /// Runs queued requests until `until` completes. If another call runs them already, only waits for
-    /// `until`.
+    /// Runs queued requests until `until` completes, unless another call runs them already.
     pub(crate) async fn serve<T>(&self, until: impl Future<Output = T>) -> T {
         /// Returns the requests on drop, so that the next call of `serve` can run them.
         struct Serving<'a>(&'a MainThread, Option<Jobs>);
@@ -101,13 +89,13 @@ impl MainThread {
         let mut serving = Serving(self, jobs);
         let mut until = pin!(until);
         poll_fn(|cx| {
-            if let Poll::Ready(ended) = until.as_mut().poll(cx) {
-                return Poll::Ready(ended);
-            }
-            if let Some(jobs) = &mut serving.1 {
+            let ended = until.as_mut().poll(cx);
+            if ended.is_pending()
+                && let Some(jobs) = &mut serving.1
+            {
                 jobs.poll(cx);
             }
-            Poll::Pending
+            ended
         })
         .await
     }
@@ -138,10 +126,4 @@ fn orb_dropped() -> SystemException {
     SystemException::transient()
         .with_minor(minor::TRANSIENT_DISCARDED)
         .with_reason("the ORB was dropped before its `run_until` ran the request")
-}
-
-impl fmt::Debug for MainThread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MainThread").finish_non_exhaustive()
-    }
 }
