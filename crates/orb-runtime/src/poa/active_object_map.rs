@@ -8,14 +8,12 @@ use papaya::Guard;
 
 use crate::servant::active_object::ActiveObject;
 
-/// A concurrent hash map from ids to objects. The object's key contains its id, so that the map stores no
-/// copy.
+/// A concurrent hash map from ids to objects. It stores no ids: each object's key contains its id.
 #[derive(Default)]
 pub(crate) struct ObjectMap {
     by_id: papaya::HashMap<KeyedById, ()>,
 }
 
-/// An object that is hashed and compared by its id.
 struct KeyedById(Arc<ActiveObject>);
 
 impl ObjectMap {
@@ -43,7 +41,6 @@ impl ObjectMap {
         guard.flush();
     }
 
-    /// Returns the objects for which the predicate holds.
     pub(crate) fn filter(&self, wanted: impl Fn(&ActiveObject) -> bool) -> Vec<Arc<ActiveObject>> {
         self.by_id.pin().keys().filter(|found| wanted(&found.0)).map(|found| Arc::clone(&found.0)).collect()
     }

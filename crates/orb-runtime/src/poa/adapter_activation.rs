@@ -1,6 +1,5 @@
 //! On-demand creation of child POAs by an adapter activator, when a request or the program asks for them.
 
-use std::fmt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,8 +12,7 @@ use crate::poa::core::ChildInitGuard;
 use crate::poa::error::PoaError;
 use crate::poa::handle::Poa;
 use crate::poa::lookup::no_such_poa;
-use crate::poa::step_queue as steps;
-use crate::poa::step_queue::{RunningStep, Steps};
+use crate::poa::step_queue::{RunningStep, Steps, is_step_of};
 use crate::runtime::Shared;
 use crate::servant::Refusal;
 use crate::servant::poa_gate::PoaGate;
@@ -44,7 +42,6 @@ pub trait AdapterActivator: Send + Sync + 'static {
     ) -> impl Future<Output = Result<bool, SystemException>> + Send;
 }
 
-/// A type-erased [`AdapterActivator`].
 trait Activator: Send + Sync {
     fn unknown_adapter<'a>(
         &'a self,
@@ -63,7 +60,6 @@ impl<A: AdapterActivator> Activator for A {
     }
 }
 
-/// The adapter activator of a POA, and its running activations by child name.
 #[derive(Default)]
 pub(crate) struct AdapterActivations {
     activator: Mutex<Option<Arc<dyn Activator>>>,
@@ -121,7 +117,7 @@ impl Poa {
         loop {
             if let Ok(child) = self.find(name) {
                 if let Some(step) = self.core.node().adapter_activations.steps.get(name)
-                    && !steps::is_step_of(&self.orb)
+                    && !is_step_of(&self.orb)
                 {
                     let _ = step.await;
                 }
@@ -141,11 +137,7 @@ impl Poa {
 }
 
 impl PoaGate {
-    /// Starts, or joins, the activation of a missing child. Returns `None` if there is no activator and no
-    /// activation is running.
-    ///
-    /// # Errors
-    /// Those of [`Steps::start_or_join`].
+    /// Starts or joins the activation of a missing child, if there is an activator or a running activation.
     pub(crate) fn activate_child(
         self: &Arc<Self>,
         orb: &Arc<Shared>,
@@ -159,15 +151,13 @@ impl PoaGate {
             let _turn = parent.core.take_turn().await;
             let _init_guard = ChildInitGuard::new(&parent.core, &name);
             let answer = AssertUnwindSafe(activator.unknown_adapter(&parent, &name)).catch_unwind().await;
+            let failed = |text: &str| Err(activator_failed(&name, text));
             let result = match answer {
                 Ok(Ok(true)) if parent.core.child(&name).is_some() => Ok(()),
-                Ok(Ok(true)) => Err(activator_failed(
-                    &name,
-                    "`unknown_adapter` returned true, but the POA does not exist",
-                )),
+                Ok(Ok(true)) => failed("`unknown_adapter` returned true, but the POA does not exist"),
                 Ok(Ok(false)) => Err(no_such_poa(&name)),
-                Ok(Err(error)) => Err(activator_failed(&name, &error.to_string())),
-                Err(panic) => Err(activator_failed(&name, &panicked(&*panic).to_string())),
+                Ok(Err(error)) => failed(&error.to_string()),
+                Err(panic) => failed(&panicked(&*panic).to_string()),
             };
             result.map_err(Refusal::System)
         };
@@ -180,10 +170,4 @@ fn activator_failed(name: &str, text: &str) -> SystemException {
     SystemException::obj_adapter()
         .with_minor(minor::OBJ_ADAPTER_UNKNOWN_ADAPTER)
         .with_reason(format!("the adapter activator failed for `{name}`: {text}"))
-}
-
-impl fmt::Debug for AdapterActivations {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AdapterActivations").finish_non_exhaustive()
-    }
 }

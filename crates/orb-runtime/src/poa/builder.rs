@@ -27,6 +27,11 @@ pub mod ids {
     /// (SYSTEM_ID, IMPLICIT_ACTIVATION).
     #[derive(Debug)]
     pub enum Implicit {}
+
+    /// An assignment of ids without implicit activation, which a POA without an active object map requires.
+    pub trait NoImplicit {}
+    impl NoImplicit for System {}
+    impl NoImplicit for User {}
 }
 
 /// The values of the type parameter `Serving` of [`PoaBuilder`]: how a request finds its servant.
@@ -99,10 +104,8 @@ pub struct PoaBuilder<Ids, Serving> {
     types: PhantomData<fn() -> (Ids, Serving)>,
 }
 
-/// Sets the servant or servant manager of the new POA.
 type Initializer = Box<dyn FnOnce(&Poa) -> Result<(), PoaError> + Send>;
 
-/// The POA manager that a new POA gets.
 enum ManagerChoice {
     OfParent,
     New,
@@ -238,26 +241,15 @@ impl<Ids> PoaBuilder<Ids, serving::Map> {
         self.initialize = Some(Box::new(move |poa| poa.set_servant_activator(activator)));
         self.with_types()
     }
+}
 
-    fn with_locator(mut self, locator: impl ServantLocator) -> PoaBuilder<Ids, serving::Locator> {
+impl<Ids: ids::NoImplicit> PoaBuilder<Ids, serving::Map> {
+    /// Sets the locator that finds a servant for each request (USE_SERVANT_MANAGER, NON_RETAIN).
+    pub fn servant_locator(mut self, locator: impl ServantLocator) -> PoaBuilder<Ids, serving::Locator> {
         self.policies.request_processing = RequestProcessingPolicy::ServantManager;
         self.policies.servant_retention = ServantRetentionPolicy::NonRetain;
         self.initialize = Some(Box::new(move |poa| poa.set_servant_locator(locator)));
         self.with_types()
-    }
-}
-
-impl PoaBuilder<ids::System, serving::Map> {
-    /// Sets the locator that finds a servant for each request (USE_SERVANT_MANAGER, NON_RETAIN).
-    pub fn servant_locator(self, locator: impl ServantLocator) -> PoaBuilder<ids::System, serving::Locator> {
-        self.with_locator(locator)
-    }
-}
-
-impl PoaBuilder<ids::User, serving::Map> {
-    /// Sets the locator that finds a servant for each request (USE_SERVANT_MANAGER, NON_RETAIN).
-    pub fn servant_locator(self, locator: impl ServantLocator) -> PoaBuilder<ids::User, serving::Locator> {
-        self.with_locator(locator)
     }
 }
 
@@ -269,22 +261,9 @@ impl<Ids> PoaBuilder<Ids, serving::Activator> {
     }
 }
 
-impl PoaBuilder<ids::System, serving::MapOrDefault> {
+impl<Ids: ids::NoImplicit> PoaBuilder<Ids, serving::MapOrDefault> {
     /// Omits the map of active objects: the default servant serves all requests (NON_RETAIN).
-    pub fn without_map(self) -> PoaBuilder<ids::System, serving::DefaultOnly> {
-        self.non_retain()
-    }
-}
-
-impl PoaBuilder<ids::User, serving::MapOrDefault> {
-    /// Omits the map of active objects: the default servant serves all requests (NON_RETAIN).
-    pub fn without_map(self) -> PoaBuilder<ids::User, serving::DefaultOnly> {
-        self.non_retain()
-    }
-}
-
-impl<Ids> PoaBuilder<Ids, serving::MapOrDefault> {
-    fn non_retain(mut self) -> PoaBuilder<Ids, serving::DefaultOnly> {
+    pub fn without_map(mut self) -> PoaBuilder<Ids, serving::DefaultOnly> {
         self.policies.servant_retention = ServantRetentionPolicy::NonRetain;
         self.with_types()
     }

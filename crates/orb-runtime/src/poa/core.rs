@@ -13,32 +13,27 @@ use tokio::sync::Semaphore;
 use crate::object_key::PathBuf;
 use crate::poa::adapter_activation::AdapterActivations;
 use crate::poa::destroy::DestructionFuture;
-use crate::poa::manager::ManagerCore;
+use crate::poa::manager::{ManagerCore, PoaManagerState};
 use crate::poa::places::Keys;
 use crate::poa::policies::Policies;
 use crate::poa::policy::{
     IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy, RequestProcessingPolicy, ThreadModel,
 };
 use crate::poa::servant_activation::ServantActivations;
-use crate::poa::step_queue as steps;
+use crate::poa::step_queue::is_step_of;
 use crate::runtime::Shared;
 use crate::servant::active_object::ActiveObject;
 use crate::servant::poa_gate::{Gate, PoaGate};
 use crate::servant::thread_model::Turn;
 
-/// A POA in the tree of POAs, with its objects and their managers.
 pub(crate) struct PoaNode {
-    /// Whether a builder or an adapter activator is still initializing this POA or an ancestor. Requests are
-    /// held meanwhile.
+    /// Whether this POA or an ancestor is still being initialized. Requests are held meanwhile.
     pub(crate) initializing: AtomicBool,
-    /// The POA's objects and their keys.
     pub(crate) keys: Keys,
-    /// The number of active objects.
     pub(crate) active_count: AtomicUsize,
     /// The default servant or servant locator, which serves requests for objects that are not active.
     pub(crate) fallback: ArcSwapOption<ActiveObject>,
     pub(crate) policies: Policies,
-    /// The number of the POA within the ORB.
     pub(crate) number: u32,
     pub(crate) manager: Arc<ManagerCore>,
     pub(crate) name: Box<str>,
@@ -66,7 +61,6 @@ pub(crate) struct ChildInitGuard<'a> {
     name: &'a str,
 }
 
-/// The parameters of [`PoaGate::new`] that differ between sibling POAs.
 pub(crate) struct PoaParams {
     pub(crate) name: Box<str>,
     pub(crate) path: PathBuf,
@@ -77,7 +71,6 @@ pub(crate) struct PoaParams {
 }
 
 impl PoaGate {
-    /// Returns the POA's place in the tree of POAs, and its objects.
     #[inline]
     #[expect(clippy::expect_used, reason = "`new` is the only constructor and always sets a node")]
     pub(crate) fn node(&self) -> &PoaNode {
@@ -114,13 +107,9 @@ impl PoaGate {
             children: Mutex::default(),
             servants: Mutex::default(),
         };
-        let poa = Arc::new(Self::with_node(
-            Arc::clone(threads),
-            turn,
-            uses_main_thread,
-            policies.has_activator(),
-            node,
-        ));
+        let has_activator = policies.has_activator();
+        let poa = Self::with_node(Arc::clone(threads), turn, uses_main_thread, has_activator, node);
+        let poa = Arc::new(poa);
         manager.add_poa(&poa);
         poa
     }
@@ -146,7 +135,7 @@ impl PoaGate {
     /// Returns whether the calling task is an activation of this ORB, whose collocated calls this POA serves
     /// although it is being initialized.
     pub(crate) fn serves_activator_task(&self, orb: &Shared) -> bool {
-        self.is_initializing() && steps::is_step_of(orb) && self.node().manager.is_active()
+        self.is_initializing() && is_step_of(orb) && self.node().manager.state() == PoaManagerState::Active
     }
 
     /// Ends the initialization of this POA and of its descendants, except those with a [`ChildInitGuard`] of
@@ -168,19 +157,16 @@ impl PoaGate {
         self.children().by_name.get(name).map(Arc::clone)
     }
 
-    /// Counts an object as active, in this POA and in the whole ORB.
     pub(crate) fn count_activation(&self, in_orb: &AtomicUsize) {
         self.node().active_count.fetch_add(1, Ordering::Relaxed);
         in_orb.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts an object as no longer active.
     pub(crate) fn count_deactivation(&self, in_orb: &AtomicUsize) {
         self.node().active_count.fetch_sub(1, Ordering::Relaxed);
         in_orb.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Returns the number of active objects.
     #[cfg(feature = "admin")]
     pub(crate) fn active_objects(&self) -> usize {
         self.node().active_count.load(Ordering::Relaxed)
@@ -201,14 +187,10 @@ impl PoaGate {
 
     /// Returns the object with this id. If it is not active, returns the default servant or servant locator.
     pub(crate) fn find(&self, id: &[u8]) -> Option<Arc<ActiveObject>> {
-        let found = if self.node().policies.retains() { self.node().keys.objects.get(id) } else { None };
-        match found {
-            Some(entry) => Some(entry),
-            None => self.node().fallback.load_full(),
-        }
+        let found = self.node().policies.retains().then(|| self.node().keys.objects.get(id)).flatten();
+        found.or_else(|| self.node().fallback.load_full())
     }
 
-    /// Returns the exception for a request whose object is not active.
     #[cold]
     pub(crate) fn inactive_object_exception(
         &self,
@@ -226,7 +208,6 @@ impl PoaGate {
         SystemException::obj_adapter().with_minor(minor).with_reason(text)
     }
 
-    /// Returns the key of an object.
     pub(crate) fn key(&self, id: &[u8]) -> Vec<u8> {
         [&*self.node().keys.prefix, id].concat()
     }
@@ -246,7 +227,6 @@ impl PoaGate {
         true
     }
 
-    /// Returns the active objects of a servant.
     pub(crate) fn objects_of(&self, servant: usize) -> Vec<Arc<ActiveObject>> {
         let servants = self.node().servants.lock().unwrap_or_else(PoisonError::into_inner);
         let objects = servants.get(&servant).map(Vec::as_slice).unwrap_or_default();

@@ -21,7 +21,6 @@ pub struct Destruction {
     done: DestructionFuture,
 }
 
-/// A shared future that completes when a POA is destroyed.
 pub(crate) type DestructionFuture = SharedFuture<BoxFuture<'static, ()>>;
 
 impl Poa {

@@ -1,6 +1,6 @@
 //! Errors of POA operations.
 
-use giop_codec::exception::{SystemException, minor};
+use giop_codec::exception::{MinorCode, SystemException, minor};
 
 use crate::object_key::{KeyError, NameError};
 use crate::poa::policies::InvalidPolicy;
@@ -59,59 +59,47 @@ impl PoaError {
     }
 
     pub(crate) fn being_destroyed(name: &str) -> Self {
-        SystemException::bad_inv_order()
-            .with_minor(minor::BAD_INV_ORDER_POA_DESTROYED)
-            .with_reason(format!("the POA `{name}` is being destroyed"))
-            .into()
+        let text = format!("the POA `{name}` is being destroyed");
+        Self::system(SystemException::bad_inv_order(), minor::BAD_INV_ORDER_POA_DESTROYED, text)
     }
 
-    /// The servant manager is of the wrong kind.
     pub(crate) fn wrong_manager_kind(text: &str) -> Self {
-        SystemException::obj_adapter()
-            .with_minor(minor::OBJ_ADAPTER_NO_SERVANT_MANAGER)
-            .with_reason(text.to_owned())
-            .into()
+        Self::system(SystemException::obj_adapter(), minor::OBJ_ADAPTER_NO_SERVANT_MANAGER, text)
     }
 
     pub(crate) fn manager_is_set() -> Self {
-        SystemException::bad_inv_order()
-            .with_minor(minor::BAD_INV_ORDER_MANAGER_SET)
-            .with_reason("the POA has a servant manager, which cannot be replaced")
-            .into()
+        let text = "the POA has a servant manager, which cannot be replaced";
+        Self::system(SystemException::bad_inv_order(), minor::BAD_INV_ORDER_MANAGER_SET, text)
     }
 
     pub(crate) fn already_destroyed() -> Self {
-        SystemException::object_not_exist()
-            .with_minor(minor::OBJECT_NOT_EXIST_NO_ADAPTER)
-            .with_reason("the POA was destroyed: `find` or create another POA with its name")
-            .into()
+        let text = "the POA was destroyed: `find` or create another POA with its name";
+        Self::system(SystemException::object_not_exist(), minor::OBJECT_NOT_EXIST_NO_ADAPTER, text)
     }
 
     pub(crate) fn shut_down() -> Self {
-        SystemException::bad_inv_order()
-            .with_minor(minor::BAD_INV_ORDER_SHUTDOWN)
-            .with_reason("the ORB is shutting down")
-            .into()
+        let text = "the ORB is shutting down";
+        Self::system(SystemException::bad_inv_order(), minor::BAD_INV_ORDER_SHUTDOWN, text)
     }
 
     pub(crate) fn foreign_id() -> Self {
-        SystemException::bad_param()
-            .with_minor(minor::BAD_PARAM_OBJECT_ID)
-            .with_reason("the POA has SYSTEM_ID, but did not choose this id")
-            .into()
+        let text = "the POA has SYSTEM_ID, but did not choose this id";
+        Self::system(SystemException::bad_param(), minor::BAD_PARAM_OBJECT_ID, text)
+    }
+
+    fn system(exception: SystemException, minor: MinorCode, text: impl Into<String>) -> Self {
+        Self::System(exception.with_minor(minor).with_reason(text.into()))
     }
 }
 
 impl From<NameError> for PoaError {
     fn from(error: NameError) -> Self {
-        let exception = SystemException::bad_param();
-        exception.with_reason(error.to_string()).into()
+        SystemException::bad_param().with_reason(error.to_string()).into()
     }
 }
 
 impl From<KeyError> for PoaError {
     fn from(error: KeyError) -> Self {
-        let exception = SystemException::bad_param().with_minor(minor::BAD_PARAM_OBJECT_ID);
-        exception.with_reason(error.to_string()).into()
+        Self::system(SystemException::bad_param(), minor::BAD_PARAM_OBJECT_ID, error.to_string())
     }
 }

@@ -1,5 +1,4 @@
-//! Alternative strategies for looking up POAs, objects and operations, for comparison with the default.
-//! Feature `experiments`.
+//! Alternative strategies for looking up POAs and objects, for comparison. Feature `experiments`.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -21,7 +20,6 @@ use crate::runtime::Shared;
 use crate::servant::active_object::ActiveObject;
 use crate::servant::poa_gate::PoaGate;
 
-/// The look-up strategies of an object adapter, and their tables.
 pub(crate) struct Strategies {
     demux: Demux,
     /// The combined table of objects and operations, if [`PathDemux::DeLayered`] is configured.
@@ -33,7 +31,6 @@ impl Strategies {
         Self { demux, combined: (demux.path == PathDemux::DeLayered).then(CombinedTable::default) }
     }
 
-    /// Returns the keys of a new POA.
     pub(crate) fn keys(
         &self,
         boot: Boot,
@@ -52,21 +49,18 @@ impl Strategies {
         Ok(Keys { objects: ObjectMap::new(self.demux.objects), ..keys })
     }
 
-    /// Records that an object is in the table of its POA.
     pub(crate) fn record_activation(&self, entry: &Arc<ActiveObject>) {
         if let Some(combined) = &self.combined {
             combined.insert(entry);
         }
     }
 
-    /// Removes a retired object.
     pub(crate) fn remove_from_tables(&self, entry: &ActiveObject) {
         if let Some(combined) = &self.combined {
             combined.remove(entry);
         }
     }
 
-    /// Finds an object and the number of its operation in the combined table.
     pub(crate) fn find_combined(&self, key: &[u8], operation: &[u8]) -> Option<(Arc<ActiveObject>, u16)> {
         let found = self.combined.as_ref()?.get(key, operation);
         found.filter(|(entry, _)| !entry.is_deactivated())
@@ -148,10 +142,7 @@ impl ObjectMap {
     }
 
     pub(crate) fn get(&self, id: &[u8]) -> Option<Arc<ActiveObject>> {
-        match &self.search_list {
-            Some(search_list) => search_list.get(id),
-            None => self.by_hash.get(id),
-        }
+        self.search_list.as_ref().map_or_else(|| self.by_hash.get(id), |search_list| search_list.get(id))
     }
 
     /// Adds an object. Returns `false` if another object with the same id is in the map.
@@ -163,7 +154,6 @@ impl ObjectMap {
         added
     }
 
-    /// Removes an object.
     pub(crate) fn remove(&self, id: &[u8]) {
         // Remove it from the list first: while it is in the hash map, no other object can get its id.
         if let Some(search_list) = &self.search_list
@@ -174,7 +164,6 @@ impl ObjectMap {
         self.by_hash.remove(id);
     }
 
-    /// Removes all objects.
     pub(crate) fn clear(&self) {
         if let Some(search_list) = &self.search_list {
             search_list.clear();
@@ -182,7 +171,6 @@ impl ObjectMap {
         self.by_hash.clear();
     }
 
-    /// Returns the objects for which the predicate holds.
     pub(crate) fn filter(&self, wanted: impl Fn(&ActiveObject) -> bool) -> Vec<Arc<ActiveObject>> {
         self.by_hash.filter(wanted)
     }
@@ -190,10 +178,9 @@ impl ObjectMap {
 
 impl SearchList {
     fn get(&self, id: &[u8]) -> Option<Arc<ActiveObject>> {
-        self.places.iter().find_map(|(_, place)| {
-            let held = place.load();
-            held.as_ref().filter(|entry| entry.id() == id).map(Arc::clone)
-        })
+        self.places
+            .iter()
+            .find_map(|(_, place)| place.load().as_ref().filter(|entry| entry.id() == id).cloned())
     }
 
     fn used(&self) -> MutexGuard<'_, UsedSlots> {
@@ -236,7 +223,6 @@ struct CombinedEntry {
     number: u16,
 }
 
-/// The key and operation name of a request.
 struct CombinedKey<'a> {
     key: &'a [u8],
     operation: &'a [u8],

@@ -73,7 +73,7 @@ impl Poa {
     #[must_use]
     #[doc(alias = "the_parent")]
     pub fn parent(&self) -> Option<Self> {
-        self.core.node().parent.upgrade().map(|core| self.with_core(core))
+        self.core.node().parent.upgrade().map(|core| Self::new(core, &self.orb))
     }
 
     /// Returns the children of the POA, sorted by name.
@@ -82,7 +82,7 @@ impl Poa {
     pub fn children(&self) -> Vec<Self> {
         let mut children: Vec<_> = self.core.children().by_name.values().map(Arc::clone).collect();
         children.sort_by(|a, b| a.node().name.cmp(&b.node().name));
-        children.into_iter().map(|core| self.with_core(core)).collect()
+        children.into_iter().map(|core| Self::new(core, &self.orb)).collect()
     }
 
     /// Returns the POA's manager, which decides whether requests are served.
@@ -98,13 +98,10 @@ impl Poa {
         &self.core.node().policies
     }
 
-    /// Returns the child with this name.
-    ///
-    /// # Errors
-    /// [`PoaError::AdapterNonExistent`] if there is none.
+    /// Returns the child with this name, or [`PoaError::AdapterNonExistent`].
     #[doc(alias = "find_POA")]
     pub fn find(&self, name: &str) -> Result<Self, PoaError> {
-        let child = self.core.child(name).map(|core| self.with_core(core));
+        let child = self.core.child(name).map(|core| Self::new(core, &self.orb));
         child.ok_or_else(|| PoaError::AdapterNonExistent(name.to_owned()))
     }
 
@@ -142,18 +139,16 @@ impl Poa {
         }
         let adapter = self.orb.adapter();
         if let Some(manager) = manager {
-            return adapter.create_poa(&self.core, name, policies, manager).map(|core| self.with_core(core));
+            return adapter
+                .create_poa(&self.core, name, policies, manager)
+                .map(|core| Self::new(core, &self.orb));
         }
         let manager = own_manager(&self.orb, name);
         let created = adapter.create_poa(&self.core, name, policies, &manager);
         if created.is_err() {
             adapter.managers().remove(manager.id());
         }
-        created.map(|core| self.with_core(core))
-    }
-
-    pub(crate) fn with_core(&self, core: Arc<PoaGate>) -> Self {
-        Self::new(core, &self.orb)
+        created.map(|core| Self::new(core, &self.orb))
     }
 
     /// Returns the reference of the object with this id, which need not be active.

@@ -4,7 +4,6 @@ use std::any::Any;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use futures_util::FutureExt;
 use giop_codec::exception::SystemException;
@@ -12,7 +11,7 @@ use giop_codec::exception::SystemException;
 use crate::object_key::ObjectId;
 use crate::poa::servants::ServantLocator;
 use crate::servant::request::{OBJECT_REPOSITORY_ID, panicked};
-use crate::servant::{DispatchSlot, Outcome, Refusal, ServerRequest, Skeleton};
+use crate::servant::{DispatchSlot, Outcome, ServerRequest, Skeleton};
 
 /// Serves each request with the servant that the locator returns. Compared to a request for an active object,
 /// this takes two more allocations.
@@ -23,8 +22,7 @@ impl<L: ServantLocator> Skeleton for LocatorSkeleton<L> {
         &[OBJECT_REPOSITORY_ID]
     }
 
-    /// Knows only `CORBA::Object`: the interface is unknown until the locator returns a servant for a
-    /// request.
+    /// Knows only `CORBA::Object`: the interface is unknown before the locator returns a servant.
     fn is_a(&self, repository_id: &str) -> Option<bool> {
         (repository_id == OBJECT_REPOSITORY_ID).then_some(true)
     }
@@ -41,7 +39,9 @@ impl<L: ServantLocator> Skeleton for LocatorSkeleton<L> {
 impl<L: ServantLocator> LocatorSkeleton<L> {
     async fn serve(&self, request: ServerRequest) -> Outcome {
         let current = request.current.clone();
-        let Some(poa) = current.poa() else { return request.refuse(no_poa()) };
+        let Some(poa) = current.poa() else {
+            return request.refuse(SystemException::internal().with_reason("the request has no POA").into());
+        };
         let id = ObjectId::from(current.object_id());
         let operation = current.operation().to_owned();
         let found = AssertUnwindSafe(self.0.preinvoke(&id, &poa, &operation)).catch_unwind().await;
@@ -59,18 +59,12 @@ impl<L: ServantLocator> LocatorSkeleton<L> {
         let mut slot = DispatchSlot::new();
         let skeleton = Arc::clone(&servant.skeleton);
         let started = catch_unwind(AssertUnwindSafe(|| skeleton.dispatch(request, &mut slot)));
-        let outcome = match started {
-            Ok(()) => {
-                let mut poll = |cx: &mut Context<'_>| match catch_unwind(AssertUnwindSafe(|| {
-                    current.enter(|| slot.poll(cx))
-                })) {
-                    Ok(poll) => poll,
-                    Err(panic) => Poll::Ready(to.exception_outcome(panicked(&*panic))),
-                };
-                poll_fn(&mut poll).await
-            }
-            Err(panic) => to.exception_outcome(panicked(&*panic)),
+        let serve = AssertUnwindSafe(poll_fn(|cx| current.enter(|| slot.poll(cx))));
+        let served = match started {
+            Ok(()) => serve.catch_unwind().await,
+            Err(panic) => Err(panic),
         };
+        let outcome = served.unwrap_or_else(|panic| to.exception_outcome(panicked(&*panic)));
         let after = self.0.postinvoke(&id, &poa, &operation, cookie, servant);
         match AssertUnwindSafe(after).catch_unwind().await {
             Ok(Ok(())) => outcome,
@@ -78,9 +72,4 @@ impl<L: ServantLocator> LocatorSkeleton<L> {
             Err(panic) => to.exception_outcome(panicked(&*panic)),
         }
     }
-}
-
-#[cold]
-fn no_poa() -> Refusal {
-    SystemException::internal().with_reason("the request has no POA").into()
 }

@@ -13,7 +13,6 @@ use crate::servant::active_object::ActiveObject;
 use crate::servant::poa_gate::Gate;
 
 impl Shared {
-    /// Returns the object adapter.
     #[inline]
     #[expect(clippy::expect_used, reason = "the builder always sets it")]
     pub(crate) fn adapter(&self) -> &Arc<ObjectAdapter> {
@@ -23,24 +22,19 @@ impl Shared {
     /// Returns whether a request for the key would find an object, now or after being held. An activator may
     /// create the object or its POA.
     pub(crate) fn may_be_here(&self, key: &[u8]) -> bool {
-        match self.adapter().locate_with_missing_poa(key) {
-            Located::Object(entry)
-                if !entry.is_deactivated() || entry.poa.node().servant_activations.is_set() =>
-            {
-                true
+        let may_exist = match self.adapter().locate_with_missing_poa(key) {
+            Located::Object(entry) => {
+                !entry.is_deactivated() || entry.poa.node().servant_activations.is_set()
             }
-            Located::MissingObject(poa, _)
-                if poa.gate() == Gate::Holding || poa.node().servant_activations.is_set() =>
-            {
-                true
+            Located::MissingObject(poa, _) => {
+                poa.gate() == Gate::Holding || poa.node().servant_activations.is_set()
             }
-            Located::MissingPoa(parent, _)
-                if parent.gate() == Gate::Holding || parent.node().adapter_activations.has_activator() =>
-            {
-                true
+            Located::MissingPoa(parent, _) => {
+                parent.gate() == Gate::Holding || parent.node().adapter_activations.has_activator()
             }
-            _ => self.pauses.is_on_hold() && self.adapter().can_be_activated(key),
-        }
+            Located::NotFound => false,
+        };
+        may_exist || (self.pauses.is_on_hold() && self.adapter().can_be_activated(key))
     }
 
     /// Deactivates an object. A servant activator etherealizes it after its last request. Returns `false` if
@@ -66,13 +60,11 @@ impl ObjectAdapter {
     }
 }
 
-/// Returns the exception for a key under which no object is active.
 #[cold]
 pub(crate) fn no_such_object(key: &[u8]) -> SystemException {
     not_exist(minor::OBJECT_NOT_EXIST_NO_OBJECT, no_object(key))
 }
 
-/// Returns the exception for a POA that the adapter activator did not create.
 #[cold]
 pub(crate) fn no_such_poa(name: &str) -> SystemException {
     not_exist(minor::OBJECT_NOT_EXIST_NO_ADAPTER, format!("there is no POA `{name}`"))

@@ -2,15 +2,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Waker};
 
 use giop_codec::exception::{SystemException, minor};
 use giop_proto::Limits;
 
-use crate::poa::step_queue as steps;
-use crate::poa::step_queue::RunningStep;
+use crate::poa::step_queue::{RunningStep, is_step_of};
 use crate::runtime::Shared;
 use crate::servant::poa_gate::{Gate, PoaGate};
 
@@ -64,9 +63,8 @@ pub(crate) struct ManagerCore {
     /// Whether it was created for one POA, with which it is removed.
     is_for_one_poa: bool,
     inner: Mutex<Inner>,
-    /// The number of held requests.
+    next_number: AtomicU64,
     held_requests: AtomicUsize,
-    /// The total size of the held requests in bytes.
     held_bytes: AtomicUsize,
 }
 
@@ -75,13 +73,10 @@ struct Inner {
     poas: Vec<Weak<PoaGate>>,
     /// The wakers of held requests, by number. They are woken when the state changes.
     held_wakers: HashMap<u64, Waker>,
-    /// The number of the latest held request.
-    last_number: u64,
 }
 
-/// A held request, and its share of the manager's limits.
 pub(crate) struct HeldRequest {
-    poa: Arc<PoaGate>,
+    pub(crate) poa: Arc<PoaGate>,
     number: u64,
     size: usize,
 }
@@ -121,34 +116,22 @@ impl PoaManager {
     }
 
     /// Serves requests from now on. Held requests are served first, for each connection in order of arrival.
-    ///
-    /// # Errors
-    /// [`AdapterInactive`].
     pub fn activate(&self) -> Result<(), AdapterInactive> {
         self.core.change(PoaManagerState::Active)
     }
 
     /// Holds requests from now on. Running requests continue.
-    ///
-    /// # Errors
-    /// [`AdapterInactive`].
     pub fn hold_requests(&self) -> Result<Completion, AdapterInactive> {
         self.change(PoaManagerState::Holding)
     }
 
     /// Rejects new and held requests with TRANSIENT minor OMG 1. Running requests continue.
-    ///
-    /// # Errors
-    /// [`AdapterInactive`].
     pub fn discard_requests(&self) -> Result<Completion, AdapterInactive> {
         self.change(PoaManagerState::Discarding)
     }
 
     /// Rejects new and held requests with OBJ_ADAPTER minor OMG 1, permanently. Running requests continue.
     /// With `etherealize`, servant activators etherealize each object after its last request.
-    ///
-    /// # Errors
-    /// [`AdapterInactive`].
     pub fn deactivate(&self, etherealize: bool) -> Result<Completion, AdapterInactive> {
         let mut completion = self.change(PoaManagerState::Inactive)?;
         if etherealize {
@@ -189,11 +172,10 @@ impl Completion {
     }
 }
 
-/// Returns an error if the caller serves a request or runs a servant manager of this ORB, and would therefore
-/// wait for itself.
+/// Returns an error if the caller, a request or servant manager of this ORB, would wait for itself.
 pub(crate) fn check_deadlock(orb: &Arc<Shared>) -> Result<(), SystemException> {
     let in_request = crate::servant::try_request().is_some_and(|request| Arc::ptr_eq(request.core(), orb));
-    if !in_request && !steps::is_step_of(orb) {
+    if !in_request && !is_step_of(orb) {
         return Ok(());
     }
     Err(SystemException::bad_inv_order().with_minor(minor::BAD_INV_ORDER_WOULD_DEADLOCK)
@@ -205,7 +187,8 @@ impl ManagerCore {
         Arc::new(Self {
             id: id.into(),
             is_for_one_poa,
-            inner: Mutex::new(Inner { state, poas: Vec::new(), held_wakers: HashMap::new(), last_number: 0 }),
+            inner: Mutex::new(Inner { state, poas: Vec::new(), held_wakers: HashMap::new() }),
+            next_number: AtomicU64::new(0),
             held_requests: AtomicUsize::new(0),
             held_bytes: AtomicUsize::new(0),
         })
@@ -247,10 +230,6 @@ impl ManagerCore {
         inner.poas.push(Arc::downgrade(poa));
     }
 
-    pub(crate) fn is_active(&self) -> bool {
-        self.state() == PoaManagerState::Active
-    }
-
     /// Applies a change that affects the gate of a POA, updates the gate and wakes held requests.
     pub(crate) fn change_poa(&self, poa: &PoaGate, change: impl FnOnce()) {
         let mut inner = self.lock();
@@ -287,19 +266,11 @@ impl HeldRequest {
         let manager = &poa.node().manager;
         let requests = manager.held_requests.fetch_add(1, Ordering::Relaxed);
         let before = manager.held_bytes.fetch_add(size, Ordering::Relaxed);
-        let number = {
-            let mut inner = manager.lock();
-            inner.last_number += 1;
-            inner.last_number
-        };
+        let number = manager.next_number.fetch_add(1, Ordering::Relaxed);
         let held = Self { poa: Arc::clone(poa), number, size };
         let fits =
             requests < limits.max_held_requests && before.saturating_add(size) <= limits.max_held_bytes;
         fits.then_some(held)
-    }
-
-    pub(crate) fn poa(&self) -> &Arc<PoaGate> {
-        &self.poa
     }
 
     /// Returns the POA's gate. If it is holding, registers the task to be woken on a change.

@@ -8,7 +8,6 @@ mod destroy;
 mod error;
 #[cfg(feature = "experiments")]
 mod experiments;
-pub(crate) mod forwarder;
 mod handle;
 mod locator;
 pub(crate) mod lookup;

@@ -12,39 +12,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use giop_proto::Streams;
 use tokio::sync::Semaphore;
 
-#[cfg(feature = "experiments")]
-use crate::experiments::Demux;
 use crate::object_key;
 use crate::object_key::{Boot, Key, Path, PathBuf, Place};
 use crate::poa::core::PoaParams;
 use crate::poa::error::PoaError;
-#[cfg(feature = "experiments")]
-use crate::poa::experiments::Strategies;
 use crate::poa::manager::{ManagerCore, PoaManagerState};
 use crate::poa::places::{Keys, Slots};
 use crate::poa::policies::Policies;
 use crate::poa::policy::{BidirectionalPolicy, IdAssignmentPolicy, IdUniquenessPolicy, LifespanPolicy};
-use crate::servant::active_object::{ActiveObject, NO_SLOT, RunMode};
+use crate::servant::active_object::{ActiveObject, NO_SLOT};
 use crate::servant::poa_gate::PoaGate;
 use crate::servant::thread_model::MainThread;
 use crate::servant::{Servant, Skeleton};
 
-/// The objects and POAs of one ORB.
 pub(crate) struct ObjectAdapter {
     /// Distinguishes the keys of this run from those of earlier runs.
     pub(super) boot: Boot,
     #[cfg(feature = "experiments")]
-    pub(crate) strategies: Strategies,
+    pub(crate) strategies: crate::poa::experiments::Strategies,
     slots: Slots<ActiveObject>,
     active_count: AtomicUsize,
-    /// Whether an object with streamed operations has been activated.
     has_streams: AtomicBool,
     /// Whether an object has been activated whose servant takes arguments as undecoded bytes.
     has_raw_servants: AtomicBool,
     /// Whether a POA has been created whose objects may be called over connections that this ORB opened.
     has_bidirectional: AtomicBool,
     root: Arc<PoaGate>,
-    /// The POA of the objects with plain keys.
     pub(crate) plain_poa: Arc<PoaGate>,
     /// The transient POAs whose keys contain their place, by index.
     transient: Slots<PoaGate>,
@@ -54,25 +47,20 @@ pub(crate) struct ObjectAdapter {
     next_id: AtomicU64,
     next_poa: AtomicU32,
     blocking_threads: Arc<Semaphore>,
-    /// The main thread that serves POAs with MAIN_THREAD_MODEL.
     pub(crate) main_thread: MainThread,
 }
 
-/// The result of looking up a key.
 pub(crate) enum Located<'a> {
     Object(Arc<ActiveObject>),
     /// The POA exists, but has no active object with this id.
     MissingObject(Arc<PoaGate>, &'a [u8]),
     /// The POA does not exist. Contains its nearest existing ancestor, and the name of the missing child.
     MissingPoa(Arc<PoaGate>, &'a str),
-    /// Neither the object nor its POA was found.
     NotFound,
 }
 
-/// The reason why an object cannot be activated under a plain key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlainKeyError {
-    /// Another object is active under the key.
     InUse,
     /// The key has the form of the keys that the ORB generates.
     Reserved,
@@ -101,7 +89,7 @@ impl ObjectAdapter {
     pub(crate) fn new(
         boot: Boot,
         blocking_threads: usize,
-        #[cfg(feature = "experiments")] demux: Demux,
+        #[cfg(feature = "experiments")] demux: crate::experiments::Demux,
     ) -> Self {
         let blocking_threads = Arc::new(Semaphore::new(blocking_threads));
         let main_thread = MainThread::default();
@@ -115,7 +103,7 @@ impl ObjectAdapter {
         };
         let (policies, path) = (Policies::root(), PathBuf::default());
         #[cfg(feature = "experiments")]
-        let strategies = Strategies::new(demux);
+        let strategies = crate::poa::experiments::Strategies::new(demux);
         #[cfg(feature = "experiments")]
         let keys = strategies.keys(boot, 0, (&policies, path.as_path()), &transient);
         #[cfg(not(feature = "experiments"))]
@@ -150,7 +138,6 @@ impl ObjectAdapter {
         }
     }
 
-    /// Returns the number of active objects.
     pub(crate) fn len(&self) -> usize {
         self.active_count.load(Ordering::Relaxed)
     }
@@ -167,37 +154,25 @@ impl ObjectAdapter {
         self.managers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Activates an object under a plain key.
     pub(crate) fn activate_named(
         &self,
         name: &[u8],
-        skeleton: Arc<dyn Skeleton>,
-        mode: RunMode,
+        servant: Servant,
     ) -> Result<Arc<ActiveObject>, PlainKeyError> {
         if object_key::is_reserved(name) {
             return Err(PlainKeyError::Reserved);
         }
-        self.activate_with_id(&self.plain_poa, name, skeleton, mode).ok_or(PlainKeyError::InUse)
+        self.activate_with_id(&self.plain_poa, name, servant).ok_or(PlainKeyError::InUse)
     }
 
-    /// Activates an object in a POA that finds objects by id. Returns `None` if another object is active
-    /// under the id.
+    /// Activates an object that is found by id. Returns `None` if another object is active under the id.
     pub(crate) fn activate_with_id(
         &self,
         poa: &Arc<PoaGate>,
         id: &[u8],
-        skeleton: Arc<dyn Skeleton>,
-        mode: RunMode,
+        servant: Servant,
     ) -> Option<Arc<ActiveObject>> {
-        self.record_skeleton(&*skeleton);
-        let key = poa.key(id);
-        let entry = Arc::new(ActiveObject::new(
-            &key,
-            poa.node().keys.prefix.len(),
-            NO_SLOT,
-            Arc::clone(poa),
-            (skeleton, mode),
-        ));
+        let entry = self.new_entry(poa, id, NO_SLOT, servant);
         if !poa.node().keys.objects.insert(&entry) {
             return None;
         }
@@ -207,19 +182,18 @@ impl ObjectAdapter {
         Some(entry)
     }
 
-    /// Activates an object at an unused place, in a POA that finds objects by index.
-    pub(crate) fn activate(
-        &self,
-        poa: &Arc<PoaGate>,
-        skeleton: Arc<dyn Skeleton>,
-        mode: RunMode,
-    ) -> Arc<ActiveObject> {
-        let place = self.reserve(poa);
-        self.activate_at(poa, place, skeleton, mode)
+    fn new_entry(&self, poa: &Arc<PoaGate>, id: &[u8], slot: u32, servant: Servant) -> Arc<ActiveObject> {
+        self.record_skeleton(&*servant.skeleton);
+        let id_start = poa.node().keys.prefix.len();
+        Arc::new(ActiveObject::new(&poa.key(id), id_start, slot, Arc::clone(poa), servant))
     }
 
-    /// Reserves an unused place for an object. The place is reused only after an object was deactivated
-    /// there.
+    /// Activates an object at an unused place, in a POA that finds objects by index.
+    pub(crate) fn activate(&self, poa: &Arc<PoaGate>, servant: Servant) -> Arc<ActiveObject> {
+        self.activate_at(poa, self.reserve(poa), servant)
+    }
+
+    /// Reserves an unused place, which is reused only after an object was deactivated there.
     pub(crate) fn reserve(&self, poa: &PoaGate) -> Place {
         let place = self.slots.take();
         if let Some(slot) = self.slots.get(place.index) {
@@ -228,23 +202,9 @@ impl ObjectAdapter {
         place
     }
 
-    fn activate_at(
-        &self,
-        poa: &Arc<PoaGate>,
-        place: Place,
-        skeleton: Arc<dyn Skeleton>,
-        mode: RunMode,
-    ) -> Arc<ActiveObject> {
-        self.record_skeleton(&*skeleton);
+    fn activate_at(&self, poa: &Arc<PoaGate>, place: Place, servant: Servant) -> Arc<ActiveObject> {
         poa.count_activation(&self.active_count);
-        let key = poa.key(&place.to_bytes());
-        let entry = Arc::new(ActiveObject::new(
-            &key,
-            poa.node().keys.prefix.len(),
-            place.index,
-            Arc::clone(poa),
-            (skeleton, mode),
-        ));
+        let entry = self.new_entry(poa, &place.to_bytes(), place.index, servant);
         self.slots.put(place.index, &entry);
         #[cfg(feature = "experiments")]
         self.strategies.record_activation(&entry);
@@ -256,13 +216,12 @@ impl ObjectAdapter {
         &self,
         poa: &Arc<PoaGate>,
         place: Place,
-        skeleton: Arc<dyn Skeleton>,
-        mode: RunMode,
+        servant: Servant,
     ) -> Option<Arc<ActiveObject>> {
         // Serializes concurrent activations at one place.
         let _lock = poa.children();
         let taken = self.slots.get(place.index).is_none_or(|slot| slot.value.load().is_some());
-        (!taken).then(|| self.activate_at(poa, place, skeleton, mode))
+        (!taken).then(|| self.activate_at(poa, place, servant))
     }
 
     /// Returns whether the place was reserved for an object of this POA, active or not.
@@ -281,27 +240,20 @@ impl ObjectAdapter {
 
     /// Returns whether [`next_id`](Self::next_id) chose the id, possibly in another run.
     pub(crate) fn was_chosen(&self, id: &[u8], across_runs: bool) -> bool {
-        let (boot, number) = if across_runs {
-            match id.split_first_chunk() {
-                Some((boot, number)) => (*boot, number),
-                None => return false,
-            }
-        } else {
-            (self.boot, id)
+        let (boot, number) = match id.split_first_chunk() {
+            _ if !across_runs => (self.boot, id),
+            Some((boot, number)) => (*boot, number),
+            None => return false,
         };
         let next = self.next_id.load(Ordering::Relaxed);
         number.try_into().is_ok_and(|number| boot != self.boot || u64::from_be_bytes(number) < next)
     }
 
-    /// Returns the object to which the key leads.
     pub(crate) fn find(&self, key: &[u8]) -> Option<Arc<ActiveObject>> {
-        match self.locate(key) {
-            Located::Object(entry) => Some(entry),
-            Located::MissingObject(..) | Located::MissingPoa(..) | Located::NotFound => None,
-        }
+        let Located::Object(entry) = self.locate(key) else { return None };
+        Some(entry)
     }
 
-    /// Looks up a key.
     pub(crate) fn locate<'a>(&self, key: &'a [u8]) -> Located<'a> {
         #[cfg(feature = "experiments")]
         if let Some(located) = self.locate_layered(key) {
@@ -312,9 +264,7 @@ impl ObjectAdapter {
                 return self.object_at(place, key).map_or(Located::NotFound, Located::Object);
             }
             Ok(Key::Transient { boot, poa, id }) if boot == self.boot => (self.poa_at(poa), id),
-            Ok(Key::Persistent { path, id }) => {
-                (self.persistent.pin().get(path.as_slice()).map(Arc::clone), id)
-            }
+            Ok(Key::Persistent { path, id }) => (self.persistent.pin().get(path.as_slice()).cloned(), id),
             Ok(Key::Plain(id)) => {
                 let missing = || Located::MissingObject(Arc::clone(&self.plain_poa), id);
                 return self.plain_poa.find(id).map_or_else(missing, Located::Object);
@@ -325,54 +275,46 @@ impl ObjectAdapter {
         poa.find(id).map_or(Located::MissingObject(poa, id), Located::Object)
     }
 
-    /// Returns the object at this place, if it has this key.
     #[inline]
     pub(super) fn object_at(&self, place: Place, key: &[u8]) -> Option<Arc<ActiveObject>> {
-        let held = self.slots.get(place.index)?.value.load();
+        let found = self.slots.get(place.index)?.value.load();
         // The key also contains the boot stamp and the generation.
-        held.as_ref().filter(|entry| entry.key() == key).map(Arc::clone)
+        found.as_ref().filter(|entry| entry.key() == key).map(Arc::clone)
     }
 
     /// Looks up a key. If a POA of its path does not exist, returns [`Located::MissingPoa`].
     pub(crate) fn locate_with_missing_poa<'a>(&self, key: &'a [u8]) -> Located<'a> {
-        let nowhere = match self.locate(key) {
-            Located::NotFound => Key::parse(key),
-            found => return found,
-        };
-        let Ok(Key::Persistent { path, .. }) = nowhere else { return Located::NotFound };
+        let located = self.locate(key);
+        if !matches!(located, Located::NotFound) {
+            return located;
+        }
+        let Ok(Key::Persistent { path, .. }) = Key::parse(key) else { return Located::NotFound };
         match self.find_poa(path) {
             // The POA was created concurrently.
             Ok(_) => self.locate(key),
-            Err(missing) => {
-                missing.map_or(Located::NotFound, |(parent, name)| Located::MissingPoa(parent, name))
-            }
+            Err(Some((parent, name))) => Located::MissingPoa(parent, name),
+            Err(None) => Located::NotFound,
         }
     }
 
-    /// Finds a POA by the names of its path, from the root down.
-    ///
-    /// # Errors
-    /// The deepest existing POA, and the name of its missing child. `None` if the names are malformed.
+    /// Finds a POA by the names of its path, from the root down. The error is the deepest existing POA with
+    /// the name of its missing child, or `None` if the names are malformed.
     pub(super) fn find_poa<'a>(
         &self,
         path: Path<'a>,
     ) -> Result<Arc<PoaGate>, Option<(Arc<PoaGate>, &'a str)>> {
         let mut poa = Arc::clone(&self.root);
         for name in path.names().map_err(|_| None)? {
-            match poa.child(name) {
-                Some(child) => poa = child,
-                None => return Err(Some((poa, name))),
-            }
+            poa = poa.child(name).ok_or(Some((poa, name)))?;
         }
         Ok(poa)
     }
 
     fn poa_at(&self, place: Place) -> Option<Arc<PoaGate>> {
-        let held = self.transient.get(place.index)?.value.load_full();
-        held.filter(|poa| poa.node().keys.place == Some(place))
+        let poa = self.transient.get(place.index)?.value.load_full()?;
+        (poa.node().keys.place == Some(place)).then_some(poa)
     }
 
-    /// Creates a POA.
     pub(crate) fn create_poa(
         &self,
         parent: &Arc<PoaGate>,
@@ -415,19 +357,16 @@ impl ObjectAdapter {
         Ok(poa)
     }
 
-    /// Sets the default servant or the servant locator of the POA.
     pub(crate) fn set_fallback(&self, poa: &Arc<PoaGate>, servant: Servant) {
         self.record_skeleton(&*servant.skeleton);
-        let entry =
-            ActiveObject::shared(&poa.node().keys.prefix, Arc::clone(poa), (servant.skeleton, servant.mode));
+        let entry = ActiveObject::shared(&poa.node().keys.prefix, Arc::clone(poa), servant);
         // Concurrent look-ups find the old or the new entry.
         if let Some(before) = poa.node().fallback.swap(Some(Arc::new(entry))) {
             before.retire();
         }
     }
 
-    /// Returns whether an object can be activated later under this key: the program or an activator chooses
-    /// ids of this form.
+    /// Returns whether an object can be activated later under a key of this form: one without an index.
     pub(crate) fn can_be_activated(&self, key: &[u8]) -> bool {
         !matches!(Key::parse(key), Ok(Key::Active { .. }) | Err(_))
     }
@@ -460,9 +399,13 @@ impl ObjectAdapter {
         }
     }
 
-    /// Waits until the POA's objects have finished the requests that they serve at the time of the call.
+    /// Waits until the POA's objects have finished the requests that they serve at the time of the call. The
+    /// default servant or servant locator is included.
     pub(crate) async fn wait_until_idle(&self, poa: &Arc<PoaGate>) {
-        for entry in self.busy(poa) {
+        let mut busy = poa.node().keys.objects.filter(ActiveObject::is_busy);
+        busy.extend(poa.node().fallback.load_full().filter(|entry| entry.is_busy()));
+        busy.extend(self.slots.values().filter(|entry| entry.is_busy() && Arc::ptr_eq(&entry.poa, poa)));
+        for entry in busy {
             entry.wait_until_idle().await;
         }
     }
@@ -476,7 +419,6 @@ impl ObjectAdapter {
         all
     }
 
-    /// Removes a destroyed POA from the tables.
     pub(crate) fn forget_poa(&self, poa: &Arc<PoaGate>) {
         if let Some(place) = poa.node().keys.place {
             self.transient.free(place.index);
@@ -491,14 +433,6 @@ impl ObjectAdapter {
         }
     }
 
-    /// Returns the POA's objects that serve requests. The default servant or servant locator is included.
-    fn busy(&self, poa: &Arc<PoaGate>) -> Vec<Arc<ActiveObject>> {
-        let mut busy = poa.node().keys.objects.filter(ActiveObject::is_busy);
-        busy.extend(poa.node().fallback.load_full().filter(|entry| entry.is_busy()));
-        busy.extend(self.slots.values().filter(|entry| entry.is_busy() && Arc::ptr_eq(&entry.poa, poa)));
-        busy
-    }
-
     /// Records whether a skeleton needs the slower handling of streams or raw requests.
     fn record_skeleton(&self, skeleton: &dyn Skeleton) {
         if !skeleton.streamed().is_empty() {
@@ -510,10 +444,15 @@ impl ObjectAdapter {
     }
 }
 
-/// Publishes a POA at its place, if it has one.
 fn publish_poa(poas: &Slots<PoaGate>, poa: &Arc<PoaGate>) {
     if let Some(place) = poa.node().keys.place {
         poas.put(place.index, poa);
+    }
+}
+
+impl fmt::Debug for ObjectAdapter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectAdapter").field("active", &self.len()).finish_non_exhaustive()
     }
 }
 
@@ -522,11 +461,5 @@ impl Drop for ObjectAdapter {
     fn drop(&mut self) {
         self.root.release();
         self.plain_poa.release();
-    }
-}
-
-impl fmt::Debug for ObjectAdapter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ObjectAdapter").field("active", &self.len()).finish_non_exhaustive()
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use crate::object_key::{ObjectId, Place};
+use crate::object_key::{KeyError, MAX_KEY_SIZE, ObjectId, Place};
 use crate::poa::error::PoaError;
 use crate::poa::handle::Poa;
 use crate::poa::locator::LocatorSkeleton;
@@ -40,10 +40,7 @@ impl Poa {
     ///
     /// # Errors
     /// Those of [`activate_object`](Self::activate_object).
-    pub fn activate<R, S>(&self, servant: S) -> Result<R, PoaError>
-    where
-        R: Serves<S>,
-    {
+    pub fn activate<R: Serves<S>, S>(&self, servant: S) -> Result<R, PoaError> {
         let id = self.activate_object(Servant::of::<R, S>(servant))?;
         Ok(R::from_object(self.reference(R::REPOSITORY_ID, id.as_slice())))
     }
@@ -53,10 +50,11 @@ impl Poa {
     ///
     /// # Errors
     /// Those of [`activate_object_with_id`](Self::activate_object_with_id).
-    pub fn activate_with_id<R, S>(&self, id: impl Into<ObjectId>, servant: S) -> Result<R, PoaError>
-    where
-        R: Serves<S>,
-    {
+    pub fn activate_with_id<R: Serves<S>, S>(
+        &self,
+        id: impl Into<ObjectId>,
+        servant: S,
+    ) -> Result<R, PoaError> {
         let id = id.into();
         self.activate_object_with_id(&id, Servant::of::<R, S>(servant))?;
         Ok(R::from_object(self.reference(R::REPOSITORY_ID, id.as_slice())))
@@ -70,7 +68,8 @@ impl Poa {
     /// * `BAD_INV_ORDER` minor OMG 4 after the shutdown of the ORB has begun.
     /// * `OBJECT_NOT_EXIST` minor OMG 2 after `destroy`.
     pub fn activate_object(&self, servant: Servant) -> Result<ObjectId, PoaError> {
-        self.require(self.core.chooses_ids() && self.retains(), "activate_object", "SYSTEM_ID and RETAIN")?;
+        let has = self.core.chooses_ids() && self.policies().retains();
+        self.require(has, "activate_object", "SYSTEM_ID and RETAIN")?;
         let entry = self.activate_servant(None, servant)?;
         Ok(entry.id().into())
     }
@@ -86,7 +85,7 @@ impl Poa {
     /// * `BAD_INV_ORDER` minor OMG 4 after the shutdown of the ORB has begun.
     /// * `OBJECT_NOT_EXIST` minor OMG 2 after `destroy`.
     pub fn activate_object_with_id(&self, id: &ObjectId, servant: Servant) -> Result<(), PoaError> {
-        self.require(self.retains(), "activate_object_with_id", "RETAIN")?;
+        self.require(self.policies().retains(), "activate_object_with_id", "RETAIN")?;
         self.check_id(id)?;
         self.activate_servant(Some(id), servant).map(drop)
     }
@@ -97,7 +96,7 @@ impl Poa {
     /// # Errors
     /// [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN; [`ObjectNotActive`](PoaError::ObjectNotActive).
     pub fn deactivate_object(&self, id: &ObjectId) -> Result<Deactivation, PoaError> {
-        self.require(self.retains(), "deactivate_object", "RETAIN")?;
+        self.require(self.policies().retains(), "deactivate_object", "RETAIN")?;
         let entry = self.entry(id.as_slice()).ok_or(PoaError::ObjectNotActive)?;
         if !self.orb.deactivate(&entry, false) {
             return Err(PoaError::ObjectNotActive);
@@ -141,11 +140,9 @@ impl Poa {
     ///   with UNIQUE_ID or IMPLICIT_ACTIVATION.
     /// * [`ServantNotActive`](PoaError::ServantNotActive).
     pub fn servant_to_id(&self, servant: &Servant) -> Result<ObjectId, PoaError> {
-        self.require(
-            self.uses_default() || self.can_find_by_servant(),
-            "servant_to_id",
-            "USE_DEFAULT_SERVANT, or RETAIN with UNIQUE_ID or IMPLICIT_ACTIVATION",
-        )?;
+        let has = self.uses_default() || self.can_find_by_servant();
+        let required = "USE_DEFAULT_SERVANT, or RETAIN with UNIQUE_ID or IMPLICIT_ACTIVATION";
+        self.require(has, "servant_to_id", required)?;
         self.id_of(servant)
     }
 
@@ -158,11 +155,8 @@ impl Poa {
     /// * [`ServantNotActive`](PoaError::ServantNotActive).
     #[doc(alias = "_this")]
     pub fn servant_to_reference(&self, servant: &Servant) -> Result<ObjectRef, PoaError> {
-        self.require(
-            self.can_find_by_servant() || self.current_id(servant).is_some(),
-            "servant_to_reference",
-            "RETAIN, and UNIQUE_ID or IMPLICIT_ACTIVATION",
-        )?;
+        let has = self.can_find_by_servant() || self.current_id(servant).is_some();
+        self.require(has, "servant_to_reference", "RETAIN, and UNIQUE_ID or IMPLICIT_ACTIVATION")?;
         let id = self.id_of(servant)?;
         Ok(self.reference(servant.repository_id(), id.as_slice()))
     }
@@ -174,11 +168,8 @@ impl Poa {
     /// * [`WrongAdapter`](PoaError::WrongAdapter).
     /// * [`ObjectNotActive`](PoaError::ObjectNotActive).
     pub fn reference_to_servant<R: Reference>(&self, reference: &R) -> Result<Servant, PoaError> {
-        self.require(
-            self.retains() || self.uses_default(),
-            "reference_to_servant",
-            "RETAIN or USE_DEFAULT_SERVANT",
-        )?;
+        let has = self.policies().retains() || self.uses_default();
+        self.require(has, "reference_to_servant", "RETAIN or USE_DEFAULT_SERVANT")?;
         self.servant_of(&self.reference_to_id(reference)?)
     }
 
@@ -200,11 +191,8 @@ impl Poa {
     /// * [`WrongPolicy`](PoaError::WrongPolicy) with neither RETAIN nor USE_DEFAULT_SERVANT.
     /// * [`ObjectNotActive`](PoaError::ObjectNotActive).
     pub fn id_to_servant(&self, id: &ObjectId) -> Result<Servant, PoaError> {
-        self.require(
-            self.retains() || self.uses_default(),
-            "id_to_servant",
-            "RETAIN or USE_DEFAULT_SERVANT",
-        )?;
+        let has = self.policies().retains() || self.uses_default();
+        self.require(has, "id_to_servant", "RETAIN or USE_DEFAULT_SERVANT")?;
         self.servant_of(id)
     }
 
@@ -214,7 +202,7 @@ impl Poa {
     /// * [`WrongPolicy`](PoaError::WrongPolicy) without RETAIN.
     /// * [`ObjectNotActive`](PoaError::ObjectNotActive).
     pub fn id_to_reference(&self, id: &ObjectId) -> Result<ObjectRef, PoaError> {
-        self.require(self.retains(), "id_to_reference", "RETAIN")?;
+        self.require(self.policies().retains(), "id_to_reference", "RETAIN")?;
         let entry = self.entry(id.as_slice()).ok_or(PoaError::ObjectNotActive)?;
         Ok(ObjectRef::local(&self.orb, &entry, entry.key()))
     }
@@ -249,7 +237,7 @@ impl Poa {
     #[doc(alias = "set_servant_manager")]
     pub fn set_servant_activator(&self, activator: impl ServantActivator) -> Result<(), PoaError> {
         self.require(self.uses_manager(), "set_servant_manager", "USE_SERVANT_MANAGER")?;
-        if !self.retains() {
+        if !self.policies().retains() {
             return Err(PoaError::wrong_manager_kind("a POA with NON_RETAIN requires a servant locator"));
         }
         if !self.core.node().servant_activations.set(Arc::new(activator)) {
@@ -272,7 +260,7 @@ impl Poa {
     #[doc(alias = "set_servant_manager")]
     pub fn set_servant_locator(&self, locator: impl ServantLocator) -> Result<(), PoaError> {
         self.require(self.uses_manager(), "set_servant_manager", "USE_SERVANT_MANAGER")?;
-        if self.retains() {
+        if self.policies().retains() {
             return Err(PoaError::wrong_manager_kind("a POA with RETAIN requires a servant activator"));
         }
         // Serializes concurrent calls, so that only the first one sets a locator.
@@ -295,34 +283,29 @@ impl Poa {
     }
 
     fn uses_manager(&self) -> bool {
-        self.core.node().policies.request_processing == RequestProcessingPolicy::ServantManager
+        self.policies().request_processing == RequestProcessingPolicy::ServantManager
     }
 
     fn require(&self, has: bool, operation: &'static str, policies: &'static str) -> Result<(), PoaError> {
         if has { Ok(()) } else { Err(PoaError::wrong_policy(operation, policies)) }
     }
 
-    fn retains(&self) -> bool {
-        self.core.node().policies.retains()
-    }
-
     fn uses_default(&self) -> bool {
-        self.core.node().policies.request_processing == RequestProcessingPolicy::DefaultServant
+        self.policies().request_processing == RequestProcessingPolicy::DefaultServant
     }
 
     fn activates_implicitly(&self) -> bool {
-        self.core.node().policies.implicit_activation == ImplicitActivationPolicy::Implicit
+        self.policies().implicit_activation == ImplicitActivationPolicy::Implicit
     }
 
     fn can_find_by_servant(&self) -> bool {
-        self.retains() && (self.core.is_unique() || self.activates_implicitly())
+        self.policies().retains() && (self.core.is_unique() || self.activates_implicitly())
     }
 
     fn is_persistent(&self) -> bool {
-        self.core.node().policies.lifespan == LifespanPolicy::Persistent
+        self.policies().lifespan == LifespanPolicy::Persistent
     }
 
-    /// Returns the object with this id, if it is active.
     fn entry(&self, id: &[u8]) -> Option<Arc<ActiveObject>> {
         let found = if self.core.is_indexed() {
             self.orb.adapter().find(&self.core.key(id)).filter(|entry| Arc::ptr_eq(&entry.poa, &self.core))
@@ -332,7 +315,6 @@ impl Poa {
         found.filter(|entry| !entry.is_deactivated())
     }
 
-    /// Returns a new id that the POA chooses.
     fn next_id(&self) -> Vec<u8> {
         let adapter = self.orb.adapter();
         if self.core.is_indexed() {
@@ -342,24 +324,19 @@ impl Poa {
         }
     }
 
-    /// Checks whether the id is valid for an object of this POA.
     pub(crate) fn check_id(&self, id: &ObjectId) -> Result<(), PoaError> {
-        let octets = id.as_slice();
+        let bytes = id.as_slice();
         let adapter = self.orb.adapter();
-        let chosen = if self.core.is_indexed() {
-            octets.try_into().is_ok_and(|octets| adapter.is_reserved(Place::from_bytes(octets), &self.core))
+        let is_chosen = if self.core.is_indexed() {
+            bytes.try_into().is_ok_and(|bytes| adapter.is_reserved(Place::from_bytes(bytes), &self.core))
         } else {
-            !self.core.chooses_ids() || adapter.was_chosen(octets, self.is_persistent())
+            !self.core.chooses_ids() || adapter.was_chosen(bytes, self.is_persistent())
         };
-        if !chosen {
+        if !is_chosen {
             return Err(PoaError::foreign_id());
         }
-        let len = self.core.node().keys.prefix.len() + octets.len();
-        if len > crate::object_key::MAX_KEY_SIZE {
-            Err(crate::object_key::KeyError::TooLong(len).into())
-        } else {
-            Ok(())
-        }
+        let len = self.core.node().keys.prefix.len() + bytes.len();
+        if len > MAX_KEY_SIZE { Err(KeyError::TooLong(len).into()) } else { Ok(()) }
     }
 
     fn activate_servant(
@@ -374,7 +351,7 @@ impl Poa {
             return Err(PoaError::already_destroyed());
         }
         let (adapter, poa) = (self.orb.adapter(), &self.core);
-        let (identity, mode) = (servant.identity(), servant.mode);
+        let identity = servant.identity();
         // If the program has no other handle of the servant, it cannot ask for the servant's objects, and
         // they are not recorded.
         let has_other_handles = Arc::strong_count(&servant.skeleton) > 1;
@@ -382,14 +359,13 @@ impl Poa {
             return Err(PoaError::ServantAlreadyActive);
         }
         let entry = match id {
-            None if poa.is_indexed() => Some(adapter.activate(poa, servant.skeleton, mode)),
-            None => adapter.activate_with_id(poa, &self.next_id(), servant.skeleton, mode),
+            None if poa.is_indexed() => Some(adapter.activate(poa, servant)),
+            None => adapter.activate_with_id(poa, &self.next_id(), servant),
             Some(id) if poa.is_indexed() => {
                 let place = id.as_slice().try_into().map(Place::from_bytes);
-                let place = place.map_err(|_| PoaError::foreign_id())?;
-                adapter.activate_reserved(poa, place, servant.skeleton, mode)
+                adapter.activate_reserved(poa, place.map_err(|_| PoaError::foreign_id())?, servant)
             }
-            Some(id) => adapter.activate_with_id(poa, id.as_slice(), servant.skeleton, mode),
+            Some(id) => adapter.activate_with_id(poa, id.as_slice(), servant),
         };
         let entry = entry.ok_or(PoaError::ObjectAlreadyActive)?;
         // Pairs with the fence in `PoaGate::finish_destruction`: either the destruction finds this object, or
@@ -414,7 +390,7 @@ impl Poa {
     }
 
     fn id_of(&self, servant: &Servant) -> Result<ObjectId, PoaError> {
-        if self.retains()
+        if self.policies().retains()
             && self.core.is_unique()
             && let Some(entry) = self.core.objects_of(servant.identity()).first()
         {
@@ -425,14 +401,14 @@ impl Poa {
         {
             return Ok(id);
         }
-        if self.retains() && self.activates_implicitly() {
+        if self.policies().retains() && self.activates_implicitly() {
             return self.activate_servant(None, servant.clone()).map(|entry| entry.id().into());
         }
         self.current_id(servant).ok_or(PoaError::ServantNotActive)
     }
 
     fn servant_of(&self, id: &ObjectId) -> Result<Servant, PoaError> {
-        let found = if self.retains() { self.entry(id.as_slice()) } else { None };
+        let found = if self.policies().retains() { self.entry(id.as_slice()) } else { None };
         match found {
             Some(entry) => {
                 // From now on the program has a handle, by which it can ask for the servant's objects.

@@ -51,14 +51,12 @@ impl<T> Slots<T> {
         Place { index, generation }
     }
 
-    /// Publishes a value in a reserved slot.
     pub(crate) fn put(&self, index: u32, value: &Arc<T>) {
         if let Some(slot) = self.get(index) {
             slot.value.store(Some(Arc::clone(value)));
         }
     }
 
-    /// Empties a slot, which can then be reserved again.
     pub(crate) fn free(&self, index: u32) {
         if let Some(slot) = self.get(index) {
             slot.value.store(None);
@@ -66,7 +64,6 @@ impl<T> Slots<T> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).push_back(index);
     }
 
-    /// Returns all values.
     pub(crate) fn values(&self) -> impl Iterator<Item = Arc<T>> {
         self.slots.iter().filter_map(|(_, slot)| slot.value.load_full())
     }
@@ -79,9 +76,7 @@ pub(crate) struct Keys {
     pub(crate) prefix: Box<[u8]>,
     /// The POA's place in the table of transient POAs, if the keys contain it.
     pub(crate) place: Option<Place>,
-    /// Whether objects are looked up by index. Their ids consist of an index and a generation.
     pub(crate) indexed: bool,
-    /// The objects that are looked up by id.
     pub(crate) objects: ObjectMap,
 }
 
@@ -99,7 +94,11 @@ impl Keys {
         let prefix = if policies.lifespan == LifespanPolicy::Persistent {
             Key::Persistent { path, id }.encode()?
         } else if indexed {
-            active_key_prefix(boot).into()
+            // The place of an object, which is its id, follows in its key.
+            let place = Place { index: 0, generation: 0 };
+            let mut key = Key::Active { boot, place }.encode()?;
+            key.truncate(key.len() - place.to_bytes().len());
+            key
         } else {
             let poa = poas.take();
             place = Some(poa);
@@ -107,13 +106,4 @@ impl Keys {
         };
         Ok(Self { prefix: prefix.into(), place, indexed, objects: ObjectMap::default() })
     }
-}
-
-pub(crate) fn active_key_prefix(boot: Boot) -> [u8; 12] {
-    let mut prefix = [0; 12];
-    let place = Place { index: 0, generation: 0 };
-    for (to, from) in prefix.iter_mut().zip(Key::Active { boot, place }.encode().unwrap_or_default()) {
-        *to = from;
-    }
-    prefix
 }

@@ -58,7 +58,6 @@ pub struct InvalidPolicy {
 type Violation = (&'static str, &'static [u32]);
 
 impl Policies {
-    /// Returns whether a servant activator incarnates the POA's objects.
     pub(crate) fn has_activator(&self) -> bool {
         self.request_processing == RequestProcessingPolicy::ServantManager && self.retains()
     }
@@ -141,7 +140,6 @@ impl Policies {
         self.servant_retention == ServantRetentionPolicy::Retain
     }
 
-    /// Returns the first rule that the combination violates.
     fn violation(&self) -> Option<Violation> {
         let implicit = self.implicit_activation == ImplicitActivationPolicy::Implicit;
         if !self.retains() && self.request_processing == RequestProcessingPolicy::ActiveObjectMapOnly {

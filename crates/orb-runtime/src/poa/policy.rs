@@ -253,49 +253,40 @@ impl Policy {
     /// Returns the number of the type.
     #[must_use]
     pub const fn id(self) -> u32 {
-        match self {
-            Self::Thread(_) => policy_id::THREAD,
-            Self::Lifespan(_) => policy_id::LIFESPAN,
-            Self::IdUniqueness(_) => policy_id::ID_UNIQUENESS,
-            Self::IdAssignment(_) => policy_id::ID_ASSIGNMENT,
-            Self::ImplicitActivation(_) => policy_id::IMPLICIT_ACTIVATION,
-            Self::ServantRetention(_) => policy_id::SERVANT_RETENTION,
-            Self::RequestProcessing(_) => policy_id::REQUEST_PROCESSING,
-            Self::Bidirectional(_) => policy_id::BIDIRECTIONAL,
-            Self::Other { id, .. } => id,
-        }
+        self.parts().0
     }
 
     /// Returns the number of the value.
     #[must_use]
     pub const fn value(self) -> u32 {
+        self.parts().1
+    }
+
+    /// Returns the numbers of type and value, and the value's name in IDL.
+    const fn parts(self) -> (u32, u32, &'static str) {
         match self {
-            Self::Thread(value) => value.value(),
-            Self::Lifespan(value) => value.value(),
-            Self::IdUniqueness(value) => value.value(),
-            Self::IdAssignment(value) => value.value(),
-            Self::ImplicitActivation(value) => value.value(),
-            Self::ServantRetention(value) => value.value(),
-            Self::RequestProcessing(value) => value.value(),
-            Self::Bidirectional(value) => value.value(),
-            Self::Other { value, .. } => value,
+            Self::Thread(value) => (policy_id::THREAD, value.value(), value.omg_name()),
+            Self::Lifespan(value) => (policy_id::LIFESPAN, value.value(), value.omg_name()),
+            Self::IdUniqueness(value) => (policy_id::ID_UNIQUENESS, value.value(), value.omg_name()),
+            Self::IdAssignment(value) => (policy_id::ID_ASSIGNMENT, value.value(), value.omg_name()),
+            Self::ImplicitActivation(value) => {
+                (policy_id::IMPLICIT_ACTIVATION, value.value(), value.omg_name())
+            }
+            Self::ServantRetention(value) => (policy_id::SERVANT_RETENTION, value.value(), value.omg_name()),
+            Self::RequestProcessing(value) => {
+                (policy_id::REQUEST_PROCESSING, value.value(), value.omg_name())
+            }
+            Self::Bidirectional(value) => (policy_id::BIDIRECTIONAL, value.value(), value.omg_name()),
+            Self::Other { id, value } => (id, value, ""),
         }
     }
 }
 
 impl fmt::Display for Policy {
-    /// Writes the value's name in IDL.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Thread(value) => value.fmt(f),
-            Self::Lifespan(value) => value.fmt(f),
-            Self::IdUniqueness(value) => value.fmt(f),
-            Self::IdAssignment(value) => value.fmt(f),
-            Self::ImplicitActivation(value) => value.fmt(f),
-            Self::ServantRetention(value) => value.fmt(f),
-            Self::RequestProcessing(value) => value.fmt(f),
-            Self::Bidirectional(value) => value.fmt(f),
             Self::Other { id, value } => write!(f, "policy {id} = {value}"),
+            known => f.write_str(known.parts().2),
         }
     }
 }

@@ -10,15 +10,13 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::object_key::ObjectId;
 use crate::poa::handle::Poa;
 use crate::poa::servants::SharedActivator;
-use crate::poa::step_queue as steps;
-use crate::poa::step_queue::{RunningStep, Steps};
+use crate::poa::step_queue::{self, RunningStep, Steps};
 use crate::runtime::Shared;
 use crate::servant::active_object::ActiveObject;
 use crate::servant::poa_gate::PoaGate;
 use crate::servant::request::panicked;
 use crate::servant::{Refusal, Servant};
 
-/// The servant activator of a POA, and its running steps by object id.
 #[derive(Default)]
 pub(crate) struct ServantActivations {
     activator: Mutex<Option<SharedActivator>>,
@@ -58,17 +56,11 @@ impl ServantActivations {
 impl PoaGate {
     /// If the thread model serializes requests, waits until the servant manager may run.
     pub(crate) async fn take_turn(&self) -> Option<OwnedSemaphorePermit> {
-        match &self.turn {
-            Some(turn) => Arc::clone(turn).acquire_owned().await.ok(),
-            None => None,
-        }
+        Arc::clone(self.turn.as_ref()?).acquire_owned().await.ok()
     }
 
     /// Returns the step for which a request for an inactive object must wait: a running step for its id, or a
     /// new incarnation. Returns `None` if no step is running and there is no activator.
-    ///
-    /// # Errors
-    /// Those of [`Steps::start_or_join`].
     pub(crate) fn incarnate(
         self: &Arc<Self>,
         orb: &Arc<Shared>,
@@ -95,19 +87,14 @@ impl PoaGate {
         id: &ObjectId,
         servant: Servant,
     ) -> Result<(), Refusal> {
-        let violated = |text: &str| {
-            let exception = SystemException::obj_adapter().with_minor(minor::OBJ_ADAPTER_INCARNATE_POLICY);
-            Refusal::System(exception.with_reason(text.to_owned()))
-        };
         let identity = servant.identity();
         if self.is_unique() && !self.objects_of(identity).is_empty() {
-            return Err(violated(
-                "the servant activator returned a servant that serves another object, and the POA has UNIQUE_ID",
-            ));
+            let text = "the servant activator returned a servant that serves another object, and the POA has UNIQUE_ID";
+            let exception = SystemException::obj_adapter().with_minor(minor::OBJ_ADAPTER_INCARNATE_POLICY);
+            return Err(Refusal::System(exception.with_reason(text)));
         }
-        let adapter = orb.adapter();
         // If the program activated an object under the id meanwhile, that object serves the requests.
-        if let Some(entry) = adapter.activate_with_id(self, id.as_slice(), servant.skeleton, servant.mode) {
+        if let Some(entry) = orb.adapter().activate_with_id(self, id.as_slice(), servant) {
             self.record_servant(identity, &entry, false);
         }
         Ok(())
@@ -121,8 +108,8 @@ impl PoaGate {
         entry: &Arc<ActiveObject>,
         cleanup_in_progress: bool,
     ) -> bool {
-        let runtime = steps::runtime(orb);
-        let (activator, runtime) = match (self.node().servant_activations.activator(), runtime) {
+        let activator = self.node().servant_activations.activator();
+        let (activator, runtime) = match (activator, step_queue::runtime(orb)) {
             (Some(activator), Ok(runtime)) => (activator, runtime),
             (None, _) => return orb.adapter().deactivate(entry),
             (Some(_), Err(error)) => {
@@ -157,7 +144,6 @@ impl PoaGate {
         true
     }
 
-    /// Returns the running etherealization of a deactivated object.
     pub(crate) fn running_etherealization(&self, entry: &ActiveObject) -> Option<RunningStep> {
         self.node().servant_activations.steps.get(entry.id())
     }

@@ -1,6 +1,5 @@
 //! The traits of servant managers, which create or find servants when requests arrive.
 
-use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -83,7 +82,6 @@ pub trait ServantLocator: Send + Sync + 'static {
     }
 }
 
-/// A type-erased [`ServantActivator`].
 pub(crate) trait Activator: Send + Sync {
     fn incarnate<'a>(&'a self, id: &'a ObjectId, poa: &'a Poa) -> BoxFuture<'a, Result<Servant, Refusal>>;
 
@@ -111,12 +109,6 @@ impl<A: ServantActivator> Activator for A {
         remaining: bool,
     ) -> BoxFuture<'a, ()> {
         Box::pin(ServantActivator::etherealize(self, id, poa, servant, cleanup, remaining))
-    }
-}
-
-impl fmt::Debug for dyn Activator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Activator")
     }
 }
 

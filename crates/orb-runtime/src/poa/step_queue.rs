@@ -17,13 +17,11 @@ use crate::runtime::Shared;
 use crate::servant::Refusal;
 use crate::servant::poa_gate::{Gate, PoaGate};
 
-/// A future that completes when a running step ends. Its awaiter then repeats the look-up that found no
-/// object.
+/// A future that completes when a running step ends. Its awaiter then repeats the look-up.
 pub(crate) type RunningStep = SharedFuture<BoxFuture<'static, Result<(), Refusal>>>;
 
 type Map<K> = Mutex<HashMap<K, RunningStep>>;
 
-/// The running steps, by object id or POA name.
 pub(crate) struct Steps<K: Eq + Hash>(Arc<Map<K>>);
 
 /// The locked table of steps. While it is locked, no step begins or ends.
@@ -59,7 +57,6 @@ impl<K: Clone + Eq + Hash + Send + 'static> Steps<K> {
         LockedSteps { steps: self, map: self.0.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
-    /// Returns the running step for this key.
     pub(crate) fn get<Q>(&self, key: &Q) -> Option<RunningStep>
     where
         K: Borrow<Q>,
@@ -68,18 +65,14 @@ impl<K: Clone + Eq + Hash + Send + 'static> Steps<K> {
         self.lock().map.get(key).cloned()
     }
 
-    /// Waits until all steps that are running now have ended.
     pub(crate) async fn wait_for_running(&self) {
         let all: Vec<_> = self.lock().map.values().cloned().collect();
         futures_util::future::join_all(all).await;
     }
 
     /// Returns the running step for this key, or starts `work` as a new one. If `already_exists` returns
-    /// true, the result is a completed step.
-    ///
-    /// # Errors
-    /// TRANSIENT, COMPLETED_NO: minor OMG 4 if the POA is destroyed; minor OMG 1 if the limit of running
-    /// steps is reached or there is no runtime.
+    /// true, the result is a completed step. Fails with TRANSIENT, COMPLETED_NO: minor OMG 4 if the POA is
+    /// destroyed, minor OMG 1 if the limit of running steps is reached or there is no runtime.
     pub(crate) fn start_or_join<Q, W>(
         &self,
         (poa, orb): (&PoaGate, &Arc<Shared>),
@@ -150,10 +143,7 @@ impl<K: Eq + Hash> Drop for StepRegistration<K> {
     }
 }
 
-/// Returns the runtime for the ORB's steps.
-///
-/// # Errors
-/// TRANSIENT minor OMG 1, COMPLETED_NO: there is no runtime.
+/// Returns the runtime for the ORB's steps, or TRANSIENT minor OMG 1, COMPLETED_NO, if there is none.
 pub(crate) fn runtime(orb: &Shared) -> Result<Handle, SystemException> {
     let runtime = orb.tasks.runtime.clone().or_else(|| Handle::try_current().ok());
     runtime.ok_or_else(|| {

@@ -38,7 +38,6 @@ pub struct IorTemplate<R> {
     profiles: Option<Vec<Profile>>,
 }
 
-/// A profile without the object key.
 #[derive(Clone)]
 struct Profile {
     tag: ProfileTag,
@@ -49,8 +48,7 @@ struct Profile {
     is_little_endian: bool,
 }
 
-/// The key in the IOR from which a template is made. Its length is a multiple of four, so that no padding
-/// follows.
+/// The key in the sample IOR. Its length is a multiple of four, so that no padding follows.
 const PLACEHOLDER_KEY: &[u8] = b"\xFBzorb's sample of a key.";
 
 impl Poa {
@@ -78,8 +76,8 @@ impl<R: Reference> IorTemplate<R> {
         self.poa.check_id(&id)?;
         let key = self.poa.core.key(id.as_slice());
         let Some(profiles) = &self.profiles else {
-            let nowhere = || Ior { type_id: R::REPOSITORY_ID.to_owned(), profiles: Vec::new() };
-            return Ok(self.poa.orb.ior(R::REPOSITORY_ID, &key).unwrap_or_else(nowhere));
+            let without_profile = || Ior { type_id: R::REPOSITORY_ID.to_owned(), profiles: Vec::new() };
+            return Ok(self.poa.orb.ior(R::REPOSITORY_ID, &key).unwrap_or_else(without_profile));
         };
         let profiles = profiles.iter().map(|profile| profile.with_key(&key)).collect();
         Ok(Ior { type_id: R::REPOSITORY_ID.to_owned(), profiles })
@@ -98,7 +96,6 @@ impl<R: Reference> IorTemplate<R> {
 }
 
 impl Profile {
-    /// Splits an encoded profile at the placeholder key.
     fn split(profile: &TaggedProfile) -> Option<Self> {
         let data = &profile.data;
         let at = data.windows(PLACEHOLDER_KEY.len()).position(|bytes| bytes == PLACEHOLDER_KEY)?;
@@ -107,7 +104,6 @@ impl Profile {
         Some(Self { tag: profile.tag, before, after, is_little_endian: data.first()? & 1 == 1 })
     }
 
-    /// Returns the encoded profile with this key.
     fn with_key(&self, key: &[u8]) -> TaggedProfile {
         let len = key.len() as u32;
         let len = if self.is_little_endian { len.to_le_bytes() } else { len.to_be_bytes() };

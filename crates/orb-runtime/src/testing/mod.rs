@@ -59,7 +59,7 @@ where
     R: Serves<S>,
 {
     let core = OrbBuilder::new().parts.core(Vec::new());
-    let entry = core.adapter().activate(core.adapter().root(), R::skeleton(servant), Default::default());
+    let entry = core.adapter().activate(core.adapter().root(), crate::servant::Servant::of::<R, S>(servant));
     R::from_object(crate::reference::ObjectRef::local(&core, &entry, entry.key()))
 }
 
