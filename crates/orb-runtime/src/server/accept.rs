@@ -13,8 +13,6 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::connection::SharedConnection;
 use crate::runtime::Shared;
 use crate::server::connection_limiter::ConnectionLimiter;
-#[cfg(feature = "tls")]
-use crate::server::tls_handshake;
 use crate::transport;
 use crate::transport::threads::IoThreads;
 use crate::transport::{Peer, last, unix};
@@ -37,13 +35,11 @@ const MAX_ACCEPTED_AT_CLOSE: usize = 8192;
 /// connect could monopolize the thread.
 const MAX_ACCEPTS_BEFORE_YIELD: u32 = 16;
 
-/// A socket on which an ORB accepts connections.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Tcp(TcpListener),
     /// A TCP listener that the program provided. Other processes may listen on the same socket, now or later.
     Provided(TcpListener),
-    /// A TCP listener whose connections use TLS.
     Tls(TcpListener),
     Unix(unix::Listener),
 }
@@ -59,9 +55,6 @@ impl Listener {
             }
         }
     }
-}
-
-impl Listener {
     /// Accepts a connection from the backlog. Unlike [`accept`](Self::accept), it always asks the system,
     /// because the runtime may have cached that no connection is waiting.
     fn accept_now(&self) -> std::io::Result<(TcpStream, Peer)> {
@@ -82,7 +75,6 @@ impl Listener {
     }
 }
 
-/// Accepts the connections of one listener.
 pub(crate) struct Acceptor {
     orb: Arc<Shared>,
     listener: Listener,
@@ -196,10 +188,10 @@ impl Acceptor {
         };
         let thread = orb.sockets.threads().and_then(IoThreads::for_accepted);
         let ready = transport::prepare(&stream)
-            .and_then(|()| if address.is_some() { self.prepare(&stream) } else { Ok(()) });
+            .and_then(|()| if address.is_some() { self.set_socket_options(&stream) } else { Ok(()) });
         #[cfg(feature = "tls")]
         if secure && ready.is_ok() {
-            return tls_handshake::admit(orb, stream, peer, slot);
+            return crate::server::tls_handshake::admit(orb, stream, peer, slot);
         }
         let socket = ready.and_then(|()| orb.sockets.wrap(stream, &orb.pool, thread));
         let socket = match socket {
@@ -214,8 +206,7 @@ impl Acceptor {
         orb.drive(&link, slot);
     }
 
-    /// Sets the options of an accepted socket.
-    fn prepare(&self, stream: &TcpStream) -> std::io::Result<()> {
+    fn set_socket_options(&self, stream: &TcpStream) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
         let socket = SockRef::from(stream);
         self.orb.set_user_timeout(&socket);
@@ -224,7 +215,6 @@ impl Acceptor {
 }
 
 impl Shared {
-    /// Returns the GIOP configuration for connections of this ORB.
     pub(crate) fn link_config(&self, role: Role) -> Config {
         let mut config = Config::new(role, Arc::clone(&self.config.limits), Arc::clone(&self.pool));
         config.budget = Arc::clone(&self.budget);
@@ -239,8 +229,7 @@ impl Shared {
     }
 }
 
-/// Sends CloseConnection to a rejected client without TLS. The client then knows that its requests were not
-/// executed.
+/// Sends CloseConnection, which tells a rejected client that its requests were not executed.
 fn send_close(stream: &TcpStream) {
     let header = MessageHeader::new(Version::V1_0, ByteOrder::Big, MessageType::CloseConnection);
     // The send buffer of a new socket has capacity for one header. An error means that the connection has

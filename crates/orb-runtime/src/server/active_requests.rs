@@ -20,16 +20,13 @@ use tokio::runtime::Handle;
 
 use crate::connection::SharedConnection;
 use crate::servant::active_object::{ActiveObject, InFlight};
-use crate::servant::charge::Charge;
-use crate::servant::reply::ReplyBuffer;
+use crate::servant::reply::{Charge, ReplyBuffer};
 use crate::servant::request::{ReplyTo, panicked};
 use crate::servant::{DispatchSlot, Outcome, Request, ServerRequest};
 
-/// The maximum number of requests that are dispatched as one batch, and of slots and encoders that are kept
-/// for reuse.
+/// The maximum size of a batch, and number of slots and encoders that are kept for reuse.
 pub(crate) const MAX_BATCH: usize = 32;
 
-/// The requests of one connection.
 pub(crate) struct ActiveRequests {
     link: Arc<SharedConnection>,
     template: Request,
@@ -42,10 +39,8 @@ pub(crate) struct ActiveRequests {
     /// The runtime for requests of blocking and spawned servants. `None` means the runtime of the driver.
     runtime: Option<Handle>,
     spare_slots: Vec<ReusableSlot>,
-    /// Whether a batch of requests is being started.
     in_batch: bool,
-    /// The object of the latest request of the batch, with a guard that counts its requests in the batch as
-    /// one.
+    /// The object of the latest request of the batch. Its requests in the batch are counted as one.
     batch_object: Option<InFlight>,
     #[expect(
         clippy::vec_box,
@@ -64,7 +59,6 @@ pub(crate) struct ActiveRequests {
     released: VecDeque<IncomingRequest>,
 }
 
-/// A reusable dispatch slot and request description.
 struct ReusableSlot {
     dispatch: DispatchSlot,
     /// The description for `zorb::request()`. `None` while it is set as the current one.
@@ -83,22 +77,17 @@ struct SuspendedRequest {
 
 /// An incomplete oneway request that delays later requests for its object.
 struct OnewayBarrier {
-    /// The token of the oneway request.
     token: ServeToken,
     oneway: Option<Request>,
     entry: Arc<ActiveObject>,
     /// The object's key, if the entry is shared by many objects.
     key: Option<Box<[u8]>>,
-    /// The later requests.
-    requests: VecDeque<IncomingRequest>,
+    later_requests: VecDeque<IncomingRequest>,
 }
 
-/// The reason why a request may not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EnterError {
-    /// The object was deactivated after it was looked up.
     Deactivated,
-    /// The gate of the POA is closed.
     GateClosed,
 }
 
@@ -136,7 +125,6 @@ impl ActiveRequests {
         }
     }
 
-    /// Returns whether no request is active.
     pub(crate) fn is_idle(&self) -> bool {
         self.suspended.is_empty()
     }
@@ -152,7 +140,7 @@ impl ActiveRequests {
         if !self.in_batch {
             entered = Some(entry.enter().ok_or(EnterError::Deactivated)?);
         } else if entry.is_deactivated()
-            || !self.batch_object.as_ref().is_some_and(|busy| busy.counts_for(entry))
+            || !self.batch_object.as_ref().is_some_and(|busy| Arc::ptr_eq(&busy.0, entry))
         {
             self.batch_object = None;
             self.batch_object = Some(entry.enter_owned().ok_or(EnterError::Deactivated)?);
@@ -179,7 +167,7 @@ impl ActiveRequests {
             && let Some(queue) =
                 self.oneway_barriers.iter_mut().find(|queue| queue.is_for(entry, incoming.key()))
         {
-            queue.requests.push_back(incoming);
+            queue.later_requests.push_back(incoming);
             return None;
         }
         let to = ReplyTo::new(&incoming);
@@ -225,19 +213,11 @@ impl ActiveRequests {
             Poll::Pending => {
                 let has_called = slot.current.as_ref().is_some_and(Request::has_called);
                 if !to.wants_reply && !mode.concurrent && !has_called {
-                    let key = if entry.is_shared {
-                        slot.current.as_ref().map(|current| current.object_key().into())
-                    } else {
-                        None
-                    };
+                    let key = slot.current.as_ref().filter(|_| entry.is_shared);
+                    let key = key.map(|current| current.object_key().into());
                     let (oneway, entry) = (slot.current.clone(), Arc::clone(entry));
-                    self.oneway_barriers.push(OnewayBarrier {
-                        token: to.token,
-                        oneway,
-                        entry,
-                        key,
-                        requests: VecDeque::new(),
-                    });
+                    let (token, later_requests) = (to.token, VecDeque::new());
+                    self.oneway_barriers.push(OnewayBarrier { token, oneway, entry, key, later_requests });
                 }
                 self.suspended_requests.extend(slot.current.clone().map(|current| (to.token, current)));
                 let (owned, entry) = (entry.enter_again(), Arc::clone(entry));
@@ -247,7 +227,6 @@ impl ActiveRequests {
         }
     }
 
-    /// Returns the outcome of the next suspended request that has completed.
     pub(crate) fn poll_completed(&mut self, cx: &mut Context<'_>) -> Option<Outcome> {
         let Poll::Ready(Some((mut request, outcome))) = Pin::new(&mut self.suspended).poll_next(cx) else {
             self.release_barriers_of_callers();
@@ -260,7 +239,7 @@ impl ActiveRequests {
         {
             // If a released request is a oneway request that does not complete at once, the requests after it
             // are queued again.
-            self.released.extend(self.oneway_barriers.swap_remove(at).requests);
+            self.released.extend(self.oneway_barriers.swap_remove(at).later_requests);
         }
         self.recycle_slot(slot);
         Some(outcome)
@@ -272,22 +251,21 @@ impl ActiveRequests {
         oneway_barriers.retain_mut(|queue| {
             let has_called = queue.oneway.as_ref().is_some_and(Request::has_called);
             if has_called {
-                released.append(&mut queue.requests);
+                released.append(&mut queue.later_requests);
             }
             !has_called
         });
     }
 
-    /// Takes the released requests, in order.
-    pub(crate) fn released(&mut self) -> impl DoubleEndedIterator<Item = IncomingRequest> {
+    pub(crate) fn take_released(&mut self) -> impl DoubleEndedIterator<Item = IncomingRequest> {
         self.released.drain(..)
     }
 
     /// Cancels a request. Returns `true` if it had not started, and was removed.
     pub(crate) fn cancel(&mut self, token: ServeToken) -> bool {
         for queue in &mut self.oneway_barriers {
-            if let Some(at) = queue.requests.iter().position(|incoming| incoming.token() == token) {
-                queue.requests.remove(at);
+            if let Some(at) = queue.later_requests.iter().position(|incoming| incoming.token() == token) {
+                queue.later_requests.remove(at);
                 return true;
             }
         }
@@ -317,7 +295,6 @@ impl ActiveRequests {
         self.encoders.retain(|encoder| encoder.capacity() <= max);
     }
 
-    /// Returns an encoder for a reply.
     pub(crate) fn encoder(&mut self) -> Box<ReplyBuffer> {
         #[cfg(feature = "experiments")]
         if !self.shares_bulk {
@@ -355,7 +332,6 @@ impl ActiveRequests {
         }
     }
 
-    /// Begins a batch of requests, which [`end_batch`](Self::end_batch) ends.
     pub(crate) fn begin_batch(&mut self) {
         self.in_batch = true;
     }
@@ -415,15 +391,11 @@ fn run_detached(
 ) {
     let current = request.current.clone();
     let mode = entry.mode;
-    let threads = Arc::clone(&entry.poa.blocking_threads);
-    let turn = entry.poa.turn.clone();
+    let poa = Arc::clone(&entry.poa);
     let orb = Arc::clone(current.core());
     let request_of = current.clone();
     let work = async move {
-        let _turn = match turn {
-            Some(turn) => turn.acquire_owned().await.ok(),
-            None => None,
-        };
+        let _turn = poa.take_turn().await;
         let mut slot = DispatchSlot::new();
         skeleton.dispatch(request, &mut slot);
         let poll = move |cx: &mut Context<'_>| current.enter(|| slot.poll(cx));
@@ -431,7 +403,8 @@ fn run_detached(
             return std::future::poll_fn(poll).await;
         }
         let runtime = runtime.unwrap_or_else(Handle::current);
-        let _permit = if mode.blocking { threads.acquire_owned().await.ok() } else { None };
+        let permit = Arc::clone(&poa.blocking_threads).acquire_owned();
+        let _permit = if mode.blocking { permit.await.ok() } else { None };
         let mut running = if mode.blocking {
             let waiting = runtime.clone();
             runtime.spawn_blocking(move || waiting.block_on(std::future::poll_fn(poll)))
@@ -444,13 +417,12 @@ fn run_detached(
         })
         .await;
         joined.unwrap_or_else(|error| {
-            let encoder = ReplyBuffer::new(None);
             let exception = match error.try_into_panic() {
                 Ok(panic) => panicked(&*panic),
                 Err(error) => crate::servant::unknown_user_exception(error),
             };
             request_of.span().system_exception(&exception);
-            to.system_exception(encoder, exception)
+            to.exception_outcome(exception)
         })
     };
     if mode.on_main_thread {

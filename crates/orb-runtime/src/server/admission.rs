@@ -10,14 +10,10 @@ use giop_codec::giop::{ContextId, ObjectKey, ResponseFlags, ServiceContext};
 use giop_proto::{IncomingRequest, Limit, ServeToken};
 
 use crate::connection::SharedConnection;
-#[cfg(feature = "experiments")]
-use crate::experiments::PathDemux;
 use crate::poa::lookup::no_such_object;
 use crate::poa::manager::HeldRequest;
 use crate::poa::object_adapter::Located;
 use crate::reference::ObjectRef;
-#[cfg(feature = "experiments")]
-use crate::servant::experiments;
 use crate::servant::poa_gate::{Gate, PoaGate};
 use crate::servant::request::ReplyTo;
 use crate::servant::{ForwardRequest, Outcome, Refusal};
@@ -26,23 +22,20 @@ use crate::server::driver::Driver;
 use crate::server::pending_requests::WaitCondition;
 use crate::trace::{self, Direction};
 
-/// The reason why a request waits before its object is looked up.
 enum Pause {
     /// It waits for `Orb::resume`, or for an earlier request that holds all later ones.
     UntilResume,
-    /// It waits for memory for its reply.
     Memory,
 }
 
 impl Driver {
-    /// Writes a received request to the wire log.
     #[inline]
     pub(crate) fn log_message(&self, incoming: &IncomingRequest) {
         if trace::wire_enabled() {
             let message = incoming.message();
             let operation = incoming.operation();
             #[cfg(feature = "experiments")]
-            let operation = experiments::logged_name(&self.orb, incoming.key(), operation);
+            let operation = crate::servant::experiments::logged_name(&self.orb, incoming.key(), operation);
             trace::wire(Direction::In, self.link.peer(), operation, message, message.len());
         }
     }
@@ -125,7 +118,6 @@ impl Driver {
         Some(ReplyTo::new(incoming).forward_with(self.active.encoder(), &to, &[marker]))
     }
 
-    /// Returns the reason why a request must wait before its object is looked up.
     #[cold]
     fn reason_to_pause(&mut self, cx: &mut Context<'_>, incoming: &IncomingRequest) -> Option<Pause> {
         if self.orb.pauses.poll_hold(cx, self.number)
@@ -144,36 +136,34 @@ impl Driver {
         self.memory_ticket.as_ref().map(|_| Pause::Memory)
     }
 
-    /// Returns whether a login is being checked.
     #[inline]
     pub(crate) fn waits_for_login(&self) -> bool {
         self.pending.as_ref().is_some_and(|pending| pending.has_login_check())
     }
 
-    /// Returns whether the next request waits for memory for its reply. If so, the task is woken when the
-    /// request may start.
+    /// Returns whether the next request waits for memory for its reply, and if so registers the task.
     #[inline]
     pub(crate) fn waits_for_memory(&mut self, cx: &Context<'_>) -> bool {
-        match &self.memory_ticket {
-            None => false,
-            Some(memory_ticket) => {
-                let waits = !memory_ticket.is_granted(cx);
-                if !waits {
-                    (self.memory_ticket, self.has_waited_for_memory) = (None, true);
-                }
-                waits
-            }
+        let Some(memory_ticket) = &self.memory_ticket else { return false };
+        let waits = !memory_ticket.is_granted(cx);
+        if !waits {
+            (self.memory_ticket, self.has_waited_for_memory) = (None, true);
         }
+        waits
     }
 
-    /// Handles a request whose object was not found.
     #[cold]
     fn object_not_found(&mut self, cx: &mut Context<'_>, incoming: IncomingRequest) -> Option<Outcome> {
         let key = incoming.key();
-        let exception = match self.orb.adapter().locate_with_missing_poa(key) {
+        let (poa, step) = match self.orb.adapter().locate_with_missing_poa(key) {
             Located::Object(entry) if !entry.is_deactivated() => {
                 self.last_object = Some(entry);
                 return self.serve(cx, incoming);
+            }
+            // The object is being etherealized. It can be incarnated again afterwards.
+            Located::Object(entry) => {
+                let step = entry.poa.incarnate(&self.orb, entry.id());
+                (Arc::clone(&entry.poa), step.and_then(|step| step.ok_or_else(|| no_such_object(key))))
             }
             Located::MissingObject(poa, id) => {
                 #[cfg(feature = "csi")]
@@ -185,32 +175,10 @@ impl Driver {
                 {
                     return self.gate_closed(cx, &poa, incoming);
                 }
-                match poa.incarnate(&self.orb, id) {
-                    Ok(Some(step)) => {
-                        return self.wait_for(
-                            cx,
-                            &poa,
-                            |held| WaitCondition::StepCompleted(held, step),
-                            incoming,
-                        );
-                    }
-                    Ok(None) => poa.inactive_object_exception(|| no_such_object(key)),
-                    Err(exception) => exception,
-                }
+                let no_step = || poa.inactive_object_exception(|| no_such_object(key));
+                let step = poa.incarnate(&self.orb, id).and_then(|step| step.ok_or_else(no_step));
+                (poa, step)
             }
-            // The object is being etherealized. It can be incarnated again afterwards.
-            Located::Object(entry) => match entry.poa.incarnate(&self.orb, entry.id()) {
-                Ok(Some(step)) => {
-                    return self.wait_for(
-                        cx,
-                        &entry.poa,
-                        |held| WaitCondition::StepCompleted(held, step),
-                        incoming,
-                    );
-                }
-                Ok(None) => no_such_object(key),
-                Err(exception) => exception,
-            },
             Located::MissingPoa(parent, name) => {
                 #[cfg(feature = "csi")]
                 if let Some(refused) = self.check_access_by_key(&incoming) {
@@ -221,22 +189,19 @@ impl Driver {
                 {
                     return self.gate_closed(cx, &parent, incoming);
                 }
-                match parent.activate_child(&self.orb, name) {
-                    Ok(Some(step)) => {
-                        return self.wait_for(
-                            cx,
-                            &parent,
-                            |held| WaitCondition::StepCompleted(held, step),
-                            incoming,
-                        );
-                    }
-                    Ok(None) => self.orb.adapter().no_such_adapter(key),
-                    Err(exception) => exception,
-                }
+                let no_step = || self.orb.adapter().no_such_adapter(key);
+                let step = parent.activate_child(&self.orb, name).and_then(|step| step.ok_or_else(no_step));
+                (parent, step)
             }
-            Located::NotFound => self.orb.adapter().no_such_adapter(key),
+            Located::NotFound => {
+                let exception = self.orb.adapter().no_such_adapter(key);
+                return Some(self.reject(&incoming, exception));
+            }
         };
-        Some(self.reject(&incoming, exception))
+        match step {
+            Ok(step) => self.wait_for(cx, &poa, |held| WaitCondition::StepCompleted(held, step), incoming),
+            Err(exception) => Some(self.reject(&incoming, exception)),
+        }
     }
 
     /// Holds a request until the condition is fulfilled: a step of an activator has completed, or earlier
@@ -285,8 +250,7 @@ impl Driver {
         to.system_exception(self.active.encoder(), exception)
     }
 
-    /// Handles a request whose POA's gate is closed, or that must follow an earlier held request of the
-    /// manager.
+    /// Handles a request that must wait for the gate of its POA, or for an earlier held request.
     #[cold]
     fn gate_closed(
         &mut self,
@@ -325,17 +289,17 @@ impl Driver {
         }
         let mut first = Vec::new();
         for (incoming, refusal) in ready {
-            match refusal {
-                None => first.push(incoming),
-                Some(Refusal::System(exception)) => {
-                    let outcome = self.reject(&incoming, exception);
-                    self.outcomes.push(outcome);
+            let outcome = match refusal {
+                None => {
+                    first.push(incoming);
+                    continue;
                 }
+                Some(Refusal::System(exception)) => self.reject(&incoming, exception),
                 Some(Refusal::Forward(forward)) => {
-                    let outcome = ReplyTo::new(&incoming).forward(self.active.encoder(), &forward);
-                    self.outcomes.push(outcome);
+                    ReplyTo::new(&incoming).forward(self.active.encoder(), &forward)
                 }
-            }
+            };
+            self.outcomes.push(outcome);
         }
         self.push_front(first.into_iter());
     }
@@ -362,12 +326,11 @@ impl Driver {
         requests.rev().for_each(|incoming| self.batch.push_front(incoming));
     }
 
-    /// Sets `last_object` to the object of the request. Most requests are for the same object as the previous
-    /// one.
+    /// Sets `last_object` to the object of the request, which is usually that of the previous request.
     #[inline]
     fn find_object(&mut self, incoming: &IncomingRequest) {
         #[cfg(feature = "experiments")]
-        if self.orb.config.server.demux.path == PathDemux::DeLayered {
+        if self.orb.config.server.demux.path == crate::experiments::PathDemux::DeLayered {
             return self.find_delayered(incoming);
         }
         let key = incoming.key();
@@ -378,7 +341,6 @@ impl Driver {
         }
     }
 
-    /// Finds the object and the operation in one look-up.
     #[cfg(feature = "experiments")]
     #[cold]
     fn find_delayered(&mut self, incoming: &IncomingRequest) {
@@ -399,7 +361,6 @@ impl Driver {
     }
 }
 
-/// Confirms to the client that a oneway request was received (`SYNC_WITH_SERVER`).
 #[cold]
 fn confirm_oneway(link: &SharedConnection, active: &mut ActiveRequests, incoming: &IncomingRequest) {
     let mut encoder = active.encoder();

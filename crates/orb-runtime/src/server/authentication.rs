@@ -10,17 +10,13 @@ use giop_proto::{IncomingLocate, IncomingRequest};
 use crate::csi::{Access, AuthOutcome, Refusal};
 use crate::object_key::{Key, Path};
 use crate::servant::Outcome;
-#[cfg(feature = "experiments")]
-use crate::servant::experiments;
 use crate::servant::request::ReplyTo;
 use crate::server::driver::Driver;
 use crate::server::pending_requests::WaitCondition;
 
 impl Driver {
-    /// Identifies the caller, if access control is configured. Returns the request if it may continue.
-    ///
-    /// # Errors
-    /// `None` if the request is held, or the reply to a rejected request.
+    /// Identifies the caller, if access control is configured. The error is `None` if the request is held, or
+    /// the reply to a rejected request.
     #[inline]
     pub(crate) fn identify(
         &mut self,
@@ -65,10 +61,8 @@ impl Driver {
     /// the adapter activator. Otherwise a caller without access could cause the creation of POAs.
     #[cold]
     pub(crate) fn check_access_by_key(&mut self, incoming: &IncomingRequest) -> Option<Outcome> {
-        match Key::parse(incoming.key()) {
-            Ok(Key::Persistent { path, id }) => self.check_access(incoming, path, id, None),
-            _ => None,
-        }
+        let Ok(Key::Persistent { path, id }) = Key::parse(incoming.key()) else { return None };
+        self.check_access(incoming, path, id, None)
     }
 
     /// Checks access to an object of a POA. Returns the reply to a caller without access. `interface` is the
@@ -85,7 +79,7 @@ impl Driver {
         let operation = incoming.operation();
         #[cfg(feature = "experiments")]
         let operation = match &self.last_object {
-            Some(entry) => experiments::operation_name(&self.orb, entry, operation),
+            Some(entry) => crate::servant::experiments::operation_name(&self.orb, entry, operation),
             None => operation,
         };
         let session = self.link.session().map(|session| &**session);
@@ -106,8 +100,7 @@ impl Driver {
         let mut to = ReplyTo::new(incoming);
         // A client with SYNC_WITH_SERVER gets a reply because the server has not accepted the request.
         to.wants_reply |= incoming.response() == giop_codec::giop::ResponseFlags::Server;
-        let contexts: Vec<_> = refused.context.into_iter().collect();
-        to.system_exception_with(self.active.encoder(), refused.exception, &contexts)
+        to.system_exception_with(self.active.encoder(), refused.exception, refused.context.as_slice())
     }
 
     /// Replies to a LocateRequest with OBJECT_HERE in every case. A LocateRequest has no credentials, so that

@@ -24,20 +24,16 @@ const LOG_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct ConnectionLimiter {
     max_connections: usize,
     max_per_address: usize,
-    /// The minimum age at which a connection without a complete message can be evicted. `None` disables
-    /// eviction.
+    /// The minimum age at which a connection without a message can be evicted. `None` disables eviction.
     min_idle_age: Option<Duration>,
-    /// The minimum rate of the first message, in bytes per second. A connection that reaches it is not
-    /// evicted.
+    /// The rate of its first message, in bytes per second, at which a connection is not evicted.
     min_message_rate: usize,
     occupancy: Mutex<Occupancy>,
 }
 
-/// The occupied slots of an endpoint.
 #[derive(Debug, Default)]
 struct Occupancy {
-    /// The number of connections.
-    count: usize,
+    connections: usize,
     /// The number of connections by address. Connections of a Unix socket have no address.
     by_address: HashMap<Option<IpAddr>, usize>,
     /// The number of connections rejected since the last log line, and the time of that line.
@@ -57,11 +53,9 @@ struct SlotState {
     limiter: Arc<ConnectionLimiter>,
     address: Option<IpAddr>,
     opened_at: Instant,
-    /// Whether the connection is included in the counters.
     is_counted: AtomicBool,
     /// The connection. It is not set during the TLS handshake.
     link: OnceLock<Weak<SharedConnection>>,
-    /// Notified when the connection is evicted.
     evicted: Notify,
 }
 
@@ -76,10 +70,8 @@ impl ConnectionLimiter {
         }
     }
 
-    /// Takes a slot. The second value tells whether another connection was evicted for it.
-    ///
-    /// # Errors
-    /// If no connection can be evicted, the limit that is reached.
+    /// Takes a slot. The second value tells whether another connection was evicted for it. Fails with the
+    /// limit that is reached if no connection can be evicted.
     pub(crate) fn acquire(
         this: &Arc<Self>,
         address: Option<IpAddr>,
@@ -87,7 +79,7 @@ impl ConnectionLimiter {
         let now = now();
         let mut occupancy = this.lock();
         let of_address = || occupancy.by_address.get(&address).copied().unwrap_or_default();
-        let reached_limit = if occupancy.count >= this.max_connections {
+        let reached_limit = if occupancy.connections >= this.max_connections {
             Some((Limit::Connections, None))
         } else if address.is_some() && of_address() >= this.max_per_address {
             Some((Limit::ConnectionsPerAddress, Some(address)))
@@ -114,18 +106,18 @@ impl ConnectionLimiter {
             link: OnceLock::new(),
             evicted: Notify::new(),
         });
-        occupancy.count += 1;
+        occupancy.connections += 1;
         *occupancy.by_address.entry(address).or_default() += 1;
         if this.min_idle_age.is_some() {
-            if occupancy.idle.len() > 2 * occupancy.count {
+            if occupancy.idle.len() > 2 * occupancy.connections {
                 occupancy.idle.retain(|slot| slot.upgrade().is_some_and(|slot| !slot.has_sent_message()));
             }
             occupancy.idle.push_back(Arc::downgrade(&slot));
         }
         drop(occupancy);
         let evicts = to_close.is_some();
-        if let Some(slot) = to_abort.and_then(|slot| slot.upgrade()) {
-            slot.abort();
+        if let Some(link) = to_abort.and_then(|slot| slot.upgrade()?.link()) {
+            link.abort(CloseReason::Local);
         }
         if let Some(slot) = to_close {
             slot.close_evicted();
@@ -166,8 +158,7 @@ impl ConnectionLimiter {
         }
     }
 
-    /// Counts a rejected connection. If a log line is due, returns the number of connections that were
-    /// rejected since the last one.
+    /// Counts a rejected connection. If a log line is due, returns the number since the last log line.
     pub(crate) fn count_rejection(&self) -> Option<u64> {
         let now = now();
         let mut occupancy = self.lock();
@@ -186,12 +177,11 @@ impl ConnectionLimiter {
 }
 
 impl Occupancy {
-    /// Removes the slot from the counters.
     fn release(&mut self, slot: &SlotState) {
         if !slot.is_counted.swap(false, Ordering::Relaxed) {
             return;
         }
-        self.count -= 1;
+        self.connections -= 1;
         if let Some(count) = self.by_address.get_mut(&slot.address) {
             *count -= 1;
             if *count == 0 {
@@ -206,13 +196,9 @@ impl SlotState {
         self.link.get()?.upgrade()
     }
 
-    /// Returns whether a complete message has been received or the connection has ended. Then the connection
-    /// is not evicted.
+    /// Returns whether a complete message has been received or the connection has ended.
     fn has_sent_message(&self) -> bool {
-        match self.link.get() {
-            None => false,
-            Some(link) => link.upgrade().is_none_or(|link| link.stats().messages_in > 0),
-        }
+        self.link.get().is_some_and(|link| link.upgrade().is_none_or(|link| link.stats().messages_in > 0))
     }
 
     /// Returns whether the bytes of the first message have been received at the minimum rate so far.
@@ -229,12 +215,6 @@ impl SlotState {
             link.close();
         }
     }
-
-    fn abort(&self) {
-        if let Some(link) = self.link() {
-            link.abort(CloseReason::Local);
-        }
-    }
 }
 
 impl ConnectionSlot {
@@ -246,7 +226,6 @@ impl ConnectionSlot {
         }
     }
 
-    /// Completes when the connection is evicted.
     #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only a TLS handshake waits for it"))]
     pub(crate) async fn wait_for_eviction(&self) {
         self.0.evicted.notified().await;

@@ -1,5 +1,4 @@
-//! The driver of a connection: a task that reads if no caller reads, serves requests in place, finishes
-//! writes and handles timeouts.
+//! The driver of a connection: a task that reads if no caller does, serves requests and handles timeouts.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -24,19 +23,15 @@ use crate::server::pending_requests::PendingRequests;
 // A driver yields when it has received a number of messages or bytes, and has run for some time. Otherwise a
 // peer could monopolize the thread with messages that cause no work, or with a message that never ends.
 
-/// The number of messages after which the driver may yield.
 const MAX_BURST_MESSAGES: u64 = 64;
-/// The number of bytes after which the driver may yield.
 const MAX_BURST_BYTES: u64 = 4 << 20;
-/// The minimum time after which the driver yields.
-const MAX_SLICE: Duration = Duration::from_micros(200);
+const MIN_BURST_TIME: Duration = Duration::from_micros(200);
 
 /// The number of encoded reply bytes after which a batch queues its replies.
 const MAX_BATCH_REPLY_BYTES: usize = 64 * 1024;
 
 pub(crate) type LockedState<'a> = MutexGuard<'a, State>;
 
-/// The start of a poll of the driver.
 struct Burst {
     started: Instant,
     /// The numbers of messages and bytes that were received before.
@@ -44,13 +39,12 @@ struct Burst {
 }
 
 impl Burst {
-    /// Returns whether the driver should yield to other tasks.
     #[inline]
     fn is_over(&self, state: &State) -> bool {
         let (messages, bytes) = state.machine.received();
         let is_long =
             messages >= self.received.0 + MAX_BURST_MESSAGES || bytes >= self.received.1 + MAX_BURST_BYTES;
-        is_long && state.clock.saturating_duration_since(self.started) > MAX_SLICE
+        is_long && state.clock.saturating_duration_since(self.started) > MIN_BURST_TIME
     }
 }
 
@@ -61,9 +55,7 @@ pub(crate) struct Driver {
     /// The number of the connection, by which its waker is found at `Orb::resume`.
     pub(crate) number: u64,
     pub(crate) active: ActiveRequests,
-    /// The object of the last request.
     pub(crate) last_object: Option<Arc<ActiveObject>>,
-    /// Authenticates and authorizes requests, if access control is configured.
     #[cfg(feature = "csi")]
     pub(crate) guard: Option<Box<crate::csi::Guard>>,
     timer: Option<Pin<Box<Sleep>>>,
@@ -73,9 +65,7 @@ pub(crate) struct Driver {
     pub(crate) memory_ticket: Option<Arc<MemoryTicket>>,
     /// Whether the next request has waited for memory and may start.
     pub(crate) has_waited_for_memory: bool,
-    /// The requests that may not start yet.
     pub(crate) pending: Option<Box<PendingRequests>>,
-    /// The requests to be dispatched as one batch.
     pub(crate) batch: VecDeque<IncomingRequest>,
     /// The outcomes of the batch that have a reply. Empty between batches, like `finished`.
     pub(crate) outcomes: Vec<Outcome>,
@@ -239,8 +229,7 @@ impl Driver {
         (state, served)
     }
 
-    /// Dispatches the batch and queues its replies. If too many reply bytes are queued, stops and leaves the
-    /// remaining requests in the batch.
+    /// Dispatches the batch and queues its replies, until too many reply bytes are queued.
     fn dispatch_batch<'a>(&mut self, link: &'a SharedConnection, cx: &mut Context<'_>) -> LockedState<'a> {
         self.active.begin_batch();
         let mut reply_bytes = 0;
@@ -312,7 +301,6 @@ impl Driver {
         }
     }
 
-    /// Does everything that is possible without waiting.
     fn run(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let link = Arc::clone(&self.link);
         let mut state = self.begin_poll(&link, cx);
@@ -402,7 +390,6 @@ impl Driver {
         state
     }
 
-    /// Polls the suspended requests, and queues the replies of those that have completed.
     #[inline]
     fn poll_active<'a>(
         &mut self,
@@ -417,7 +404,7 @@ impl Driver {
         while let Some(outcome) = self.active.poll_completed(cx) {
             drop(self.queue_reply(link, link.lock(), outcome));
         }
-        let released: Vec<_> = self.active.released().collect();
+        let released: Vec<_> = self.active.take_released().collect();
         self.push_front(released.into_iter());
         link.lock()
     }
@@ -510,7 +497,7 @@ impl Driver {
     fn drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             while self.active.poll_completed(cx).is_some() {}
-            let released: Vec<_> = self.active.released().collect();
+            let released: Vec<_> = self.active.take_released().collect();
             if released.is_empty() {
                 break;
             }
@@ -522,8 +509,7 @@ impl Driver {
     }
 }
 
-/// Writes all queued output: the replies to the requests of one read together, and output that callers could
-/// not write.
+/// Writes all queued output, including output that callers could not write.
 #[inline]
 fn write_all<'a>(
     link: &'a SharedConnection,

@@ -14,27 +14,22 @@ use crate::server::published_address::{ListeningSocket, PublishContext};
 use crate::transport::unix as sockets;
 use crate::transport::unix::SocketFile;
 
-/// A listening socket whose connections are not accepted yet.
+/// A listening socket whose connections are not accepted yet, with the host of the endpoint or the path.
 pub(crate) enum BoundSocket {
-    /// A TCP socket, with the host as the endpoint names it.
     Tcp(String, std::net::TcpListener),
     /// A TCP socket that the program provided, with the address to which it is bound.
     Provided(String, std::net::TcpListener),
-    /// A TCP socket for TLS, with the host as the endpoint names it.
     Tls(String, std::net::TcpListener),
-    /// A Unix socket, with its path.
     Unix(String, OwnedFd, SocketFile),
 }
 
 impl BoundSocket {
-    /// Returns whether connections to this socket are unencrypted on the network.
     #[cfg(feature = "csi")]
     pub(crate) fn is_plaintext(&self) -> bool {
         matches!(self, Self::Tcp(..) | Self::Provided(..))
     }
 }
 
-/// The endpoints that are configured in the builder.
 #[derive(Debug, Default)]
 pub(crate) struct ListenConfig {
     pub(crate) endpoints: Vec<String>,
@@ -42,40 +37,32 @@ pub(crate) struct ListenConfig {
     pub(crate) listeners: Vec<std::net::TcpListener>,
     /// Templates of the published addresses.
     pub(crate) publish: Vec<String>,
-    /// The file mode of Unix sockets.
     pub(crate) unix_mode: Option<u32>,
 }
 
 impl ListenConfig {
-    /// Binds all configured endpoints.
     pub(crate) fn bind(&mut self, config: &Config) -> Result<Vec<BoundSocket>, BuildError> {
         let mut listeners = Vec::new();
         let buffer_size = config.connection.socket_buffer;
         for endpoint in &self.endpoints {
-            listeners.push(match endpoint.strip_prefix("uiop://") {
-                Some(path) => bind_unix(endpoint, path, self.unix_mode, buffer_size)?,
-                None => match secure_address(endpoint) {
-                    Some(address) => {
-                        check_tls(config, endpoint)?;
-                        let (host, listener) = bind_tcp(endpoint, address, buffer_size)?;
-                        BoundSocket::Tls(host, listener)
-                    }
-                    None => {
-                        let address = endpoint.strip_prefix("iiop://");
-                        let malformed = || BuildError::Endpoint {
-                            endpoint: endpoint.clone(),
-                            reason: "it does not start with iiop://, ssliop:// or uiop://".to_owned(),
-                        };
-                        let (host, listener) =
-                            bind_tcp(endpoint, address.ok_or_else(malformed)?, buffer_size)?;
-                        BoundSocket::Tcp(host, listener)
-                    }
-                },
-            });
+            if let Some(path) = endpoint.strip_prefix("uiop://") {
+                listeners.push(bind_unix(endpoint, path, self.unix_mode, buffer_size)?);
+            } else if let Some(address) = secure_address(endpoint) {
+                check_tls(config, endpoint)?;
+                let (host, listener) = bind_tcp(endpoint, address, buffer_size)?;
+                listeners.push(BoundSocket::Tls(host, listener));
+            } else {
+                let malformed = || BuildError::Endpoint {
+                    endpoint: endpoint.clone(),
+                    reason: "it does not start with iiop://, ssliop:// or uiop://".to_owned(),
+                };
+                let address = endpoint.strip_prefix("iiop://").ok_or_else(malformed)?;
+                let (host, listener) = bind_tcp(endpoint, address, buffer_size)?;
+                listeners.push(BoundSocket::Tcp(host, listener));
+            }
         }
         for listener in self.listeners.drain(..) {
-            let shown = || format!("{listener:?}");
-            let fail = |source| BuildError::Listen { endpoint: shown(), source };
+            let fail = |source| BuildError::Listen { endpoint: format!("{listener:?}"), source };
             listener.set_nonblocking(true).map_err(fail)?;
             let local = listener.local_addr().map_err(fail)?;
             listeners.push(BoundSocket::Provided(local.ip().to_string(), listener));
@@ -175,7 +162,6 @@ fn publish(
     Ok(())
 }
 
-/// Binds `uiop://PATH`.
 fn bind_unix(
     endpoint: &str,
     path: &str,

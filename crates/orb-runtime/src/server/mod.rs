@@ -1,5 +1,4 @@
-//! The server side: listeners, limits on connections, and the drivers of connections, which dispatch
-//! requests.
+//! The server side: listeners, limits on connections, and the drivers that dispatch requests.
 //!
 //! `listen` opens sockets, and `accept` accepts connections within the limits of `connection_limiter`. Each
 //! connection has a `driver`, including those that this ORB opened. `admission` decides whether a request

@@ -13,9 +13,7 @@ use crate::poa::step_queue::RunningStep;
 use crate::runtime::Shared;
 use crate::servant::poa_gate::{Gate, PoaGate};
 
-/// The condition for which a request waits.
 pub(crate) enum WaitCondition {
-    /// The program calls `Orb::resume`.
     Resume,
     /// The POA manager leaves the holding state.
     GateOpen(HeldRequest),
@@ -23,7 +21,6 @@ pub(crate) enum WaitCondition {
     StepCompleted(HeldRequest, RunningStep),
     /// Earlier requests for the same object have started.
     EarlierRequests(HeldRequest),
-    /// The check of the caller's login is complete.
     #[cfg(feature = "csi")]
     Login(crate::csi::LoginCheck),
 }
@@ -33,7 +30,6 @@ struct PendingRequest {
     condition: WaitCondition,
 }
 
-/// The pending requests of one connection, in order of arrival.
 #[derive(Default)]
 pub(crate) struct PendingRequests {
     requests: VecDeque<PendingRequest>,
@@ -73,19 +69,16 @@ impl PendingRequests {
         self.requests.iter().any(|request| request.holds_object(poa, key))
     }
 
-    /// Removes a request. Returns whether it was pending.
     pub(crate) fn cancel(&mut self, token: ServeToken) -> bool {
         let at = self.requests.iter().position(|request| request.incoming.token() == token);
         at.is_some_and(|at| self.requests.remove(at).is_some())
     }
 
-    /// Returns whether a request waits for the program or for a login check, and therefore for an unlimited
-    /// time.
+    /// Returns whether a request waits for the program or a login check, and thus for an unlimited time.
     pub(crate) fn has_unbounded(&self) -> bool {
         self.requests.iter().any(PendingRequest::is_unbounded)
     }
 
-    /// Removes and returns the requests that wait for the program or for a login check.
     pub(crate) fn take_unbounded(&mut self) -> Vec<IncomingRequest> {
         let (unbounded, left): (VecDeque<_>, _) =
             self.requests.drain(..).partition(PendingRequest::is_unbounded);
@@ -117,24 +110,16 @@ impl PendingRequests {
 }
 
 impl PendingRequest {
-    /// Returns whether the request may wait for an unlimited time.
     fn is_unbounded(&self) -> bool {
-        match self.condition {
-            WaitCondition::Resume | WaitCondition::GateOpen(_) => true,
-            WaitCondition::StepCompleted(..) | WaitCondition::EarlierRequests(_) => false,
-            #[cfg(feature = "csi")]
-            WaitCondition::Login(_) => true,
-        }
+        !matches!(self.condition, WaitCondition::StepCompleted(..) | WaitCondition::EarlierRequests(_))
     }
 
     fn holds_object(&self, poa: &Arc<PoaGate>, key: &[u8]) -> bool {
         match &self.condition {
             WaitCondition::StepCompleted(held, _) | WaitCondition::EarlierRequests(held) => {
-                Arc::ptr_eq(held.poa(), poa) && self.incoming.key() == key
+                Arc::ptr_eq(&held.poa, poa) && self.incoming.key() == key
             }
-            WaitCondition::Resume | WaitCondition::GateOpen(_) => false,
-            #[cfg(feature = "csi")]
-            WaitCondition::Login(_) => false,
+            _ => false,
         }
     }
 
@@ -147,26 +132,21 @@ impl PendingRequest {
             WaitCondition::GateOpen(held)
             | WaitCondition::StepCompleted(held, _)
             | WaitCondition::EarlierRequests(held) => {
-                other.condition.holds_manager_of(held.poa())
-                    || other.holds_object(held.poa(), self.incoming.key())
+                other.condition.holds_manager_of(&held.poa)
+                    || other.holds_object(&held.poa, self.incoming.key())
             }
         }
     }
 }
 
 impl WaitCondition {
-    /// Returns whether a request with this condition holds all later requests of the POA's manager.
     fn holds_manager_of(&self, poa: &PoaGate) -> bool {
         match self {
-            Self::Resume => true,
-            Self::GateOpen(held) => Arc::ptr_eq(&held.poa().node().manager, &poa.node().manager),
-            Self::StepCompleted(..) | Self::EarlierRequests(_) => false,
-            #[cfg(feature = "csi")]
-            Self::Login(_) => true,
+            Self::GateOpen(held) => Arc::ptr_eq(&held.poa.node().manager, &poa.node().manager),
+            other => other.holds_all(),
         }
     }
 
-    /// Returns whether a request with this condition holds all later requests.
     fn holds_all(&self) -> bool {
         match self {
             Self::Resume => true,

@@ -6,18 +6,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use crate::endpoint::{Endpoint, this_machine};
 
-/// The values that templates can refer to.
 pub(crate) struct PublishContext<'a> {
-    /// The name of this machine.
     pub(crate) hostname: &'a str,
-    /// Returns the value of an environment variable.
     pub(crate) variable: &'a dyn Fn(&str) -> Option<String>,
     /// Returns the address of this machine in connections to other machines: of IPv6 if `true`, else of IPv4.
     pub(crate) address: &'a dyn Fn(bool) -> Option<IpAddr>,
 }
 
 impl PublishContext<'static> {
-    /// Returns the values of this process.
     pub(crate) fn of_process() -> Self {
         Self {
             hostname: this_machine(),
@@ -58,9 +54,7 @@ impl ListeningSocket {
 
 /// Returns the addresses of the templates without duplicates. A template without a port yields an address for
 /// each listening socket.
-///
-/// # Errors
-/// The invalid template, and the reason.
+/// Fails with the invalid template and the reason.
 pub(crate) fn published(
     templates: &[String],
     listening: &[ListeningSocket],
@@ -81,7 +75,6 @@ pub(crate) fn published(
     Ok(all)
 }
 
-/// Replaces the placeholders in braces by their values.
 fn expand(template: &str, context: &PublishContext<'_>) -> Result<String, String> {
     // `{port}` is the default: without a port, the port of each listening socket is used.
     let mut rest = template.strip_suffix(":{port}").unwrap_or(template);
@@ -105,10 +98,9 @@ fn placeholder_value(name: &str, context: &PublishContext<'_>) -> Result<String,
         (context.address)(ipv6).map(text)
     };
     if let Some(variable) = name.strip_prefix("env:") {
-        let (variable, default) = match variable.split_once('|') {
-            Some((variable, default)) => (variable, Some(default.to_owned())),
-            None => (variable, None),
-        };
+        let (variable, default) = variable
+            .split_once('|')
+            .map_or((variable, None), |(name, default)| (name, Some(default.to_owned())));
         let value = (context.variable)(variable).filter(|value| !value.is_empty()).or(default);
         return value.ok_or_else(|| format!("the environment variable `{variable}` is not set"));
     }
@@ -151,24 +143,19 @@ fn parse_address(text: &str) -> Result<(String, Option<u16>), String> {
     if let Some(c) = host.chars().find(|c| is_invalid(*c)) {
         return Err(format!("a host cannot contain {c:?}"));
     }
-    let port = match port.filter(|port| !port.is_empty()) {
-        None => None,
-        Some(digits) => match digits.parse() {
-            Ok(port) if port != 0 => Some(port),
-            _ => return Err(format!("`{digits}` is not a port from 1 to 65535")),
-        },
-    };
-    Ok((host.to_owned(), port))
+    let Some(digits) = port.filter(|port| !port.is_empty()) else { return Ok((host.to_owned(), None)) };
+    match digits.parse() {
+        Ok(port) if port != 0 => Ok((host.to_owned(), Some(port))),
+        _ => Err(format!("`{digits}` is not a port from 1 to 65535")),
+    }
 }
 
-/// A published host that clients may not reach, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unroutable {
     pub(crate) host: String,
     reason: UnroutableReason,
 }
 
-/// The reason why clients may not reach a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UnroutableReason {
     Unspecified,
@@ -244,8 +231,8 @@ fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Returns whether the host looks like the default host name of a container: twelve hexadecimal digits, at
-/// least one of which is decimal.
+/// Returns whether the host looks like a default name of a container: 12 hexadecimal digits, one of them
+/// decimal.
 fn is_container(host: &str) -> bool {
     host.len() == 12
         && host.bytes().all(|c| c.is_ascii_digit() || matches!(c, b'a'..=b'f'))

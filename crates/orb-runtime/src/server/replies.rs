@@ -73,7 +73,6 @@ impl Driver {
         state
     }
 
-    /// Queues the replies of the batch.
     pub(crate) fn queue_replies<'a>(
         &mut self,
         link: &'a SharedConnection,

@@ -22,11 +22,9 @@ use crate::transport::{Peer, Socket, shut_down};
 /// bytes, the system would reset the connection, and the client might not receive the TLS alert.
 const ALERT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The maximum number of bytes of a rejected client that are discarded.
 const MAX_DISCARDED_BYTES: usize = 64 * 1024;
 
-/// Spawns a task that performs the handshake with a client. Then the connection is driven. `slot` is kept
-/// until the connection ends.
+/// Spawns a task for the handshake and then the driver. `slot` is kept until the connection ends.
 pub(crate) fn admit(orb: &Arc<Shared>, stream: TcpStream, peer: Peer, slot: ConnectionSlot) {
     let Some(tls) = orb.config.tls.clone() else { return };
     let counts = &orb.sockets.tls;
@@ -70,12 +68,8 @@ pub(crate) fn admit(orb: &Arc<Shared>, stream: TcpStream, peer: Peer, slot: Conn
             Ok(Ok(socket)) => {
                 counts.sessions.fetch_add(1, Ordering::Relaxed);
                 let config = core.link_config(Role::Server);
-                let link = SharedConnection::new(
-                    Socket::Tls(Box::new(socket)),
-                    peer,
-                    config,
-                    &core.config.connection,
-                );
+                let socket = Socket::Tls(Box::new(socket));
+                let link = SharedConnection::new(socket, peer, config, &core.config.connection);
                 slot.set_connection(&link);
                 return core.drive(&link, slot);
             }
@@ -96,24 +90,21 @@ pub(crate) fn admit(orb: &Arc<Shared>, stream: TcpStream, peer: Peer, slot: Conn
     });
 }
 
-/// Performs the server's side of a handshake. Calls `on_first_message` when the client's first message has
-/// arrived.
+/// Performs a handshake. Calls `on_first_message` when the first message of the client has arrived.
 pub(crate) async fn serve(
     tls: &Tls,
     stream: TcpStream,
     on_first_message: &(dyn Fn() + Sync),
 ) -> Result<TlsSocket, (TcpStream, Failure)> {
-    let connection = match tls.server() {
-        None => Err(Failure::NotConfigured("this server has no certificate")),
-        Some(server) => ServerConnection::new(server).map_err(Failure::from),
+    let Some(server) = tls.server() else {
+        return Err((stream, Failure::NotConfigured("this server has no certificate")));
     };
-    match connection {
+    match ServerConnection::new(server) {
         Ok(connection) => TlsSocket::handshake(stream, Connection::from(connection), on_first_message).await,
-        Err(failure) => Err((stream, failure)),
+        Err(error) => Err((stream, error.into())),
     }
 }
 
-/// Discards received bytes until the peer closes the connection.
 async fn discard(stream: &TcpStream) {
     let (mut bytes, mut left) = ([0; 4096], MAX_DISCARDED_BYTES);
     while left > 0 && stream.readable().await.is_ok() {
