@@ -1,26 +1,23 @@
-//! A call from its first request to its outcome, with retries, forwards, and the forms of the object's
-//! address.
+//! A call from its first request to its outcome, with retries, forwards and forms of the address.
 
 use std::time::Instant;
 
 use giop_codec::cdr::{CdrDecode, Decoder};
-use giop_codec::exception::SystemException;
+use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind};
 use giop_codec::giop::{AddressingDisposition, ReplyStatus};
 use giop_codec::ior::{Ior, RebindMode};
-use giop_proto::{CallError, Reply};
+use giop_proto::{CallError, CallErrorKind, Reply};
 
 use crate::client::deadline;
 use crate::client::failure::{
     bad_redirection, call_failed, raised_by, rebind_forbidden, system_exception, transient,
 };
 use crate::client::locate::{ask_reference, reference_in};
-use crate::client::retry::RetryBudget;
 use crate::connection::{Binding, SharedConnection, now};
-use crate::reference::ObjectRef;
 use crate::reference::operation::CallOperation;
+use crate::reference::{ObjectRef, Retry};
 use crate::trace::{self, Direction};
 
-/// The maximum number of redirections of one call.
 const MAX_REDIRECTS: usize = 10;
 
 /// The state of a call that may need several requests.
@@ -31,17 +28,14 @@ pub(crate) struct Attempt<'a> {
     /// The start of the current request.
     pub(crate) begun: Instant,
     budget: RetryBudget,
-    /// The number of times that the call was redirected.
     redirects: usize,
-    /// Whether this call has already asked the server for the object's reference.
     has_asked: bool,
 }
 
 impl<'a> Attempt<'a> {
     pub(crate) fn new(target: &'a ObjectRef, operation: &'a CallOperation<'a>) -> Self {
         let begun = now();
-        let deadline = deadline(target, begun);
-        let budget = RetryBudget::new(target);
+        let (deadline, budget) = (deadline(target, begun), RetryBudget::new(target));
         Self { target, operation, deadline, begun, budget, redirects: 0, has_asked: false }
     }
 
@@ -54,10 +48,7 @@ impl<'a> Attempt<'a> {
         should_retry
     }
 
-    /// Begins another request after the connection failed.
-    ///
-    /// # Errors
-    /// The failure, if the request must not be sent again.
+    /// Begins another request, or returns the failure if the request must not be sent again.
     pub(crate) fn retry_or_fail(
         &mut self,
         error: CallError,
@@ -107,9 +98,7 @@ impl<'a> Attempt<'a> {
 
     /// Returns `true` if the reply is a result or a user exception. Returns `false` if it redirects the call,
     /// so that the request must be sent again: to another location, or with another form of the address.
-    ///
-    /// # Errors
-    /// The system exception of the server, or a redirection that cannot be followed.
+    /// Fails with the system exception of the server, or if a redirection cannot be followed.
     pub(crate) fn accept_reply(
         &mut self,
         reply: &Reply,
@@ -132,16 +121,13 @@ impl<'a> Attempt<'a> {
         Ok(false)
     }
 
-    /// Discards an earlier forward if it is stale and may have caused the exception. Returns whether a
-    /// forward was discarded.
+    /// Discards an earlier forward that may have caused the exception. Returns whether it was discarded.
     pub(crate) fn discard_stale_forward(&self, raised: &SystemException) -> bool {
         self.budget.may_be_stale_forward(raised, self.redirects) && self.target.drop_forward()
     }
 
-    /// Changes to the form of the address that the server requested.
-    ///
-    /// # Errors
-    /// TRANSIENT if the server requests the same form again.
+    /// Changes to the form of the address that the server requested. Fails with TRANSIENT if the server
+    /// requests the same form again.
     pub(crate) fn change_address_form(
         &mut self,
         body: &mut Decoder<'_>,
@@ -156,10 +142,6 @@ impl<'a> Attempt<'a> {
         Ok(())
     }
 
-    /// Returns the form of the address that the server requested.
-    ///
-    /// # Errors
-    /// The reply is malformed.
     pub(crate) fn decode_address_form(
         &self,
         body: &mut Decoder<'_>,
@@ -169,10 +151,8 @@ impl<'a> Attempt<'a> {
     }
 
     /// Follows a forward to another location. With `ignore_rebind_mode`, also if the reference's
-    /// [`RebindMode`] forbids it.
-    ///
-    /// # Errors
-    /// REBIND; TRANSIENT after too many forwards; INV_OBJREF for a location without a usable address.
+    /// [`RebindMode`] forbids it. Fails with REBIND, with TRANSIENT after too many forwards, or with
+    /// INV_OBJREF for a location without a usable address.
     pub(crate) fn follow_forward(
         &mut self,
         body: &mut Decoder<'_>,
@@ -198,8 +178,55 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Creates the exception for a server that requests the form of the address that the request already had.
 #[cold]
 pub(crate) fn address_form_repeated(link: &SharedConnection) -> SystemException {
     transient(format!("{} requests the same form of the object's address again", link.peer()))
+}
+
+pub(crate) struct RetryBudget {
+    retry: Retry,
+    /// Remaining retries after failures that prove that the request was not executed.
+    retries_if_unexecuted: usize,
+    /// Remaining retries after failures that leave open whether the request was executed.
+    retries_if_uncertain: u32,
+}
+
+impl RetryBudget {
+    pub(crate) fn new(target: &ObjectRef) -> Self {
+        let retry = target.options().retry;
+        let retries_if_uncertain = if let Retry::Idempotent(times) = retry { times } else { 0 };
+        Self { retry, retries_if_unexecuted: 2, retries_if_uncertain }
+    }
+
+    /// Returns whether to send the request again after the connection failed, and subtracts the retry.
+    pub(crate) fn take_retry(&mut self, error: &CallError) -> bool {
+        if self.retry == Retry::Never {
+            return false;
+        }
+        if error.retryable() && self.retries_if_unexecuted > 0 {
+            self.retries_if_unexecuted -= 1;
+            return true;
+        }
+        let is_uncertain =
+            error.completed() == CompletionStatus::Maybe && !matches!(error.kind, CallErrorKind::Timeout);
+        if is_uncertain && self.retries_if_uncertain > 0 {
+            self.retries_if_uncertain -= 1;
+            return true;
+        }
+        false
+    }
+
+    /// Returns whether a server's exception may be caused by a stale forward, which was received before this
+    /// call. `redirects` is the number of redirections of this call.
+    pub(crate) fn may_be_stale_forward(&self, exception: &SystemException, redirects: usize) -> bool {
+        self.retry != Retry::Never
+            && redirects == 0
+            && exception.completed == CompletionStatus::No
+            && matches!(
+                exception.kind,
+                SystemExceptionKind::Transient
+                    | SystemExceptionKind::CommFailure
+                    | SystemExceptionKind::ObjectNotExist
+            )
+    }
 }

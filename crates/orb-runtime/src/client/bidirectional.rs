@@ -1,5 +1,4 @@
-//! Bidirectional IIOP, on both sides: callbacks to clients over the connections that they opened
-//! ("Bi-directional IIOP").
+//! Callbacks to clients over the connections that they opened ("Bi-directional IIOP"), on both sides.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,7 +14,6 @@ use crate::connection::SharedConnection;
 use crate::endpoint::{Endpoint, Route};
 use crate::runtime::Shared;
 
-/// The minimum number of addresses at which the map is cleaned up.
 const MIN_CLEANUP_SIZE: usize = 4096;
 
 /// An idle timeout that never expires in practice: ten years.
@@ -50,17 +48,11 @@ impl Bidirectional {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the connection and runtime of the address, if it is known.
     fn find(
         &self,
         point: &ListenPoint,
     ) -> Option<(Option<Arc<SharedConnection>>, Option<tokio::runtime::Id>)> {
         self.lock().by_point.get(point).map(|route| (route.link.upgrade(), route.runtime))
-    }
-
-    /// Returns whether the address belongs to an open connection.
-    fn is_taken(&self, point: &ListenPoint) -> bool {
-        self.find(point).and_then(|(link, _)| link).is_some_and(|link| link.is_usable())
     }
 
     /// Inserts the address unless it belongs to an open connection. Returns whether it was inserted.
@@ -90,9 +82,6 @@ impl Shared {
     }
 
     /// Returns the service context that offers callbacks. It is sent with the first requests of a connection.
-    ///
-    /// # Errors
-    /// The host cannot be encoded.
     pub(crate) fn bidirectional_context(&self) -> Result<ServiceContext, EncodeError> {
         let points = self.endpoints.iter().filter_map(|endpoint| match endpoint {
             Endpoint::Iiop { host, port } | Endpoint::Ssl { host, port } => {
@@ -111,8 +100,7 @@ impl Shared {
         }
     }
 
-    /// Enables TCP keepalive on the socket of a connection that carries callbacks, to detect unreachable
-    /// peers.
+    /// Enables TCP keepalive on a connection that carries callbacks, to detect unreachable peers.
     pub(crate) fn enable_keepalive(&self, socket: &SockRef<'_>) -> std::io::Result<()> {
         let probes = TcpKeepalive::new().with_time(KEEPALIVE_INTERVAL).with_interval(KEEPALIVE_INTERVAL);
         socket.set_tcp_keepalive(&probes)
@@ -134,7 +122,6 @@ impl Shared {
         let _ = socket;
     }
 
-    /// Returns whether clients may be called back over their connections.
     pub(crate) fn accepts_bidirectional(&self) -> bool {
         self.config.server.bidirectional.0.is_some()
     }
@@ -146,7 +133,8 @@ impl Shared {
         let CallbackRule(Some(allows)) = &self.config.server.bidirectional else { return };
         let routes = &self.connections().bidirectional;
         for point in link.peer_listen_points() {
-            let free = !routes.is_taken(&point);
+            let owner = routes.find(&point).and_then(|(link, _)| link);
+            let free = !owner.is_some_and(|link| link.is_usable());
             if free && allows(link.peer(), &point.host, point.port) && routes.insert(point, link) {
                 self.disable_idle_timeout(link);
             }
@@ -155,9 +143,7 @@ impl Shared {
 
     /// Returns the connection over which a client wants its objects at this route to be called. `None` means
     /// that no client has announced an address of the route, so a connection must be opened.
-    ///
-    /// # Errors
-    /// TRANSIENT if the connection of the client has ended.
+    /// Fails with TRANSIENT if the connection of the client has ended.
     pub(crate) fn callback_connection(
         &self,
         route: &Route,

@@ -13,29 +13,29 @@ use giop_codec::giop::{BlockList, ContextId, ObjectKey, ServiceContext};
 use giop_codec::ior::{ComponentTag, IiopProfile, RebindMode, TaggedComponent};
 
 use crate::client::dial;
+use crate::client::dialer::unreachable;
 use crate::connection::exclusive::{Lease, Target};
 use crate::connection::{AddressingMode, Binding, SharedConnection};
 use crate::endpoint::{Endpoint, Route};
 use crate::reference::{ObjectRef, RequiredForm};
 use crate::servant::etherealizing_in_caller;
 
-/// A binding with a connection that other calls use as well.
 pub(crate) struct SharedBinding {
     pub(crate) binding: Arc<Binding>,
     pub(crate) link: Arc<SharedConnection>,
 }
 
-/// A binding with a connection that no other call uses.
 pub(crate) struct ExclusiveBinding {
     pub(crate) binding: Arc<Binding>,
     pub(crate) lease: Lease,
 }
 
-/// A shared or exclusive connection.
 enum FoundConnection {
     Shared(Arc<SharedConnection>),
     Exclusive(Lease),
 }
+
+type FoundBinding = Result<(Arc<Binding>, FoundConnection), SystemException>;
 
 impl FoundConnection {
     fn link(&self) -> &Arc<SharedConnection> {
@@ -48,10 +48,8 @@ impl FoundConnection {
 
 impl ObjectRef {
     /// Returns the connection for a call: that of the last call if it is still usable, otherwise another
-    /// shared connection or a new one.
-    ///
-    /// `deadline` is evaluated only if the connection of the last call is not usable. Finding another one is
-    /// boxed, so that the futures of calls, which are moved before they are polled, stay small.
+    /// shared connection or a new one. `deadline` is evaluated only in the second case. That case is boxed,
+    /// so that the futures of calls, which are moved before they are polled, stay small.
     #[inline]
     pub(crate) async fn bind_shared(
         &self,
@@ -107,24 +105,19 @@ impl ObjectRef {
         Ok(SharedBinding { binding, link: Arc::clone(found.link()) })
     }
 
-    /// Tries the profiles in order, with all addresses of each: see [`dial`].
-    ///
-    /// The remaining time is divided among the remaining profiles, so that a server that does not answer
-    /// leaves time for the others.
-    async fn find_connection(
-        &self,
-        deadline: Option<Instant>,
-        exclusive: bool,
-    ) -> Result<(Arc<Binding>, FoundConnection), SystemException> {
+    /// Tries the profiles in order, with all addresses of each: see [`dial`]. Each of the remaining profiles
+    /// gets an equal share of the remaining time.
+    async fn find_connection(&self, deadline: Option<Instant>, exclusive: bool) -> FoundBinding {
         if self.orb().refuses_calls() {
             return Err(crate::errors::orb_shut_down());
         }
         if let Some(key) = self.unforwarded_own_key() {
-            return self.bind_to_this_orb(key, deadline, exclusive).await;
+            return self.bind_to_self(key, deadline, exclusive).await;
         }
         let profiles = self.profiles();
         let forbidden = profiles.iter().find_map(|profile| self.orb().reason_to_forbid(profile));
         let routes = self.orb().routes(profiles);
+        let no_permission = |text| SystemException::no_permission().with_reason(text);
         let mut last = forbidden.filter(|_| routes.is_empty()).map(no_permission);
         for (tried, route) in routes.iter().enumerate() {
             let left = routes.len() - tried;
@@ -141,12 +134,7 @@ impl ObjectRef {
         Err(last.unwrap_or_else(|| self.no_usable_address()))
     }
 
-    async fn bind_by_route(
-        &self,
-        route: &Route,
-        deadline: Option<Instant>,
-        exclusive: bool,
-    ) -> Result<(Arc<Binding>, FoundConnection), SystemException> {
+    async fn bind_by_route(&self, route: &Route, deadline: Option<Instant>, exclusive: bool) -> FoundBinding {
         let Route { profile, endpoints } = route;
         if !exclusive && let Some(link) = self.orb().callback_connection(route)? {
             self.check_form(Version::V1_2, link.code_sets())?;
@@ -155,13 +143,8 @@ impl ObjectRef {
         let version = self.version_for(profile.version)?;
         let offered = crate::quirks::usable_code_sets(profile);
         let (code_sets, context) = self.negotiated(offered.as_ref(), version)?;
-        let mut announce = Vec::new();
-        if offered.is_some()
-            && version >= Version::V1_1
-            && let Some(context) = context
-        {
-            announce.push(context.to_service_context()?);
-        }
+        let context = context.filter(|_| offered.is_some() && version >= Version::V1_1);
+        let mut announce = Vec::from_iter(context.map(|context| context.to_service_context()).transpose()?);
         // Do not ask for the reference over an exclusive connection: the server would answer with a forward,
         // and not every payload can be sent again.
         let asks = !exclusive && self.must_fetch_reference() && offered.is_none();
@@ -193,20 +176,11 @@ impl ObjectRef {
         }
         let caller_contexts = self.caller_contexts(profile, found.link())?;
         let binding = Binding {
-            link: Arc::downgrade(found.link()),
-            oneways_lost: found.link().oneway_loss_flag(),
-            loss_reported: AtomicBool::new(false),
-            runtime: tokio::runtime::Handle::current().id(),
-            version,
-            key: profile.object_key.clone(),
-            profile: profile.clone(),
-            code_sets,
             announce,
             caller_contexts,
             blocks,
-            ends_bases: crate::quirks::END_TAG_FOR_EACH_BASE.applies_to(profile),
-            addressing: AddressingMode::default(),
             asks,
+            ..new_binding(found.link(), profile.clone(), version, code_sets)
         };
         Ok((Arc::new(binding), found))
     }
@@ -256,134 +230,95 @@ impl ObjectRef {
     fn check_form(&self, version: Version, code_sets: CodeSets) -> Result<(), SystemException> {
         match self.required_form() {
             Some(demand) if demand.code_sets != code_sets => Err(no_such_code_sets()),
-            Some(_) => self.version_for(version).and_then(|required| match required == version {
-                true => Ok(()),
-                false => Err(incompatible_form(
-                    SystemExceptionKind::InvObjref,
-                    "the request was received in another GIOP version than that of the client's connection",
-                )),
-            }),
-            None => Ok(()),
+            Some(_) if self.version_for(version)? != version => Err(incompatible_form(
+                SystemExceptionKind::InvObjref,
+                "the request was received in another GIOP version than that of the client's connection",
+            )),
+            _ => Ok(()),
         }
     }
 
     /// Binds to an object of this ORB that has no active servant. The ORB then sends messages to itself, so
     /// that incarnation, servant look-up and forwards work as for remote calls.
     #[cold]
-    async fn bind_to_this_orb(
-        &self,
-        key: ObjectKey,
-        deadline: Option<Instant>,
-        exclusive: bool,
-    ) -> Result<(Arc<Binding>, FoundConnection), SystemException> {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+    async fn bind_to_self(&self, key: ObjectKey, deadline: Option<Instant>, exclusive: bool) -> FoundBinding {
+        if tokio::runtime::Handle::try_current().is_err() {
             return Err(self.no_usable_address());
-        };
+        }
         let orb = self.orb();
         let version = self.version_for(Version::V1_2)?;
         let (code_sets, context) = self.negotiated(Some(&orb.config.connection.code_sets), version)?;
-        let mut announce = Vec::new();
-        if self.required_form().is_some()
-            && version >= Version::V1_1
-            && let Some(context) = context
-        {
-            announce.push(context.to_service_context()?);
-        }
+        let context = context.filter(|_| self.required_form().is_some() && version >= Version::V1_1);
+        let announce = Vec::from_iter(context.map(|context| context.to_service_context()).transpose()?);
         let target = Target { endpoint: Endpoint::ThisOrb, version, code_sets };
         let found = match exclusive {
             true => FoundConnection::Exclusive(orb.connect_any_exclusive(&[target], deadline).await?),
             false => FoundConnection::Shared(orb.connect(&target, deadline).await?),
         };
-        let binding = Binding {
-            link: Arc::downgrade(found.link()),
-            oneways_lost: found.link().oneway_loss_flag(),
-            loss_reported: AtomicBool::new(false),
-            runtime: runtime.id(),
-            version,
-            profile: IiopProfile::new("", 0, key.clone()),
-            key,
-            code_sets,
-            announce,
-            caller_contexts: Vec::new(),
-            blocks: false,
-            ends_bases: false,
-            addressing: AddressingMode::default(),
-            asks: false,
-        };
+        let profile = IiopProfile::new("", 0, key);
+        let binding = Binding { announce, ..new_binding(found.link(), profile, version, code_sets) };
         Ok((Arc::new(binding), found))
     }
 
-    /// Binds to an object of a client, over the connection that the client opened and with the code sets that
-    /// were negotiated for it.
+    /// Binds to an object of a client, over its connection and with the code sets negotiated for it.
     #[cold]
-    fn bind_to_client(
-        &self,
-        profile: &IiopProfile,
-        link: Arc<SharedConnection>,
-    ) -> Result<(Arc<Binding>, FoundConnection), SystemException> {
+    fn bind_to_client(&self, profile: &IiopProfile, link: Arc<SharedConnection>) -> FoundBinding {
         let caller_contexts = self.caller_contexts(profile, &link)?;
-        let binding = Binding {
-            link: Arc::downgrade(&link),
-            oneways_lost: link.oneway_loss_flag(),
-            loss_reported: AtomicBool::new(false),
-            runtime: tokio::runtime::Handle::current().id(),
-            version: Version::V1_2,
-            key: profile.object_key.clone(),
-            profile: profile.clone(),
-            code_sets: link.code_sets(),
-            announce: Vec::new(),
-            caller_contexts,
-            blocks: false,
-            ends_bases: crate::quirks::END_TAG_FOR_EACH_BASE.applies_to(profile),
-            addressing: AddressingMode::default(),
-            asks: false,
-        };
+        let binding = new_binding(&link, profile.clone(), Version::V1_2, link.code_sets());
+        let binding = Binding { caller_contexts, ..binding };
         Ok((Arc::new(binding), FoundConnection::Shared(link)))
     }
 
     /// Returns the service contexts that identify the caller in each request to the profile's server.
-    #[cfg(feature = "csi")]
     fn caller_contexts(
         &self,
         profile: &IiopProfile,
         link: &SharedConnection,
     ) -> Result<Vec<ServiceContext>, SystemException> {
+        #[cfg(feature = "csi")]
         let context = self.orb().security().context_for(self.credentials(), profile, link)?;
-        Ok(context.into_iter().collect())
-    }
-
-    /// Returns an empty list, because the feature `csi` is disabled.
-    #[cfg(not(feature = "csi"))]
-    fn caller_contexts(
-        &self,
-        _: &IiopProfile,
-        _: &SharedConnection,
-    ) -> Result<Vec<ServiceContext>, SystemException> {
-        Ok(Vec::new())
+        #[cfg(not(feature = "csi"))]
+        let context = {
+            let _ = (profile, link);
+            None
+        };
+        Ok(Vec::from_iter(context))
     }
 
     #[cold]
     fn no_usable_address(&self) -> SystemException {
-        let (kind, minor, text) = match self.own_key() {
-            Some(_) => (
-                SystemExceptionKind::ObjectNotExist,
-                minor::OBJECT_NOT_EXIST_NO_OBJECT,
-                "no object is active under the key".to_owned(),
-            ),
-            None => (
-                SystemExceptionKind::Transient,
-                minor::TRANSIENT_NO_USABLE_PROFILE,
-                "the reference has no IIOP address".to_owned(),
-            ),
-        };
-        SystemException::from(kind).with_minor(minor).with_reason(text)
+        match self.own_key() {
+            Some(_) => SystemException::object_not_exist()
+                .with_minor(minor::OBJECT_NOT_EXIST_NO_OBJECT)
+                .with_reason("no object is active under the key"),
+            None => unreachable("the reference has no IIOP address".to_owned()),
+        }
     }
 }
 
-/// Returns the exception for a profile whose addresses the TLS configuration forbids.
-#[cold]
-fn no_permission(text: &'static str) -> SystemException {
-    SystemException::no_permission().with_reason(text)
+/// Returns a binding to the connection that announces nothing and does not identify the caller.
+fn new_binding(
+    link: &Arc<SharedConnection>,
+    profile: IiopProfile,
+    version: Version,
+    code_sets: CodeSets,
+) -> Binding {
+    Binding {
+        link: Arc::downgrade(link),
+        oneways_lost: link.oneway_loss_flag(),
+        loss_reported: AtomicBool::new(false),
+        runtime: tokio::runtime::Handle::current().id(),
+        version,
+        key: profile.object_key.clone(),
+        ends_bases: crate::quirks::END_TAG_FOR_EACH_BASE.applies_to(&profile),
+        profile,
+        code_sets,
+        announce: Vec::new(),
+        caller_contexts: Vec::new(),
+        blocks: false,
+        addressing: AddressingMode::default(),
+        asks: false,
+    }
 }
 
 /// The server does not support the GIOP version or the code sets of a request that is passed on as bytes.
@@ -405,7 +340,6 @@ fn no_such_code_sets() -> SystemException {
     )
 }
 
-/// Returns whether an exception was created by [`incompatible_form`].
 #[cold]
 pub(crate) fn is_incompatible_form(exception: &SystemException) -> bool {
     std::error::Error::source(exception).is_some_and(|source| source.is::<IncompatibleForm>())

@@ -20,7 +20,6 @@ use crate::transport::Peer;
 /// The span of a call from its start to its outcome. Dropping it before the outcome records a cancellation.
 pub(crate) struct CallSpan {
     span: Span,
-    /// The service context with the trace, for the requests of the call.
     context: Option<ServiceContext>,
     has_outcome: bool,
     #[cfg(feature = "admin")]
@@ -38,13 +37,11 @@ impl<'a> CallObserver<'a> {
         Self(Some(span))
     }
 
-    /// Returns the trace context for the request.
     #[inline]
     pub(crate) fn context(self) -> Option<&'a ServiceContext> {
         self.0?.context.as_ref()
     }
 
-    /// Records the address of the server.
     #[inline]
     pub(crate) fn record_peer(self, peer: &Peer) {
         if let Some(call) = self.0 {
@@ -54,8 +51,7 @@ impl<'a> CallObserver<'a> {
 }
 
 impl CallSpan {
-    /// Begins a call. Returns `None` if no subscriber or admin endpoint records the call, and it belongs to
-    /// no trace.
+    /// Begins a call. Returns `None` if no subscriber, admin endpoint or trace observes the call.
     #[inline]
     pub(crate) fn begin(target: &ObjectRef, operation: &CallOperation<'_>) -> Option<Box<Self>> {
         let (has_subscriber, trace) = (spans_enabled(), current_trace());
@@ -88,14 +84,8 @@ impl CallSpan {
         } else {
             trace
         };
-        let span = call_span!(
-            has_subscriber,
-            "zorb.client",
-            "client",
-            Span::current(),
-            target.repository_id(),
-            operation.name
-        );
+        let (id, name) = (target.repository_id(), operation.name);
+        let span = call_span!(has_subscriber, "zorb.client", "client", Span::current(), id, name);
         let context = trace_context(&span, target.orb(), trace);
         let context = context.and_then(|context| context.to_service_context().ok());
         #[cfg(feature = "admin")]
@@ -133,7 +123,6 @@ impl CallSpan {
         }
     }
 
-    /// Counts the call for the admin endpoint.
     #[cfg(feature = "admin")]
     fn count(&self, ending: CallEnd) {
         if let Some(tally) = &self.tally {
@@ -173,14 +162,8 @@ pub(crate) fn begin_collocated(target: &ObjectRef, operation: &CallOperation<'_>
         #[cfg(not(feature = "admin"))]
         return RequestSpan::default();
     }
-    let span = call_span!(
-        has_subscriber,
-        "zorb.local",
-        "internal",
-        Span::current(),
-        target.repository_id(),
-        operation.name
-    );
+    let (id, name) = (target.repository_id(), operation.name);
+    let span = call_span!(has_subscriber, "zorb.local", "internal", Span::current(), id, name);
     span.record("network.peer.address", display(Peer::Local));
     let context = trace_context(&span, target.orb(), trace);
     let span = RequestSpan::new(span, context);

@@ -7,7 +7,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 
-use giop_codec::exception::{CompletionStatus, SystemException, SystemExceptionKind, minor};
+use giop_codec::exception::{SystemException, SystemExceptionKind, minor};
 use giop_codec::giop::ObjectKey;
 use tokio::time::Sleep;
 
@@ -20,7 +20,7 @@ use crate::reference::operation::{CallOperation, Operation};
 use crate::runtime::Shared;
 use crate::servant::active_object::{ActiveObject, InFlight};
 use crate::servant::poa_gate::Gate;
-use crate::servant::request::panicked;
+use crate::servant::request::{panicked, reply_timeout};
 use crate::servant::{
     LocalFuture, Request, ResultRequest, ResultSource, ServedResult, etherealizing_in_caller, holds_turn,
 };
@@ -52,13 +52,7 @@ pub fn local<L: ?Sized + Send + Sync + 'static>(target: &ObjectRef) -> Option<Lo
 
 impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
     /// Calls the servant. As in a remote call, the call has a deadline, panics are caught, and the servant
-    /// has a current request.
-    ///
-    /// # Errors
-    /// The exception that the servant raised; TIMEOUT; UNKNOWN if it panicked.
-    ///
-    /// # Cancel safety
-    /// Dropping the future drops the future of the servant.
+    /// has a current request. Dropping the future drops the future of the servant.
     pub fn call<'a, T: 'static, E: From<SystemException> + std::fmt::Display>(
         &'a self,
         target: &ObjectRef,
@@ -79,12 +73,6 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
 
     /// Calls the servant of an operation with a `@stream` result, and returns the stream. If the thread model
     /// of the POA serializes requests, the whole result is collected before the next request starts.
-    ///
-    /// # Errors
-    /// Those of [`call`](Self::call).
-    ///
-    /// # Cancel safety
-    /// That of [`call`](Self::call).
     pub fn call_into<'a, S: ResultSource + 'static, E: From<SystemException> + std::fmt::Display + 'a>(
         &'a self,
         target: &ObjectRef,
@@ -108,10 +96,7 @@ impl<L: ?Sized + Send + Sync + 'static> LocalServant<L> {
         }
     }
 
-    /// Returns the outcome of the servant and the request.
-    ///
-    /// # Errors
-    /// The servant was not called.
+    /// Returns the outcome of the servant and the request, or an error if the servant was not called.
     async fn run<'a, T, E: From<SystemException> + std::fmt::Display>(
         &'a self,
         target: &ObjectRef,
@@ -221,10 +206,8 @@ async fn admit<'e>(
     }
 }
 
-/// Returns whether an object of this ORB exists. Waits until requests of its POA may start.
-///
-/// # Errors
-/// The exception with which the POA refuses requests; TIMEOUT.
+/// Returns whether an object of this ORB exists. Waits until requests of its POA may start. Fails with the
+/// exception with which the POA refuses requests, or TIMEOUT.
 pub(crate) async fn exists_here(
     target: &ObjectRef,
     entry: &ActiveObject,
@@ -261,8 +244,5 @@ fn not_started_at_deadline(operation: &str) -> SystemException {
 
 #[cold]
 fn unfinished_at_deadline(operation: &CallOperation<'_>) -> SystemException {
-    SystemException::timeout()
-        .with_minor(minor::TIMEOUT_REPLY_END)
-        .completed(CompletionStatus::Maybe)
-        .with_reason(format!("`{}` in this process was not finished at the deadline", operation.name))
+    reply_timeout(format!("`{}` in this process was not finished at the deadline", operation.name))
 }

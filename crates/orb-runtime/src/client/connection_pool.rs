@@ -3,29 +3,26 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
 use futures_util::FutureExt as _;
-use futures_util::future::Shared as SharedFuture;
+use futures_util::future::{BoxFuture, Shared as SharedFuture};
 use giop_codec::exception::SystemException;
 
 use crate::client::bidirectional::Bidirectional;
 use crate::client::dial;
 use crate::client::dialer::{DialResult, Dialer, unreachable};
 use crate::connection::SharedConnection;
-use crate::connection::exclusive::{IdleConnections, Key, Target};
+use crate::connection::exclusive::{EndGuard, IdleConnections, Key, Lease, Target};
 use crate::errors::{no_runtime, orb_shut_down};
 use crate::runtime::Shared;
 use crate::transport::threads::IoThread;
 
-type Dialing = SharedFuture<Pin<Box<dyn Future<Output = DialResult> + Send>>>;
+type Dialing = SharedFuture<BoxFuture<'static, DialResult>>;
 
-/// A connection that is open or being opened.
-///
-/// Every caller that waits for the connection polls the shared future. Therefore a caller that stops polling,
-/// for example one with a deferred call, cannot stall the others.
+/// A connection that is open or being opened. All callers that wait for it poll the shared future, so that a
+/// caller that stops polling, for example one with a deferred call, cannot stall the others.
 #[derive(Default)]
 struct PoolEntry {
     link: OnceLock<Arc<SharedConnection>>,
@@ -33,22 +30,21 @@ struct PoolEntry {
 }
 
 impl PoolEntry {
-    /// Returns the shared future that opens the connection.
     fn dialing(self: &Arc<Self>, key: &Key, dialer: &Dialer<'_>) -> Dialing {
         let (orb, thread, deadline) = (Arc::clone(dialer.orb), dialer.thread.cloned(), dialer.deadline);
         let guard =
             PoolEntryGuard { core: Arc::downgrade(&orb), key: key.clone(), entry: Arc::downgrade(self) };
         let (target, entry) = (key.1.clone(), Arc::downgrade(self));
-        let dialing = async move {
+        async move {
             let dialer = Dialer { orb: &orb, thread: thread.as_ref(), deadline };
             let link = dialer.open(&target, guard, true).await?;
             if let Some(entry) = entry.upgrade() {
                 let _ = entry.link.set(Arc::clone(&link));
             }
             Ok(link)
-        };
-        let dialing: Pin<Box<dyn Future<Output = DialResult> + Send>> = Box::pin(dialing);
-        dialing.shared()
+        }
+        .boxed()
+        .shared()
     }
 }
 
@@ -99,7 +95,6 @@ impl Drop for DialGuard<'_> {
     }
 }
 
-/// The connections of an ORB that calls use.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
     entries: Mutex<HashMap<Key, Arc<PoolEntry>>>,
@@ -108,7 +103,6 @@ pub(crate) struct Connections {
 }
 
 impl Shared {
-    /// Returns the connections to servers.
     pub(crate) fn connections(&self) -> &Connections {
         self.extensions.client.get_or_default()
     }
@@ -140,10 +134,9 @@ impl Shared {
             };
             match outcome {
                 Ok(link) if link.is_usable() => return Ok(link),
-                Ok(_) => self.connections().remove(&key, &entry),
-                Err(error) => {
+                outcome => {
                     self.connections().remove(&key, &entry);
-                    return Err(error);
+                    outcome?;
                 }
             }
         }
@@ -169,6 +162,39 @@ impl Shared {
         dial::race(targets, delay, |target| self.connect(target, deadline)).await.map_err(combine_errors)
     }
 
+    /// Returns a connection that no other call uses to one of several addresses of a server: an idle one if
+    /// there is any, otherwise the first that can be opened.
+    pub(crate) async fn connect_any_exclusive(
+        self: &Arc<Self>,
+        targets: &[Target],
+        deadline: Option<Instant>,
+    ) -> Result<Lease, SystemException> {
+        for target in targets {
+            let (key, _) = self.pool_key(target)?;
+            let pool = &self.connections().exclusive;
+            if let Some(link) = pool.take(&key) {
+                return Ok(Lease::new(pool, key, link));
+            }
+        }
+        let delay = dial::attempt_delay(targets.len(), deadline);
+        let dialed = dial::race(targets, delay, |target| async move {
+            if self.refuses_calls() {
+                return Err(orb_shut_down());
+            }
+            let (key, thread) = self.pool_key(target)?;
+            let pool = &self.connections().exclusive;
+            let link = match pool.take(&key) {
+                Some(link) => link,
+                None => {
+                    let guard = EndGuard::new(pool, key.clone());
+                    Dialer { orb: self, thread, deadline }.dial(target, guard).await?
+                }
+            };
+            Ok(Lease::new(pool, key, link))
+        });
+        dialed.await.map_err(combine_errors)
+    }
+
     /// Returns the key under which the caller finds connections to the target, and the I/O thread that drives
     /// them if there is one. Callers with the same key share a connection.
     pub(crate) fn pool_key(&self, target: &Target) -> Result<(Key, Option<&Arc<IoThread>>), SystemException> {
@@ -184,7 +210,6 @@ impl Connections {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the connection if it is open and usable.
     fn usable(&self, key: &Key) -> Option<Arc<SharedConnection>> {
         let entries = self.lock();
         entries.get(key).and_then(|entry| entry.link.get()).filter(|link| link.is_usable()).cloned()
@@ -200,14 +225,13 @@ impl Connections {
 }
 
 /// Combines the errors of all addresses of a server: the last exception, with the texts of all exceptions.
-pub(crate) fn combine_errors(mut errors: Vec<SystemException>) -> SystemException {
+fn combine_errors(mut errors: Vec<SystemException>) -> SystemException {
     let Some(last) = errors.pop() else { return unreachable("the server has no address".to_owned()) };
     if errors.is_empty() {
         return last;
     }
-    let text = |error: &SystemException| match std::error::Error::source(error) {
-        Some(source) => source.to_string(),
-        None => error.to_string(),
+    let text = |error: &SystemException| {
+        std::error::Error::source(error).map_or_else(|| error.to_string(), |source| source.to_string())
     };
     let before: String = errors.iter().map(|error| text(error) + "; ").collect();
     let text = before + &text(&last);

@@ -13,6 +13,7 @@ static RESOLVE: Operation = Operation::twoway("resolve");
 
 /// Resolves a stringified name (`a.kind/b`) in a naming context.
 pub(crate) async fn resolve_str(context: &ObjectRef, name: &str) -> Result<ObjectRef, SystemException> {
+    let bad_name = |error: NameTextError| bad_param().with_source(error);
     let NameText { components } = name.parse().map_err(bad_name)?;
     let encode = |e: &mut Encoder| -> Result<(), EncodeError> {
         e.put_len(components.len())?;
@@ -28,22 +29,15 @@ pub(crate) async fn resolve_str(context: &ObjectRef, name: &str) -> Result<Objec
         <Option<ObjectRef> as giop_codec::cdr::CdrDecode>::decode,
         |id, _| Some(Ok::<_, DecodeError>(naming_exception(id))),
     );
-    found.await?.ok_or_else(|| bad_param("the name is bound to nil"))
+    found.await?.ok_or_else(|| bad_param().with_reason("the name is bound to nil"))
 }
 
-/// Creates the exception for a user exception of the naming context.
 fn naming_exception(id: &str) -> SystemException {
     let name = id.rsplit('/').next().unwrap_or(id).split(':').next().unwrap_or(id);
-    SystemException::bad_param()
-        .with_minor(minor::BAD_PARAM_URL_OTHER)
-        .completed(CompletionStatus::Yes)
-        .with_reason(format!("the naming context raised {}", Printable::new(name)))
+    let text = format!("the naming context raised {}", Printable::new(name));
+    bad_param().completed(CompletionStatus::Yes).with_reason(text)
 }
 
-fn bad_param(text: &'static str) -> SystemException {
-    SystemException::bad_param().with_minor(minor::BAD_PARAM_URL_OTHER).with_reason(text)
-}
-
-fn bad_name(error: NameTextError) -> SystemException {
-    SystemException::bad_param().with_minor(minor::BAD_PARAM_URL_OTHER).with_source(error)
+fn bad_param() -> SystemException {
+    SystemException::bad_param().with_minor(minor::BAD_PARAM_URL_OTHER)
 }

@@ -1,9 +1,12 @@
-//! Deferred calls, which are sent now and awaited later.
+//! Deferred calls, which are sent now and awaited later, and calls that pass their outcome to a reply handler
+//! (the callback model of the OMG's asynchronous messaging).
 
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
+
+use giop_codec::exception::SystemException;
 
 use crate::connection::blocking;
 
@@ -79,7 +82,6 @@ impl<T> Deferred<'_, T> {
         poll_fn(|cx| self.poll_sent(cx)).await;
     }
 
-    /// Polls the call. Ready once the request is sent.
     fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Call::Waiting(call) = &mut self.call {
             let (polled, waits_for_reply) = blocking::poll_deferred(|| call.as_mut().poll(cx));
@@ -119,5 +121,43 @@ impl<T> fmt::Debug for Deferred<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let done = !matches!(self.call, Call::Waiting(_));
         f.debug_struct("Deferred").field("sent", &self.is_sent).field("done", &done).finish()
+    }
+}
+
+/// Sends a call, and passes its outcome to `reply`, which always runs in a task of the current runtime.
+/// Called by generated code. The call is polled once before this returns, as in [`Defer::deferred`]. Fails
+/// with INITIALIZE outside of a tokio runtime: nothing is sent, and `reply` is not called.
+pub fn sendc<T: Send + 'static, F: Future<Output = ()> + Send>(
+    call: impl Future<Output = T> + Send + 'static,
+    reply: impl FnOnce(T) -> F + Send + 'static,
+) -> Result<(), SystemException> {
+    let runtime = tokio::runtime::Handle::try_current().map_err(|_| crate::errors::no_runtime())?;
+    let call = call.deferred();
+    runtime.spawn(async move { reply(call.await).await });
+    Ok(())
+}
+
+/// Copies a large array to the heap, without a copy on the stack. Called by generated code.
+pub fn boxed_array<T: Clone, const N: usize>(array: &[T; N]) -> Box<[T; N]> {
+    // The conversion cannot fail, because the vector has N elements.
+    array.to_vec().try_into().unwrap_or_else(|_| Box::new(array.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use giop_codec::exception::SystemExceptionKind;
+
+    #[test]
+    fn boxed_array_equals_the_array() {
+        let array = [3_u64; 100_000];
+        assert_eq!(*boxed_array(&array), array);
+        assert_eq!(*boxed_array(&[[1_u8, 2], [3, 4]]), [[1, 2], [3, 4]]);
+    }
+
+    #[test]
+    fn without_a_runtime_nothing_is_sent() {
+        let error = sendc(async { unreachable!("the call was polled") }, |(): ()| async {}).unwrap_err();
+        assert_eq!(error.kind, SystemExceptionKind::Initialize);
     }
 }

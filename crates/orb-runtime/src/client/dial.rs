@@ -40,21 +40,13 @@ pub(crate) fn deadline_share(remaining: usize, deadline: Option<Instant>) -> Opt
 }
 
 /// Tries the candidates in their order. Each attempt begins `delay` after the previous one, or when an
-/// attempt fails. The first success ends the other attempts.
-///
-/// # Errors
-/// The errors of all candidates, in the order in which they failed.
-///
-/// # Cancel safety
-/// Dropping the future drops all attempts.
-pub(crate) async fn race<A, T, E, F>(
+/// attempt fails. The first success ends the other attempts. Fails with the errors of all candidates, in the
+/// order in which they failed. Dropping the future drops all attempts.
+pub(crate) async fn race<A, T, E, F: Future<Output = Result<T, E>>>(
     candidates: impl IntoIterator<Item = A>,
     delay: Duration,
     attempt: impl Fn(A) -> F,
-) -> Result<T, Vec<E>>
-where
-    F: Future<Output = Result<T, E>>,
-{
+) -> Result<T, Vec<E>> {
     let mut candidates = candidates.into_iter().peekable();
     let mut running = FuturesUnordered::new();
     let mut failed = Vec::new();

@@ -22,10 +22,8 @@ use crate::transport::pipe::{PipeFaults, pipe};
 use crate::transport::threads::IoThread;
 use crate::transport::{Peer, Socket, unix};
 
-/// The outcome of opening a connection.
 pub(crate) type DialResult = Result<Arc<SharedConnection>, SystemException>;
 
-/// Opens connections for the calls of one ORB.
 pub(crate) struct Dialer<'a> {
     pub(crate) orb: &'a Arc<Shared>,
     /// The I/O thread that drives the connection, if it has one.
@@ -119,16 +117,12 @@ impl Dialer<'_> {
         }
     }
 
-    /// Connects to one of the addresses of the host, see [`dial`].
     async fn dial_host(&self, host: &str, port: u16) -> io::Result<(TcpStream, SocketAddr)> {
         let addresses = tokio::net::lookup_host((host, port)).await?;
         let addresses = interleaved(addresses, AddressFamily::of_address);
         let delay = dial::attempt_delay(addresses.len(), self.deadline);
         let dialed = dial::race(addresses, delay, |address| async move {
-            match self.dial_address(address).await {
-                Ok(stream) => Ok((stream, address)),
-                Err(error) => Err((address, error)),
-            }
+            self.dial_address(address).await.map(|stream| (stream, address)).map_err(|error| (address, error))
         });
         dialed.await.map_err(combine_errors)
     }
@@ -162,7 +156,6 @@ fn connect_exception(endpoint: &Endpoint, error: &io::Error) -> SystemException 
     unreachable(format!("cannot connect to {endpoint}: {error}"))
 }
 
-/// Combines the errors of all addresses of a host.
 fn combine_errors(mut errors: Vec<(SocketAddr, io::Error)>) -> io::Error {
     let Some((_, last)) = errors.pop() else {
         return io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
@@ -175,7 +168,6 @@ fn combine_errors(mut errors: Vec<(SocketAddr, io::Error)>) -> io::Error {
     io::Error::new(kind, before.collect::<String>() + &format!("and {last}"))
 }
 
-/// Creates the exception for a server to which no connection can be opened.
 pub(crate) fn unreachable(text: String) -> SystemException {
     SystemException::transient().with_minor(minor::TRANSIENT_NO_USABLE_PROFILE).with_reason(text)
 }

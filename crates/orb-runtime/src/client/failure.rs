@@ -28,17 +28,14 @@ pub(crate) fn user_exception<E: From<SystemException>>(
     }
 }
 
-/// Creates the exception for a user exception that is not in the raises clause.
 #[cold]
 pub(crate) fn undeclared_user_exception(operation: &CallOperation<'_>, id: &str) -> SystemException {
+    let text =
+        format!("`{}` raised {}, which is not in its raises clause", operation.name, Printable::new(id));
     SystemException::unknown()
         .with_minor(minor::UNKNOWN_USER_EXCEPTION)
         .completed(CompletionStatus::Yes)
-        .with_reason(format!(
-            "`{}` raised {}, which is not in its raises clause",
-            operation.name,
-            Printable::new(id)
-        ))
+        .with_reason(text)
 }
 
 /// Creates the exception for a reply that cannot be decoded. Counts the failure if a limit caused it.
@@ -60,23 +57,20 @@ pub(crate) fn bad_redirection(
     not_executed(bad_reply(orb, error, operation))
 }
 
-/// Changes the completion status to COMPLETED_NO, because the call did not reach its object. LocateRequests
-/// never reach the object.
+/// Changes the completion status to COMPLETED_NO, because the call did not reach its object.
 #[cold]
 pub(crate) fn not_executed(mut exception: SystemException) -> SystemException {
     exception.completed = CompletionStatus::No;
     exception
 }
 
-/// Creates the exception for an action that the reference's
-/// [`RebindMode`](giop_codec::ior::RebindMode) forbids.
+/// Creates the exception for an action that the `RebindMode` of the reference forbids.
 #[cold]
 pub(crate) fn rebind_forbidden(text: &str) -> SystemException {
     SystemException::rebind()
         .with_reason(format!("{text}; call `validate_connection` to bind the reference again"))
 }
 
-/// Decodes the system exception in a reply.
 #[cold]
 pub(crate) fn system_exception(
     target: &ObjectRef,
@@ -135,7 +129,6 @@ pub(crate) fn transient(text: String) -> SystemException {
     SystemException::transient().with_reason(text)
 }
 
-/// The operation and the peer of a failed call.
 #[derive(Debug, thiserror::Error)]
 #[error("`{operation}` at {peer}")]
 struct FailedCall {

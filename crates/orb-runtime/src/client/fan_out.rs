@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use futures_util::Stream;
 use futures_util::stream::FuturesUnordered;
-use giop_codec::exception::{CompletionStatus, SystemException, minor};
+use giop_codec::exception::{SystemException, minor};
 use giop_proto::later;
 
 use crate::connection::now;
 use crate::reference::Reference;
+use crate::servant::request::reply_timeout;
 
-/// The default of [`FanOut::at_once`].
 const DEFAULT_AT_ONCE: usize = 64;
 
 /// Calls many objects with one deadline for all of them, `timeout` from now.
@@ -123,11 +123,7 @@ impl<T, E> Future for IndexedCall<'_, T, E> {
     }
 }
 
-impl<R, T, E> FanOut<'_, R, T, E>
-where
-    R: Reference,
-    E: From<SystemException>,
-{
+impl<R: Reference, T, E: From<SystemException>> FanOut<'_, R, T, E> {
     /// Sets the maximum number of concurrent calls, at least one.
     pub fn at_once(mut self, calls: usize) -> Self {
         self.at_once = calls.max(1);
@@ -157,11 +153,13 @@ where
 
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Option<Answer<R, T, E>>> {
         loop {
-            let expired = self.state == DeadlineState::Ahead && self.poll_deadline(cx).is_ready();
-            if expired {
-                self.state = DeadlineState::LastPoll;
-            } else if self.state == DeadlineState::Ahead {
-                self.begin_calls();
+            if self.state == DeadlineState::Ahead {
+                let deadline = self.deadline.into();
+                let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+                match timer.as_mut().poll(cx) {
+                    Poll::Ready(()) => self.state = DeadlineState::LastPoll,
+                    Poll::Pending => self.begin_calls(),
+                }
             }
             match Pin::new(&mut self.running).poll_next(cx) {
                 Poll::Ready(Some((index, result))) => {
@@ -190,7 +188,6 @@ where
         }
     }
 
-    /// Starts the next calls, up to the limit.
     fn begin_calls(&mut self) {
         while self.running.len() < self.at_once
             && let Some(reference) = self.references.get(self.begun)
@@ -202,12 +199,6 @@ where
                 self.running.push(IndexedCall { index, future });
             }
         }
-    }
-
-    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let deadline = self.deadline;
-        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline.into())));
-        timer.as_mut().poll(cx)
     }
 
     fn answer(&mut self, index: usize, result: Result<T, E>) -> Option<Answer<R, T, E>> {
@@ -243,26 +234,15 @@ fn with_deadline<R: Reference>(reference: &R, deadline: Instant) -> R {
 
 #[cold]
 fn timeout_exception(begun: bool) -> SystemException {
-    let (minor, completed, text) = match begun {
-        true => (
-            minor::TIMEOUT_REPLY_END,
-            CompletionStatus::Maybe,
-            "the call had no reply at the deadline of the fan-out",
-        ),
-        false => (
-            minor::TIMEOUT_REQUEST_END,
-            CompletionStatus::No,
-            "the call had not started at the deadline of the fan-out (FanOut::at_once limits concurrent calls)",
-        ),
-    };
-    SystemException::timeout().with_minor(minor).completed(completed).with_reason(text)
+    if begun {
+        return reply_timeout("the call had no reply at the deadline of the fan-out");
+    }
+    SystemException::timeout().with_minor(minor::TIMEOUT_REQUEST_END).with_reason(
+        "the call had not started at the deadline of the fan-out (FanOut::at_once limits concurrent calls)",
+    )
 }
 
-impl<R, T, E> Stream for FanOut<'_, R, T, E>
-where
-    R: Reference,
-    E: From<SystemException>,
-{
+impl<R: Reference, T, E: From<SystemException>> Stream for FanOut<'_, R, T, E> {
     type Item = Answer<R, T, E>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {

@@ -23,10 +23,8 @@ use crate::connection::{Binding, SharedConnection, StartedRequest};
 use crate::reference::operation::Operation;
 use crate::reference::{ObjectRef, Reference};
 
-/// Asks the server for the reference of an object of which only a URL is known, because a request needs more
-/// information than the URL has.
-///
-/// Errors are ignored, because they do not belong to the request of the caller.
+/// Asks the server for the rest of a reference of which only a URL is known. Errors are ignored, because they
+/// do not belong to the request of the caller.
 #[cold]
 pub(crate) fn ask_reference(target: &ObjectRef) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
     Box::pin(async move {
@@ -72,16 +70,13 @@ pub(crate) async fn locate(target: &ObjectRef, ignore_rebind_mode: bool) -> Resu
                 attempt.change_address_form(&mut reply.body(), &binding, &link)?;
             }
             None => {
-                return Err(transient(format!(
-                    "{} answered a LocateRequest with another message",
-                    link.peer()
-                )));
+                let text = format!("{} answered a LocateRequest with another message", link.peer());
+                return Err(transient(text));
             }
         }
     }
 }
 
-/// Sends one LocateRequest and waits for the reply.
 pub(crate) async fn ask(
     target: &ObjectRef,
     link: &Arc<SharedConnection>,
@@ -96,8 +91,7 @@ pub(crate) async fn ask(
         };
     let size_at = put_message_header(&mut encoder, MessageType::LocateRequest);
     let target = address_of(target, binding, binding.addressing.get())?;
-    let header = LocateRequestHeader { request_id: id, target };
-    header.encode(&mut encoder)?;
+    LocateRequestHeader { request_id: id, target }.encode(&mut encoder)?;
     finish_message(&mut encoder, size_at)?;
     pending.send_locate(encoder);
     Ok(pending.locate_reply().await)

@@ -20,14 +20,11 @@ pub(crate) mod corbaname;
 mod deferred;
 pub(crate) mod dial;
 mod dialer;
-pub(crate) mod exclusive_connection;
 mod failure;
 pub(crate) mod fan_out;
 mod locate;
 mod object_operations;
 mod request;
-mod retry;
-pub(crate) mod sendc;
 mod streamed_call;
 #[cfg(feature = "tls")]
 mod tls_handshake;
@@ -46,22 +43,20 @@ use giop_proto::{Reply, later};
 pub(crate) use bind::{incompatible_form, is_incompatible_form};
 pub(crate) use collocated::exists_here;
 pub use collocated::{LocalServant, local};
-pub use deferred::{Defer, Deferred};
+pub use deferred::{Defer, Deferred, boxed_array, sendc};
 pub use failure::RaisedBy;
 pub(crate) use failure::{bad_reply, undeclared_user_exception};
 pub use fan_out::{Answer, FanOut, fan_out};
-pub use sendc::{boxed_array, sendc};
 pub(crate) use traced_call::transact;
 
-use crate::client::attempt::Attempt;
+use crate::client::attempt::{Attempt, RetryBudget};
 use crate::client::bind::SharedBinding;
 #[cfg(feature = "tracing")]
 use crate::client::call_span::CallObserver;
 use crate::client::failure::{call_failed, user_exception};
 use crate::client::locate::ask_reference;
 use crate::client::request::OutgoingRequest;
-use crate::client::retry::RetryBudget;
-use crate::connection::{OnewayError, now};
+use crate::connection::{OnewayError, SharedConnection, now};
 use crate::reference::operation::{CallOperation, Operation};
 use crate::reference::{ObjectRef, SyncScope};
 use crate::servant::{BadResults, ResultStream, deadline_for_call};
@@ -77,55 +72,36 @@ const UNUSED_CONNECTION_TIMEOUT: Duration = Duration::from_secs(2);
 /// A function that encodes the arguments. It is called again if the request has to be sent again.
 type Arguments<'a> = &'a (dyn Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync + 'a);
 
-/// Calls an operation and waits for its results. Called by generated stubs.
+/// Calls an operation and waits for its results. Called by generated stubs. `raised` decodes the exceptions
+/// of the raises clause, which it recognises by their repository ids.
 ///
-/// `raised` decodes the exceptions of the raises clause, which it recognises by their repository ids.
-///
-/// # Errors
-/// * The exception that the servant raised.
-/// * MARSHAL, COMPLETED_YES, if the reply cannot be decoded.
-/// * TRANSIENT, COMM_FAILURE or TIMEOUT, if the call failed without a reply. The completion status tells how
-///   far the request got.
-///
-/// # Cancel safety
-/// Dropping the future cancels the call. If the request was already sent, a CancelRequest follows. The
-/// connection remains usable.
-pub fn invoke<R, E>(
+/// Fails with the exception that the servant raised; with MARSHAL, COMPLETED_YES, if the reply cannot be
+/// decoded; with TRANSIENT, COMM_FAILURE or TIMEOUT if there is no reply. Dropping the future cancels the
+/// call: if the request was already sent, a CancelRequest follows, and the connection remains usable.
+pub fn invoke<R, E: From<SystemException>>(
     target: &ObjectRef,
     operation: &'static Operation,
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
     decode: impl Fn(&mut Decoder<'_>) -> Result<R, DecodeError> + Send + Sync,
     raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
-) -> impl Future<Output = Result<R, E>> + Send
-where
-    E: From<SystemException>,
-{
+) -> impl Future<Output = Result<R, E>> + Send {
     async move {
         let reply = transact(target, operation, ResponseFlags::Target, &encode).await?;
         results(target, operation, reply, decode, raised)
     }
 }
 
-/// Calls an operation whose last argument is a `@stream`. `encode` encodes the other arguments. Called by
-/// generated stubs.
-///
-/// # Errors
-/// Those of [`invoke`]; BAD_PARAM if the source fails, see [`ByteSource`](crate::ByteSource).
-///
-/// # Cancel safety
-/// That of [`invoke`], except if bytes are read from a source and not all of them are sent. Then the
-/// exclusive connection of the call is closed.
-pub fn invoke_from<R, E>(
+/// Calls an operation whose last argument is a `@stream`, like [`invoke`]. `encode` encodes the other
+/// arguments. Fails with BAD_PARAM if the source fails, see [`ByteSource`](crate::ByteSource). If the future
+/// is dropped after a part of the source was sent, the exclusive connection of the call is closed.
+pub fn invoke_from<R, E: From<SystemException>>(
     target: &ObjectRef,
     operation: &'static Operation,
     source: LastArgument,
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
     decode: impl Fn(&mut Decoder<'_>) -> Result<R, DecodeError> + Send + Sync,
     raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
-) -> impl Future<Output = Result<R, E>> + Send
-where
-    E: From<SystemException>,
-{
+) -> impl Future<Output = Result<R, E>> + Send {
     async move {
         let response = ResponseFlags::Target;
         let reply = match source.into_content() {
@@ -140,36 +116,20 @@ where
     }
 }
 
-/// Calls an operation with a `@stream` result, over an exclusive connection. Called by generated stubs.
-///
-/// `source` is the last argument if it is a `@stream` as well.
-///
-/// # Errors
-/// Those of [`invoke_from`] that occur before the result begins. IMP_LIMIT, COMPLETED_YES, for a result of
-/// more than `Limits::max_stream_size`.
-///
-/// # Cancel safety
-/// Dropping the future cancels the call and closes the connection.
-pub fn invoke_into<S, E>(
+/// Calls an operation with a `@stream` result over an exclusive connection, like [`invoke`]. `source` is the
+/// last argument if it is a `@stream` as well. Fails with IMP_LIMIT, COMPLETED_YES, for a result of more than
+/// `Limits::max_stream_size`. Dropping the future closes the connection.
+pub fn invoke_into<S: ResultStream, E: From<SystemException>>(
     target: &ObjectRef,
     operation: &'static Operation,
     source: Option<LastArgument>,
     encode: impl Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync,
     raised: impl Fn(&str, &mut Decoder<'_>) -> Option<Result<E, DecodeError>> + Send + Sync,
-) -> impl Future<Output = Result<S, E>> + Send
-where
-    S: ResultStream,
-    E: From<SystemException>,
-{
+) -> impl Future<Output = Result<S, E>> + Send {
     async move {
+        let unaligned_fragments = S::ACCEPTS_UNALIGNED_FRAGMENTS;
         let transact = |encode, payload| {
-            Box::pin(traced_call::transact_into(
-                target,
-                operation,
-                encode,
-                payload,
-                S::ACCEPTS_UNALIGNED_FRAGMENTS,
-            ))
+            Box::pin(traced_call::transact_into(target, operation, encode, payload, unaligned_fragments))
         };
         let results = match source.map(LastArgument::into_content) {
             Some(ArgumentContent::Bytes(bytes, layout)) => {
@@ -190,12 +150,6 @@ where
 }
 
 /// Sends a oneway whose last argument is a `@stream`: see [`invoke_from`]. Called by generated stubs.
-///
-/// # Errors
-/// Those of [`send_oneway`]; BAD_PARAM if the source fails.
-///
-/// # Cancel safety
-/// That of [`invoke_from`].
 pub fn send_oneway_from(
     target: &ObjectRef,
     operation: &'static Operation,
@@ -228,7 +182,6 @@ fn with_sequence(
     }
 }
 
-/// Decodes the results or the user exception in a reply.
 #[inline(always)]
 fn results<R, E: From<SystemException>>(
     target: &ObjectRef,
@@ -246,15 +199,12 @@ fn results<R, E: From<SystemException>>(
     Err(user_exception(orb, &mut reply.body().with_context(orb), operation, raised))
 }
 
-/// Sends a oneway at the reference's sync scope. Called by generated stubs.
+/// Sends a oneway at the reference's sync scope. Called by generated stubs. If the future is dropped, the
+/// message is queued completely or not at all.
 ///
-/// # Errors
-/// * TRANSIENT or COMM_FAILURE, if the oneway could not be sent.
-/// * TIMEOUT, if the queue of the connection stayed full up to the deadline.
-/// * With the scopes `Server` and `Target`, also exceptions of the server.
-///
-/// # Cancel safety
-/// The message is queued completely or not at all.
+/// Fails with TRANSIENT or COMM_FAILURE if the oneway could not be sent, and with TIMEOUT if the queue of the
+/// connection stayed full up to the deadline. With the scopes `Server` and `Target`, exceptions of the server
+/// are returned too.
 pub fn send_oneway(
     target: &ObjectRef,
     operation: &'static Operation,
@@ -276,11 +226,10 @@ pub(crate) async fn send_without_reply(
             Box::pin(crate::reference::Reference::flush(target)).await
         }
         // Boxed, so that the futures of the common scope are small.
-        SyncScope::Server => {
-            Box::pin(transact(target, operation, ResponseFlags::Server, &encode)).await.map(drop)
-        }
-        SyncScope::Target => {
-            Box::pin(transact(target, operation, ResponseFlags::Target, &encode)).await.map(drop)
+        scope @ (SyncScope::Server | SyncScope::Target) => {
+            let is_server = scope == SyncScope::Server;
+            let response = if is_server { ResponseFlags::Server } else { ResponseFlags::Target };
+            Box::pin(transact(target, operation, response, &encode)).await.map(drop)
         }
     }
 }
@@ -311,9 +260,7 @@ async fn queue(
             }
         };
         let encoder = started.encoder;
-        if trace::wire_enabled() {
-            trace::wire(Direction::Out, link.peer(), operation.name, encoder.head(), encoder.len());
-        }
+        trace_request(&encoder, &link, operation);
         match link.send_oneway(encoder, flow, || deadline(target, now())).await {
             Ok(()) => {
                 crate::connection::blocking::flush_later(&link);
@@ -327,13 +274,12 @@ async fn queue(
             }
             Err(OnewayError::Encode(error)) => return Err(error.into()),
             Err(OnewayError::Full) => {
-                return Err(SystemException::timeout().with_minor(minor::TIMEOUT_REQUEST_END).with_reason(
-                    format!(
-                        "the queue of oneways to {} stayed full up to the deadline of `{}`",
-                        link.peer(),
-                        operation.name
-                    ),
-                ));
+                let (peer, name) = (link.peer(), operation.name);
+                let text =
+                    format!("the queue of oneways to {peer} stayed full up to the deadline of `{name}`");
+                return Err(SystemException::timeout()
+                    .with_minor(minor::TIMEOUT_REQUEST_END)
+                    .with_reason(text));
             }
         }
     }
@@ -375,9 +321,7 @@ async fn call(
             }
         };
         let encoder = started.encoder;
-        if trace::wire_enabled() {
-            trace::wire(Direction::Out, link.peer(), operation.name, encoder.head(), encoder.len());
-        }
+        trace_request(&encoder, &link, operation);
         if operation.is_raw() {
             pending.pass_reply();
         }
@@ -398,6 +342,13 @@ async fn call(
         } else if attempt.accept_reply(&reply, &binding, &link)? {
             return Ok(reply);
         }
+    }
+}
+
+#[inline]
+fn trace_request(encoder: &Encoder, link: &SharedConnection, operation: &CallOperation<'_>) {
+    if trace::wire_enabled() {
+        trace::wire(Direction::Out, link.peer(), operation.name, encoder.head(), encoder.len());
     }
 }
 

@@ -31,7 +31,6 @@ impl ObjectRef {
         client::invoke(self, &IS_A, |e| e.put_str(repository_id), |d| d.read_bool(), |_, _| None).await
     }
 
-    /// Asks the server whether the object no longer exists.
     pub(crate) async fn call_non_existent(&self) -> Result<bool, SystemException> {
         if let Some(entry) = self.active_entry()
             && entry.skeleton.forward_location().is_none()
@@ -49,7 +48,6 @@ impl ObjectRef {
         }
     }
 
-    /// Asks the server by LocateRequest whether it has the object.
     pub(crate) async fn call_locate(&self) -> Result<bool, SystemException> {
         if let Some(key) = self.own_key() {
             return Ok(self.orb().may_be_here(key));
@@ -57,7 +55,6 @@ impl ObjectRef {
         client::locate::locate(self, false).await
     }
 
-    /// Discards the connection of the reference, and binds it again.
     pub(crate) async fn bind_now(&self) -> Result<(), SystemException> {
         self.clear_bound();
         let here = match self.own_key() {
@@ -72,7 +69,6 @@ impl ObjectRef {
             .with_reason("the server does not have the object"))
     }
 
-    /// Waits until all oneways of the reference are written.
     pub(crate) async fn flush_oneways(&self) -> Result<(), SystemException> {
         let flushed = match self.binding() {
             None => Ok(()),
@@ -108,15 +104,14 @@ async fn flush(target: &ObjectRef, link: &SharedConnection) -> Result<(), System
     match tokio::time::timeout_at(deadline.into(), link.flushed()).await {
         Ok(flushed) => flushed.map_err(failed),
         Err(_) => {
+            let (peer, backlog) = (link.peer(), link.backlog());
             let waited = deadline.saturating_duration_since(begun);
+            let text =
+                format!("{peer} has not accepted all oneways within {waited:?}: {backlog} bytes are queued");
             Err(SystemException::timeout()
                 .with_minor(minor::TIMEOUT_REQUEST_END)
                 .completed(CompletionStatus::Maybe)
-                .with_reason(format!(
-                    "{} has not accepted all oneways within {waited:?}: {} bytes are queued",
-                    link.peer(),
-                    link.backlog()
-                )))
+                .with_reason(text))
         }
     }
 }

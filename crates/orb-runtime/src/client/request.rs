@@ -18,7 +18,6 @@ use crate::reference::ObjectRef;
 use crate::reference::operation::CallOperation;
 use crate::stream::ElementLayout;
 
-/// A request to be encoded.
 pub(crate) struct OutgoingRequest<'a> {
     target: &'a ObjectRef,
     binding: &'a Arc<Binding>,
@@ -63,7 +62,6 @@ impl<'a> OutgoingRequest<'a> {
         Self { payload: Some((size, layout)), ..self }
     }
 
-    /// Adds the trace context of an observer.
     #[inline]
     pub(crate) fn with_observer(self, observer: CallObserver<'a>) -> Self {
         Self { observer, ..self }

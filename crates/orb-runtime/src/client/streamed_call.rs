@@ -1,5 +1,4 @@
-//! Calls with a `@stream` argument that is read from a source while it is sent, or with a `@stream` result
-//! that is read while it is received. They use exclusive connections.
+//! Calls over exclusive connections: with a `@stream` argument from a source, or a `@stream` result.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -7,20 +6,19 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Instant;
 
+use giop_codec::EncodeErrorKind;
 use giop_codec::exception::{CompletionStatus, SystemException, minor};
 use giop_codec::giop::{LocateStatus, ReplyStatus, ResponseFlags};
-use giop_codec::{EncodeError, EncodeErrorKind};
 use giop_proto::calls::CallId;
 use giop_proto::{CallError, Reply, SentPart};
 
 use crate::client::CallObserver;
-use crate::client::attempt::{Attempt, address_form_repeated};
+use crate::client::attempt::{Attempt, RetryBudget, address_form_repeated};
 use crate::client::bind::ExclusiveBinding;
 use crate::client::failure::{call_failed, raised_by, system_exception};
 use crate::client::locate::ask;
 use crate::client::request::OutgoingRequest;
-use crate::client::retry::RetryBudget;
-use crate::client::{Arguments, deadline};
+use crate::client::{Arguments, deadline, trace_request};
 use crate::connection::exclusive::Lease;
 use crate::connection::{
     Binding, PayloadOutcome, Pending, SharedConnection, StartedRequest, now, poll_deadline,
@@ -29,9 +27,7 @@ use crate::reference::operation::CallOperation;
 use crate::reference::{ObjectRef, SyncScope};
 use crate::servant::Results;
 use crate::stream::{MAX_KEPT_BYTES, Payload};
-use crate::trace::{self, Direction};
 
-/// Makes a call whose last argument is read from a source.
 pub(crate) async fn transact(
     target: &ObjectRef,
     operation: &CallOperation<'_>,
@@ -74,7 +70,6 @@ pub(crate) async fn transact_into(
     Ok(Results { reply, call, lease, deadline, argument, orb: Arc::clone(target.orb()) })
 }
 
-/// The reply to a call, and the connection over which it was received.
 struct ReceivedReply {
     reply: Reply,
     lease: Lease,
@@ -128,15 +123,13 @@ async fn call(
         let reply = match outcome {
             Ok(reply) => reply,
             Err(error) => {
-                let judged = operation.adapt_error(error);
-                if attempt.should_retry(&judged) {
-                    if rewind(payload) {
-                        continue;
-                    }
-                    let exception = judged.into_system_exception();
-                    return Err(not_rewindable(exception, operation, link, payload, error.to_string()));
+                let adapted = operation.adapt_error(error);
+                if attempt.should_retry(&adapted) {
+                    let exception = adapted.into_system_exception();
+                    rewind(payload, operation, link, exception, error.to_string())?;
+                    continue;
                 }
-                return Err(failed_during_payload(judged, error, operation, link, payload.as_ref()));
+                return Err(failed_during_payload(adapted, error, operation, link, payload.as_ref()));
             }
         };
         // From now on, the connection itself tells whether more of the result is outstanding.
@@ -150,48 +143,34 @@ async fn call(
             ReplyStatus::UserException => return Ok(ReceivedReply { reply, lease, call, deadline }),
             ReplyStatus::SystemException => {
                 let raised = system_exception(target, &reply, operation);
-                if attempt.discard_stale_forward(&raised) {
-                    if rewind(payload) {
-                        continue;
-                    }
-                    let text = format!("{} is an outdated location of the object", link.peer());
-                    return Err(not_rewindable(raised, operation, link, payload, text));
+                if !attempt.discard_stale_forward(&raised) {
+                    return Err(raised_by(raised, operation, link));
                 }
-                return Err(raised_by(raised, operation, link));
+                let reason = format!("{} is an outdated location of the object", link.peer());
+                rewind(payload, operation, link, raised, reason)?;
             }
             ReplyStatus::LocationForward | ReplyStatus::LocationForwardPerm => {
                 attempt.follow_forward(&mut reply.body(), false)?;
                 // The address form that this server requested does not apply to the next one.
                 addressing = None;
-                if !rewind(payload) {
-                    let text = "the server forwards the call; the next call is sent to the new location";
-                    return Err(not_rewindable(
-                        transient_exception(),
-                        operation,
-                        link,
-                        payload,
-                        text.to_owned(),
-                    ));
-                }
+                let reason = "the server forwards the call; the next call is sent to the new location";
+                rewind(payload, operation, link, SystemException::transient(), reason.to_owned())?;
             }
             ReplyStatus::NeedsAddressingMode => {
                 let form = attempt.decode_address_form(&mut reply.body())?;
                 if addressing.replace(form) == Some(form) {
                     return Err(address_form_repeated(link));
                 }
-                if !rewind(payload) {
-                    let text = "the server requests another form of the object's address".to_owned();
-                    return Err(not_rewindable(transient_exception(), operation, link, payload, text));
-                }
+                let reason = "the server requests another form of the object's address";
+                rewind(payload, operation, link, SystemException::transient(), reason.to_owned())?;
             }
         }
     }
 }
 
-/// Asks the server by LocateRequest whether it has the object, before a large payload is sent. Returns
-/// `false` if the call has to begin again, at another location or over another connection.
-///
-/// A forward at this point costs a round trip. A forward after the payload has begun can fail the call.
+/// Asks the server by LocateRequest whether it has the object, before a large payload is sent: a forward now
+/// costs a round trip, but a forward after the payload has begun can fail the call. Returns `false` if the
+/// call has to begin again, at another location or over another connection.
 async fn locate_first(
     target: &ObjectRef,
     operation: &CallOperation<'_>,
@@ -206,7 +185,11 @@ async fn locate_first(
                 Ok(false)
             }
             Some(LocateStatus::UnknownObject) => {
-                let exception = unknown_object(operation, link);
+                let (peer, name) = (link.peer(), operation.name);
+                let text = format!("{peer} does not have the object; `{name}` was not sent");
+                let exception = SystemException::object_not_exist()
+                    .with_minor(minor::OBJECT_NOT_EXIST_NO_OBJECT)
+                    .with_reason(text);
                 if attempt.discard_stale_forward(&exception) { Ok(false) } else { Err(exception) }
             }
             // In all other cases, the reply to the request will tell the outcome.
@@ -226,10 +209,8 @@ async fn locate_first(
     }
 }
 
-/// Sends a request, with its payload if it has one, and waits for the reply.
-///
-/// # Errors
-/// The request cannot be encoded, or the source of the payload failed.
+/// Sends a request, with its payload if it has one, and waits for the reply. Fails if the request cannot be
+/// encoded, or if the source of the payload failed.
 async fn exchange(
     request: OutgoingRequest<'_>,
     mut started: StartedRequest,
@@ -240,7 +221,15 @@ async fn exchange(
     payload: Option<(&mut Payload, u32)>,
 ) -> Result<Result<Reply, CallError>, SystemException> {
     let Some((payload, size)) = payload else {
-        send(&request, started, link, &pending, encode, operation)?;
+        let flow = match request.encode(&mut started, encode) {
+            Ok(flow) => flow,
+            Err(error) => {
+                link.discard(started.encoder);
+                return Err(error.into());
+            }
+        };
+        trace_request(&started.encoder, link, operation);
+        pending.send(started.encoder, flow)?;
         return Ok(pending.reply().await);
     };
     let call = pending.call();
@@ -257,41 +246,30 @@ async fn exchange(
     Ok(pending.reply().await)
 }
 
-/// Rewinds the payload, if there is one, to its start. Returns `false` if that is impossible, so that the
-/// request cannot be sent again.
-fn rewind(payload: &mut Option<Payload>) -> bool {
-    payload.as_mut().is_none_or(Payload::rewind)
-}
-
-/// Sends a request without a payload.
-fn send(
-    request: &OutgoingRequest<'_>,
-    mut started: StartedRequest,
-    link: &SharedConnection,
-    pending: &Pending<'_>,
-    encode: Arguments<'_>,
+/// Rewinds the payload, if there is one, to its start, so that the request can be sent again. If that is
+/// impossible, returns the exception with the reason for which the request would be sent again.
+#[cold]
+fn rewind(
+    payload: &mut Option<Payload>,
     operation: &CallOperation<'_>,
+    link: &SharedConnection,
+    exception: SystemException,
+    reason: String,
 ) -> Result<(), SystemException> {
-    let flow = match request.encode(&mut started, encode) {
-        Ok(flow) => flow,
-        Err(error) => {
-            link.discard(started.encoder);
-            return Err(error.into());
-        }
-    };
-    trace_out(&started, link, operation);
-    Ok(pending.send(started.encoder, flow)?)
-}
-
-fn trace_out(started: &StartedRequest, link: &SharedConnection, operation: &CallOperation<'_>) {
-    if trace::wire_enabled() {
-        let encoder = &started.encoder;
-        trace::wire(Direction::Out, link.peer(), operation.name, encoder.head(), encoder.len());
+    let Some(payload) = payload else { return Ok(()) };
+    if payload.rewind() {
+        return Ok(());
     }
+    Err(exception.with_reason(format!(
+        "`{}` at {}: {reason}; the request was not sent again, because {} of the {} bytes of its source were already read, and the source can be read only once",
+        operation.name,
+        link.peer(),
+        payload.returned(),
+        payload.len(),
+    )))
 }
 
-/// Sends a oneway over an exclusive connection. The operating system has accepted all of it when the future
-/// completes.
+/// Sends a oneway over an exclusive connection, and waits until the operating system has accepted all of it.
 pub(crate) async fn send_oneway(
     target: &ObjectRef,
     operation: &CallOperation<'_>,
@@ -345,7 +323,6 @@ pub(crate) async fn send_oneway(
     }
 }
 
-/// Returns the size of the payload in bytes, if it fits a GIOP message.
 fn payload_size(payload: &Payload) -> Result<u32, SystemException> {
     u32::try_from(payload.len()).map_err(|_| too_long(payload))
 }
@@ -357,7 +334,6 @@ fn too_long(payload: &Payload) -> SystemException {
     SystemException::imp_limit().with_reason(text)
 }
 
-/// Encodes the request except for its payload.
 fn encode_start(
     request: &OutgoingRequest<'_>,
     started: &mut StartedRequest,
@@ -368,14 +344,10 @@ fn encode_start(
 ) -> Result<(), SystemException> {
     if let Err(error) = request.encode(started, encode) {
         let whole = u64::try_from(started.encoder.len()).unwrap_or(u64::MAX).saturating_add(payload.len());
-        return Err(match error {
-            EncodeError { .. } if error == EncodeErrorKind::TooLong.into() && whole > u32::MAX.into() => {
-                too_long(payload)
-            }
-            error => error.into(),
-        });
+        let is_too_long = error == EncodeErrorKind::TooLong.into() && whole > u32::MAX.into();
+        return Err(if is_too_long { too_long(payload) } else { error.into() });
     }
-    trace_out(started, link, operation);
+    trace_request(&started.encoder, link, operation);
     Ok(())
 }
 
@@ -402,8 +374,7 @@ async fn flush(link: &SharedConnection, deadline: Option<Instant>) -> Option<Res
     }
 }
 
-/// Sends the rest of the payload after the result was received, because the servant may still read the
-/// payload.
+/// Sends the rest of the payload after the result was received, because the servant may still read it.
 async fn finish_payload(
     link: &SharedConnection,
     deadline: Option<Instant>,
@@ -417,16 +388,6 @@ async fn finish_payload(
     Ok(())
 }
 
-/// Creates the exception for an object that the server does not have, according to a LocateReply.
-#[cold]
-fn unknown_object(operation: &CallOperation<'_>, link: &SharedConnection) -> SystemException {
-    SystemException::object_not_exist().with_minor(minor::OBJECT_NOT_EXIST_NO_OBJECT).with_reason(format!(
-        "{} does not have the object; `{}` was not sent",
-        link.peer(),
-        operation.name
-    ))
-}
-
 /// Returns the completion status of a failed call. A servant may start before the request is completely sent,
 /// because it can read a stream while it is received.
 fn completion_status(sent: SentPart) -> CompletionStatus {
@@ -436,47 +397,25 @@ fn completion_status(sent: SentPart) -> CompletionStatus {
     }
 }
 
-fn transient_exception() -> SystemException {
-    SystemException::transient()
-}
-
-/// Creates the exception for a call that failed. `error` is what happened. `judged` is the same error with
+/// Creates the exception for a call that failed. `error` is what happened. `adapted` is the same error with
 /// the part of the request that counts as sent.
 #[cold]
 fn failed_during_payload(
-    judged: CallError,
+    adapted: CallError,
     error: CallError,
     operation: &CallOperation<'_>,
     link: &SharedConnection,
     payload: Option<&Payload>,
 ) -> SystemException {
     let Some(payload) = payload.filter(|payload| payload.returned() < payload.len()) else {
-        return call_failed(judged, operation, link);
+        return call_failed(adapted, operation, link);
     };
-    judged.into_system_exception().with_reason(format!(
+    adapted.into_system_exception().with_reason(format!(
         "`{}` at {} failed after {} of the {} bytes of its source were read: {error}",
         operation.name,
         link.peer(),
         payload.returned(),
         payload.len()
-    ))
-}
-
-/// Creates the exception for a call that would be sent again if its source could be read again.
-#[cold]
-fn not_rewindable(
-    exception: SystemException,
-    operation: &CallOperation<'_>,
-    link: &SharedConnection,
-    payload: &Option<Payload>,
-    why: String,
-) -> SystemException {
-    // There is always a payload here, because a call without one would have been sent again.
-    let (returned, len) = payload.as_ref().map_or((0, 0), |payload| (payload.returned(), payload.len()));
-    exception.with_reason(format!(
-        "`{}` at {}: {why}; the request was not sent again, because {returned} of the {len} bytes of its source were already read, and the source can be read only once",
-        operation.name,
-        link.peer(),
     ))
 }
 

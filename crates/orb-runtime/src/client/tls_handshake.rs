@@ -16,12 +16,10 @@ use crate::tls::failure::Failure;
 use crate::transport::Socket;
 use crate::transport::tls::TlsSocket;
 
-/// Establishes a session with the server to which a stream is connected.
-///
-/// # Errors
-/// A [`Failure`] as the source of the error.
+/// Establishes a session with the server to which a stream is connected. The source of an error is a
+/// [`Failure`].
 pub(crate) async fn secure(orb: &Arc<Shared>, stream: TcpStream, host: &str) -> io::Result<Socket> {
-    let handshake = HandshakeCounter { core: orb, succeeded: false };
+    let mut handshake = HandshakeCounter { core: orb, succeeded: false };
     let outcome = async {
         let tls = orb.config.tls.as_ref().and_then(Tls::client).ok_or(Failure::NotConfigured(
             "no CA is trusted for servers; add one with TlsBuilder::trust or TlsBuilder::pin",
@@ -34,7 +32,7 @@ pub(crate) async fn secure(orb: &Arc<Shared>, stream: TcpStream, host: &str) -> 
     };
     match outcome.await {
         Ok(socket) => {
-            handshake.set_succeeded();
+            handshake.succeeded = true;
             Ok(Socket::Tls(Box::new(socket)))
         }
         Err(failure) => Err(io::Error::other(failure)),
@@ -45,12 +43,6 @@ pub(crate) async fn secure(orb: &Arc<Shared>, stream: TcpStream, host: &str) -> 
 struct HandshakeCounter<'a> {
     core: &'a Arc<Shared>,
     succeeded: bool,
-}
-
-impl HandshakeCounter<'_> {
-    fn set_succeeded(mut self) {
-        self.succeeded = true;
-    }
 }
 
 impl Drop for HandshakeCounter<'_> {

@@ -69,7 +69,6 @@ observed! {
 }
 
 observed! {
-    /// Queues a oneway.
     queue(encode: Arguments<'_>) -> (), crate::client::queue,
     |span, outcome| span.record_sent(outcome.as_ref().copied())
 }
