@@ -5,11 +5,11 @@ use std::sync::Arc;
 use giop_codec::giop::ObjectKey;
 
 use crate::orb::Orb;
-use crate::poa::forwarder::Forwarder;
 use crate::poa::object_adapter::PlainKeyError;
 use crate::reference::{ObjectRef, Reference, Serves};
 use crate::runtime::Shared;
 use crate::servant::active_object::{ActiveObject, RunMode};
+use crate::servant::forward::Forwarder;
 use crate::servant::{ForwardRequest, Servant, Skeleton};
 
 /// The reason why a servant could not be activated.
@@ -46,10 +46,7 @@ impl Orb {
     /// # Errors
     /// [`ActivateError::Closed`] after the shutdown has begun, [`ActivateError::Destroyed`] if the root POA
     /// is destroyed.
-    pub fn activate<R, S>(&self, servant: S) -> Result<R, ActivateError>
-    where
-        R: Serves<S>,
-    {
+    pub fn activate<R: Serves<S>, S>(&self, servant: S) -> Result<R, ActivateError> {
         self.activation().activate(servant)
     }
 
@@ -59,10 +56,11 @@ impl Orb {
     /// # Errors
     /// [`ActivateError::KeyInUse`] if the name is taken, [`ActivateError::ReservedKey`] if it has the prefix
     /// of generated keys.
-    pub fn activate_named<R, S>(&self, name: impl AsRef<[u8]>, servant: S) -> Result<R, ActivateError>
-    where
-        R: Serves<S>,
-    {
+    pub fn activate_named<R: Serves<S>, S>(
+        &self,
+        name: impl AsRef<[u8]>,
+        servant: S,
+    ) -> Result<R, ActivateError> {
         self.activation().named(name).activate(servant)
     }
 
@@ -116,15 +114,13 @@ impl Activation {
         self
     }
 
-    /// Runs requests on a bounded pool of threads (`OrbBuilder::blocking_threads`), for servants that block
-    /// or compute for a long time.
+    /// Runs requests on a bounded pool of threads: see [`Servant::blocking`].
     pub fn blocking(mut self) -> Self {
         self.mode.blocking = true;
         self
     }
 
-    /// Runs each request in a separate task, so that the requests of one connection use several worker
-    /// threads.
+    /// Runs each request in a separate task: see [`Servant::spawned`].
     pub fn spawned(mut self) -> Self {
         self.mode.spawned = true;
         self
@@ -140,28 +136,18 @@ impl Activation {
     ///
     /// # Errors
     /// [`ActivateError`] if the key is in use or the ORB has shut down.
-    pub fn activate<R, S>(self, servant: S) -> Result<R, ActivateError>
-    where
-        R: Serves<S>,
-    {
-        self.activate_skeleton(R::skeleton(servant)).map(R::from_object)
+    pub fn activate<R: Serves<S>, S>(self, servant: S) -> Result<R, ActivateError> {
+        self.activate_erased(Servant::of::<R, S>(servant)).map(R::from_object)
     }
 
-    /// Activates a type-erased servant and returns an untyped reference.
-    ///
-    /// # Errors
-    /// The same as those of [`activate`](Self::activate).
+    /// Activates a type-erased servant like [`activate`](Self::activate), and returns an untyped reference.
     pub fn activate_erased(mut self, servant: Servant) -> Result<ObjectRef, ActivateError> {
         let RunMode { blocking, spawned, concurrent, .. } = servant.mode;
         self.mode.blocking |= blocking;
         self.mode.spawned |= spawned;
         self.mode.concurrent |= concurrent;
-        self.activate_skeleton(servant.skeleton)
-    }
-
-    fn activate_skeleton(self, skeleton: Arc<dyn Skeleton>) -> Result<ObjectRef, ActivateError> {
         let core = Arc::clone(&self.core);
-        let entry = self.enter(skeleton)?;
+        let entry = self.enter(servant.skeleton)?;
         Ok(ObjectRef::local(&core, &entry, entry.key()))
     }
 
@@ -169,16 +155,18 @@ impl Activation {
         if self.core.closing.has_begun() {
             return Err(ActivateError::Closed);
         }
+        let servant = Servant { skeleton, mode: self.mode };
+        let adapter = self.core.adapter();
         match &self.name {
-            Some(name) => self.core.adapter().activate_named(name, skeleton, self.mode).map_err(|refused| {
+            Some(name) => adapter.activate_named(name, servant).map_err(|refused| {
                 let name = String::from_utf8_lossy(name).into_owned();
                 match refused {
                     PlainKeyError::InUse => ActivateError::KeyInUse(name),
                     PlainKeyError::Reserved => ActivateError::ReservedKey(name),
                 }
             }),
-            None if self.core.adapter().root().is_destroyed() => Err(ActivateError::Destroyed),
-            None => Ok(self.core.adapter().activate(self.core.adapter().root(), skeleton, self.mode)),
+            None if adapter.root().is_destroyed() => Err(ActivateError::Destroyed),
+            None => Ok(adapter.activate(adapter.root(), servant)),
         }
     }
 }

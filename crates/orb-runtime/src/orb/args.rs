@@ -105,12 +105,11 @@ impl Orb {
 }
 
 fn from_args(
-    args: impl Iterator<Item = String>,
+    mut args: impl Iterator<Item = String>,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<(OrbBuilder, Vec<String>), ArgsError> {
     let mut options = Vec::new();
     let mut rest = Vec::new();
-    let mut args = args;
     while let Some(arg) = args.next() {
         if let Some(name) = arg.strip_prefix("-ORB") {
             let value = args.next().ok_or_else(|| ArgsError::NoValue(arg.clone()))?;
@@ -161,8 +160,7 @@ fn from_args(
     Ok((builder, rest))
 }
 
-/// Returns whether the value of the option is the path of a configuration file. omniORB uses the second
-/// spelling.
+/// omniORB uses the second spelling.
 fn is_config_file(name: &str) -> bool {
     matches!(name, "ConfigFile" | "configFile")
 }
@@ -224,7 +222,6 @@ fn apply(builder: OrbBuilder, name: &str, value: &str) -> Result<OrbBuilder, Arg
     })
 }
 
-/// Parses the name of a code set for wide text, or its number such as 0x00010109.
 fn parse_wchar_set(value: &str) -> Option<CodeSetId> {
     Some(match value.to_ascii_uppercase().as_str() {
         "UTF-16" => CodeSetId::UTF_16,

@@ -3,10 +3,7 @@
 use crate::orb::builder::OrbBuilder;
 
 /// Adds endpoints in TAO's form, separated by semicolons: `iiop://[VERSION@]HOST[:PORT],…/OPTION=VALUE&…`,
-/// the same with `ssliop://`, and `uiop://PATH`.
-///
-/// # Errors
-/// A description of the fault.
+/// the same with `ssliop://`, and `uiop://PATH`. The error describes the fault.
 pub(crate) fn listen_tao(mut builder: OrbBuilder, value: &str) -> Result<OrbBuilder, String> {
     for endpoint in value.split(';').map(str::trim).filter(|endpoint| !endpoint.is_empty()) {
         let Some((protocol, rest)) = endpoint.split_once("://").filter(|(name, _)| *name != "uiop") else {
@@ -42,10 +39,7 @@ pub(crate) fn listen_tao(mut builder: OrbBuilder, value: &str) -> Result<OrbBuil
 }
 
 /// Adds an endpoint in omniORB's forms: `giop:tcp:HOST:PORT`, `giop:ssl:HOST:PORT` and `giop:unix:PATH`. A
-/// port may be omitted or be a range.
-///
-/// # Errors
-/// A description of the fault.
+/// port may be omitted or be a range. The error describes the fault.
 pub(crate) fn listen_omniorb(builder: OrbBuilder, value: &str) -> Result<OrbBuilder, String> {
     let (protocol, address) = match value.strip_prefix("giop:").and_then(|rest| rest.split_once(':')) {
         Some(("unix", path)) if !path.is_empty() => return Ok(builder.listen(format!("uiop://{path}"))),
@@ -56,7 +50,6 @@ pub(crate) fn listen_omniorb(builder: OrbBuilder, value: &str) -> Result<OrbBuil
     Ok(builder.listen(format!("{protocol}://{}", with_port(address, 1)?)))
 }
 
-/// Returns the address without its version prefix.
 fn without_version(address: &str) -> Result<&str, String> {
     match address.split_once('@') {
         None | Some(("1.2", _)) => Ok(address.rsplit_once('@').map_or(address, |(_, address)| address)),

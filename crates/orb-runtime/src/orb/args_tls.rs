@@ -29,11 +29,8 @@ pub(crate) fn apply(builder: OrbBuilder, options: &[(String, String)]) -> Result
             ("sslKeyPassword", "") => tls,
             // The error must not contain the password.
             ("sslKeyPassword", _) => {
-                return Err(ArgsError::value(
-                    name,
-                    "***",
-                    "encrypted keys are not supported; store the key without a password",
-                ));
+                let reason = "encrypted keys are not supported; store the key without a password";
+                return Err(ArgsError::value(name, "***", reason));
             }
             ("sslVerifyMode", "none") => tls.client_certificates(ClientCertificates::None),
             ("sslVerifyMode", "peer") => tls.client_certificates(ClientCertificates::Optional),

@@ -27,7 +27,6 @@ use crate::server::listen::BoundSocket;
 use crate::server::listen::{ListenConfig, open};
 use crate::transport::{Peer, Transport};
 
-/// The default of [`OrbBuilder::max_receive_memory`], in bytes.
 const DEFAULT_RECEIVE_MEMORY: usize = 256 << 20;
 
 /// Builds an [`Orb`]. The builder is not configured by environment variables, except by [`Orb::from_args`].
@@ -46,7 +45,6 @@ pub struct OrbBuilder {
     pub(crate) parts: Parts,
 }
 
-/// The configuration of an ORB without its listeners.
 #[derive(Debug)]
 pub(crate) struct Parts {
     starts_paused: bool,

@@ -62,14 +62,11 @@ impl OrbBuilder {
 }
 
 impl Config {
-    /// Returns an error for the first configured code set that is not supported.
     pub(crate) fn check_code_sets(&self) -> Result<(), BuildError> {
         let assumed = Some(self.connection.assumed_wide);
         let assumed = assumed.filter(|id| *id != CodeSetId::NONE && WCharSet::from_id(*id).is_none());
-        match self.connection.code_sets.unsupported().or(assumed) {
-            Some(id) => Err(BuildError::CodeSet(id)),
-            None => Ok(()),
-        }
+        let unsupported = self.connection.code_sets.unsupported().or(assumed);
+        unsupported.map_or(Ok(()), |id| Err(BuildError::CodeSet(id)))
     }
 
     /// Returns the code sets for a peer that announces none.

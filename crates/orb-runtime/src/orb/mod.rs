@@ -2,7 +2,6 @@
 //! in `runtime`.
 
 mod activation;
-mod adapters;
 mod args;
 mod args_endpoints;
 #[cfg(feature = "tls")]
@@ -26,7 +25,10 @@ pub use args::ArgsError;
 pub use builder::OrbBuilder;
 pub use shutdown::ShutdownReport;
 
+use crate::poa::manager::{ManagerCore, PoaManager, PoaManagerState};
+use crate::poa::{ManagerAlreadyExists, Poa};
 use crate::runtime::{Guard, Shared};
+use crate::servant::Request;
 use crate::transport::TransportStats;
 
 /// An Object Request Broker: it creates references, calls objects and serves them.
@@ -63,12 +65,49 @@ impl Orb {
     /// [`OrbBuilder::listen`], in the order of the calls.
     #[must_use]
     pub fn endpoints(&self) -> Vec<String> {
-        self.core
-            .endpoints
-            .iter()
-            .filter(|endpoint| !endpoint.is_placeholder())
-            .map(ToString::to_string)
-            .collect()
+        let published = self.core.endpoints.iter().filter(|endpoint| !endpoint.is_placeholder());
+        published.map(ToString::to_string).collect()
+    }
+
+    /// Returns the root POA, which also has the objects of [`activate`](Self::activate). Its manager,
+    /// `RootPOAManager`, is active.
+    #[doc(alias = "resolve_initial_references")]
+    #[must_use]
+    pub fn root_poa(&self) -> Poa {
+        Poa::new(Arc::clone(self.core().adapter().root()), self.core())
+    }
+
+    /// Creates a POA manager in the holding state, unless a manager has this id. Pass it to the builders of
+    /// the POAs that it is to manage.
+    #[doc(alias = "create_POAManager")]
+    pub fn create_poa_manager(&self, id: &str) -> Result<PoaManager, ManagerAlreadyExists> {
+        let orb = self.core();
+        let mut managers = orb.adapter().managers();
+        if managers.contains_key(id) {
+            return Err(ManagerAlreadyExists(id.to_owned()));
+        }
+        let core = ManagerCore::new(id, PoaManagerState::Holding, false);
+        managers.insert(id.into(), Arc::clone(&core));
+        Ok(PoaManager::new(core, Arc::clone(orb)))
+    }
+
+    /// Returns the POA manager with this id.
+    #[doc(alias = "PortableServer::POAManagerFactory::find")]
+    #[must_use]
+    pub fn find_poa_manager(&self, id: &str) -> Option<PoaManager> {
+        let orb = self.core();
+        let core = orb.adapter().managers().get(id).map(Arc::clone);
+        core.map(|core| PoaManager::new(core, Arc::clone(orb)))
+    }
+
+    /// Returns all POA managers, sorted by id.
+    #[doc(alias = "PortableServer::POAManagerFactory::list")]
+    #[must_use]
+    pub fn poa_managers(&self) -> Vec<PoaManager> {
+        let orb = self.core();
+        let mut all: Vec<_> = orb.adapter().managers().values().map(Arc::clone).collect();
+        all.sort_by(|a, b| a.id().cmp(b.id()));
+        all.into_iter().map(|core| PoaManager::new(core, Arc::clone(orb))).collect()
     }
 
     /// Returns the TLS configuration, which was set by `OrbBuilder::tls` or [`from_args`](Self::from_args).
@@ -114,6 +153,14 @@ impl Orb {
     #[must_use]
     pub fn transport_stats(&self) -> TransportStats {
         self.core.sockets.stats()
+    }
+}
+
+impl Request {
+    /// Returns the ORB that serves the request.
+    #[must_use]
+    pub fn orb(&self) -> Orb {
+        Orb::from_core(self.core())
     }
 }
 

@@ -83,7 +83,8 @@ fn resolve_text(orb: &Arc<Shared>, text: String, depth: usize) -> Resolving<'_> 
             return Err(ResolveError::Nesting);
         }
         match text.parse::<ObjectUrl>()? {
-            ObjectUrl::Ior(ior) => object(orb, ior, &text),
+            ObjectUrl::Ior(ior) if ior.is_nil() => Err(ResolveError::Nil(text)),
+            ObjectUrl::Ior(ior) => Ok(ObjectRef::new(orb, ior)),
             ObjectUrl::Corbaloc(url) => resolve_corbaloc(orb, url, &text, depth).await,
             ObjectUrl::Corbaname(Corbaname { context, name }) => {
                 let context_text = context.to_string();
@@ -111,10 +112,7 @@ async fn resolve_corbaloc(
     depth: usize,
 ) -> Result<ObjectRef, ResolveError> {
     match url {
-        Corbaloc::Rir { name } => {
-            let url = initial_url(orb, &name)?;
-            resolve_text(orb, url, depth + 1).await
-        }
+        Corbaloc::Rir { name } => resolve_text(orb, initial_url(orb, &name)?, depth + 1).await,
         url => {
             let ior = url.to_ior()?;
             let address = text.split_once('/').map_or(text, |(address, _)| address);
@@ -126,11 +124,4 @@ async fn resolve_corbaloc(
             Ok(if asks { ObjectRef::of_url(orb, ior, url) } else { ObjectRef::new(orb, ior) })
         }
     }
-}
-
-fn object(orb: &Arc<Shared>, ior: Ior, text: &str) -> Result<ObjectRef, ResolveError> {
-    if ior.is_nil() {
-        return Err(ResolveError::Nil(text.to_owned()));
-    }
-    Ok(ObjectRef::new(orb, ior))
 }

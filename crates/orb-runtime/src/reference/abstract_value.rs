@@ -52,7 +52,7 @@ pub trait AbstractReference: AbstractForm + Clone + fmt::Debug + Send + Sync + '
     const REPOSITORY_ID: &'static str;
 
     /// Creates a handle from its content.
-    fn from_abstract(held: Abstract<Self::Values>) -> Self;
+    fn from_abstract(content: Abstract<Self::Values>) -> Self;
 
     /// Returns the content of the handle.
     fn as_abstract(&self) -> &Abstract<Self::Values>;

@@ -40,25 +40,18 @@ impl ObjectRef {
         self.own_profiles().first().map(|profile| profile.object_key.as_slice())
     }
 
-    /// Returns the addresses of all profiles with this object key.
     fn server_addresses(&self, key: &[u8]) -> impl Iterator<Item = ServerAddress> {
         let profiles = self.own_profiles().iter().filter(move |profile| profile.object_key.as_slice() == key);
         profiles.flat_map(server_addresses)
     }
 }
 
-/// The address of a server.
+/// The address of a server: a TCP address with or without TLS, whose host name is in lower case, or a Unix
+/// socket.
 #[derive(PartialEq, Eq, Hash)]
 enum ServerAddress {
-    /// An address with or without TLS. The host name is in lower case.
-    Tcp {
-        host: String,
-        port: u16,
-    },
-    Unix {
-        host: String,
-        path: String,
-    },
+    Tcp { host: String, port: u16 },
+    Unix { host: String, path: String },
 }
 
 fn server_addresses(profile: &IiopProfile) -> impl Iterator<Item = ServerAddress> + '_ {

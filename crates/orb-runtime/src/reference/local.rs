@@ -84,18 +84,12 @@ impl<T> CdrDecode for Native<T> {
 }
 
 /// Returns the error of encoding a local reference.
-///
-/// # Errors
-/// Always [`EncodeErrorKind::LocalObject`].
 #[cold]
 pub fn not_sent() -> Result<(), EncodeError> {
     Err(EncodeError::new(EncodeErrorKind::LocalObject))
 }
 
 /// Returns the error of decoding a local reference.
-///
-/// # Errors
-/// Always [`DecodeErrorKind::LocalObject`].
 #[cold]
 pub fn not_received<T>(d: &Decoder<'_>) -> Result<T, DecodeError> {
     Err(DecodeError::new(DecodeErrorKind::LocalObject, d.position()))

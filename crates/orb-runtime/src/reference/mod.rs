@@ -272,7 +272,6 @@ pub trait Reference: Clone + fmt::Debug + fmt::Display + Send + Sync + Sized + '
     }
 }
 
-/// The options of calls through one reference.
 #[derive(Debug, Clone)]
 pub(crate) struct CallOptions {
     /// `None` means the ORB's default, `Some(None)` no timeout.

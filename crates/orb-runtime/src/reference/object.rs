@@ -34,15 +34,12 @@ pub struct ObjectRef {
 struct RefCore {
     ior: Ior,
     orb: Arc<Shared>,
-    /// Set if the object belongs to this ORB.
     own: Option<OwnObject>,
     profiles: OnceLock<Vec<IiopProfile>>,
     binding: ArcSwapOption<Binding>,
     /// The profiles to which calls were forwarded. They replace the reference's own profiles.
     forward: ArcSwapOption<Vec<IiopProfile>>,
-    /// Whether a server has confirmed the location of the object.
     is_located: AtomicBool,
-    /// Whether the reference has been bound.
     was_bound: AtomicBool,
     /// Whether oneways over an earlier connection may be lost, and no flush has reported this.
     lost_oneways: AtomicBool,
@@ -56,17 +53,14 @@ struct RefCore {
     credentials: Option<crate::csi::Credentials>,
 }
 
-/// Whether the URL of a reference contains an IIOP version.
+/// Whether the URL of a reference contains an IIOP version. If not, the server's version is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UrlVersion {
-    /// The URL has no version. The server's version is used.
     Unversioned,
-    /// The URL has a version, which is used.
     Versioned,
 }
 
-/// The required GIOP version and code sets of all requests through a reference. Connections with others are
-/// not used.
+/// The GIOP version and the code sets that all requests through a reference must have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequiredForm {
     pub(crate) version: Version,
@@ -158,7 +152,7 @@ impl ObjectRef {
     pub(crate) fn new(orb: &Arc<Shared>, ior: Ior) -> Self {
         let own = profiles(&ior).next().filter(|profile| orb.is_own(profile));
         let own = own.map(|profile| OwnObject::new(profile.object_key, None));
-        Self::with_own(orb, ior, own)
+        Self::from_parts(orb, ior, own, None)
     }
 
     /// Creates a reference to the object of this ORB with this key. The entry may serve several objects.
@@ -176,24 +170,18 @@ impl ObjectRef {
         let ior = orb.ior(type_id, key.as_slice());
         // In an ORB that does not listen, the reference has no profile and is valid only in this process.
         let ior = ior.unwrap_or_else(|| Ior { type_id: type_id.to_owned(), profiles: Vec::new() });
-        Self::with_own(orb, ior, Some(OwnObject::new(key, entry)))
+        Self::from_parts(orb, ior, Some(OwnObject::new(key, entry)), None)
     }
 
-    /// Creates a reference to an object of this ORB that has this IOR and this key.
     pub(crate) fn own_with_ior(orb: &Arc<Shared>, ior: Ior, key: ObjectKey) -> Self {
-        Self::with_own(orb, ior, Some(OwnObject::new(key, None)))
+        Self::from_parts(orb, ior, Some(OwnObject::new(key, None)), None)
     }
 
-    /// Creates a nil reference.
     pub(crate) fn nil(orb: &Arc<Shared>) -> Self {
-        Self::with_own(orb, Ior::nil(), None)
+        Self::from_parts(orb, Ior::nil(), None, None)
     }
 
-    fn with_own(orb: &Arc<Shared>, ior: Ior, own: Option<OwnObject>) -> Self {
-        Self::with_required_form(orb, ior, own, None)
-    }
-
-    fn with_required_form(
+    fn from_parts(
         orb: &Arc<Shared>,
         ior: Ior,
         own: Option<OwnObject>,
@@ -218,7 +206,6 @@ impl ObjectRef {
         Self { core: Arc::new(core).into(), options: None }
     }
 
-    /// Creates a reference from a URL.
     pub(crate) fn of_url(orb: &Arc<Shared>, ior: Ior, url: UrlVersion) -> Self {
         let mut object = Self::new(orb, ior);
         if let Some(core) = object.core.get_mut() {
@@ -233,7 +220,6 @@ impl ObjectRef {
         self.core.must_fetch_reference.load(Ordering::Relaxed)
     }
 
-    /// Records that the server has been asked.
     pub(crate) fn set_reference_fetched(&self) {
         self.core.must_fetch_reference.store(false, Ordering::Relaxed);
     }
@@ -256,7 +242,7 @@ impl ObjectRef {
             not(feature = "csi"),
             expect(unused_mut, reason = "only the feature `csi` adds credentials")
         )]
-        let mut same = Self::with_required_form(&self.core.orb, self.core.ior.clone(), own, required_form);
+        let mut same = Self::from_parts(&self.core.orb, self.core.ior.clone(), own, required_form);
         #[cfg(feature = "csi")]
         if let (Some(core), Some(credentials)) = (same.core.get_mut(), &self.core.credentials) {
             core.credentials = Some(credentials.clone());
@@ -264,7 +250,6 @@ impl ObjectRef {
         Self { options: self.options.clone(), ..same }
     }
 
-    /// Returns an unbound reference to the same object with other credentials.
     #[cfg(feature = "csi")]
     pub(crate) fn clone_with_credentials(&self, credentials: &crate::csi::Credentials) -> Self {
         let mut same = self.clone_unbound(self.core.required_form);
@@ -276,13 +261,11 @@ impl ObjectRef {
         same
     }
 
-    /// Returns the credentials of calls, if they differ from those of the ORB.
     #[cfg(feature = "csi")]
     pub(crate) fn credentials(&self) -> Option<&crate::csi::Credentials> {
         self.core.credentials.as_ref()
     }
 
-    /// Returns an unbound reference to the same object, whose requests have this version and these code sets.
     pub(crate) fn clone_with_required_form(&self, version: Version, code_sets: CodeSets) -> Self {
         self.clone_unbound(Some(RequiredForm { version, code_sets }))
     }
@@ -299,10 +282,7 @@ impl ObjectRef {
 
     #[inline]
     pub(crate) fn options(&self) -> &CallOptions {
-        match &self.options {
-            Some(options) => options,
-            None => &DEFAULT_OPTIONS,
-        }
+        self.options.as_deref().unwrap_or_else(|| &DEFAULT_OPTIONS)
     }
 
     #[inline]
@@ -325,13 +305,11 @@ impl ObjectRef {
         }
     }
 
-    /// Returns the last result of [`active_entry`](Self::active_entry), even if the object is no longer
-    /// active.
+    /// Returns the last result of [`active_entry`](Self::active_entry), even if the object is not active now.
     pub(crate) fn last_active_entry(&self) -> Option<Arc<ActiveObject>> {
         self.core.own.as_ref()?.entry.load_full()
     }
 
-    /// Returns the key, if the object belongs to this ORB.
     #[inline]
     pub(crate) fn own_key(&self) -> Option<&[u8]> {
         self.core.own.as_ref().map(|own| own.key.as_slice())
@@ -355,13 +333,9 @@ impl ObjectRef {
 
     /// Returns the profiles to call: those to which calls were forwarded, or else the reference's own.
     pub(crate) fn profiles(&self) -> Vec<IiopProfile> {
-        match self.core.forward.load_full() {
-            Some(forward) => (*forward).clone(),
-            None => self.own_profiles().to_vec(),
-        }
+        self.core.forward.load_full().map_or_else(|| self.own_profiles().to_vec(), Arc::unwrap_or_clone)
     }
 
-    /// Returns the reference's own profiles.
     pub(crate) fn own_profiles(&self) -> &[IiopProfile] {
         self.core.profiles.get_or_init(|| profiles(&self.core.ior).collect())
     }
@@ -395,7 +369,6 @@ impl ObjectRef {
         self.core.forward.load().is_none().then(|| own.key.clone())
     }
 
-    /// Returns whether a server has confirmed the location of the object.
     pub(crate) fn is_located(&self) -> bool {
         self.core.is_located.load(Ordering::Relaxed)
     }
@@ -553,11 +526,10 @@ impl Nilable for ObjectRef {
     }
 }
 
-/// Merges the called profile with the reference that the server returned. Returns `None` if the reference
-/// refers to another object.
-///
-/// The address of the called profile is kept, because the published address may not be reachable through a
-/// tunnel or an address translation. If `can_raise_version`, a newer version of the reference is used.
+/// Merges the called profile with the reference that the server returned, or returns `None` if the reference
+/// refers to another object. The address of the called profile is kept, because the published address may not
+/// be reachable through a tunnel or an address translation. If `can_raise_version`, a newer version of the
+/// reference is used.
 pub(crate) fn merged_profile(
     called: &IiopProfile,
     reference: &Ior,

@@ -20,12 +20,10 @@ pub struct CallOperation<'n> {
     pub(crate) name: &'n str,
     pub(crate) oneway: bool,
     pub(crate) streamed: bool,
-    /// Whether the operation exists for one call only. Otherwise it is in a static, whose address identifies
-    /// it.
+    /// Whether the operation exists for one call only. Otherwise, the address of its static identifies it.
     temporary: bool,
     /// Set if the arguments are already encoded: their byte order, and their start position modulo 8.
     pub(crate) raw_arguments: Option<(ByteOrder, usize)>,
-    /// The interface, and the index of the operation in it.
     #[cfg(feature = "experiments")]
     index_in_interface: Option<(&'static Interface, u32)>,
 }
@@ -52,7 +50,6 @@ impl Interface {
 }
 
 impl<'n> CallOperation<'n> {
-    /// Creates an operation with a borrowed name, for one call.
     pub(crate) const fn temporary(name: &'n str, oneway: bool) -> Self {
         Self { temporary: true, ..Self::new(name, oneway) }
     }
@@ -69,7 +66,6 @@ impl<'n> CallOperation<'n> {
         }
     }
 
-    /// Declares that the arguments are already encoded in `order`, from a position that is `phase` modulo 8.
     pub(crate) const fn with_raw_arguments(self, order: ByteOrder, phase: usize) -> Self {
         Self { raw_arguments: Some((order, phase)), ..self }
     }
@@ -79,10 +75,38 @@ impl<'n> CallOperation<'n> {
         self.raw_arguments.is_some()
     }
 
-    /// Returns the address of an operation in a static, which identifies it.
     #[inline]
     pub(crate) fn address(&self) -> Option<usize> {
         (!self.temporary).then(|| std::ptr::from_ref(self).addr())
+    }
+
+    /// Returns the name for requests to the server, or the number if the server supports numbers.
+    #[cfg(feature = "experiments")]
+    #[inline]
+    pub(crate) fn wire_name(&self, profile: &IiopProfile) -> Cow<'_, str> {
+        match profile.component(ComponentTag::ZORB_OPERATIONS) {
+            Some(component) if !self.streamed => self.number(component),
+            _ => Cow::Borrowed(self.name),
+        }
+    }
+
+    #[cfg(feature = "experiments")]
+    #[cold]
+    fn number(&self, component: &TaggedComponent) -> Cow<'_, str> {
+        let number = self.index_in_interface.zip(component.as_zorb_operations());
+        let number =
+            number.and_then(|((interface, index), numbers)| interface.numbered.number(&numbers, index));
+        number.map_or(Cow::Borrowed(self.name), |number| Cow::Owned(number.to_string()))
+    }
+
+    /// Changes the error of a failed streamed call: its servant may have started before the whole request was
+    /// sent. Therefore the request counts as sent.
+    #[cold]
+    pub(crate) fn adapt_error(&self, error: CallError) -> CallError {
+        match error.sent {
+            SentPart::Partly if self.streamed => CallError { sent: SentPart::Whole, ..error },
+            _ => error,
+        }
     }
 }
 
@@ -126,37 +150,5 @@ impl Operation {
     #[must_use]
     pub const fn is_oneway(&self) -> bool {
         self.oneway
-    }
-}
-
-impl CallOperation<'_> {
-    /// Returns the text that stands for the operation in requests to the server of the profile: its name, or
-    /// its number if the server supports numbers.
-    #[cfg(feature = "experiments")]
-    #[inline]
-    pub(crate) fn wire_name(&self, profile: &IiopProfile) -> Cow<'_, str> {
-        match profile.component(ComponentTag::ZORB_OPERATIONS) {
-            Some(component) if !self.streamed => self.number(component),
-            _ => Cow::Borrowed(self.name),
-        }
-    }
-
-    #[cfg(feature = "experiments")]
-    #[cold]
-    fn number(&self, component: &TaggedComponent) -> Cow<'_, str> {
-        let number = self.index_in_interface.zip(component.as_zorb_operations());
-        let number =
-            number.and_then(|((interface, index), numbers)| interface.numbered.number(&numbers, index));
-        number.map_or(Cow::Borrowed(self.name), |number| Cow::Owned(number.to_string()))
-    }
-
-    /// Changes the error of a failed streamed call: its servant may have started before the whole request was
-    /// sent. Therefore the request counts as sent.
-    #[cold]
-    pub(crate) fn adapt_error(&self, error: CallError) -> CallError {
-        match error.sent {
-            SentPart::Partly if self.streamed => CallError { sent: SentPart::Whole, ..error },
-            _ => error,
-        }
     }
 }

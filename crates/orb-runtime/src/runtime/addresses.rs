@@ -9,11 +9,9 @@ use crate::runtime::Shared;
 
 impl Shared {
     /// Returns the reference to an object of this ORB, with all addresses, or `None` if the ORB does not
-    /// listen.
-    ///
-    /// The first profile is an IIOP profile for all TCP endpoints, and for Unix sockets in omniORB's form.
-    /// Without TCP endpoint, its port is 0. Further IIOP profiles follow for TLS endpoints with other hosts,
-    /// and then profiles in TAO's form for Unix sockets.
+    /// listen. The first profile is an IIOP profile for all TCP endpoints, and for Unix sockets in omniORB's
+    /// form. Without TCP endpoint, its port is 0. Further IIOP profiles follow for TLS endpoints with other
+    /// hosts, and then profiles in TAO's form for Unix sockets.
     pub(crate) fn ior(&self, type_id: &str, key: &[u8]) -> Option<Ior> {
         self.try_ior(type_id, &ObjectKey::from(key)).ok().flatten()
     }
@@ -91,13 +89,11 @@ impl Shared {
         Some(TaggedComponent::ssl_sec_trans(tls.component(port, plaintext)))
     }
 
-    /// Returns `None`, because the feature `csi` is disabled.
     #[cfg(not(feature = "csi"))]
     fn csi_component(&self, _: &str, _: Option<u16>, _: Option<bool>) -> Option<TaggedComponent> {
         None
     }
 
-    /// Returns whether one of the profile's addresses belongs to this ORB.
     pub(crate) fn is_own(&self, profile: &IiopProfile) -> bool {
         self.endpoints.iter().any(|endpoint| match endpoint {
             Endpoint::Iiop { host, port } => *port == profile.port && *host == profile.host,
@@ -109,10 +105,9 @@ impl Shared {
         })
     }
 
-    /// Returns the profiles of a reference that may be called, in the order in which they are tried.
-    ///
-    /// If one profile offers TLS, the rules for TLS apply to all profiles. Otherwise an attacker on the
-    /// network could make the TLS connection fail, and thereby cause a plaintext connection.
+    /// Returns the profiles of a reference that may be called, in the order in which they are tried. If one
+    /// profile offers TLS, the rules for TLS apply to all profiles. Otherwise an attacker on the network
+    /// could make the TLS connection fail, and thereby cause a plaintext connection.
     pub(crate) fn routes(&self, profiles: Vec<IiopProfile>) -> Vec<Route> {
         let tls = profiles.iter().any(|profile| profile.secure_address().is_some());
         let routes = profiles
@@ -122,7 +117,8 @@ impl Shared {
         if self.config.tls.as_ref().is_some_and(|own| own.uses_plaintext(tls)) {
             // If plaintext is allowed for this reference, try it first, so that it never follows a failed
             // handshake.
-            routes.sort_by_key(|route| route.endpoints.iter().any(|way| way.tls_address().is_some()));
+            routes
+                .sort_by_key(|route| route.endpoints.iter().any(|endpoint| endpoint.tls_address().is_some()));
         }
         routes
     }
@@ -139,17 +135,14 @@ impl Shared {
         let plaintext = !addresses.is_empty();
         let secure = secure.filter(|_| tls.is_some_and(|tls| tls.uses_tls(plaintext)));
         let secure = secure.map(|(host, port)| Endpoint::Ssl { host, port });
-        let addresses = match tls.is_none_or(|tls| tls.uses_plaintext(offers_tls)) {
-            true => addresses,
-            false => Vec::new(),
-        };
+        let allows_plaintext = tls.is_none_or(|tls| tls.uses_plaintext(offers_tls));
+        let addresses = if allows_plaintext { addresses } else { Vec::new() };
         let hosts = interleaved(addresses, |(host, _)| AddressFamily::of_host(host));
         let hosts = hosts.into_iter().map(|(host, port)| Endpoint::Iiop { host, port });
         unix.map(|path| Endpoint::Unix { path }).chain(secure).chain(hosts).collect()
     }
 
-    /// Returns the reason why no address of the profile may be called, or `None` if the profile has no
-    /// address.
+    /// Returns the reason why no address of the profile may be called, if the profile has an address.
     #[cold]
     pub(crate) fn reason_to_forbid(&self, profile: &IiopProfile) -> Option<&'static str> {
         match (&self.config.tls, profile.secure_address()) {

@@ -36,14 +36,12 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// The number of checks of held requests after which slow clients are searched for.
 const CHECKS_PER_SEARCH: u32 = 20;
 
-/// The maximum number of requests that one check resumes.
 const MAX_RESUMED_PER_CHECK: usize = 64;
 
 /// The number of words of the set of operations with large replies, which has a bit for each hash of a name.
 /// If two operations share a bit, both are held, which is rare and harmless.
 const BIT_SET_WORDS: usize = 16;
 
-/// The state of back-pressure from large replies.
 #[derive(Debug, Default)]
 pub(crate) struct Backpressure {
     /// Whether requests of operations with large replies are held. Meanwhile, a task resumes them.
@@ -104,8 +102,7 @@ impl Backpressure {
 }
 
 impl Shared {
-    /// Called after a large reply was queued. Begins to hold requests if queued replies exceed half of the
-    /// pool's capacity.
+    /// Begins to hold requests if queued replies exceed half of the pool's capacity.
     #[cold]
     pub(crate) fn hold_requests_if_crowded(self: &Arc<Self>) {
         if self.pool.is_crowded()
@@ -141,10 +138,8 @@ impl Shared {
     }
 
     /// Closes slow clients if queued replies take the pool's whole capacity, to free memory for a large
-    /// reply. The caller must not hold the lock of any connection.
-    ///
-    /// # Errors
-    /// The exception that replaces the reply if too little memory is freed.
+    /// reply. Returns the exception that replaces the reply if too little memory is freed. The caller must
+    /// not hold the lock of any connection.
     #[cold]
     pub(crate) fn free_memory_for_reply(&self) -> Result<(), SystemException> {
         if self.pool.is_full_of_replies() {
@@ -202,8 +197,7 @@ impl Shared {
         Some(bytes)
     }
 
-    /// Resumes held requests as far as memory for their replies is available. Returns whether no held request
-    /// is left.
+    /// Resumes held requests as far as memory is available. Returns whether no held request is left.
     fn resume_held(&self) -> bool {
         let pressure = &self.backpressure;
         let free_bytes = (self.pool.cap() / 2).saturating_sub(self.pool.owed());
@@ -251,7 +245,6 @@ impl Shared {
     }
 }
 
-/// Resumes held requests periodically until none is left.
 async fn resume_periodically(core: Weak<Shared>) {
     let mut checks = 0;
     loop {

@@ -8,10 +8,8 @@ use std::sync::OnceLock;
 #[derive(Default)]
 pub(crate) struct Extension(OnceLock<Box<dyn Any + Send + Sync>>);
 
-/// The state of all modules above `runtime`.
 #[derive(Debug, Default)]
 pub(crate) struct Extensions {
-    /// The state of `client`: connections to servers.
     pub(crate) client: Extension,
     /// The state of `poa`: the object adapter.
     pub(crate) adapter: Extension,
@@ -20,24 +18,19 @@ pub(crate) struct Extensions {
     /// The state of `csi`: access control and credentials.
     #[cfg(feature = "csi")]
     pub(crate) security: Extension,
-    /// The state of `telemetry`: the propagator of trace contexts.
     #[cfg(feature = "tracing")]
     pub(crate) propagator: Extension,
-    /// The state of `admin`: the data of the admin endpoint.
     #[cfg(feature = "admin")]
     pub(crate) admin: Extension,
-    /// The state of `metrics`: the values that were exported to the `metrics` facade.
     #[cfg(feature = "metrics")]
     pub(crate) metrics: Extension,
 }
 
 impl Extension {
-    /// Wraps the state of a module.
     pub(crate) fn new<T: Any + Send + Sync>(state: T) -> Self {
         Self(OnceLock::from(Box::new(state) as Box<dyn Any + Send + Sync>))
     }
 
-    /// Sets the state. Does nothing if it is already set.
     #[cfg(feature = "admin")]
     pub(crate) fn set<T: Any + Send + Sync>(&self, state: T) {
         let _ = self.0.set(Box::new(state));
@@ -49,10 +42,7 @@ impl Extension {
         self.0.get()?.downcast_ref()
     }
 
-    /// Returns the state. Creates it on first use.
-    ///
-    /// # Panics
-    /// Panics if the state has another type. This cannot occur, because each module has its own extension.
+    /// Returns the state, which is created on first use.
     #[inline]
     #[expect(clippy::expect_used, reason = "each extension has one owner, which always uses the same type")]
     pub(crate) fn get_or_default<T: Any + Default + Send + Sync>(&self) -> &T {

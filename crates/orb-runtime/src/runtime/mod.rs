@@ -7,14 +7,13 @@
 mod addresses;
 pub(crate) mod backpressure;
 mod extension;
-mod limit_counters;
 mod pauses;
-mod trimming;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use giop_codec::giop::HeaderError;
 use giop_codec::{DecodeError, OneLine};
@@ -31,16 +30,18 @@ use crate::connection::SharedConnection;
 use crate::endpoint::Endpoint;
 use crate::transport::Sockets;
 
-/// The state of an ORB that all of its modules use.
+/// The interval between trims. Each trim frees the buffers that were unused for a whole interval.
+const MIN_UNUSED_TIME: Duration = Duration::from_secs(1);
+
+/// The maximum size of the pool, in bytes, that is not trimmed.
+const MAX_UNTRIMMED_SIZE: usize = 1 << 20;
+
 pub(crate) struct Shared {
     pub(crate) config: Config,
-    /// The state of the modules above this one.
     pub(crate) extensions: Extensions,
     pub(crate) pool: Arc<BufferPool>,
-    /// Requests in flight on all connections.
     pub(crate) budget: Arc<RequestBudget>,
     pub(crate) sockets: Sockets,
-    /// The limiter of TLS handshakes with clients.
     #[cfg(feature = "tls")]
     pub(crate) handshakes: Arc<crate::tls::handshakes::Handshakes>,
     pub(crate) endpoints: Vec<Endpoint>,
@@ -49,7 +50,8 @@ pub(crate) struct Shared {
     pub(crate) tasks: Tasks,
     pub(crate) pauses: Pauses,
     pub(crate) backpressure: backpressure::Backpressure,
-    trimming: trimming::Trimming,
+    /// Whether a task is trimming the pool.
+    is_trimming: AtomicBool,
     pub(crate) closing: Closing,
     /// The guard that closes the ORB. It exists while the program has a handle of the ORB.
     pub(crate) guard: Mutex<Weak<Guard>>,
@@ -58,7 +60,6 @@ pub(crate) struct Shared {
 /// Closes the ORB when the program drops the last handle.
 pub(crate) struct Guard(pub(crate) Weak<Shared>);
 
-/// The open connections of an ORB, in both directions.
 #[derive(Default)]
 pub(crate) struct Links {
     open: Mutex<HashMap<u64, Weak<SharedConnection>>>,
@@ -68,7 +69,8 @@ pub(crate) struct Links {
 /// The counters of an ORB that belong to no open connection.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    limits: limit_counters::LimitCounters,
+    /// How often each limit was reached that belongs to no single connection.
+    limits: [AtomicU32; Limit::ALL.len()],
     /// The sums of the counters of closed connections. Must be locked after [`Links`].
     closed_connections: Mutex<Stats>,
     pub(crate) failed_oneways: AtomicU64,
@@ -76,20 +78,17 @@ pub(crate) struct Counters {
     pub(crate) discarded_oneways: AtomicUsize,
 }
 
-/// The tasks of an ORB.
 pub(crate) struct Tasks {
     /// Tasks of connections over which only this ORB calls, and all other tasks.
     pub(crate) other: TaskTracker,
     /// Tasks of connections over which peers call objects.
     pub(crate) serving: TaskTracker,
-    /// Tasks that accept connections.
     pub(crate) listening: TaskTracker,
     /// The runtime in which the ORB was built. It runs requests of blocking and spawned servants if the
     /// connection is driven by another runtime, which zorb created.
     pub(crate) runtime: Option<tokio::runtime::Handle>,
 }
 
-/// The progress of the shutdown of an ORB.
 #[derive(Debug, Default)]
 pub(crate) struct Closing {
     has_begun: AtomicBool,
@@ -98,7 +97,6 @@ pub(crate) struct Closing {
     notify: Notify,
 }
 
-/// The parameters of [`Shared::new`].
 pub(crate) struct SharedParams {
     pub(crate) config: Config,
     pub(crate) extensions: Extensions,
@@ -135,7 +133,7 @@ impl Shared {
             },
             pauses: Pauses::new(hold),
             backpressure: Default::default(),
-            trimming: Default::default(),
+            is_trimming: AtomicBool::new(false),
             closing: Closing::default(),
             guard: Mutex::new(Weak::new()),
         })
@@ -144,7 +142,9 @@ impl Shared {
     pub(crate) fn stats(&self) -> Stats {
         let links = self.links.lock();
         let mut sum = *self.counters.closed_connections.lock().unwrap_or_else(PoisonError::into_inner);
-        sum.limits += self.counters.limits.read();
+        for (limit, count) in Limit::ALL.iter().zip(&self.counters.limits) {
+            sum.limits.add(*limit, count.load(Ordering::Relaxed));
+        }
         for link in links.values().filter_map(Weak::upgrade) {
             sum += link.stats();
         }
@@ -165,7 +165,6 @@ impl Shared {
         }
     }
 
-    /// Starts to export metrics to the `metrics` facade, if the feature `metrics` is enabled.
     pub(crate) fn start_metrics_export(self: &Arc<Self>) {
         #[cfg(feature = "metrics")]
         self.report_metrics();
@@ -183,6 +182,17 @@ impl Shared {
         });
     }
 
+    /// Starts a task that trims the pool if it is large. Called when a connection becomes idle or is closed,
+    /// because its buffers may be unused then.
+    pub(crate) fn trim_pool_later(self: &Arc<Self>) {
+        if self.pool.held() > MAX_UNTRIMMED_SIZE
+            && !self.closing.has_begun()
+            && !self.is_trimming.swap(true, Ordering::Relaxed)
+        {
+            self.spawn_until_closed(trim(Arc::downgrade(self)));
+        }
+    }
+
     /// Begins the shutdown: from now on, new work is rejected. Returns `false` if it had begun before.
     pub(crate) fn begin_closing(&self) -> bool {
         let first = self.closing.begin();
@@ -192,7 +202,6 @@ impl Shared {
 }
 
 impl Links {
-    /// Returns a new number for a connection or call of the ORB.
     pub(crate) fn next_number(&self) -> u64 {
         self.next_number.fetch_add(1, Ordering::Relaxed)
     }
@@ -201,24 +210,24 @@ impl Links {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the open connections.
     pub(crate) fn open(&self) -> Vec<Arc<SharedConnection>> {
         self.lock().values().filter_map(Weak::upgrade).collect()
     }
 }
 
 impl Counters {
-    /// Counts one time that a limit was reached.
     #[cold]
     pub(crate) fn hit(&self, limit: Limit) {
-        self.limits.hit(limit);
+        if let Some(count) = self.limits.get(limit as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Counts the limit that caused a decoding error, if a limit was the cause.
     #[cold]
     pub(crate) fn hit_decoding_limit(&self, error: &DecodeError) {
         if let Some(limit) = Limit::of_decoding(error) {
-            self.limits.hit(limit);
+            self.hit(limit);
         }
     }
 
@@ -231,7 +240,6 @@ impl Counters {
 }
 
 impl Closing {
-    /// Returns whether the ORB is closing.
     pub(crate) fn has_begun(&self) -> bool {
         self.has_begun.load(Ordering::Acquire)
     }
@@ -243,7 +251,6 @@ impl Closing {
         first
     }
 
-    /// Waits until the shutdown begins.
     pub(crate) async fn wait(&self) {
         let closed = self.notify.notified();
         tokio::pin!(closed);
@@ -258,7 +265,6 @@ impl Closing {
         self.has_ended_serving.store(true, Ordering::Release);
     }
 
-    /// Returns whether requests of peers are no longer served.
     pub(crate) fn has_ended_serving(&self) -> bool {
         self.has_ended_serving.load(Ordering::Acquire)
     }
@@ -272,5 +278,16 @@ impl Closing {
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared").field("endpoints", &self.endpoints).finish_non_exhaustive()
+    }
+}
+
+async fn trim(core: Weak<Shared>) {
+    loop {
+        tokio::time::sleep(MIN_UNUSED_TIME).await;
+        let Some(core) = core.upgrade() else { return };
+        if !core.pool.trim() {
+            core.is_trimming.store(false, Ordering::Relaxed);
+            return;
+        }
     }
 }

@@ -13,10 +13,8 @@ pub(crate) const ON_HOLD: u8 = 1;
 /// The flag of the pause of requests with large replies, until memory is available.
 pub(crate) const SHORT_OF_MEMORY: u8 = 2;
 
-/// The reasons for which requests may be held.
 #[derive(Debug)]
 pub(crate) struct Pauses {
-    /// [`ON_HOLD`] and [`SHORT_OF_MEMORY`].
     flags: AtomicU8,
     /// The wakers of requests held by [`ON_HOLD`], by the number of their connection or call.
     wakers: Mutex<HashMap<u64, Waker>>,
@@ -41,7 +39,6 @@ impl Pauses {
         }
     }
 
-    /// Returns whether requests are held until `Orb::resume`.
     pub(crate) fn is_on_hold(&self) -> bool {
         self.flags.load(Ordering::Acquire) & ON_HOLD != 0
     }
@@ -63,7 +60,6 @@ impl Pauses {
         true
     }
 
-    /// Removes the waker of a connection or call.
     pub(crate) fn remove_waker(&self, number: u64) {
         if self.is_on_hold() {
             self.wakers().remove(&number);
@@ -72,7 +68,6 @@ impl Pauses {
 
     /// Waits until requests are no longer held. `number` returns a number for this call.
     pub(crate) async fn wait_until_accepting(&self, number: impl FnOnce() -> u64) {
-        /// Removes the waker on drop.
         struct Call<'a>(&'a Pauses, u64);
         impl Drop for Call<'_> {
             fn drop(&mut self) {
