@@ -27,6 +27,7 @@ mod endpoint;
 mod errors;
 #[cfg(feature = "experiments")]
 mod experiments;
+mod lock;
 #[doc(hidden)]
 pub mod lossy;
 #[cfg(any(feature = "admin", feature = "metrics"))]

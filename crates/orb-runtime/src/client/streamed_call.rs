@@ -117,10 +117,8 @@ async fn call(
             lease.set_awaits_result(true);
         }
         let call = pending.call();
-        let outcome =
-            exchange(request, started, link, pending, encode, operation, payload.as_mut().zip(size));
-        let outcome = outcome.await?;
-        let reply = match outcome {
+        let argument = payload.as_mut().zip(size);
+        let reply = match exchange(request, started, link, pending, encode, operation, argument).await? {
             Ok(reply) => reply,
             Err(error) => {
                 let adapted = operation.adapt_error(error);

@@ -10,14 +10,12 @@ use giop_codec::ior::IiopProfile;
 
 use crate::connection::SharedConnection;
 
-/// The connection of a reference, and the parameters of its requests.
 #[derive(Debug)]
 pub(crate) struct Binding {
     /// Weak, so that the socket of an ended connection is closed even if references still have the binding.
     pub(crate) link: Weak<SharedConnection>,
     /// Set when the connection is dropped and oneways may be lost.
     pub(crate) oneways_lost: Arc<AtomicBool>,
-    /// Whether a flush has reported the loss.
     pub(crate) loss_reported: AtomicBool,
     pub(crate) runtime: tokio::runtime::Id,
     pub(crate) version: Version,
@@ -26,16 +24,13 @@ pub(crate) struct Binding {
     pub(crate) code_sets: CodeSets,
     /// Service contexts that are sent until the first reply. They announce for example the code sets.
     pub(crate) announce: Vec<ServiceContext>,
-    /// The service contexts of every request that identify the caller.
     pub(crate) caller_contexts: Vec<ServiceContext>,
     /// Whether the server supports block lists: descriptions of where bulk data is located in a message.
     pub(crate) blocks: bool,
     /// See [`Encoder::set_ends_bases`](giop_codec::cdr::Encoder::set_ends_bases).
     pub(crate) ends_bases: bool,
-    /// The form of the object's address that the server requested.
     pub(crate) addressing: AddressingMode,
-    /// Whether requests ask the server for the object's reference. They do so while
-    /// `ObjectRef::must_fetch_reference` returns `true`.
+    /// Whether requests ask for the object's reference: see `ObjectRef::must_fetch_reference`.
     pub(crate) asks: bool,
 }
 
@@ -66,7 +61,6 @@ impl AddressingMode {
 }
 
 impl Binding {
-    /// Returns whether the connection has ended and oneways may be lost.
     pub(crate) fn lost_oneways(&self) -> bool {
         match self.link.upgrade() {
             Some(link) => link.lost_oneways(),

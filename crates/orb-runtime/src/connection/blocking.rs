@@ -1,20 +1,19 @@
 //! Calls from plain threads.
 //!
 //! [`wait`] runs a future on a tokio runtime of the calling thread. While the future waits only for the reply
-//! of one call, the thread waits directly on the socket of that call. This is faster than waiting in the
-//! runtime, because its scheduler, timers and epoll are not involved.
+//! of one call, the thread waits directly on the socket of that call, which is faster than in the runtime.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 
 use crate::connection::SharedConnection;
+use crate::lock::lock;
 
 thread_local! {
-    /// Each thread has its own runtime and therefore its own connections, which the thread itself reads and
-    /// writes.
+    /// Each thread has its own runtime, and connections that it reads and writes itself.
     static RUNTIME: OnceCell<Option<tokio::runtime::Runtime>> = const { OnceCell::new() };
 
     static WAITING: Waiting = const {
@@ -26,29 +25,23 @@ thread_local! {
         }
     };
 
-    /// Whether the thread-locals of object maps are initialized.
     static MAP_LOCALS_INITIALIZED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Initializes the thread-locals of object maps. Must be called before `RUNTIME` is initialized.
-///
-/// Thread-locals are destroyed in reverse order of their initialization. The destruction of the runtime may
-/// drop the last reference to an ORB and thereby its object maps, which still need their thread-locals.
+/// Initializes the thread-locals of object maps before `RUNTIME`, so that they are destroyed later. The
+/// destruction of the runtime may drop the last reference to an ORB, and thereby its object maps.
 fn initialize_map_locals() {
     if !MAP_LOCALS_INITIALIZED.replace(true) {
         drop(papaya::HashMap::<(), ()>::new().guard());
     }
 }
 
-/// The state of a thread in [`wait`].
 struct Waiting {
     mode: Cell<Mode>,
     /// The number of calls without a reply that the last poll of the future has polled.
     calls: Cell<usize>,
-    /// The waker with which the future is polled.
     waker: RefCell<Option<Waker>>,
-    /// Connections with queued oneways. They must be flushed at the end of the wait, because afterwards their
-    /// drivers do not run.
+    /// Connections with queued oneways. Their drivers do not run after the wait.
     unflushed: RefCell<Vec<Arc<SharedConnection>>>,
 }
 
@@ -61,12 +54,10 @@ pub(crate) enum Mode {
     CountOnly,
     /// The call blocks the thread on its socket, because no other event can wake the future.
     InPlace,
-    /// The call is counted, registers its waker and leaves reading to the driver, because the next poll may
-    /// be much later.
+    /// Like `Async`, and counted. The driver reads, because the next poll may be much later.
     Deferred,
 }
 
-/// Returns the behaviour of a call that is polled with this waker.
 #[inline]
 pub(crate) fn mode(cx: &Context<'_>) -> Mode {
     WAITING.with(|waiting| match waiting.mode.get() {
@@ -96,8 +87,7 @@ pub(crate) fn count_collocated_call() {
     });
 }
 
-/// Ends the wait in place after the call has received its reply. The future continues, and may next wait for
-/// several events.
+/// Called after the call has received its reply, because the future may next wait for several events.
 pub(crate) fn end_wait_in_place() {
     WAITING.with(|waiting| waiting.mode.set(Mode::CountOnly));
 }
@@ -137,9 +127,8 @@ pub(crate) fn flush_later(link: &Arc<SharedConnection>) {
 
 /// Waits for a call on a thread that is not part of a tokio runtime: `wait(account.balance())?`.
 ///
-/// The call runs on a tokio runtime of the calling thread, without a second thread. The connections that it
-/// opens are used only by this thread, and are served only while this function runs. When it returns, the
-/// kernel has accepted all oneways.
+/// The call runs on a tokio runtime of the calling thread, which alone uses the connections that it opens,
+/// and serves them only while this function runs. When it returns, the kernel has accepted all oneways.
 ///
 /// # Panics
 /// Inside a tokio runtime, where `.await` must be used, and if the process has no file descriptors left for a
@@ -151,18 +140,14 @@ pub fn wait<F: Future>(future: F) -> F::Output {
         "zorb::blocking::wait was called inside a tokio runtime: use `.await` there"
     );
     initialize_map_locals();
-    RUNTIME.with(|runtime| {
-        let runtime =
-            runtime.get_or_init(|| tokio::runtime::Builder::new_current_thread().enable_all().build().ok());
-        match runtime {
-            Some(runtime) => runtime.block_on(poll_in_place(future)),
-            None => panic!("the process has no file descriptors left for a runtime of this thread"),
-        }
+    let build = || tokio::runtime::Builder::new_current_thread().enable_all().build().ok();
+    RUNTIME.with(|runtime| match runtime.get_or_init(build) {
+        Some(runtime) => runtime.block_on(poll_in_place(future)),
+        None => panic!("the process has no file descriptors left for a runtime of this thread"),
     })
 }
 
-/// Wakes the task that polls the whole future. The number of references to it tells whether something other
-/// than a call may wake the future.
+/// Wakes the task that polls the future. More references to it mean that other events can wake the future.
 struct FutureWaker {
     outer: Mutex<Waker>,
 }
@@ -173,11 +158,10 @@ impl Wake for FutureWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.outer.lock().unwrap_or_else(PoisonError::into_inner).wake_by_ref();
+        lock(&self.outer).wake_by_ref();
     }
 }
 
-/// Ends the wait of the thread on drop, also if the future panics.
 struct WaitGuard;
 
 impl Drop for WaitGuard {
@@ -202,7 +186,7 @@ async fn poll_in_place<F: Future>(future: F) -> F::Output {
     let own_count = Arc::strong_count(&shared);
     let mut future = pin!(future);
     poll_fn(|outer| {
-        shared.outer.lock().unwrap_or_else(PoisonError::into_inner).clone_from(outer.waker());
+        lock(&shared.outer).clone_from(outer.waker());
         let mut poll = |mode| {
             WAITING.with(|waiting| {
                 waiting.calls.set(0);

@@ -1,32 +1,29 @@
 //! Waits that block a thread on the socket of a connection, for [`crate::blocking`].
 
-use std::sync::MutexGuard;
 use std::time::Duration;
 
 use giop_proto::calls::CallId;
 use giop_proto::{CallError, Reply};
 
-use crate::connection::{SINGLE_READ, SharedConnection, State, now};
+use crate::connection::{LockedState, SINGLE_READ, SharedConnection, now};
 use crate::transport::Socket;
 
 /// The maximum time for which a thread sleeps before it checks its condition again.
 const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 impl SharedConnection {
-    /// Waits for the outcome of a call. Meanwhile reads, writes the queue, and handles timeouts.
-    ///
-    /// Returns `Err` if another task uses the socket, or if this socket does not support waiting. Needs two
-    /// system calls per reply, `poll` and `read`, which is not more than with epoll.
+    /// Waits for the outcome of a call. Meanwhile reads, writes the queue, and handles timeouts. Returns
+    /// `Err` if another task uses the socket, or if the thread cannot block on it.
     pub(crate) fn wait_in_place<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
+        mut state: LockedState<'a>,
         call: CallId,
-    ) -> Result<Result<Reply, CallError>, MutexGuard<'a, State>> {
+    ) -> Result<Result<Reply, CallError>, LockedState<'a>> {
         loop {
             if let Some(outcome) = state.machine.call(call).take_outcome() {
                 return Ok(outcome);
             }
-            if !self.client_only || state.roles.reading || state.write.writing || !self.socket.can_wait() {
+            if !self.client_only || state.roles.reading || state.write.writing || !self.socket.can_block() {
                 return Err(state);
             }
             state = self.step_in_place(state, Some(call));
@@ -41,7 +38,7 @@ impl SharedConnection {
         }
         while state.machine.has_output() && !state.machine.lifecycle().is_closed() && !state.write.writing {
             (state, _) = self.flush(state);
-            if !state.machine.has_output() || !self.socket.can_wait() {
+            if !state.machine.has_output() || !self.socket.can_block() {
                 return;
             }
             state = self.step_in_place(state, None);
@@ -49,11 +46,7 @@ impl SharedConnection {
     }
 
     /// Waits once, until the socket is ready or the machine's next timeout is due.
-    fn step_in_place<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        call: Option<CallId>,
-    ) -> MutexGuard<'a, State> {
+    fn step_in_place<'a>(&'a self, mut state: LockedState<'a>, call: Option<CallId>) -> LockedState<'a> {
         let (reads, writes) = (state.machine.wants_read(), state.machine.has_output());
         let due = state.machine.poll_timeout();
         let mut received = false;

@@ -2,8 +2,8 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -17,16 +17,26 @@ use crate::connection::blocking::Mode;
 use crate::connection::flow::Flow;
 use crate::connection::headers::HeaderKey;
 use crate::connection::{
-    BULK_READ_BYTES, CLOCK_READ_INTERVAL, GATHER_TIME, LOW_WATER_MIN_REST, MAX_BACKLOG_BYTES,
-    MAX_LOW_WATER_BYTES, MAX_READ_TIME, SEGMENT_READ_BYTES, SINGLE_READ, SLOW_READ_BYTES, SharedConnection,
+    LockedState, MAX_BACKLOG_BYTES, MAX_LOW_WATER_BYTES, SINGLE_READ, SLOW_READ_BYTES, SharedConnection,
     State, before_first_message, blocking, now,
 };
 use crate::transport::Progress;
 
 /// Idle time after which a connection is read before a request is sent, because the peer may have closed it.
 const STALE_AFTER: Duration = Duration::from_millis(1);
+/// A message is gathered with the following ones if the last write was less than this duration ago.
+const GATHER_TIME: Duration = Duration::from_micros(20);
+/// The number of gathered messages between two readings of the clock.
+const CLOCK_READ_INTERVAL: u32 = 8;
+/// The minimum rest of a message for which `SO_RCVLOWAT` is raised after a read of [`SEGMENT_READ_BYTES`].
+const LOW_WATER_MIN_REST: usize = 16 * 1024;
+const SEGMENT_READ_BYTES: usize = 8 * 1024;
+/// If a read of a large message returns at least this number of bytes, the next part is read at once.
+const BULK_READ_BYTES: usize = 16 * 1024;
+/// The maximum time for which a large message is read before the task of the reader does other work.
+const MAX_READ_TIME: Duration = Duration::from_millis(1);
 
-/// A registered call without an outcome. Dropping it cancels the call.
+/// A registered call without an outcome, cancelled on drop.
 pub(crate) struct Pending<'a> {
     pub(crate) link: &'a Arc<SharedConnection>,
     pub(crate) call: CallId,
@@ -34,11 +44,9 @@ pub(crate) struct Pending<'a> {
     has_outcome: bool,
 }
 
-/// A request that is to be encoded.
 pub(crate) struct StartedRequest {
     pub(crate) id: RequestId,
     pub(crate) encoder: Box<Encoder>,
-    /// Whether the encoder already contains the request header.
     pub(crate) has_header: bool,
 }
 
@@ -49,22 +57,30 @@ impl State {
         let has_header = header.is_some_and(|header| self.headers.start(header, id, &mut encoder));
         StartedRequest { id, encoder, has_header }
     }
+
+    #[inline]
+    pub(crate) fn register_caller(&mut self, call: CallId, cx: &Context<'_>) {
+        let index = call.index();
+        if self.callers.len() <= index {
+            self.callers.resize(index + 1, None);
+        }
+        if let Some(slot) = self.callers.get_mut(index)
+            && !slot.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()))
+        {
+            *slot = Some(cx.waker().clone());
+        }
+    }
 }
 
-/// The reason why a oneway was not queued.
 #[derive(Debug)]
 pub(crate) enum OnewayError {
-    /// The connection is closed; nothing was queued.
     Closed(CallError),
-    /// The queue had no capacity before the deadline.
     Full,
-    /// The arguments cannot be encoded.
     Encode(EncodeError),
 }
 
 impl SharedConnection {
-    /// Registers a call and returns an encoder for its request. The encoder contains the header if one is
-    /// cached for the key `header`.
+    /// Registers a call and returns an encoder with the header that is cached for the key `header`, if any.
     pub(crate) fn begin_call(
         self: &Arc<Self>,
         deadline: Option<Instant>,
@@ -85,28 +101,22 @@ impl SharedConnection {
         Ok((Pending { link: self, call, deadline, has_outcome: false }, started))
     }
 
-    /// Returns a request id and an encoder for a oneway.
     pub(crate) fn begin_oneway(&self, version: Version, header: Option<HeaderKey<'_>>) -> StartedRequest {
         let mut state = self.lock();
         let id = state.machine.next_oneway_id();
         state.start(version, header, id)
     }
 
-    /// Caches an encoded header for later requests with the same key.
     #[cold]
     pub(crate) fn cache_header(&self, key: HeaderKey<'_>, header: &[u8]) {
         self.lock().headers.insert(key, header);
     }
 
-    /// Takes back an encoder whose message is not sent.
     pub(crate) fn discard(&self, encoder: Box<Encoder>) {
         self.lock().keep_encoder(encoder);
     }
 
-    /// Queues a oneway, and waits for capacity in the queue if necessary.
-    ///
-    /// # Cancel safety
-    /// The message is queued completely or not at all.
+    /// Queues a oneway after waiting for capacity. If dropped, all of the message is queued, or nothing.
     pub(crate) async fn send_oneway(
         self: &Arc<Self>,
         encoder: Box<Encoder>,
@@ -118,7 +128,8 @@ impl SharedConnection {
         let mut timer = std::pin::pin!(None);
         poll_fn(|cx| {
             let mut state = self.lock();
-            if let Some(error) = closed(&mut state) {
+            if state.machine.lifecycle().is_closing() {
+                let error = CallError { kind: CallErrorKind::LocalClose, sent: SentPart::Nothing };
                 return Poll::Ready(Err(OnewayError::Closed(error)));
             }
             if state.machine.output().backlog() >= MAX_BACKLOG_BYTES {
@@ -148,7 +159,7 @@ impl SharedConnection {
 
     /// Writes the queue, unless the queue is small and the last write was a moment ago. Then the driver
     /// writes it at its next poll, or the caller whose message makes the queue large enough.
-    fn flush_gathering<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn flush_gathering<'a>(&'a self, mut state: LockedState<'a>) -> LockedState<'a> {
         let is_large = state.machine.output().is_worth_a_write();
         if !is_large && state.roles.driver_awake && !state.write.gathered.is_multiple_of(CLOCK_READ_INTERVAL)
         {
@@ -171,11 +182,7 @@ impl SharedConnection {
         state
     }
 
-    /// Waits until the kernel has accepted all queued messages. A connection that closes gracefully writes
-    /// its whole queue first.
-    ///
-    /// # Errors
-    /// The connection has ended, and oneways may be lost.
+    /// Waits until the kernel has accepted all queued messages. Fails if the connection lost oneways.
     pub(crate) async fn flushed(&self) -> Result<(), CallError> {
         poll_fn(|cx| {
             let (mut state, _): (_, Progress) = self.flush(self.lock());
@@ -192,12 +199,10 @@ impl SharedConnection {
         .await
     }
 
-    /// Returns the number of bytes that are queued and not written.
     pub(crate) fn backlog(&self) -> usize {
         self.lock().machine.output().backlog()
     }
 
-    /// Returns whether the connection has ended and oneways may be lost.
     pub(crate) fn lost_oneways(&self) -> bool {
         self.lock().machine.lost_oneways()
     }
@@ -208,7 +213,6 @@ impl SharedConnection {
             if let Some(outcome) = state.machine.call(call).take_outcome() {
                 return Poll::Ready(outcome);
             }
-            let index = call.index();
             match blocking::mode(cx) {
                 Mode::Async => {}
                 Mode::Deferred => {
@@ -217,7 +221,7 @@ impl SharedConnection {
                 }
                 Mode::CountOnly => {
                     // A waker from an earlier poll would look as if something else could wake the future.
-                    if let Some(slot) = state.callers.get_mut(index) {
+                    if let Some(slot) = state.callers.get_mut(call.index()) {
                         *slot = None;
                     }
                     blocking::count_call();
@@ -234,15 +238,7 @@ impl SharedConnection {
                     }
                 },
             }
-            if state.callers.len() <= index {
-                state.callers.resize(index + 1, None);
-            }
-            if let Some(slot) = state.callers.get_mut(index) {
-                match slot {
-                    Some(waker) if waker.will_wake(cx.waker()) => {}
-                    _ => *slot = Some(cx.waker().clone()),
-                }
-            }
+            state.register_caller(call, cx);
             if let Some(ring) = self.socket.ring()
                 && !self.spin.is_zero()
                 && state.machine.calls_waiting() == 1
@@ -290,12 +286,10 @@ impl SharedConnection {
         }
     }
 
-    /// Polls the socket for the maximum spin time. Returns whether something was received. The caller must
-    /// drain the events.
-    ///
-    /// The waker of the task must already be registered with the socket, so that later input wakes the task.
+    /// Polls the socket, with which the task's waker must already be registered, for the maximum spin time.
+    /// Returns whether something was received. The caller must drain the events.
     #[inline]
-    pub(crate) fn spin<'a>(&'a self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
+    pub(crate) fn spin<'a>(&'a self, state: LockedState<'a>) -> (LockedState<'a>, bool) {
         match self.socket.ring() {
             _ if self.spin.is_zero() => (state, false),
             Some(ring) => self.spin_ring(ring, state),
@@ -303,8 +297,7 @@ impl SharedConnection {
         }
     }
 
-    /// Sets `SO_RCVLOWAT` before the reader sleeps: to one byte, unless the rest of a large message arrives
-    /// slowly.
+    /// Sets `SO_RCVLOWAT` before the reader sleeps: to 1, unless a large message arrives slowly.
     #[inline]
     pub(crate) fn set_low_water(&self, state: &mut State) {
         if self.socket.ring().is_some() {
@@ -313,9 +306,9 @@ impl SharedConnection {
         }
         let rest = state.machine.input().rest();
         let slow = match rest {
-            SLOW_READ_BYTES.. => state.reads.low_water > 1 || state.reads.last < SLOW_READ_BYTES,
+            SLOW_READ_BYTES.. => state.reads.low_water > 1 || state.reads.last_bytes < SLOW_READ_BYTES,
             // For a medium-sized rest, saving wake-ups pays only if single TCP segments arrive.
-            LOW_WATER_MIN_REST.. => state.reads.last < SEGMENT_READ_BYTES,
+            LOW_WATER_MIN_REST.. => state.reads.last_bytes < SEGMENT_READ_BYTES,
             _ => false,
         } && !before_first_message(state);
         #[cfg(feature = "experiments")]
@@ -323,7 +316,6 @@ impl SharedConnection {
         self.apply_low_water(state, if slow { rest.min(MAX_LOW_WATER_BYTES) } else { 1 });
     }
 
-    /// Sets `SO_RCVLOWAT` to this number of bytes, if it has another value.
     #[inline]
     pub(crate) fn apply_low_water(&self, state: &mut State, bytes: usize) {
         if bytes != state.reads.low_water {
@@ -333,13 +325,8 @@ impl SharedConnection {
         }
     }
 
-    /// Reads once, or polls for up to `spin`. Returns whether bytes or the end of the stream were received.
-    /// The caller must drain the events.
-    pub(crate) fn read<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        spin: Duration,
-    ) -> (MutexGuard<'a, State>, bool) {
+    /// Reads, or polls for up to `spin`. Returns whether the caller must drain events.
+    pub(crate) fn read<'a>(&'a self, mut state: LockedState<'a>, spin: Duration) -> (LockedState<'a>, bool) {
         if let Some(ring) = self.socket.ring() {
             return self.read_ring(ring, state);
         }
@@ -349,7 +336,7 @@ impl SharedConnection {
         // If a large message arrives quickly, its next part is already available. Reading it now costs less
         // than waking the task for it. The time is limited, so that the task also does other work.
         while received
-            && state.reads.last >= BULK_READ_BYTES
+            && state.reads.last_bytes >= BULK_READ_BYTES
             && state.machine.input().rest() >= SLOW_READ_BYTES
             && state.machine.wants_read()
             && state.clock.saturating_duration_since(begun) < MAX_READ_TIME
@@ -364,11 +351,7 @@ impl SharedConnection {
     }
 
     #[inline]
-    fn read_once<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        spin: Duration,
-    ) -> (MutexGuard<'a, State>, bool) {
+    fn read_once<'a>(&'a self, mut state: LockedState<'a>, spin: Duration) -> (LockedState<'a>, bool) {
         state.roles.reading = true;
         let mut buf = state.machine.take_read_buf();
         drop(state);
@@ -390,7 +373,7 @@ impl SharedConnection {
         state.machine.handle_read(buf, n, now);
         let received = n > 0 || end.is_some();
         if n > 0 {
-            state.reads.last = n;
+            state.reads.last_bytes = n;
         }
         match end {
             Some(Ok(())) => state.machine.handle_eof(now),
@@ -407,7 +390,7 @@ impl SharedConnection {
 
     /// Detects CloseConnection and the end of the stream before a request is written.
     #[cold]
-    fn read_idle<'a>(&'a self, mut state: MutexGuard<'a, State>, now: Instant) -> MutexGuard<'a, State> {
+    fn read_idle<'a>(&'a self, mut state: LockedState<'a>, now: Instant) -> LockedState<'a> {
         // On connections that receive requests, only the driver reads.
         if state.roles.reading || !state.machine.wants_read() || state.machine.accepts_requests() {
             return state;
@@ -426,10 +409,7 @@ impl SharedConnection {
 }
 
 impl Pending<'_> {
-    /// Queues the request and writes it. With `flow`, the arguments are encoded meanwhile.
-    ///
-    /// # Errors
-    /// The arguments of `flow` cannot be encoded.
+    /// Queues the request and writes it. With `flow`, the arguments are encoded meanwhile, which can fail.
     pub(crate) fn send(&self, mut encoder: Box<Encoder>, flow: Option<Flow<'_>>) -> Result<(), EncodeError> {
         if let Some(flow) = flow {
             let sent = self.link.send_flow(Some(self.call), encoder, &flow);
@@ -453,7 +433,6 @@ impl Pending<'_> {
         Ok(())
     }
 
-    /// Queues a LocateRequest and writes it.
     pub(crate) fn send_locate(&self, mut encoder: Box<Encoder>) {
         let mut state = self.link.lock();
         state.machine.call(self.call).send_locate(&mut encoder);
@@ -464,13 +443,12 @@ impl Pending<'_> {
 
     /// Ensures that the driver's timer fires at the deadline of the call.
     #[inline]
-    pub(crate) fn arm(&self, mut state: MutexGuard<'_, State>) {
+    pub(crate) fn arm(&self, mut state: LockedState<'_>) {
         if let Some(deadline) = self.deadline {
             state.rearm(deadline);
         }
     }
 
-    /// Waits for the reply. Dropping the future cancels the call.
     pub(crate) async fn reply(mut self) -> Result<Reply, CallError> {
         let (link, call) = (self.link, self.call);
         let outcome = poll_fn(|cx| link.poll_reply(cx, call)).await;
@@ -481,8 +459,7 @@ impl Pending<'_> {
         outcome
     }
 
-    /// Waits for the LocateReply. This does not set `has_reply`, because LocateRequests have no service
-    /// contexts that the server could have received.
+    /// Waits for the LocateReply, which does not prove that the server has received service contexts.
     pub(crate) async fn locate_reply(mut self) -> Result<Reply, CallError> {
         let (link, call) = (self.link, self.call);
         let outcome = poll_fn(|cx| link.poll_reply(cx, call)).await;
@@ -501,13 +478,6 @@ impl Drop for Pending<'_> {
             state.wake_driver();
         }
     }
-}
-
-fn closed(state: &mut State) -> Option<CallError> {
-    if !state.machine.lifecycle().is_closing() {
-        return None;
-    }
-    Some(CallError { kind: CallErrorKind::LocalClose, sent: SentPart::Nothing })
 }
 
 /// Completes at the deadline. `deadline` is called, and the timer started, at the first poll.

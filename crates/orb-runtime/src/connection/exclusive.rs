@@ -1,7 +1,7 @@
 //! Connections that carry one call at a time, for streamed arguments and results.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use giop_codec::Version;
 use giop_codec::cdr::CodeSets;
@@ -9,8 +9,8 @@ use giop_proto::CloseReason;
 
 use crate::connection::SharedConnection;
 use crate::endpoint::Endpoint;
+use crate::lock::lock;
 
-/// The endpoint to connect to, with the GIOP version and code sets of the calls.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Target {
     pub(crate) endpoint: Endpoint,
@@ -21,23 +21,19 @@ pub(crate) struct Target {
 /// The key of a connection: the runtime that drives it, and its target.
 pub(crate) type Key = (tokio::runtime::Id, Target);
 
-/// The maximum number of idle connections for each key.
-const MAX_IDLE: usize = 4;
+const MAX_IDLE_PER_KEY: usize = 4;
 
-/// The idle exclusive connections.
 #[derive(Debug, Default)]
 pub(crate) struct IdleConnections {
     idle: Mutex<HashMap<Key, Vec<Arc<SharedConnection>>>>,
 }
 
-/// A connection that is in use by one call. Dropping the lease returns the connection to the idle ones, or
-/// closes it if the request or the result is incomplete.
+/// A connection in use by one call. On drop, it becomes idle, or is closed if a message is incomplete.
 #[derive(Debug)]
 pub(crate) struct Lease {
     pool: Weak<IdleConnections>,
     key: Key,
     link: Arc<SharedConnection>,
-    /// Whether a streamed reply is expected and has not begun.
     awaits_result: bool,
 }
 
@@ -48,31 +44,26 @@ pub(crate) struct EndGuard {
 }
 
 impl IdleConnections {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Vec<Arc<SharedConnection>>>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes the idle connection that was used last.
     pub(crate) fn take(&self, key: &Key) -> Option<Arc<SharedConnection>> {
-        let mut idle = self.lock();
+        let mut idle = lock(&self.idle);
         let links = idle.get_mut(key)?;
         std::iter::from_fn(|| links.pop()).find(|link| link.is_usable())
     }
 
     /// Inserts the connection, or closes it if there are enough idle ones.
     fn insert(&self, key: &Key, link: &Arc<SharedConnection>) {
-        let mut idle = self.lock();
+        let mut idle = lock(&self.idle);
         let links = idle.entry(key.clone()).or_default();
-        if links.len() < MAX_IDLE {
+        if links.len() < MAX_IDLE_PER_KEY {
             links.push(Arc::clone(link));
         } else {
             link.close();
         }
     }
 
-    /// Removes the closed connections of the key.
     fn remove_closed(&self, key: &Key) {
-        let mut idle = self.lock();
+        let mut idle = lock(&self.idle);
         if let Some(links) = idle.get_mut(key) {
             links.retain(|link| link.is_usable());
             if links.is_empty() {
@@ -83,7 +74,6 @@ impl IdleConnections {
 }
 
 impl Lease {
-    /// Wraps a connection that returns to `pool` after its call.
     pub(crate) fn new(pool: &Arc<IdleConnections>, key: Key, link: Arc<SharedConnection>) -> Self {
         Self { pool: Arc::downgrade(pool), key, link, awaits_result: false }
     }
@@ -92,8 +82,7 @@ impl Lease {
         &self.link
     }
 
-    /// Sets whether a streamed reply is expected and has not begun. If the lease is dropped in this state,
-    /// the connection is closed, because the next call would have to wait for that reply, which may be long.
+    /// Sets whether a streamed reply is expected. The next call would have to wait for it.
     pub(crate) fn set_awaits_result(&mut self, awaits: bool) {
         self.awaits_result = awaits;
     }
@@ -101,7 +90,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if self.link.unsent_payload_bytes() > 0 || self.link.has_stream() {
+        if self.link.unsent_payload_bytes() > 0 || self.link.lock().machine.input().has_stream() {
             self.link.abort(CloseReason::Local);
         } else if self.awaits_result {
             self.link.close();

@@ -1,10 +1,9 @@
 //! Flows: requests and replies with a long sequence of structs, which are written while they are encoded.
 //!
-//! A part of the sequence is encoded, queued and written. Its memory is reused for the next part, so that the
-//! kernel copies from the second-level cache. The lock is held only for queueing, so other tasks can queue
-//! messages meanwhile. The machine sends these after the flow. If the socket accepts no more bytes, or
-//! another task is writing, the rest is encoded at once and written by the driver. No caller waits for the
-//! socket.
+//! A part of the sequence is encoded, queued and written, and then its memory is reused, so that the kernel
+//! copies from the second-level cache. The lock is held only for queueing. Messages of other tasks are sent
+//! after the flow. If the socket blocks or another task is writing, the rest is encoded at once, and the
+//! driver writes it.
 
 use std::sync::Arc;
 
@@ -21,7 +20,6 @@ use crate::transport::Progress;
 /// The arguments of a request whose header is already encoded.
 pub(crate) struct Flow<'a> {
     pub(crate) arguments: &'a (dyn Fn(&mut Encoder) -> Result<(), EncodeError> + Send + Sync + 'a),
-    /// The size of the arguments in bytes.
     pub(crate) size: u64,
 }
 
@@ -39,8 +37,7 @@ impl SharedConnection {
         self.socket.ring().is_none() && !crate::trace::wire_enabled()
     }
 
-    /// Queues a request and writes it while it is encoded. `call` is the call that waits for the reply, if
-    /// any.
+    /// Queues a request and writes it while it is encoded. `call` waits for the reply, if there is one.
     pub(crate) fn send_flow(
         self: &Arc<Self>,
         call: Option<CallId>,
@@ -75,9 +72,8 @@ impl SharedConnection {
         encoded.map_err(OnewayError::Encode)
     }
 
-    /// Queues a reply and writes it while `results` encodes its last `results_size` bytes. The encoder
-    /// contains all bytes before them. Returns `false` with an unchanged encoder if the reply must be encoded
-    /// completely first.
+    /// Queues a reply and writes it while `results` encodes its last `results_size` bytes after those in the
+    /// encoder. Returns `false` with an unchanged encoder if the reply must be encoded completely first.
     pub(crate) fn send_reply_flow(
         self: &Arc<Self>,
         token: ServeToken,

@@ -1,7 +1,6 @@
 //! A cache of encoded request headers.
 //!
-//! Successive requests of one operation through one reference differ only in request id and arguments. With a
-//! cached header, the next header needs one copy, in which the request id is overwritten.
+//! Successive requests of one operation through one reference differ only in request id and arguments.
 
 use std::sync::Arc;
 
@@ -11,17 +10,13 @@ use giop_codec::giop::{RequestId, ResponseFlags};
 
 use crate::connection::binding::Binding;
 
-/// The maximum number of cached headers of one connection.
 const MAX_HEADERS: usize = 8;
-
 /// The maximum size of a cached header in bytes. Headers with longer keys and names are encoded each time.
 const MAX_HEADER_SIZE: usize = 256;
-
 /// The offset of the request id in GIOP 1.2. In earlier versions, the id follows the service contexts.
 const ID_OFFSET: usize = 12;
 
-/// The parameters of a header without service contexts that addresses its target by key. The header is
-/// determined by them and by the request id.
+/// With the request id, determines a header without service contexts, for a target with a key.
 #[derive(Clone, Copy)]
 pub(crate) struct HeaderKey<'a> {
     pub(crate) binding: &'a Arc<Binding>,
@@ -30,12 +25,10 @@ pub(crate) struct HeaderKey<'a> {
     pub(crate) response: ResponseFlags,
 }
 
-/// The cached headers of one connection, in no order.
 #[derive(Default)]
 pub(crate) struct Headers {
     entries: Vec<CachedHeader>,
-    /// The index of the entry to be replaced next.
-    oldest: usize,
+    next_replaced: usize,
 }
 
 struct CachedHeader {
@@ -62,7 +55,6 @@ impl Headers {
         found.is_some()
     }
 
-    /// Caches a header for later requests.
     pub(crate) fn insert(&mut self, key: HeaderKey<'_>, header: &[u8]) {
         if key.binding.version != Version::V1_2 || header.len() > MAX_HEADER_SIZE {
             return;
@@ -71,14 +63,14 @@ impl Headers {
         if self.entries.len() < MAX_HEADERS {
             let (binding, bytes) = (Arc::clone(binding), header.to_vec());
             self.entries.push(CachedHeader { binding, operation, response, bytes });
-        } else if let Some(entry) = self.entries.get_mut(self.oldest) {
+        } else if let Some(entry) = self.entries.get_mut(self.next_replaced) {
             if !Arc::ptr_eq(&entry.binding, binding) {
                 entry.binding = Arc::clone(binding);
             }
             (entry.operation, entry.response) = (operation, response);
             entry.bytes.clear();
             entry.bytes.extend_from_slice(header);
-            self.oldest = (self.oldest + 1) % MAX_HEADERS;
+            self.next_replaced = (self.next_replaced + 1) % MAX_HEADERS;
         }
     }
 }

@@ -1,13 +1,12 @@
 //! The payload of a request or reply that is processed while it is received.
 
-use std::sync::MutexGuard;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use giop_proto::{Chunk, Loan, LoanReturn, StreamOf};
 
-use crate::connection::{SharedConnection, State, now};
-use crate::transport::loans::drop_loans;
+use crate::connection::{LockedState, SharedConnection, now};
+use crate::transport::drop_loans;
 
 /// The result of lending memory to the reader, which fills it with the next bytes of a payload.
 #[derive(Debug)]
@@ -21,8 +20,8 @@ pub(crate) enum LoanResult {
 }
 
 impl SharedConnection {
-    /// Keeps the payload until it is taken or abandoned. `size` is the number of bytes, or `None` if that is
-    /// unknown. `phase` is the offset of the first byte in an element, or `None` for a payload of bytes.
+    /// Keeps the payload of `size` bytes (if known) until it is taken or abandoned. `phase` is the offset of
+    /// the first byte in an element, or `None` for a payload of bytes.
     pub(crate) fn open_stream(&self, of: StreamOf, size: Option<u64>, phase: Option<usize>) {
         let mut state = self.lock();
         state.machine.input_mut().open_stream(of, size);
@@ -38,23 +37,15 @@ impl SharedConnection {
         state.rearm(deadline);
     }
 
-    /// Returns the number of bytes of the payload that are not received yet, or `u64::MAX` if that is
-    /// unknown.
+    /// Returns the number of bytes of the payload that are not received yet, or `u64::MAX` if unknown.
     pub(crate) fn stream_rest(&self, of: StreamOf) -> u64 {
         self.lock().machine.input().stream_rest(of)
     }
 
-    /// Returns whether a payload is being received.
-    pub(crate) fn has_stream(&self) -> bool {
-        self.lock().machine.input().has_stream()
-    }
-
-    /// Returns the size limit of payloads that are received as streams, in bytes.
     pub(crate) fn max_stream_size(&self) -> u64 {
         self.lock().machine.limits().max_stream_size
     }
 
-    /// Takes the next bytes of the payload, or its end.
     pub(crate) fn poll_chunk(&self, of: StreamOf, cx: &mut Context<'_>) -> Poll<Chunk> {
         let mut state = self.lock();
         let chunk = state.machine.stream(of).take_chunk(now());
@@ -101,7 +92,6 @@ impl SharedConnection {
         }
     }
 
-    /// Counts bytes of the payload that were copied to their destination.
     pub(crate) fn count_copied(&self, bytes: usize) {
         self.lock().machine.input_mut().count_copied(bytes);
     }
@@ -111,7 +101,6 @@ impl SharedConnection {
         self.lock().machine.input().granted()
     }
 
-    /// Discards the rest of the payload.
     pub(crate) fn abandon_stream(&self, of: StreamOf) {
         let mut state = self.lock();
         let loan = state.machine.stream(of).abandon();
@@ -129,10 +118,7 @@ impl SharedConnection {
 
     /// Drops the memory of servants that no longer wait for it.
     #[inline]
-    pub(crate) fn drop_returned_targets<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-    ) -> MutexGuard<'a, State> {
+    pub(crate) fn drop_returned_targets<'a>(&'a self, mut state: LockedState<'a>) -> LockedState<'a> {
         let dead = state.machine.input_mut().take_dead();
         if dead.is_empty() {
             return state;
@@ -142,13 +128,12 @@ impl SharedConnection {
         self.lock()
     }
 
-    /// Takes lent memory back from an io_uring after the end of the connection. Returns whether the io_uring
-    /// no longer holds any.
+    /// Takes lent memory back from an io_uring after the end of the connection. Returns whether it is back.
     pub(crate) fn reclaim_ring_buffers<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
+        mut state: LockedState<'a>,
         cx: &mut Context<'_>,
-    ) -> (MutexGuard<'a, State>, bool) {
+    ) -> (LockedState<'a>, bool) {
         if state.machine.input().is_loan_read()
             && let Some(ring) = self.socket.ring()
         {
@@ -164,8 +149,7 @@ impl SharedConnection {
         (self.drop_returned_targets(state), true)
     }
 
-    /// Wakes all waiters after reading has ended. Memory that the kernel still uses is not returned to its
-    /// lender.
+    /// Wakes all waiters after reading has ended. Memory that the kernel still uses is not returned.
     #[cold]
     pub(crate) fn end_streams(&self) {
         let mut state = self.lock();

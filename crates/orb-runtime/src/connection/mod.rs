@@ -22,7 +22,6 @@ pub(crate) mod exclusive;
 mod flow;
 mod headers;
 pub(crate) mod incoming_stream;
-pub(crate) mod padding;
 mod ring;
 mod streamed_reply;
 mod streamed_request;
@@ -33,8 +32,9 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
+use bytes::Bytes;
 use giop_codec::cdr::{CodeSets, Encoder};
-use giop_codec::giop::ListenPoint;
+use giop_codec::giop::{ContextId, ListenPoint, ServiceContext};
 use giop_codec::{ByteOrder, Version};
 use giop_proto::calls::CallId;
 use giop_proto::outbox::Transmit;
@@ -44,7 +44,6 @@ pub(crate) use binding::{AddressingMode, Binding};
 pub(crate) use call::{OnewayError, Pending, StartedRequest, poll_deadline};
 pub(crate) use flow::Flow;
 pub(crate) use headers::HeaderKey;
-pub(crate) use padding::padding;
 pub(crate) use streamed_request::PayloadOutcome;
 
 use crate::config::ConnectionConfig;
@@ -55,67 +54,33 @@ use crate::transport::{Peer, Progress, Socket};
 
 /// The number of queued bytes at which senders of oneways wait.
 const MAX_BACKLOG_BYTES: usize = 1 << 20;
-
-/// A message is not written at once, but gathered with the following ones, if the last write was less than
-/// this duration ago.
-const GATHER_TIME: Duration = Duration::from_micros(20);
-
-/// The number of gathered messages between two readings of the clock.
-const CLOCK_READ_INTERVAL: u32 = 8;
-
-/// The maximum number of writes of one `flush`, including messages that others queue meanwhile. The driver
-/// writes the rest.
+/// The maximum number of writes of one `flush`. The driver writes messages that others queue meanwhile.
 const MAX_WRITE_ROUNDS: usize = 4;
-
 /// After this time without a call, the driver reads again in place of the caller.
 pub(crate) const READ_ROLE_IDLE: Duration = Duration::from_millis(100);
-
-/// If a read of a large message returns fewer bytes, the message counts as arriving slowly, and `SO_RCVLOWAT`
-/// is raised.
+/// If a read of a large message returns fewer bytes, `SO_RCVLOWAT` is raised.
 const SLOW_READ_BYTES: usize = 64 * 1024;
-
-/// The minimum number of missing bytes for which `SO_RCVLOWAT` is raised, if the last read returned fewer
-/// than [`SEGMENT_READ_BYTES`].
-const LOW_WATER_MIN_REST: usize = 16 * 1024;
-
-/// The size of a few TCP segments of a slow network, in bytes.
-const SEGMENT_READ_BYTES: usize = 8 * 1024;
-
-/// If a read of a large message returns at least this number of bytes, the next part is read at once.
-const BULK_READ_BYTES: usize = 16 * 1024;
-
-/// The maximum receive low-water mark in bytes.
 const MAX_LOW_WATER_BYTES: usize = 512 * 1024;
-
-/// The maximum time for which a large message is read before the task of the reader does other work.
-const MAX_READ_TIME: Duration = Duration::from_millis(1);
-
 /// A spin time that results in exactly one read attempt, regardless of tokio's cached readiness.
 const SINGLE_READ: Duration = Duration::from_nanos(1);
-
-/// The maximum number of encoders that are kept for reuse.
 const MAX_SPARE_ENCODERS: usize = 8;
 
-/// A connection shared by its callers and its driver.
 pub(crate) struct SharedConnection {
     pub(crate) socket: Socket,
     peer: Peer,
-    /// Whether the peer sends no requests, and the socket is not driven by an io_uring. Then the caller of
-    /// the only pending call may read.
+    /// Whether the peer sends no requests and no io_uring is used, so that the only caller may read.
     pub(crate) client_only: bool,
-    /// How long a reader polls the socket before it sleeps.
     spin: Duration,
-    /// Whether the low-water mark is raised during large messages that arrive slowly.
     #[cfg(feature = "experiments")]
     adapts_low_water: bool,
     state: Mutex<State>,
-    /// Whether a reply was received. The server then knows the service contexts of the first requests.
     has_reply: AtomicBool,
-    /// Set when the connection is dropped and oneways may be lost.
     lost_oneways: Arc<AtomicBool>,
 }
 
-/// The state of a connection, protected by its lock.
+/// The state of a connection while its lock is held.
+pub(crate) type LockedState<'a> = MutexGuard<'a, State>;
+
 pub(crate) struct State {
     pub(crate) machine: Connection,
     pub(crate) roles: Roles,
@@ -127,67 +92,54 @@ pub(crate) struct State {
     pub(crate) last_use: Instant,
     /// The most recent clock reading. Deadlines need a new one.
     pub(crate) clock: Instant,
-    /// The wakers of tasks that wait for capacity in the queue, or for a flush.
     pub(crate) capacity_waiters: Vec<Waker>,
     #[expect(clippy::vec_box, reason = "encoders are moved through futures, where a pointer is cheaper")]
     pub(crate) encoders: Vec<Box<Encoder>>,
     pub(crate) headers: Headers,
-    /// Whether messages share the memory of bulk data instead of copying it.
     #[cfg(feature = "experiments")]
     pub(crate) shares_bulk_data: bool,
-    /// The waker of the task that waits for the next chunk of a payload.
     pub(crate) stream_reader: Option<Waker>,
     /// Whether the driver holds requests back until more of the queue is written.
     pub(crate) stalled: bool,
-    /// Whether the write side of the socket is shut down.
     pub(crate) shut_down: bool,
 }
 
 /// Which task reads the socket, and when the driver runs.
+#[derive(Default)]
 pub(crate) struct Roles {
-    /// The waker of the driver.
     pub(crate) driver: Option<Waker>,
     /// Whether the driver is running, or was woken to run.
     pub(crate) driver_awake: bool,
-    /// Whether a caller or the driver is reading now.
     pub(crate) reading: bool,
     /// Whether the driver reads the socket, and not a caller.
     pub(crate) driver_reads: bool,
     /// The time at which the driver checks whether a caller still reads the socket.
     pub(crate) takeover: Option<Instant>,
-    /// The time at which the driver's timer fires.
     pub(crate) armed: Option<Instant>,
 }
 
-/// The progress of writes.
 #[derive(Default)]
 pub(crate) struct WriteState {
-    /// Whether a task is writing now.
     pub(crate) writing: bool,
     /// Whether the socket's buffer is full. Then only the driver writes, when the socket becomes writable.
     pub(crate) blocked: bool,
-    /// The time of the last write.
     pub(crate) last: Option<Instant>,
     /// The number of messages since the last write that were queued for the driver.
     pub(crate) gathered: u32,
 }
 
-/// The state of reads through an io_uring.
 pub(crate) struct RingState {
     /// Whether the pending receive uses no read buffer of the machine, although the machine would lend one.
     pub(crate) parked: bool,
     /// The number of replies that callers took from the io_uring themselves since the driver ran.
     pub(crate) inline_replies: usize,
-    /// The start of the current receive.
     pub(crate) receive_started: Instant,
-    /// Whether large messages arrive slowly.
-    pub(crate) slow: bool,
+    pub(crate) receives_slowly: bool,
 }
 
 /// The sizes by which the socket's low-water mark is adapted.
 pub(crate) struct ReadSizes {
-    /// The size of the last read in bytes.
-    pub(crate) last: usize,
+    pub(crate) last_bytes: usize,
     /// The number of bytes that must be available before the socket is readable (`SO_RCVLOWAT`).
     pub(crate) low_water: usize,
 }
@@ -201,17 +153,15 @@ impl SharedConnection {
         let shares_bulk_data = config.deposit;
         let state = State {
             machine: Connection::new(config, now),
-            roles: Roles {
-                driver: None,
-                driver_awake: true,
-                reading: false,
-                driver_reads: true,
-                takeover: None,
-                armed: None,
-            },
+            roles: Roles { driver_awake: true, driver_reads: true, ..Roles::default() },
             write: WriteState::default(),
-            ring: RingState { parked: false, inline_replies: 0, receive_started: now, slow: false },
-            reads: ReadSizes { last: 0, low_water: 1 },
+            ring: RingState {
+                parked: false,
+                inline_replies: 0,
+                receive_started: now,
+                receives_slowly: false,
+            },
+            reads: ReadSizes { last_bytes: 0, low_water: 1 },
             callers: Vec::new(),
             last_use: now,
             clock: now,
@@ -237,7 +187,6 @@ impl SharedConnection {
         })
     }
 
-    /// Sets the code sets that were negotiated with the server.
     pub(crate) fn set_code_sets(&self, code_sets: CodeSets) {
         self.lock().machine.set_code_sets(code_sets);
     }
@@ -247,7 +196,6 @@ impl SharedConnection {
         self.lock().machine.cut_at(size);
     }
 
-    /// Returns whether the peer may call objects of this ORB over this connection.
     pub(crate) fn accepts_requests(&self) -> bool {
         self.lock().machine.accepts_requests()
     }
@@ -261,26 +209,18 @@ impl SharedConnection {
         state.machine.accepts_requests() && !matches!(self.peer, Peer::Local)
     }
 
-    pub(crate) fn wake_driver_now(&self) {
-        self.lock().wake_driver();
-    }
-
-    /// Sets how long the connection may be idle.
     pub(crate) fn set_idle_timeout(&self, timeout: Duration) {
         self.lock().machine.set_idle_timeout(timeout);
     }
 
-    /// Returns the address of the peer.
     pub(crate) fn peer(&self) -> &Peer {
         &self.peer
     }
 
-    /// Returns the TLS session, or `None` if the connection does not use TLS.
     pub(crate) fn session(&self) -> Option<&Arc<TlsSession>> {
         self.socket.session()
     }
 
-    /// Returns the protocol violation of the peer, if the connection was closed because of one.
     pub(crate) fn protocol_error(&self) -> Option<giop_proto::ProtocolError> {
         match self.lock().machine.lifecycle().close_reason() {
             Some(CloseReason::Protocol(error)) => Some(*error),
@@ -288,25 +228,22 @@ impl SharedConnection {
         }
     }
 
-    /// Returns whether a reply was received. The server then knows the service contexts of the first
-    /// requests, such as the code sets.
+    /// Returns whether a reply was received, so that the server knows the first service contexts.
     #[inline]
     pub(crate) fn has_reply(&self) -> bool {
         self.has_reply.load(Ordering::Relaxed)
     }
 
-    /// Returns the code sets that were negotiated with the peer.
     pub(crate) fn code_sets(&self) -> CodeSets {
         self.lock().machine.peer().code_sets_in_force()
     }
 
-    /// Returns the listen points that the client announced.
     pub(crate) fn peer_listen_points(&self) -> Vec<ListenPoint> {
         self.lock().machine.peer().listen_points().to_vec()
     }
 
-    /// Returns whether the current task can make calls over this connection, which is driven in `runtime`. An
-    /// io_uring without a thread of its own serves only callers in that runtime.
+    /// Returns whether the current task can make calls over this connection. An io_uring without a thread of
+    /// its own serves only callers in its `runtime`.
     pub(crate) fn serves_callers_of(&self, runtime: Option<tokio::runtime::Id>) -> bool {
         self.socket.ring().is_none()
             || self.thread().is_some()
@@ -323,15 +260,12 @@ impl SharedConnection {
         Arc::clone(&self.lost_oneways)
     }
 
-    /// Returns the counters of the connection.
     pub(crate) fn stats(&self) -> Stats {
         self.lock().machine.stats()
     }
 
-    /// Returns whether new calls can be made.
     pub(crate) fn is_usable(&self) -> bool {
-        let state = self.lock();
-        !state.machine.lifecycle().is_closing()
+        !self.lock().machine.lifecycle().is_closing()
     }
 
     /// Returns whether callbacks can be made. Servants can make them even while the connection closes.
@@ -339,8 +273,7 @@ impl SharedConnection {
         self.lock().machine.takes_calls()
     }
 
-    /// Closes gracefully: finishes active requests and rejects new ones. Oneways that were already received
-    /// are executed.
+    /// Finishes active requests and oneways that were already received, and rejects new requests.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         if self.serves_peer_in(&state) {
@@ -352,7 +285,6 @@ impl SharedConnection {
         state.wake_driver();
     }
 
-    /// Closes immediately.
     pub(crate) fn abort(&self, reason: CloseReason) {
         let mut state = self.lock();
         state.machine.abort(reason);
@@ -360,13 +292,11 @@ impl SharedConnection {
         state.wake_driver();
     }
 
-    /// Returns the size of a long reply queue, and an estimate of how long the peer needs to receive it: see
-    /// [`Connection::reply_queue`].
+    /// Returns the size of a long reply queue and its duration: see [`Connection::reply_queue`].
     pub(crate) fn reply_queue(&self, now: Instant) -> Option<(usize, Option<Duration>)> {
         self.lock().machine.reply_queue(now)
     }
 
-    /// Closes the connection because the peer receives its replies too slowly.
     pub(crate) fn close_slow_reader(&self) {
         let mut state = self.lock();
         state.machine.give_up_slow_reader();
@@ -374,30 +304,26 @@ impl SharedConnection {
         state.wake_driver();
     }
 
-    /// Returns the number of calls that wait for replies.
     pub(crate) fn calls_waiting(&self) -> usize {
         self.lock().machine.calls_waiting()
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> LockedState<'_> {
         // A poisoned lock is usable, because the machine is consistent after each of its methods.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes the queue. Does nothing if another task is writing, because that task writes the whole queue.
-    /// Does nothing either if the socket's buffer is full. Then the driver writes when the socket becomes
-    /// writable.
+    /// Writes the queue, unless another task is writing it, or the driver waits for the socket.
     #[inline]
-    pub(crate) fn flush<'a>(&'a self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, Progress) {
+    pub(crate) fn flush<'a>(&'a self, state: LockedState<'a>) -> (LockedState<'a>, Progress) {
         self.flush_by(state, Socket::try_write)
     }
 
-    /// Does the same as [`flush`](Self::flush), but writes with `write`.
     fn flush_by<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
+        mut state: LockedState<'a>,
         write: impl Fn(&Socket, &mut Transmit) -> io::Result<Progress>,
-    ) -> (MutexGuard<'a, State>, Progress) {
+    ) -> (LockedState<'a>, Progress) {
         if state.write.writing || state.write.blocked {
             return (state, Progress::Blocked);
         }
@@ -452,10 +378,8 @@ impl SharedConnection {
         }
     }
 
-    /// Wakes the callers of calls that have an outcome. If the events may contain requests, the driver
-    /// handles them, unless the connection is closed.
-    ///
-    /// `awake` is the call whose caller runs this. That caller is not woken, and its waker stays registered.
+    /// Wakes the callers of calls that have an outcome, except `awake`, whose caller runs this. If the events
+    /// may contain requests, the driver handles them, unless the connection is closed.
     fn drain_events(&self, state: &mut State, awake: Option<CallId>) {
         if state.machine.accepts_requests() && !state.machine.lifecycle().is_closed() {
             return state.wake_driver();
@@ -472,9 +396,7 @@ impl SharedConnection {
             }
         }
     }
-}
 
-impl SharedConnection {
     pub(crate) fn wake_caller(&self, state: &mut State, call: CallId) {
         if let Some(waker) = state.callers.get_mut(call.index()).and_then(Option::take) {
             waker.wake();
@@ -483,7 +405,7 @@ impl SharedConnection {
 }
 
 impl State {
-    fn wake_driver(&mut self) {
+    pub(crate) fn wake_driver(&mut self) {
         if !self.roles.driver_awake {
             self.roles.driver_awake = true;
             if let Some(driver) = &self.roles.driver {
@@ -492,7 +414,6 @@ impl State {
         }
     }
 
-    /// Lets the driver read the socket, even if a caller did so before.
     fn let_driver_read(&mut self) {
         self.roles.driver_reads = true;
         self.wake_driver();
@@ -505,8 +426,7 @@ impl State {
         }
     }
 
-    /// Wakes the tasks that wait for capacity, if a write has made some. Returns whether the queue has
-    /// capacity for any message.
+    /// Wakes the tasks that wait for capacity, if there is any. Returns whether any message can be queued.
     #[inline]
     fn wake_after_write(&mut self) -> bool {
         let has_capacity = self.machine.output().backlog() < MAX_BACKLOG_BYTES;
@@ -568,10 +488,15 @@ impl fmt::Debug for SharedConnection {
     }
 }
 
-/// Returns whether no complete message was received yet. Until then, bytes are read as soon as they arrive,
-/// so that `server::connection_limiter` can distinguish a slow sender from an idle one.
+/// Until the first message is complete, bytes are read as soon as they arrive, so that
+/// `server::connection_limiter` can distinguish a slow sender from an idle one.
 fn before_first_message(state: &State) -> bool {
     state.machine.received().0 == 0
+}
+
+/// Returns a service context that shifts the following bytes by 4, half of the maximum alignment.
+pub(crate) fn padding() -> ServiceContext {
+    ServiceContext { id: ContextId::ZORB_PADDING, data: Bytes::from_static(&[0; 4]) }
 }
 
 /// Returns the time of tokio's clock, which tests can pause.

@@ -1,41 +1,33 @@
 //! Reads and writes through an io_uring (*ring*), which replace those by readiness.
 //!
-//! Only the driver handles completions, unless a caller spins. Callers queue messages and wait to be woken.
-//! An idle connection lends the ring no read buffer: the next header is received into a few bytes that belong
-//! to the ring. The machine lends a buffer when there is more to receive, or if it keeps its buffer anyway.
+//! Only the driver handles completions, unless a caller spins. An idle connection lends the ring no read
+//! buffer: the next header is received into a few bytes that belong to the ring.
 
 use std::future::Future;
 use std::io;
 use std::pin::pin;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
 use crate::connection::{
-    MAX_LOW_WATER_BYTES, SLOW_READ_BYTES, SharedConnection, State, before_first_message, now,
+    LockedState, MAX_LOW_WATER_BYTES, SLOW_READ_BYTES, SharedConnection, State, before_first_message, now,
 };
 use crate::transport::uring::UringSocket;
 use crate::transport::{ReadCompletion, RingRead};
 
-/// If [`SLOW_READ_BYTES`] bytes take longer, a large message counts as arriving slowly. The kernel then
-/// completes a receive only after a larger amount. With one operation for the whole message, it would process
-/// each segment separately.
+/// If [`SLOW_READ_BYTES`] bytes take longer, the kernel completes a receive only after a larger amount,
+/// because one operation for the whole message would process each segment separately.
 const SLOW_READ_TIME: Duration = Duration::from_micros(200);
 
-/// The maximum number of replies that callers may take by spinning before the driver and other tasks of the
-/// thread run.
+/// The maximum number of replies that callers take by spinning before the driver and other tasks run.
 const MAX_INLINE_REPLIES: usize = 64;
 
 impl SharedConnection {
-    /// Takes back a completed write, and registers the driver's waker with the ring. Called at each poll of
-    /// the driver.
+    /// Takes back a completed write, and registers the driver's waker. Called at each of its polls.
     #[inline]
-    pub(crate) fn complete_ring_io<'a>(
-        &self,
-        state: MutexGuard<'a, State>,
-        cx: &Context<'_>,
-    ) -> MutexGuard<'a, State> {
+    pub(crate) fn complete_ring_io<'a>(&self, state: LockedState<'a>, cx: &Context<'_>) -> LockedState<'a> {
         match self.socket.ring() {
             None => state,
             Some(ring) => self.settle_ring(ring, state, cx),
@@ -45,9 +37,9 @@ impl SharedConnection {
     fn settle_ring<'a>(
         &self,
         ring: &UringSocket,
-        mut state: MutexGuard<'a, State>,
+        mut state: LockedState<'a>,
         cx: &Context<'_>,
-    ) -> MutexGuard<'a, State> {
+    ) -> LockedState<'a> {
         ring.set_waker(cx);
         take_written(ring, &mut state);
         if !state.machine.may_wait_with_buf() && !state.ring.parked {
@@ -62,9 +54,9 @@ impl SharedConnection {
     #[cold]
     pub(crate) fn poll_last_input<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
+        mut state: LockedState<'a>,
         cx: &mut Context<'_>,
-    ) -> (MutexGuard<'a, State>, Poll<io::Result<()>>) {
+    ) -> (LockedState<'a>, Poll<io::Result<()>>) {
         let mut ready = self.socket.poll_read_ready(cx);
         if let Some(ring) = self.socket.ring().filter(|_| ready.is_pending()) {
             drop(state);
@@ -79,8 +71,8 @@ impl SharedConnection {
     pub(crate) fn spin_ring<'a>(
         &'a self,
         ring: &UringSocket,
-        state: MutexGuard<'a, State>,
-    ) -> (MutexGuard<'a, State>, bool) {
+        state: LockedState<'a>,
+    ) -> (LockedState<'a>, bool) {
         drop(state);
         let received = ring.spin(self.spin);
         (self.lock(), received)
@@ -91,8 +83,8 @@ impl SharedConnection {
     pub(crate) fn spin_for_reply<'a>(
         &'a self,
         ring: &UringSocket,
-        mut state: MutexGuard<'a, State>,
-    ) -> (MutexGuard<'a, State>, bool) {
+        mut state: LockedState<'a>,
+    ) -> (LockedState<'a>, bool) {
         if state.ring.inline_replies >= MAX_INLINE_REPLIES || !ring.is_on_ring_thread() {
             return (state, false);
         }
@@ -122,7 +114,7 @@ impl SharedConnection {
     }
 
     /// Submits all queued messages. The kernel completes writes that the socket does not accept at once.
-    pub(crate) fn submit<'a>(&'a self, ring: &UringSocket, mut state: MutexGuard<'a, State>) {
+    pub(crate) fn submit<'a>(&'a self, ring: &UringSocket, mut state: LockedState<'a>) {
         if !ring.is_on_ring_thread() {
             drop(state);
             return self.wait_until_flushed();
@@ -139,7 +131,6 @@ impl SharedConnection {
         }
     }
 
-    /// Blocks until the thread of the ring has written the queue, or the connection is lost.
     #[cold]
     fn wait_until_flushed(&self) {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
@@ -149,14 +140,13 @@ impl SharedConnection {
         }
     }
 
-    /// Takes the bytes that the ring has received, or starts a receive. Returns whether something was
-    /// received. The caller must drain the events.
+    /// Takes received bytes, or starts a receive. Returns whether the caller must drain events.
     #[inline(never)]
     pub(crate) fn read_ring<'a>(
         &self,
         ring: &UringSocket,
-        mut state: MutexGuard<'a, State>,
-    ) -> (MutexGuard<'a, State>, bool) {
+        mut state: LockedState<'a>,
+    ) -> (LockedState<'a>, bool) {
         let read = ring.take_read();
         let received = !matches!(read, RingRead::Pending | RingRead::Idle);
         if matches!(read, RingRead::Pending) {
@@ -168,7 +158,7 @@ impl SharedConnection {
             RingRead::Pending => {}
             RingRead::Idle if state.machine.may_wait_with_buf() && !state.ring.parked => {
                 let rest = state.machine.input().rest();
-                let slow = state.ring.slow && rest >= SLOW_READ_BYTES;
+                let slow = state.ring.receives_slowly && rest >= SLOW_READ_BYTES;
                 #[cfg(feature = "experiments")]
                 let slow = slow && self.adapts_low_water;
                 let completion = if before_first_message(&state) {
@@ -200,7 +190,7 @@ impl SharedConnection {
                 let n = outcome.as_ref().map_or(0, |n| *n);
                 if buf.is_deposit() && n >= SLOW_READ_BYTES {
                     let duration = now.saturating_duration_since(state.ring.receive_started);
-                    state.ring.slow =
+                    state.ring.receives_slowly =
                         duration.as_nanos() * SLOW_READ_BYTES as u128 > SLOW_READ_TIME.as_nanos() * n as u128;
                 }
                 let socket_emptied = n < buf.capacity();
@@ -221,7 +211,6 @@ impl SharedConnection {
     }
 }
 
-/// A waker that unparks a thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -230,7 +219,6 @@ impl Wake for Unpark {
     }
 }
 
-/// Takes back a completed write.
 fn take_written(ring: &UringSocket, state: &mut State) {
     if let Some((transmit, outcome)) = ring.take_written() {
         let now = state.clock;

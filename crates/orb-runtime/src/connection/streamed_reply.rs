@@ -13,8 +13,7 @@ impl SharedConnection {
         self.lock().machine.output().reply_piece()
     }
 
-    /// Queues the start of an incomplete reply as soon as the queue has capacity. The body begins at the
-    /// position `body` of the encoder. Returns `false` if the reply is no longer needed.
+    /// Queues the start of a reply, with the body at `body`. Returns `false` if it is not needed.
     pub(crate) fn poll_begin_reply(
         &self,
         cx: &mut Context<'_>,
@@ -37,8 +36,7 @@ impl SharedConnection {
         }
     }
 
-    /// Waits until the queue has capacity for the next part of a reply. Returns `false` if the reply is no
-    /// longer needed.
+    /// Waits for capacity for the next part of a reply. Returns `false` if the reply is no longer needed.
     pub(crate) fn poll_reply_room(&self, cx: &mut Context<'_>, token: ServeToken) -> Poll<bool> {
         let mut state = self.lock();
         if state.machine.output().reply_room(token) == ReplyRoom::Full {
@@ -54,16 +52,14 @@ impl SharedConnection {
         }
     }
 
-    /// Queues the next part of a reply. `last` tells whether it is the last part.
-    pub(crate) fn continue_reply(&self, token: ServeToken, encoder: &mut Encoder, last: bool) {
+    pub(crate) fn continue_reply(&self, token: ServeToken, encoder: &mut Encoder, is_last: bool) {
         let mut state = self.lock();
         state.clock = now();
-        state.machine.request(token).continue_reply(encoder, last);
+        state.machine.request(token).continue_reply(encoder, is_last);
         let _ = self.flush(state);
     }
 
-    /// Abandons a reply that was begun, if it is incomplete. Returns whether another reply can be sent in its
-    /// place. Otherwise the connection is closed.
+    /// Abandons an incomplete reply. If no other one can replace it, closes the connection.
     pub(crate) fn break_reply(&self, token: ServeToken) -> bool {
         let mut state = self.lock();
         let replaceable = state.machine.request(token).break_reply();
@@ -78,7 +74,6 @@ impl SharedConnection {
 }
 
 impl State {
-    /// Registers a waker to be woken when the queue has capacity.
     pub(crate) fn await_capacity(&mut self, cx: &Context<'_>) {
         if !self.capacity_waiters.iter().any(|waker| waker.will_wake(cx.waker())) {
             self.capacity_waiters.push(cx.waker().clone());

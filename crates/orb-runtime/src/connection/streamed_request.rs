@@ -1,7 +1,7 @@
 //! Requests whose last argument is read from a source while the request is written.
 //!
-//! The connection is exclusive to the call. The driver writes bytes that the socket did not accept at once
-//! from the caller's task, and reads the reply. The source is polled only while few bytes are queued.
+//! The connection is exclusive to the call. The driver writes what the socket did not accept at once, and
+//! reads the reply. The source is polled only while few bytes are queued.
 
 use std::task::{Context, Poll};
 
@@ -15,22 +15,15 @@ use crate::stream::{MAX_CHUNK, Payload, SourceError};
 
 /// The number of queued bytes at which the source is not polled.
 const MAX_QUEUED_BYTES: usize = MAX_CHUNK;
-
 /// The number of bytes that are sent before the task yields.
 const MAX_BURST_BYTES: usize = 8 * MAX_CHUNK;
-
-/// The number of chunks that are sent before the task yields.
 const MAX_BURST_CHUNKS: usize = 256;
 
-/// The result of sending a payload.
 #[derive(Debug)]
 pub(crate) enum PayloadOutcome {
-    /// The payload is queued completely.
     Complete,
-    /// The call ended before the payload was complete.
     CallEnded,
-    /// The source failed after this part of the request was sent. A request that was sent in part cannot be
-    /// completed.
+    /// The source failed after this part of the request was sent. The request cannot be completed.
     Failed(SourceError, SentPart),
     /// The connection has ended, and there is no call that could report the reason.
     ConnectionLost,
@@ -42,13 +35,11 @@ impl SharedConnection {
         self.lock().machine.output().owes()
     }
 
-    /// Returns the reason why the connection has ended.
     #[cold]
     pub(crate) fn loss_error(&self) -> CallError {
         self.lock().machine.lifecycle().lost()
     }
 
-    /// Queues the start of a oneway whose payload follows.
     pub(crate) fn begin_payload(
         &self,
         mut encoder: Box<Encoder>,
@@ -60,13 +51,9 @@ impl SharedConnection {
         begun
     }
 
-    /// Queues and writes the payload until it is queued completely or `call` has ended.
-    ///
-    /// The first bytes are written together with the start of the request.
-    ///
-    /// # Cancel safety
-    /// Polling can continue later. If the request is abandoned before it is complete, the connection must be
-    /// closed.
+    /// Queues and writes the payload until it is queued completely or `call` has ended. The first bytes are
+    /// written together with the start of the request. Polling can continue later. If the request is
+    /// abandoned before it is complete, the connection must be closed.
     pub(crate) fn poll_payload(
         &self,
         cx: &mut Context<'_>,
@@ -137,15 +124,7 @@ impl SharedConnection {
 impl State {
     /// Registers the caller's waker with the call, and lets the driver read the socket.
     pub(crate) fn await_by_driver(&mut self, call: CallId, cx: &Context<'_>) {
-        let index = call.index();
-        if self.callers.len() <= index {
-            self.callers.resize(index + 1, None);
-        }
-        if let Some(slot) = self.callers.get_mut(index)
-            && !slot.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()))
-        {
-            *slot = Some(cx.waker().clone());
-        }
+        self.register_caller(call, cx);
         if !self.roles.driver_reads {
             self.roles.driver_reads = true;
             self.wake_driver();
@@ -154,7 +133,6 @@ impl State {
 }
 
 impl Pending<'_> {
-    /// Queues the start of the request, whose payload follows.
     pub(crate) fn begin_payload(
         &self,
         mut encoder: Box<Encoder>,
@@ -172,13 +150,11 @@ impl Pending<'_> {
         self.link.lock().machine.call(self.call).pass_reply();
     }
 
-    /// Lets the call get its results before all of them are received: see
-    /// [`PendingCall::stream_reply`](giop_proto::PendingCall::stream_reply).
+    /// See [`PendingCall::stream_reply`](giop_proto::PendingCall::stream_reply).
     pub(crate) fn stream_reply(&self, unaligned_fragments: bool) {
         self.link.lock().machine.call(self.call).stream_reply(unaligned_fragments);
     }
 
-    /// Returns the id of the call.
     pub(crate) fn call(&self) -> CallId {
         self.call
     }

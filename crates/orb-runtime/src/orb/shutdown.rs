@@ -87,7 +87,7 @@ impl Shared {
         // Consume `links`, because a socket stays open while its connection is referenced, and the peer may
         // wait for the end of the stream.
         for link in links {
-            if link.serves_peer() { link.close() } else { link.wake_driver_now() }
+            if link.serves_peer() { link.close() } else { link.lock().wake_driver() }
         }
         // Running servants may make calls until they finish.
         self.tasks.serving.close();

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use giop_codec::giop::{LocateReplyHeader, LocateStatus, MessageType, finish_mess
 use giop_proto::{CloseReason, Event, IncomingLocate, IncomingRequest, ServeToken};
 use tokio::time::Sleep;
 
-use crate::connection::{READ_ROLE_IDLE, SharedConnection, State, now};
+use crate::connection::{LockedState, READ_ROLE_IDLE, SharedConnection, State, now};
 use crate::runtime::Shared;
 use crate::runtime::backpressure::{MIN_LARGE_REPLY_SIZE, MemoryTicket};
 use crate::servant::active_object::ActiveObject;
@@ -29,8 +29,6 @@ const MIN_BURST_TIME: Duration = Duration::from_micros(200);
 
 /// The number of encoded reply bytes after which a batch queues its replies.
 const MAX_BATCH_REPLY_BYTES: usize = 64 * 1024;
-
-pub(crate) type LockedState<'a> = MutexGuard<'a, State>;
 
 struct Burst {
     started: Instant,

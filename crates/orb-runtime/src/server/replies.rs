@@ -2,11 +2,11 @@
 
 use giop_proto::ServeToken;
 
-use crate::connection::SharedConnection;
+use crate::connection::{LockedState, SharedConnection};
 use crate::runtime::backpressure::MIN_LARGE_REPLY_SIZE;
 use crate::servant::Outcome;
 use crate::servant::reply::ReplyBuffer;
-use crate::server::driver::{Driver, LockedState};
+use crate::server::driver::Driver;
 use crate::trace::{self, Direction};
 
 impl Driver {

@@ -7,15 +7,13 @@ use rustix::io::Result;
 use rustix::net::SendFlags;
 use tokio::net::TcpStream;
 
-/// The flags of a send: no SIGPIPE if the peer has closed the connection. Apple's systems have a socket
-/// option instead, which [`prepare`] sets.
+/// No SIGPIPE if the peer has closed the connection. Apple's systems have a socket option: see [`prepare`].
 #[cfg(not(target_vendor = "apple"))]
 const FLAGS: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(target_vendor = "apple")]
 const FLAGS: SendFlags = SendFlags::empty();
 
-/// Sets the options of every connected socket.
-pub(super) fn prepare(stream: &TcpStream) -> std::io::Result<()> {
+pub(crate) fn prepare(stream: &TcpStream) -> std::io::Result<()> {
     #[cfg(target_vendor = "apple")]
     socket2::SockRef::from(stream).set_nosigpipe(true)?;
     let _ = stream;

@@ -7,7 +7,7 @@ use socket2::SockRef;
 use tokio::net::TcpStream;
 
 /// Does nothing: on Windows, connected sockets need no options.
-pub(super) fn prepare(_: &TcpStream) -> io::Result<()> {
+pub(crate) fn prepare(_: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 

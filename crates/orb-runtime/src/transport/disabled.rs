@@ -27,7 +27,7 @@ pub(crate) mod tls {
     use giop_proto::receive::ReadBuf;
 
     use crate::tls::TlsSession;
-    use crate::transport::Progress;
+    use crate::transport::outcome::Progress;
 
     #[derive(Debug)]
     pub(crate) struct TlsSocket(Infallible);
@@ -105,8 +105,8 @@ pub(crate) mod uring {
     use tokio::net::TcpStream;
     use tokio::runtime::Handle;
 
+    use crate::transport::outcome::{ReadCompletion, RingRead};
     use crate::transport::threads::IoThread;
-    use crate::transport::{ReadCompletion, RingRead};
 
     #[derive(Debug)]
     pub(crate) struct UringSocket(Infallible);

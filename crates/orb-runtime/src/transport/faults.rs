@@ -8,15 +8,13 @@ use std::time::Duration;
 
 use crate::transport::pipe::{Cut, PipeFaults};
 
-/// The environment variable with the seed to replay.
 const SEED_VARIABLE: &str = "ZORB_FAULTS";
 
 /// Random faults for the connections of a [`Pair`](crate::testing::Pair). The seed and the number of a
 /// connection determine its faults, so that a failed run can be replayed with its seed.
 ///
-/// By default, bytes only arrive late and in pieces of any size. Replies of several connections may arrive in
-/// another order than their requests, but every call succeeds. [`cut`](Self::cut) and [`flip`](Self::flip)
-/// cause failures.
+/// By default, bytes only arrive late and in pieces of any size, so that replies of several connections may
+/// change their order, but every call succeeds. [`cut`](Self::cut) and [`flip`](Self::flip) cause failures.
 ///
 /// ```
 /// # mod zorb { pub use orb_runtime::*; }
@@ -83,11 +81,10 @@ impl Faults {
         self.seed
     }
 
-    /// Returns the faults of the connection with this number, counted from 0: first those of the bytes to the
-    /// server, then those of the bytes to the client.
+    /// Returns the faults of the connection with this number, from 0: those to the server and to the client.
     #[must_use]
     pub fn of_connection(&self, connection: u64) -> (PipeFaults, PipeFaults) {
-        let mut random = Random::new(self.seed ^ connection.wrapping_mul(0xd134_2543_de82_ef95));
+        let mut random = Random(self.seed ^ connection.wrapping_mul(0xd134_2543_de82_ef95));
         let mut directions = [(), ()].map(|()| {
             let mut faults = PipeFaults::default();
             (faults.delay, faults.random_seed) = (self.delay, Some(random.next()));
@@ -114,7 +111,6 @@ impl Faults {
     }
 }
 
-/// Writes the seed, and how to replay the faults.
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "faults of seed {} ({SEED_VARIABLE}={} replays it)", self.seed, self.seed)
@@ -165,16 +161,11 @@ pub async fn dropped_after<F: Future>(polls: usize, future: F) -> Option<F::Outp
     None
 }
 
-/// The pseudorandom numbers of a seed (SplitMix64). They are not from a crate, because a replay must not
-/// depend on the version of a crate.
+/// SplitMix64, not the generator of a crate, because a replay must not depend on the version of a crate.
 #[derive(Debug)]
-pub(crate) struct Random(u64);
+pub(crate) struct Random(pub(super) u64);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -187,7 +178,6 @@ impl Random {
         self.next().checked_rem(end).unwrap_or(0)
     }
 
-    /// Returns a number from 0 to 1.
     pub(crate) fn fraction(&mut self) -> f64 {
         self.below(1 << 20) as f64 / f64::from(1 << 20)
     }

@@ -1,28 +1,24 @@
 //! Closing a listener without resetting connections in its backlog.
 //!
-//! When a listener is closed, the system resets connections that are established but not accepted. After a
-//! reset, a client does not know whether its request was executed. Therefore all connections are accepted
-//! before the listener is closed. New connections are blocked first, because they could arrive after the last
-//! accept.
+//! When a listener is closed, the system resets connections that are established but not accepted, and their
+//! clients do not know whether requests were executed. Therefore new connections are blocked, and all others
+//! accepted, before a listener is closed.
 
 use tokio::net::TcpListener;
 
-/// Blocks new connections to the listener: their first segments are dropped, as if the network had lost them.
-/// Connections whose handshake has begun are still established, and must be accepted. Returns `false` if the
-/// filter cannot be attached.
+/// Blocks new connections to the listener as if the network had lost their first segments. Connections whose
+/// handshake has begun must still be accepted. Returns `false` if the filter cannot be attached.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn drop_new_syns(listener: &TcpListener) -> bool {
     use socket2::SockFilter;
     const LOAD_BYTE: u32 = libc::BPF_LD | libc::BPF_B | libc::BPF_ABS;
     const IF_ANY_BIT: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
     const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
-    /// The position of the flags in a TCP segment.
-    const FLAGS: u32 = 13;
-    /// The flag of the first segment of a connection.
+    const FLAGS_OFFSET: u32 = 13;
     const SYN: u32 = 2;
     let instruction = |code: u32, jt, jf, k| SockFilter::new(code as u16, jt, jf, k);
     let filter = [
-        instruction(LOAD_BYTE, 0, 0, FLAGS),
+        instruction(LOAD_BYTE, 0, 0, FLAGS_OFFSET),
         instruction(IF_ANY_BIT, 0, 1, SYN),
         instruction(RETURN, 0, 0, 0),
         instruction(RETURN, 0, 0, u32::MAX),
@@ -30,8 +26,8 @@ pub(crate) fn drop_new_syns(listener: &TcpListener) -> bool {
     socket2::SockRef::from(listener).attach_filter(&filter).is_ok()
 }
 
-/// Returns whether a TCP handshake with the port is in progress. The client may already see an established
-/// connection, which cannot be accepted yet. Returns `false` if the tables of the system cannot be read.
+/// Returns whether a TCP handshake with the port is in progress, which the client may see as a connection
+/// that cannot be accepted yet. Returns `false` if the tables of the system cannot be read.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) async fn has_handshakes(port: u16) -> bool {
     // Connections of a dual-stack listener are in the table of their own address family.

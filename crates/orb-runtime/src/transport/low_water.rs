@@ -5,8 +5,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Makes the socket readable only when this number of bytes is available, or at the end of the stream. The
-/// system limits the value to the size of the socket's buffer.
+/// Makes the socket readable only when this number of bytes is available, or at the end of the stream.
 #[expect(unsafe_code, reason = "one system call with a pointer to a local integer")]
 pub(super) fn set(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
     let value = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);

@@ -12,9 +12,9 @@ mod calls;
 mod disabled;
 pub(crate) mod faults;
 pub(crate) mod last;
-pub(crate) mod loans;
 #[cfg(unix)]
 mod low_water;
+mod outcome;
 pub(crate) mod pipe;
 mod tcp;
 pub(crate) mod threads;
@@ -28,7 +28,7 @@ pub(crate) mod uring;
 use std::net::{Shutdown, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{fmt, io};
@@ -36,18 +36,21 @@ use std::{fmt, io};
 use giop_codec::Printable;
 use giop_proto::outbox::Transmit;
 use giop_proto::pool::BufferPool;
-use giop_proto::receive::{PIECE_HEADER_LEN, ReadBuf};
+use giop_proto::receive::ReadBuf;
 #[cfg(unix)]
 use rustix::fd::AsFd;
 use tokio::net::TcpStream;
 
+pub(crate) use calls::prepare;
 #[cfg(not(feature = "tls"))]
 pub(crate) use disabled::tls;
 #[cfg(not(unix))]
 pub(crate) use disabled::unix;
 #[cfg(not(all(feature = "uring", target_os = "linux")))]
 pub(crate) use disabled::uring;
+pub(crate) use outcome::{Progress, ReadCompletion, RingRead, drop_loans, shut_down};
 
+use crate::lock::lock;
 use crate::tls::TlsSession;
 use crate::transport::threads::{IoThread, IoThreads};
 use crate::transport::tls::TlsSocket;
@@ -68,7 +71,6 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// Returns the address by which connections are counted, if the peer has one.
     pub(crate) fn address(&self) -> Option<std::net::IpAddr> {
         match self {
             Self::Tcp(address) => Some(address.ip()),
@@ -95,9 +97,8 @@ pub enum Transport {
     /// tokio waits until a socket is ready. Each read and write is then a system call.
     #[default]
     Epoll,
-    /// Each runtime has an io_uring, by which the kernel completes reads and writes asynchronously. This
-    /// requires the feature `uring`, Linux 5.17 and a current_thread runtime. Otherwise, connections use
-    /// [`Epoll`](Self::Epoll), and a warning is logged.
+    /// Each runtime has an io_uring, which requires the feature `uring`, Linux 5.17 and a current_thread
+    /// runtime. Otherwise, connections use [`Epoll`](Self::Epoll), and a warning is logged.
     IoUring,
     /// The ORB has this number of threads (at least one), each with an io_uring. This is for runtimes with
     /// several threads.
@@ -108,8 +109,7 @@ pub enum Transport {
     /// * Servants run on these threads. A servant that takes long delays other connections. Tasks that
     ///   servants spawn end with the ORB. Servants that are activated as `spawned` or `blocking` run in the
     ///   runtime in which the ORB was built.
-    /// * If the threads cannot be started, connections use epoll in the runtimes of their users, and a
-    ///   warning is logged.
+    /// * If the threads cannot be started, connections use epoll, and a warning is logged.
     IoUringThreads(usize),
 }
 
@@ -123,8 +123,7 @@ pub struct TransportStats {
     pub fallbacks: u64,
     /// Sends and receives that were submitted to io_urings.
     pub submissions: u64,
-    /// System calls for the io_urings of these connections. They include system calls for other ORBs in the
-    /// same runtime.
+    /// System calls for the io_urings of these connections, including those for other ORBs on them.
     pub enters: u64,
     /// Running threads of [`Transport::IoUringThreads`].
     pub threads: usize,
@@ -140,7 +139,6 @@ pub struct TransportStats {
     pub tls_shed: u64,
 }
 
-/// The TLS counters: see [`TransportStats`].
 #[derive(Debug, Default)]
 pub(crate) struct TlsCounters {
     pub(crate) sessions: AtomicU64,
@@ -150,61 +148,21 @@ pub(crate) struct TlsCounters {
     pub(crate) rejected_by_limit: AtomicU64,
 }
 
-/// The counters of the transport, and the factory of its sockets.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Sockets {
     transport: Transport,
     ring_connections: AtomicU64,
     fallbacks: AtomicU64,
     submissions: Arc<AtomicU64>,
-    /// The counters of system calls of all rings that were used.
     enters: Mutex<Vec<Arc<AtomicU64>>>,
     pub(crate) tls: TlsCounters,
     /// Set by the first connection. `None` if the threads could not be started.
     threads: OnceLock<Option<IoThreads>>,
 }
 
-/// The state of receiving over a ring.
-#[cfg_attr(
-    not(all(feature = "uring", target_os = "linux")),
-    expect(dead_code, reason = "only the feature `uring` creates values")
-)]
-pub(crate) enum RingRead {
-    /// No operation is pending.
-    Idle,
-    /// An operation is pending in the kernel.
-    Pending,
-    /// A read into the buffer has completed, with this number of bytes. 0 bytes mean the end of the stream.
-    Read(ReadBuf, io::Result<usize>),
-    /// The first bytes of the next message were received, and their number.
-    Header([u8; PIECE_HEADER_LEN], usize),
-    /// The stream has ended, or reading failed.
-    Ended(io::Result<()>),
-}
-
-/// The condition that completes a read into a buffer over a ring.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReadCompletion {
-    /// Any bytes are available.
-    AnyBytes,
-    /// The low water mark of the socket is reached.
-    LowWater,
-    /// If the buffer is the deposit target of a message, the message is complete, and then one header.
-    /// Otherwise, any bytes are available.
-    Message,
-}
-
 impl Sockets {
     pub(crate) fn new(transport: Transport) -> Self {
-        Self {
-            transport,
-            ring_connections: AtomicU64::new(0),
-            fallbacks: AtomicU64::new(0),
-            submissions: Arc::default(),
-            enters: Mutex::default(),
-            tls: TlsCounters::default(),
-            threads: OnceLock::new(),
-        }
+        Self { transport, ..Self::default() }
     }
 
     /// Returns the threads of the ORB, if they are configured. Starts them on the first call.
@@ -220,7 +178,6 @@ impl Sockets {
         self.threads.get_or_init(start).as_ref()
     }
 
-    /// Returns the threads of the ORB, if they are running.
     pub(crate) fn started_threads(&self) -> Option<&IoThreads> {
         self.threads.get().and_then(Option::as_ref)
     }
@@ -259,7 +216,11 @@ impl Sockets {
         match ring {
             Ok(ring) => {
                 self.ring_connections.fetch_add(1, Ordering::Relaxed);
-                self.count_enters(ring.enters());
+                let mut enters = lock(&self.enters);
+                if !enters.iter().any(|known| Arc::ptr_eq(known, ring.enters())) {
+                    enters.push(Arc::clone(ring.enters()));
+                }
+                drop(enters);
                 UringSocket::new(ring, stream, pool, &self.submissions, thread.cloned()).map(Socket::Uring)
             }
             Err(reason) => {
@@ -271,15 +232,8 @@ impl Sockets {
         }
     }
 
-    fn count_enters(&self, counter: &Arc<AtomicU64>) {
-        let mut enters = self.enters.lock().unwrap_or_else(PoisonError::into_inner);
-        if !enters.iter().any(|known| Arc::ptr_eq(known, counter)) {
-            enters.push(Arc::clone(counter));
-        }
-    }
-
     pub(crate) fn stats(&self) -> TransportStats {
-        let enters = self.enters.lock().unwrap_or_else(PoisonError::into_inner);
+        let enters = lock(&self.enters);
         TransportStats {
             ring_connections: self.ring_connections.load(Ordering::Relaxed),
             fallbacks: self.fallbacks.load(Ordering::Relaxed),
@@ -295,16 +249,6 @@ impl Sockets {
     }
 }
 
-/// The outcome of a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// Everything is written.
-    Done,
-    /// The socket does not accept more bytes now.
-    Blocked,
-}
-
-/// A connected stream.
 #[derive(Debug)]
 pub(crate) enum Socket {
     /// A TCP or Unix socket.
@@ -313,17 +257,6 @@ pub(crate) enum Socket {
     Uring(UringSocket),
     #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only the feature `tls` creates values"))]
     Tls(Box<TlsSocket>),
-}
-
-/// Sets the options that every connected socket needs.
-pub(crate) fn prepare(stream: &TcpStream) -> io::Result<()> {
-    calls::prepare(stream)
-}
-
-/// Shuts down one or both directions of a socket.
-pub(crate) fn shut_down(stream: &TcpStream, direction: Shutdown) {
-    // Ignore the error of a socket that is already disconnected.
-    let _ = socket2::SockRef::from(stream).shutdown(direction);
 }
 
 impl Socket {
@@ -339,8 +272,7 @@ impl Socket {
         }
     }
 
-    /// Reads repeatedly until bytes arrive or `max_time` has passed, bypassing tokio's readiness. Returns the
-    /// same as [`try_read`](Self::try_read).
+    /// Reads repeatedly until bytes arrive or `max_time` has passed, bypassing tokio's readiness.
     pub(crate) fn spin_read(&self, buf: &mut ReadBuf, max_time: Duration) -> io::Result<Option<usize>> {
         match self {
             Self::Tcp(stream) => tcp::spin_read(stream, buf, max_time),
@@ -361,7 +293,6 @@ impl Socket {
         }
     }
 
-    /// Returns the connection of a ring, if the socket uses one. Completions wake the driver.
     #[inline]
     pub(crate) fn ring(&self) -> Option<&UringSocket> {
         match self {
@@ -370,8 +301,7 @@ impl Socket {
         }
     }
 
-    /// Returns the thread of the ORB to which the socket belongs, or `None` if it belongs to the runtime in
-    /// which it was created.
+    /// Returns the ORB's thread to which the socket belongs, if it does not belong to a runtime.
     pub(crate) fn thread(&self) -> Option<&Arc<IoThread>> {
         self.ring().and_then(UringSocket::thread)
     }
@@ -386,13 +316,11 @@ impl Socket {
         }
     }
 
-    /// Returns whether a thread can block on the socket.
-    pub(crate) fn can_wait(&self) -> bool {
+    pub(crate) fn can_block(&self) -> bool {
         matches!(self, Self::Tcp(_) | Self::Tls(_))
     }
 
-    /// Blocks the thread until the socket is readable or writable, as requested, or until `max_time` has
-    /// passed.
+    /// Blocks the thread until the socket is ready as requested, or until `max_time` has passed.
     pub(crate) fn wait(&self, read: bool, write: bool, max_time: Duration) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => tcp::wait(stream, read, write, max_time),
@@ -401,7 +329,6 @@ impl Socket {
         }
     }
 
-    /// Signals the end of the stream to the peer.
     pub(crate) fn shut_down_write(&self) {
         match self {
             Self::Tcp(stream) => shut_down(stream, Shutdown::Write),
@@ -457,7 +384,6 @@ impl Socket {
         }
     }
 
-    /// Returns the TLS session, if there is one.
     pub(crate) fn session(&self) -> Option<&Arc<TlsSession>> {
         match self {
             Self::Tls(tls) => Some(tls.session()),

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::future::Future as _;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -12,12 +12,11 @@ use giop_proto::outbox::{MAX_SLICES, Transmit};
 use giop_proto::receive::ReadBuf;
 use tokio::time::{Instant, Sleep};
 
-use crate::transport::Progress;
+use crate::lock::lock;
 use crate::transport::faults::Random;
+use crate::transport::outcome::Progress;
 
-/// Simulated faults of one direction of an in-memory pipe.
-///
-/// The default has no faults: reads and writes of any size, a capacity of 256 KiB, no loss and no delay.
+/// Simulated faults of one direction of an in-memory pipe. The default has none, and a capacity of 256 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PipeFaults {
@@ -25,8 +24,7 @@ pub struct PipeFaults {
     pub read_max: usize,
     /// The maximum number of bytes of one write.
     pub write_max: usize,
-    /// The maximum number of bytes in the pipe, including delayed bytes. Further writes block. A small value
-    /// simulates a slow reader.
+    /// The capacity in bytes, including delayed bytes. A small value simulates a slow reader.
     pub capacity: usize,
     /// The number of bytes after which the connection breaks.
     pub cut_after: Option<u64>,
@@ -60,26 +58,21 @@ impl Default for PipeFaults {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Cut {
-    /// The reader receives the preceding bytes and then the end of the stream. Writes fail with a broken
-    /// pipe. This simulates a process that ended or closed its socket.
+    /// Reads reach the end of the stream, and writes fail with a broken pipe: the process closed its socket.
     #[default]
     End,
-    /// Reads and writes of both sides fail with a connection reset, and bytes in transit are lost. This
-    /// simulates a process that was killed with unread bytes, or a host that was restarted.
+    /// Reads and writes fail with a connection reset, and bytes in transit are lost: the process was killed.
     Reset,
-    /// No more bytes arrive, and no side is notified. Writes succeed until the pipe is full. This simulates a
-    /// half-open connection, whose peer is unreachable or has disappeared.
+    /// Bytes are lost, and writes succeed until the pipe is full: a half-open connection.
     Silence,
 }
 
-/// One end of a pipe.
 #[derive(Debug)]
 pub(crate) struct PipeEnd {
     incoming: Arc<Direction>,
     outgoing: Arc<Direction>,
 }
 
-/// A handle that breaks a pipe.
 #[derive(Debug)]
 pub(crate) struct Breaker(Weak<Direction>, Weak<Direction>);
 
@@ -89,16 +82,14 @@ struct Direction {
     queue: Mutex<Queue>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Queue {
     bytes: VecDeque<u8>,
     /// The times at which bytes become readable, with the number of these bytes. Empty without a delay.
     arrivals: VecDeque<(Instant, usize)>,
     timer: Option<Pin<Box<Sleep>>>,
-    /// The number of bytes that were written before a cut.
     accepted_bytes: u64,
-    /// The number of bytes that were lost after a silent cut. They use capacity, like bytes that a kernel
-    /// holds until they are acknowledged.
+    /// Bytes that were lost after a silent cut. They use capacity, like bytes that a kernel holds.
     lost_bytes: usize,
     state: PipeState,
     random: Option<Random>,
@@ -106,8 +97,9 @@ struct Queue {
     writer: Option<Waker>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum PipeState {
+    #[default]
     Open,
     Ended,
     Reset,
@@ -116,20 +108,22 @@ enum PipeState {
 
 /// Creates two connected ends. `first_to_second` applies to the bytes that the first end writes.
 pub(crate) fn pipe(first_to_second: PipeFaults, second_to_first: PipeFaults) -> (PipeEnd, PipeEnd) {
-    let direction = |faults| Arc::new(Direction { faults, queue: Mutex::new(Queue::new(&faults)) });
+    let direction = |faults: PipeFaults| {
+        let random = faults.random_seed.map(Random);
+        Arc::new(Direction { faults, queue: Mutex::new(Queue { random, ..Queue::default() }) })
+    };
     let (forth, back) = (direction(first_to_second), direction(second_to_first));
     let first = PipeEnd { incoming: Arc::clone(&back), outgoing: Arc::clone(&forth) };
     (first, PipeEnd { incoming: forth, outgoing: back })
 }
 
 impl PipeEnd {
-    /// Returns a handle that breaks the pipe.
     pub(crate) fn breaker(&self) -> Breaker {
         Breaker(Arc::downgrade(&self.outgoing), Arc::downgrade(&self.incoming))
     }
 
     pub(super) fn try_read(&self, buf: &mut ReadBuf) -> io::Result<Option<usize>> {
-        let mut queue = self.incoming.lock();
+        let mut queue = lock(&self.incoming.queue);
         if queue.state == PipeState::Reset {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
@@ -156,7 +150,7 @@ impl PipeEnd {
     pub(super) fn try_write(&self, transmit: &mut Transmit) -> io::Result<Progress> {
         let faults = self.outgoing.faults;
         while !transmit.is_empty() {
-            let mut queue = self.outgoing.lock();
+            let mut queue = lock(&self.outgoing.queue);
             match queue.state {
                 PipeState::Ended => return Err(io::ErrorKind::BrokenPipe.into()),
                 PipeState::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
@@ -184,7 +178,7 @@ impl PipeEnd {
             drop(queue);
             transmit.advance(written);
             if was_reset {
-                self.incoming.lock().set_state(PipeState::Reset);
+                lock(&self.incoming.queue).set_state(PipeState::Reset);
             }
             if stops {
                 // The pipe is still writable, so that the driver continues.
@@ -195,17 +189,17 @@ impl PipeEnd {
     }
 
     pub(super) fn shut_down_write(&self) {
-        self.outgoing.lock().set_state(PipeState::Ended);
+        lock(&self.outgoing.queue).set_state(PipeState::Ended);
     }
 
     pub(super) fn shut_down_socket(&self) {
         for direction in [&self.incoming, &self.outgoing] {
-            direction.lock().set_state(PipeState::Ended);
+            lock(&direction.queue).set_state(PipeState::Ended);
         }
     }
 
     pub(super) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut queue = self.incoming.lock();
+        let mut queue = lock(&self.incoming.queue);
         if queue.readable() > 0 || queue.is_at_end() {
             return Poll::Ready(Ok(()));
         }
@@ -223,7 +217,7 @@ impl PipeEnd {
     }
 
     pub(super) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut queue = self.outgoing.lock();
+        let mut queue = lock(&self.outgoing.queue);
         if queue.is_closed() || queue.queued() < self.outgoing.faults.capacity {
             return Poll::Ready(Ok(()));
         }
@@ -239,7 +233,6 @@ impl Drop for PipeEnd {
 }
 
 impl Breaker {
-    /// Returns whether an end of the pipe still exists.
     pub(crate) fn is_open(&self) -> bool {
         self.0.strong_count() > 0
     }
@@ -248,34 +241,13 @@ impl Breaker {
     pub(crate) fn cut(&self, how: Cut) -> bool {
         let directions = [self.0.upgrade(), self.1.upgrade()];
         for direction in directions.iter().flatten() {
-            direction.lock().set_state(how.state());
+            lock(&direction.queue).set_state(how.state());
         }
         directions.iter().any(Option::is_some)
     }
 }
 
-impl Direction {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Queue {
-    fn new(faults: &PipeFaults) -> Self {
-        Self {
-            bytes: VecDeque::new(),
-            arrivals: VecDeque::new(),
-            timer: None,
-            accepted_bytes: 0,
-            lost_bytes: 0,
-            state: PipeState::Open,
-            random: faults.random_seed.map(Random::new),
-            reader: None,
-            writer: None,
-        }
-    }
-
-    /// Queues bytes. Breaks the connection if they reach `cut_after`.
     fn put(&mut self, bytes: &[u8], faults: &PipeFaults) {
         let cut = faults.cut_after.filter(|_| self.state == PipeState::Open);
         let before_cut = cut.map_or(u64::MAX, |cut| cut.saturating_sub(self.accepted_bytes));
@@ -287,9 +259,9 @@ impl Queue {
             let flip =
                 faults.flip.and_then(|bit| Some((bit % 8, (bit / 8).checked_sub(self.accepted_bytes)?)));
             if let Some((bit, at)) = flip.filter(|(_, at)| *at < before_cut.len() as u64)
-                && let Some(octet) = self.bytes.get_mut(start + at as usize)
+                && let Some(byte) = self.bytes.get_mut(start + at as usize)
             {
-                *octet ^= 1 << bit;
+                *byte ^= 1 << bit;
             }
             self.accepted_bytes += before_cut.len() as u64;
         } else if self.state == PipeState::Silent {
@@ -318,7 +290,6 @@ impl Queue {
         self.arrivals.push_back((at, count));
     }
 
-    /// Returns the number of bytes that can be read.
     fn readable(&self) -> usize {
         if self.arrivals.is_empty() {
             return self.bytes.len();
@@ -367,7 +338,6 @@ impl Queue {
         matches!(self.state, PipeState::Ended | PipeState::Reset)
     }
 
-    /// Returns whether the reader has reached the end of the stream.
     fn is_at_end(&self) -> bool {
         self.state == PipeState::Reset || self.state == PipeState::Ended && self.bytes.is_empty()
     }

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use giop_proto::outbox::{MAX_SLICES, Transmit};
 use giop_proto::receive::ReadBuf;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use crate::transport::{Progress, calls};
+use crate::transport::calls;
+use crate::transport::outcome::Progress;
 
 /// Calls `read`, or `readv` if the message has a deposit target. See [`super::Socket::try_read`].
 pub(super) fn try_read(stream: &TcpStream, buf: &mut ReadBuf) -> io::Result<Option<usize>> {
@@ -38,8 +39,7 @@ pub(super) fn try_read(stream: &TcpStream, buf: &mut ReadBuf) -> io::Result<Opti
     }
 }
 
-/// Reads once. Returns the number of bytes and the size of the buffer. For one slice, `read` costs the kernel
-/// less than `readv`.
+/// Reads once. Returns the number of bytes and the size of the buffer. `read` costs less than `readv`.
 #[inline]
 fn read(stream: &TcpStream, buf: &mut ReadBuf) -> rustix::io::Result<Option<(usize, usize)>> {
     let slices = &mut buf.io_slices();
@@ -52,8 +52,7 @@ fn read(stream: &TcpStream, buf: &mut ReadBuf) -> rustix::io::Result<Option<(usi
     Ok(Some((n, space)))
 }
 
-/// Reads repeatedly until bytes arrive or `max_time` has passed. Bypasses tokio's readiness, which may be
-/// outdated afterwards. Then one read fails.
+/// Reads repeatedly until bytes arrive or `max_time` has passed, which may leave tokio's readiness outdated.
 pub(super) fn spin_read(
     stream: &TcpStream,
     buf: &mut ReadBuf,
@@ -71,7 +70,6 @@ pub(super) fn spin_read(
     }
 }
 
-/// Calls `poll` on one socket.
 pub(super) fn wait(stream: &TcpStream, read: bool, write: bool, max_time: Duration) -> io::Result<()> {
     let mut events = PollFlags::empty();
     events.set(PollFlags::IN, read);
@@ -83,8 +81,7 @@ pub(super) fn wait(stream: &TcpStream, read: bool, write: bool, max_time: Durati
     }
 }
 
-/// Calls `send` for one slice, or `writev` for several, until everything is written or the socket blocks. See
-/// [`super::Socket::try_write`].
+/// Calls `send` for one slice, or `writev` for several, until everything is written or the socket blocks.
 pub(super) fn try_write(stream: &TcpStream, transmit: &mut Transmit) -> io::Result<Progress> {
     while !transmit.is_empty() {
         let mut written = None;
@@ -119,25 +116,19 @@ pub(super) fn write_now(stream: &TcpStream, transmit: &mut Transmit) -> io::Resu
     Ok(Progress::Done)
 }
 
-/// Writes once. Returns the number of written bytes, and the number of bytes that were passed to the system
-/// call.
+/// Writes once. Returns the numbers of bytes that were written and that were to be written.
 #[inline]
 fn write(stream: &TcpStream, transmit: &Transmit) -> rustix::io::Result<(usize, usize)> {
-    loop {
-        let (written, len) = match transmit.single() {
-            Some(one) => (calls::write(stream, one), one.len()),
-            None => write_vectored(stream, transmit),
-        };
-        match written {
-            Err(Errno::INTR) => {}
-            written => return written.map(|n| (n, len)),
-        }
+    match transmit.single() {
+        Some(one) => Ok((retry_on_intr(|| calls::write(stream, one))?, one.len())),
+        None => write_vectored(stream, transmit),
     }
 }
 
-fn write_vectored(stream: &TcpStream, transmit: &Transmit) -> (rustix::io::Result<usize>, usize) {
+fn write_vectored(stream: &TcpStream, transmit: &Transmit) -> rustix::io::Result<(usize, usize)> {
     let mut slices = [IoSlice::new(&[]); MAX_SLICES];
     let used = transmit.io_slices(&mut slices);
     let slices = slices.get(..used).unwrap_or_default();
-    (calls::write_vectored(stream, slices), slices.iter().map(|slice| slice.len()).sum())
+    let written = retry_on_intr(|| calls::write_vectored(stream, slices))?;
+    Ok((written, slices.iter().map(|slice| slice.len()).sum()))
 }

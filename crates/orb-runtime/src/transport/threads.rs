@@ -1,12 +1,12 @@
 //! The threads of `Transport::IoUringThreads`. Each has a current_thread runtime and an io_uring.
 //!
-//! A connection belongs permanently to one thread, on which its driver runs, and the servants that are served
-//! in place. Callers on all threads share the connection. The first connection starts all threads.
+//! The driver and the servants of a connection run on one thread. Callers on all threads share the
+//! connection.
 
 use std::future::Future;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use std::{fmt, io, mem};
@@ -15,12 +15,11 @@ use tokio::runtime::{Builder, Handle, Id, Runtime};
 use tokio::sync::{oneshot, watch};
 use tokio_util::task::TaskTracker;
 
+use crate::lock::lock;
 use crate::transport::uring::RingHandle;
 
-/// The timeout of a shutdown for the end of the threads, after their connections have ended. It includes one
-/// second for the kernel to release buffers.
+/// The timeout of a shutdown for the threads, including a second for the kernel to release buffers.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(2);
-
 /// The timeout of an ending thread for blocking tasks that servants have started in its runtime.
 const BLOCKING_TASK_TIMEOUT: Duration = Duration::from_millis(100);
 
@@ -28,21 +27,17 @@ const BLOCKING_TASK_TIMEOUT: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct IoThreads {
     threads: Vec<Arc<IoThread>>,
-    /// The number of accepted connections that were assigned to threads.
-    next: AtomicUsize,
+    accepted: AtomicUsize,
 }
 
-/// A thread with a runtime and a ring.
 pub(crate) struct IoThread {
     runtime: Handle,
     ring: Mutex<RingHandle>,
     drivers: TaskTracker,
     control: Mutex<ThreadControl>,
-    /// Closed when the thread has ended.
     ended: watch::Receiver<()>,
 }
 
-/// The means to stop and join a thread.
 struct ThreadControl {
     /// Stops the thread. The value is the time for which drivers may continue.
     stop: Option<oneshot::Sender<Duration>>,
@@ -50,22 +45,17 @@ struct ThreadControl {
 }
 
 impl IoThreads {
-    /// Starts this number of threads.
-    ///
-    /// # Errors
-    /// A thread or its ring cannot be created. Then no thread continues to run.
+    /// Starts this number of threads. If one of them or its ring cannot be created, none continues to run.
     pub(crate) fn start(count: usize) -> io::Result<Self> {
         let threads = (0..count).map(IoThread::start).collect::<io::Result<Vec<_>>>()?;
-        Ok(Self { threads, next: AtomicUsize::new(0) })
+        Ok(Self { threads, accepted: AtomicUsize::new(0) })
     }
 
-    /// Returns the number of threads that have not ended.
     pub(crate) fn running(&self) -> usize {
         self.threads.iter().filter(|thread| thread.ended.has_changed().is_ok()).count()
     }
 
-    /// Returns the thread for calls from this runtime to this target. If the runtime is that of one of the
-    /// threads, it is this thread. Otherwise a hash determines it, so that it is always the same.
+    /// Returns the thread with this runtime, or else always the same one for this runtime and target.
     pub(crate) fn for_calls(&self, runtime: Id, target: &impl Hash) -> Option<&Arc<IoThread>> {
         if let Some(own) = self.threads.iter().find(|thread| thread.runtime.id() == runtime) {
             return Some(own);
@@ -74,9 +64,8 @@ impl IoThreads {
         self.by_number(hash as usize)
     }
 
-    /// Returns the thread for an accepted connection, in rotation.
     pub(crate) fn for_accepted(&self) -> Option<&Arc<IoThread>> {
-        self.by_number(self.next.fetch_add(1, Ordering::Relaxed))
+        self.by_number(self.accepted.fetch_add(1, Ordering::Relaxed))
     }
 
     fn by_number(&self, number: usize) -> Option<&Arc<IoThread>> {
@@ -86,25 +75,22 @@ impl IoThreads {
     /// Stops the threads. Drivers with running servants may continue for `grace`.
     pub(crate) fn stop(&self, grace: Duration) {
         for thread in &self.threads {
-            if let Some(stop) = thread.control().stop.take() {
+            if let Some(stop) = lock(&thread.control).stop.take() {
                 // The error means that the thread has already ended.
                 let _ = stop.send(grace);
             }
         }
     }
 
-    /// Stops the threads, and waits until they have ended, at most for [`JOIN_TIMEOUT`]. Returns the number
-    /// of threads that have not ended because servants block them.
-    ///
-    /// # Cancel safety
-    /// The threads stop even if this future is dropped.
+    /// Stops the threads, even if the future is dropped. Waits for at most [`JOIN_TIMEOUT`] until they have
+    /// ended. Returns the number of threads that have not ended because servants block them.
     pub(crate) async fn join(&self) -> usize {
         self.stop(Duration::ZERO);
         let ended = async {
             for thread in &self.threads {
                 // Nothing is sent over this channel: this waits until the sender is dropped.
                 let _ = thread.ended.clone().changed().await;
-                let handle = thread.control().thread.take();
+                let handle = lock(&thread.control).thread.take();
                 // The thread is about to end, so that joining does not block.
                 drop(handle.map(JoinHandle::join));
             }
@@ -116,10 +102,9 @@ impl IoThreads {
 
 impl IoThread {
     fn start(number: usize) -> io::Result<Arc<Self>> {
-        let runtime = BackgroundRuntime(Some(Builder::new_current_thread().enable_all().build()?));
-        let Some(handle) = runtime.0.as_ref().map(|runtime| runtime.handle().clone()) else {
-            return Err(io::ErrorKind::Other.into());
-        };
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let runtime = BackgroundRuntime(Some(runtime));
         let (stop, stopped) = oneshot::channel();
         let (ending, ended) = watch::channel(());
         let drivers = TaskTracker::new();
@@ -136,9 +121,9 @@ impl IoThread {
 
     /// Returns the thread's ring. If it was lost, creates another one.
     pub(crate) fn ring(&self) -> io::Result<RingHandle> {
-        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ring = lock(&self.ring);
         if ring.has_ended() {
-            let Some(owner) = self.control().thread.as_ref().map(|thread| thread.thread().id()) else {
+            let Some(owner) = lock(&self.control).thread.as_ref().map(|thread| thread.thread().id()) else {
                 return Err(io::Error::other("the thread of the ring has ended"));
             };
             *ring = RingHandle::for_thread(&self.runtime, owner)?;
@@ -154,10 +139,6 @@ impl IoThread {
     pub(crate) fn track<F: Future>(&self, driver: F) -> impl Future<Output = F::Output> + use<F> {
         self.drivers.track_future(driver)
     }
-
-    fn control(&self) -> MutexGuard<'_, ThreadControl> {
-        self.control.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A runtime whose drop does not block, so that it can be dropped in an asynchronous context.
@@ -171,7 +152,6 @@ impl Drop for BackgroundRuntime {
     }
 }
 
-/// The main function of a thread: runs the tasks of its runtime until it is stopped.
 fn run(mut runtime: BackgroundRuntime, stopped: oneshot::Receiver<Duration>, drivers: &TaskTracker) {
     let Some(runtime) = mem::take(&mut runtime.0) else { return };
     runtime.block_on(async {

@@ -1,38 +1,34 @@
 //! TLS over a TCP socket: rustls between the socket and the buffers of the GIOP state machine.
 //!
-//! * **Reading.** One `read` of up to 64 KiB fills a staging buffer. rustls takes records from there and
-//!   decrypts them. The plaintext is copied to the state machine's buffer. A connection has a staging buffer
-//!   only while bytes are left in it, so that idle connections have none.
-//! * **Writing.** A batch of up to 256 KiB is encrypted and sent by one `writev`. The next batch is encrypted
-//!   after all records of this one are sent. Until then, the last byte of the batch is not reported as
-//!   written, so that the state machine waits for the socket and applies its timeout. This is correct,
-//!   because the peer cannot decrypt the last record before it has received it completely.
+//! * **Reading.** One `read` of up to 64 KiB fills a staging buffer, whose records rustls decrypts. The plaintext
+//!   is copied to the state machine's buffer. A connection has a staging buffer only while bytes are left in it.
+//! * **Writing.** A batch of up to 256 KiB is encrypted and sent by one `writev`. Until all of its records are
+//!   sent, its last byte is not reported as written, so that the state machine waits for the socket and applies
+//!   its timeout. The peer cannot decrypt the last record before.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice, Write};
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use giop_proto::outbox::{MAX_SLICES, Transmit};
 use giop_proto::receive::ReadBuf;
-use rustix::io::Errno;
+use rustix::io::retry_on_intr;
 use rustls::{Connection, Error};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
+use crate::lock::lock;
 use crate::tls::TlsSession;
 use crate::tls::failure::{Failure, rejection_of_alert};
-use crate::transport::{Progress, calls, shut_down, tcp};
+use crate::transport::outcome::{Progress, shut_down};
+use crate::transport::{calls, tcp};
 
-/// The maximum number of bytes of one read.
 const STAGING_SIZE: usize = 64 * 1024;
-
-/// The number of staging buffers that a thread keeps.
 const MAX_SPARE_BUFFERS: usize = 2;
-
 /// The maximum number of bytes that are encrypted at a time: 16 records, which one `writev` sends.
 const MAX_BATCH_BYTES: usize = 256 * 1024;
 
@@ -40,7 +36,6 @@ thread_local! {
     static SPARE_BUFFERS: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A socket with a TLS session.
 #[derive(Debug)]
 pub(crate) struct TlsSocket {
     stream: TcpStream,
@@ -76,10 +71,7 @@ type ReadResult = io::Result<Option<usize>>;
 
 impl TlsSocket {
     /// Performs the handshake. Returns the stream if it fails. Calls `on_first_message` when the peer's first
-    /// message has arrived.
-    ///
-    /// # Cancel safety
-    /// Dropping the future closes the connection.
+    /// message has arrived. Dropping the future closes the connection.
     pub(crate) async fn handshake(
         stream: TcpStream,
         tls: Connection,
@@ -104,10 +96,6 @@ impl TlsSocket {
 
     pub(crate) fn session(&self) -> &Arc<TlsSession> {
         &self.session
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn try_read(&self, buf: &mut ReadBuf) -> ReadResult {
@@ -147,7 +135,7 @@ impl TlsSocket {
         if space == 0 {
             return Ok(None);
         }
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let (mut got, mut read_socket) = (0, Some(read_socket));
         let outcome = loop {
             got += state.take_plaintext(&mut slices, got);
@@ -205,7 +193,7 @@ impl TlsSocket {
         transmit: &mut Transmit,
         write: impl Fn(&mut State) -> io::Result<Progress>,
     ) -> io::Result<Progress> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
             if state.tls.wants_write() && write(&mut state)? == Progress::Blocked {
                 return Ok(Progress::Blocked);
@@ -247,7 +235,7 @@ impl TlsSocket {
     }
 
     pub(super) fn shut_down_write(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.tls.send_close_notify();
         // Ignore an error. A missing close_notify has no effect, because GIOP itself has a CloseConnection
         // message.
@@ -325,7 +313,6 @@ impl State {
         got.map(|_| false)
     }
 
-    /// Passes staged bytes to rustls.
     fn feed(&mut self) -> Result<(), Error> {
         let Some(staging) = &mut self.staging else { return Ok(()) };
         let mut rest = staging.bytes.get(staging.at..staging.end).unwrap_or_default();
@@ -340,8 +327,7 @@ impl State {
         self.tls.process_new_packets().map(drop)
     }
 
-    /// Passes staged bytes to rustls. If that fails, the next read returns the error, and the peer gets an
-    /// alert.
+    /// Passes staged bytes to rustls. The next read returns an error, and the peer gets an alert.
     fn decrypt(&mut self, stream: &TcpStream) {
         if let Err(error) = self.feed() {
             self.error = Some(match error {
@@ -382,10 +368,8 @@ impl State {
         got
     }
 
-    /// Encrypts the next batch of bytes, and returns their number. All earlier records must have been sent.
-    ///
-    /// Batches end between slices. Only a slice of payload can exceed a batch and be split. Therefore the
-    /// first byte of a message is never the last byte of a batch.
+    /// Encrypts the next batch of bytes, and returns their number. Batches end between slices. Only a slice
+    /// of payload can be split. Therefore the first byte of a message is never the last byte of a batch.
     fn encrypt(&mut self, transmit: &Transmit) -> io::Result<usize> {
         let mut slices = [IoSlice::new(&[]); MAX_SLICES];
         let used = transmit.io_slices(&mut slices);
@@ -424,7 +408,6 @@ impl Drop for State {
     }
 }
 
-/// The socket to which rustls writes.
 struct RecordWriter<'a> {
     stream: &'a TcpStream,
     /// Whether the socket has accepted only a part of the bytes, so that the next write would fail.
@@ -450,14 +433,8 @@ impl Write for RecordWriter<'_> {
     }
 }
 
-/// Reads once.
 fn read(stream: &TcpStream, into: &mut [u8]) -> io::Result<usize> {
-    loop {
-        match calls::read(stream, into) {
-            Err(Errno::INTR) => {}
-            outcome => return Ok(outcome?),
-        }
-    }
+    Ok(retry_on_intr(|| calls::read(stream, into))?)
 }
 
 /// Keeps a staging buffer for reuse on this thread.

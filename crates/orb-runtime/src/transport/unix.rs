@@ -18,14 +18,9 @@ use tokio::net::{TcpStream, UnixListener};
 
 /// The length of the backlog, the same as for TCP.
 const BACKLOG: i32 = 1024;
-
-/// The delay before connecting again if a server's backlog is full.
 const RECONNECT_DELAY: Duration = Duration::from_millis(10);
-
-/// The maximum number of attempts to lock a directory. It is limited because any process that may read the
-/// directory can keep it locked.
+/// Limited because any process that may read the directory can keep it locked.
 const MAX_LOCK_ATTEMPTS: u32 = 100;
-/// The delay between attempts to lock a directory.
 const LOCK_RETRY_DELAY: Duration = Duration::from_millis(2);
 
 /// A listening socket. Dropping it removes its file, unless another server has replaced the file.
@@ -35,7 +30,6 @@ pub(crate) struct Listener {
     file: SocketFile,
 }
 
-/// The file of a socket on which this process listens.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
@@ -44,10 +38,7 @@ pub(crate) struct SocketFile {
 }
 
 impl Listener {
-    /// Accepts the next connection.
-    ///
-    /// # Cancel safety
-    /// Dropping the future loses no connection.
+    /// Accepts the next connection. Dropping the future loses no connection.
     pub(crate) async fn accept(&self) -> io::Result<TcpStream> {
         let (stream, _) = self.socket.accept().await?;
         into_stream(stream.into_std()?)
@@ -58,12 +49,10 @@ impl Listener {
         SockRef::from(&self.socket).accept()
     }
 
-    /// Returns the path of the socket.
     pub(crate) fn path(&self) -> &Path {
         &self.file.path
     }
 
-    /// Creates a listener from a [bound](bind) socket, in the current runtime.
     pub(crate) fn new(socket: OwnedFd, file: SocketFile) -> io::Result<Self> {
         Ok(Self { socket: UnixListener::from_std(socket.into())?, file })
     }
@@ -79,13 +68,8 @@ impl Drop for SocketFile {
     }
 }
 
-/// Listens on a path. `mode` sets the permission bits of the file. Processes that may write to the file may
-/// connect.
-///
-/// A socket file without a listener is replaced. Other files, and sockets with a listener, are not changed.
-///
-/// # Errors
-/// Errors of the system, and `AddrInUse` if the path is in use.
+/// Listens on a path. `mode` sets the permission bits of the file, which must be writable to connect.
+/// Replaces a socket file without a listener. For other files and sockets, returns `AddrInUse`.
 pub(crate) fn bind(
     path: &Path,
     mode: Option<u32>,
@@ -116,10 +100,7 @@ pub(crate) fn bind(
     listening.map(|()| (socket.into(), file))
 }
 
-/// Connects to the server that listens on the path. If the server's backlog is full, waits and tries again.
-///
-/// # Cancel safety
-/// Dropping the future leaves no connection.
+/// Connects to the server that listens on the path, if necessary after waiting while its backlog is full.
 pub(crate) async fn connect(path: &Path, buffer_size: Option<usize>) -> io::Result<TcpStream> {
     let address = SockAddr::unix(path)?;
     loop {
@@ -144,14 +125,12 @@ fn open(buffer_size: Option<usize>) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Converts a connected socket to a `TcpStream`, the type of all sockets here. tokio's type works for all
-/// address families.
+/// Converts a connected socket to a `TcpStream`, which works for all address families.
 fn into_stream(stream: UnixStream) -> io::Result<TcpStream> {
     stream.set_nonblocking(true)?;
     TcpStream::from_std(OwnedFd::from(stream).into())
 }
 
-/// Removes a socket file that has no listener.
 fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
     let in_use = |text: &str| Err(io::Error::new(io::ErrorKind::AddrInUse, text));
     if !fs::symlink_metadata(path)?.file_type().is_socket() {
@@ -164,9 +143,8 @@ fn remove_stale(path: &Path, address: &SockAddr) -> io::Result<()> {
     }
 }
 
-/// Locks the directory of a socket file while the file is created or removed. Otherwise a starting server
-/// could remove a socket that is about to listen. Returns `None` if the directory cannot be locked, or if
-/// another process keeps it locked.
+/// Locks the directory of a socket file while the file is created or removed, because a starting server could
+/// remove a socket that is about to listen. Returns `None` if that fails.
 fn lock_directory(path: &Path) -> Option<File> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let directory = File::open(directory).ok()?;
@@ -190,7 +168,6 @@ mod tests {
 
     use super::*;
 
-    /// A temporary directory of one test.
     struct Directory(PathBuf);
 
     impl Directory {

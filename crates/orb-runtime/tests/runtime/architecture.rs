@@ -1,10 +1,11 @@
-//! The modules of the crate, from the ground up: each uses only those before it.
+//! The modules of the crate, each of which uses only those before it, and limits of size.
 
 #[test]
 fn modules_use_each_other_in_one_direction() {
     module_order::check(
         env!("CARGO_MANIFEST_DIR"),
         &[
+            "lock",
             "errors",
             "lossy",
             "opaque",
@@ -39,4 +40,9 @@ fn modules_use_each_other_in_one_direction() {
             "private",
         ],
     );
+}
+
+#[test]
+fn types_functions_and_circles_of_files_stay_small() {
+    module_order::shape::check(env!("CARGO_MANIFEST_DIR"), &[]);
 }

@@ -18,50 +18,35 @@ use io_uring::{opcode, squeue, types};
 
 use crate::transport::uring::ring::Vectors;
 
-/// The maximum number of slices of one vectored write.
 pub(super) const MAX_VECTORS: usize = 64;
 
-/// The maximum number of bytes of one write or one chain of vectored writes. A peer at the minimum rate of 64
-/// KiB per second must be able to receive it within 30 s. After this time without progress a connection
-/// counts as stalled, and a write makes no visible progress before it completes.
+/// The maximum number of bytes of one write or chain. At the minimum rate of 64 KiB per second, a peer
+/// receives it within 30 s, when a connection without progress counts as stalled.
 pub(super) const MAX_WRITE: usize = 30 * (64 << 10);
 
-/// The minimum number of bytes of a zero-copy write. Smaller writes would be slower, because their pages must
-/// be pinned.
+/// The minimum size of a zero-copy write. For smaller ones, pinning pages costs more than copying.
 const MIN_ZERO_COPY_SIZE: usize = 256 << 10;
-
-/// The maximum time for which the kernel may hold the pages of a zero-copy write. If it holds them longer,
-/// zero-copy is slower than copying, because the next write must wait.
+/// The maximum time for which the kernel may hold the pages of a zero-copy write.
 const MAX_ZERO_COPY_HOLD: Duration = Duration::from_millis(1);
-
 /// `IORING_SEND_ZC_REPORT_USAGE`: requests a usage report of a zero-copy write.
 const REPORT_USAGE: u16 = 1 << 3;
 /// `IORING_NOTIF_USAGE_ZC_COPIED`: in the usage report, tells that the kernel has copied the bytes.
 const USAGE_COPIED: u32 = 1 << 31;
-
 /// `IORING_RECVSEND_POLL_FIRST`: waits until the socket is ready before the first attempt.
 pub(super) const POLL_FIRST: u16 = 1;
-
-/// The maximum number of vectored writes of one chain.
 pub(super) const MAX_CHAIN: usize = 4;
-
-/// The number of low bits of an entry's user data that contain the kind of operation. The other bits contain
-/// the index of the connection.
+/// The number of low bits of an entry's user data for the kind of operation. The others are the index.
 pub(super) const KIND_BITS: u32 = 3;
-/// The kind of a read into a buffer.
 pub(super) const READ: u64 = 0;
-/// The kind of a read of a header.
 pub(super) const HEADER: u64 = 1;
 /// The kind of the first write of a chain. The kinds of further writes are this one plus their position.
 pub(super) const WRITE: u64 = 2;
 /// The kind of a cancellation, whose result is ignored.
 pub(super) const CANCEL: u64 = 7;
 
-/// The index of a connection in the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Index(pub(super) u32);
 
-/// A connection and its operations in the kernel.
 pub(super) struct Conn {
     pub(super) fd: OwnedFd,
     pub(super) pool: Arc<BufferPool>,
@@ -70,8 +55,7 @@ pub(super) struct Conn {
     pub(super) read: Read,
     pub(super) header: Header,
     pub(super) write: Write,
-    /// The buffer into which the next header is received.
-    pub(super) next: Box<[u8; PIECE_HEADER_LEN]>,
+    pub(super) next_header: Box<[u8; PIECE_HEADER_LEN]>,
     pub(super) vectors: Option<Box<Vectors>>,
     pub(super) zero_copy: ZeroCopy,
     /// Whether the connection is closed. Then pending operations are cancelled, and no new operation starts.
@@ -82,21 +66,18 @@ pub(super) struct Conn {
 
 pub(super) enum Read {
     Idle,
-    /// The kernel writes into the buffer.
     InKernel(ReadBuf),
     Done(ReadBuf, io::Result<usize>),
 }
 
 pub(super) enum Header {
     Idle,
-    /// The kernel writes into [`Conn::next`].
     InKernel,
     Done(io::Result<usize>),
 }
 
 pub(super) enum Write {
     Idle,
-    /// The kernel reads from the buffer.
     InKernel(Transmit, Chain),
     Done(Transmit, io::Result<()>),
 }
@@ -113,12 +94,9 @@ pub(super) enum ZeroCopy {
 /// of the last write, or of the first incomplete write. Later writes are then dropped without a completion.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Chain {
-    /// The number of bytes of each write.
     pub(super) len: [usize; MAX_CHAIN],
-    /// The number of writes.
     pub(super) count: usize,
-    /// The start time, if this is a zero-copy write. Such a write has a second completion, when the kernel
-    /// releases the pages.
+    /// The start time of a zero-copy write, which completes twice: also when the pages are released.
     pub(super) zero_copy: Option<Instant>,
     /// The result of the first completion of a zero-copy write.
     pub(super) sent: Option<i32>,
@@ -134,16 +112,12 @@ impl Conn {
             read: Read::Idle,
             header: Header::Idle,
             write: Write::Idle,
-            next: Box::new([0; PIECE_HEADER_LEN]),
+            next_header: Box::new([0; PIECE_HEADER_LEN]),
             vectors: None,
             zero_copy: ZeroCopy::Untried,
             is_closed: false,
             handle_dropped: false,
         }
-    }
-
-    pub(super) fn is_busy(&self) -> bool {
-        self.is_reading() || self.is_writing()
     }
 
     pub(super) fn is_reading(&self) -> bool {
@@ -158,8 +132,7 @@ impl Conn {
         self.submitted.fetch_add(operations, Ordering::Relaxed);
     }
 
-    /// Completes the read. The caller must drop the returned value outside of the lock, because the drop may
-    /// run code of a servant.
+    /// Completes the read. The returned loan must be dropped without the lock: it may run servants' code.
     pub(super) fn complete_read(&mut self, result: i32) -> Option<Box<Loan>> {
         if let Read::InKernel(buf) = mem::replace(&mut self.read, Read::Idle) {
             if self.is_closed {
@@ -183,8 +156,7 @@ impl Conn {
         self.header = if result == -libc::ECANCELED { Header::Idle } else { Header::Done(outcome(result)) };
     }
 
-    /// Completes a chain of writes. `result` is that of the write at `position`. All earlier writes have
-    /// succeeded.
+    /// Completes a chain of writes with the result of the write at `position`. Earlier ones have succeeded.
     pub(super) fn complete_write(&mut self, position: usize, result: i32) {
         let Write::InKernel(mut transmit, chain) = mem::replace(&mut self.write, Write::Idle) else { return };
         let is_unsupported =
@@ -205,16 +177,14 @@ impl Conn {
         }
     }
 
-    /// Records the first completion of a zero-copy write: the bytes are sent, but the kernel still holds
-    /// their pages.
+    /// Records that the bytes of a zero-copy write are sent, but their pages are still in use.
     pub(super) fn record_sent(&mut self, result: i32) {
         if let Write::InKernel(_, chain) = &mut self.write {
             chain.sent = Some(result);
         }
     }
 
-    /// Completes a zero-copy write. If the kernel has copied the pages, or has held them too long, the
-    /// connection does not use zero-copy again.
+    /// Completes a zero-copy write. If the pages were copied or held too long, zero-copy is not used again.
     pub(super) fn complete_zero_copy(&mut self, usage: u32) {
         let Write::InKernel(_, Chain { zero_copy: Some(start), sent, .. }) = &self.write else { return };
         let is_faster = usage & USAGE_COPIED == 0 && start.elapsed() <= MAX_ZERO_COPY_HOLD;
@@ -222,8 +192,8 @@ impl Conn {
         self.complete_write(0, sent.unwrap_or(0));
     }
 
-    /// Moves the bytes to be written into the connection, and creates the entries that write them: one entry,
-    /// or a chain of linked entries if there are many slices. Only the last entry of a chain reports success.
+    /// Moves the bytes into the connection, and creates the entries that write them, which are linked if
+    /// there are many slices. Only the last entry reports success.
     pub(super) fn prepare_write(
         &mut self,
         index: Index,
@@ -265,11 +235,8 @@ impl Conn {
         let count = chain.count as u64;
         self.count(count);
     }
-}
 
-impl Conn {
-    /// Resets the connection, which discards bytes that the peer has not received. This is necessary because
-    /// a zero-copy write cannot be cancelled, and the kernel holds its pages while the peer does not read.
+    /// Discards bytes that the peer has not received, because a zero-copy write cannot be cancelled.
     pub(super) fn reset(&self) {
         // This fails for other sockets than TCP, which do not support zero-copy.
         let _ = rustix::net::connect_unspec(&self.fd);
@@ -282,15 +249,13 @@ impl Drop for Conn {
     }
 }
 
-/// Creates an entry that receives up to `len` bytes of a header.
 pub(super) fn receive_header(index: Index, conn: &mut Conn, len: usize) -> squeue::Entry {
     let len = len.min(PIECE_HEADER_LEN);
-    opcode::Recv::new(types::Fd(conn.fd.as_raw_fd()), conn.next.as_mut_ptr(), len as u32)
+    opcode::Recv::new(types::Fd(conn.fd.as_raw_fd()), conn.next_header.as_mut_ptr(), len as u32)
         .build()
         .user_data(user_data(index, HEADER))
 }
 
-/// Creates an entry that cancels an operation.
 pub(super) fn cancellation(index: Index, kind: u64) -> squeue::Entry {
     let cancel = opcode::AsyncCancel::new(user_data(index, kind)).build();
     cancel.flags(squeue::Flags::SKIP_SUCCESS).user_data(CANCEL)

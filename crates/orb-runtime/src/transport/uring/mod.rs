@@ -1,5 +1,5 @@
-//! io_uring: the kernel completes reads and writes asynchronously. Each current_thread runtime has one ring.
-//! The runtime is that of the program, or that of a thread of the ORB.
+//! io_uring: the kernel completes reads and writes asynchronously. Each current_thread runtime, of the
+//! program or of a thread of the ORB, has one ring.
 //!
 //! Connections only queue operations, on any thread. A task of the runtime, the *reaper*, submits all queued
 //! operations by one system call, takes completions, and wakes the drivers of the affected connections. The
@@ -16,7 +16,7 @@ use std::future::Future;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::pin::Pin;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll, Waker};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
@@ -29,11 +29,12 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::transport::loans::drop_loans;
+use crate::lock::lock;
+use crate::transport::low_water;
+use crate::transport::outcome::{ReadCompletion, RingRead, drop_loans};
 use crate::transport::threads::IoThread;
 use crate::transport::uring::conn::Index;
 use crate::transport::uring::ring::{Queues, Ring, State};
-use crate::transport::{ReadCompletion, RingRead, low_water};
 
 /// The duration of one wait for the kernel to release buffers, at the end of a runtime.
 const FINAL_WAIT: Duration = Duration::from_millis(20);
@@ -47,24 +48,20 @@ thread_local! {
     static RINGS: RefCell<Vec<(tokio::runtime::Id, Weak<Shared>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A socket that is read and written by a ring.
 pub(crate) struct UringSocket {
     shared: Arc<Shared>,
     index: Index,
     thread: Option<Arc<IoThread>>,
 }
 
-/// A handle of a runtime's ring.
 #[derive(Clone)]
 pub(crate) struct RingHandle(Arc<Shared>);
 
-/// The state that a ring shares with its reaper and its users.
 struct Shared {
     queues: Mutex<Queues>,
     state: Mutex<State>,
     enters: Arc<AtomicU64>,
-    /// The only thread that may enter the kernel, because completions run on the thread that submitted.
-    /// `None` means any thread that runs the runtime.
+    /// The only thread, if any, that may enter the kernel. Completions run on the thread that submitted.
     owner: Option<ThreadId>,
 }
 
@@ -82,10 +79,7 @@ struct RingFd {
 }
 
 impl UringSocket {
-    /// Moves a connected stream from tokio to the ring.
-    ///
-    /// # Errors
-    /// The stream cannot be removed from tokio, or not be set to blocking mode.
+    /// Moves a connected stream from tokio to the ring, and sets it to blocking mode.
     pub(crate) fn new(
         ring: RingHandle,
         stream: tokio::net::TcpStream,
@@ -110,23 +104,19 @@ impl UringSocket {
         Self { shared, index, thread }
     }
 
-    /// Returns the thread of the ORB to which the ring belongs.
     pub(crate) fn thread(&self) -> Option<&Arc<IoThread>> {
         self.thread.as_ref()
     }
 
-    /// Returns whether the calling thread may submit operations.
     pub(crate) fn is_on_ring_thread(&self) -> bool {
         self.shared.is_on_ring_thread()
     }
 
-    /// Sets the waker for completions of this connection.
     pub(crate) fn set_waker(&self, cx: &Context<'_>) {
         self.shared.lock().ring.set_waker(self.index, cx.waker());
     }
 
-    /// Becomes ready when [`take_read`](Self::take_read) returns a result, or when no read is pending, so
-    /// that one should be started.
+    /// Becomes ready when [`take_read`](Self::take_read) returns a result, or when no read is pending.
     pub(crate) fn poll_read_ready(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.shared.lock();
         state.ring.set_waker(self.index, cx.waker());
@@ -142,7 +132,6 @@ impl UringSocket {
         self.shared.queue(|ring| ring.start_read(self.index, buf, completion));
     }
 
-    /// Makes the socket readable only when this number of bytes is available, or at the end of the stream.
     #[cold]
     pub(crate) fn set_low_water(&self, bytes: usize) -> io::Result<()> {
         let state = self.shared.lock();
@@ -175,7 +164,10 @@ impl UringSocket {
             self.shared.turn(&mut wakers, Queues::run_completions)
         } else {
             // Completions that occurred while the ring's thread slept are already in the queue.
-            self.shared.turn(&mut wakers, Queues::take_completions)
+            self.shared.turn(&mut wakers, |queues, state| {
+                queues.reap(state);
+                Ok(())
+            })
         };
         self.shared.lock().ring.reuse_wakers(wakers);
         if more {
@@ -183,9 +175,8 @@ impl UringSocket {
         }
     }
 
-    /// Submits queued operations, and polls the ring until an operation of this connection completes or
-    /// `max_time` has passed. Returns whether an operation has completed. The waker of this connection is not
-    /// woken.
+    /// Submits queued operations, and polls until an operation of this connection completes or `max_time` has
+    /// passed. Returns whether one has completed. The waker of this connection is not woken.
     pub(crate) fn spin(&self, max_time: Duration) -> bool {
         if !self.is_on_ring_thread() {
             return false;
@@ -212,7 +203,6 @@ impl UringSocket {
         }
     }
 
-    /// Signals the end of the stream to the peer.
     pub(crate) fn shut_down_write(&self) {
         let state = self.shared.lock();
         if let Some(fd) = state.ring.fd(self.index) {
@@ -221,8 +211,7 @@ impl UringSocket {
         }
     }
 
-    /// Closes the connection. Pending operations are cancelled. Their buffers are freed when the kernel has
-    /// released them.
+    /// Closes the connection. Pending operations are cancelled. Their completion frees their buffers.
     pub(crate) fn close(&self) {
         self.shared.queue(|ring| ring.release(self.index));
     }
@@ -241,10 +230,7 @@ impl fmt::Debug for UringSocket {
 }
 
 impl RingHandle {
-    /// Returns the ring of the calling task's runtime. Creates it if necessary.
-    ///
-    /// # Errors
-    /// The runtime has several threads, or the kernel cannot create a ring.
+    /// Returns the ring of the calling task's runtime, or creates it if the runtime has one thread.
     pub(crate) fn of_current_runtime() -> io::Result<Self> {
         let handle = Handle::try_current().map_err(io::Error::other)?;
         if handle.runtime_flavor() != RuntimeFlavor::CurrentThread {
@@ -268,9 +254,6 @@ impl RingHandle {
     }
 
     /// Creates a ring for a current_thread runtime that always runs on the thread `owner`.
-    ///
-    /// # Errors
-    /// Errors of the kernel.
     pub(crate) fn for_thread(runtime: &Handle, owner: ThreadId) -> io::Result<Self> {
         Self::start(runtime, Some(owner))
     }
@@ -284,12 +267,10 @@ impl RingHandle {
         Ok(Self(shared))
     }
 
-    /// Returns whether the ring has failed, or its runtime has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.0.lock().ring.has_ended()
     }
 
-    /// Returns the counter of system calls for this ring.
     pub(crate) fn enters(&self) -> &Arc<AtomicU64> {
         &self.0.enters
     }
@@ -300,13 +281,14 @@ impl Shared {
         self.owner.is_none_or(|owner| owner == std::thread::current().id())
     }
 
+    /// Locks the state of the connections. It must be unlocked soon.
     fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 
     /// Locks the queues. They must be locked before the state.
     fn queues(&self) -> MutexGuard<'_, Queues> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queues)
     }
 
     /// Queues operations and wakes the reaper to submit them.
@@ -325,7 +307,6 @@ impl Shared {
         reaper.into_iter().chain(drivers).for_each(Waker::wake);
     }
 
-    /// Wakes the reaper to submit the remaining entries.
     #[cold]
     fn wake_reaper(&self) {
         let mut state = self.lock();
@@ -359,14 +340,7 @@ impl Shared {
     }
 }
 
-/// Locks the state of the connections. It must be unlocked soon.
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    // Poisoning can be ignored, because no code that can panic runs during a change.
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Reaper {
-    /// Registers the ring with tokio.
     fn start(&mut self) -> io::Result<()> {
         let fd = RingFd { fd: self.shared.queues().raw_fd(), _shared: Arc::clone(&self.shared) };
         #[allow(deprecated, reason = "its successor is `unsafe`; `RingFd` keeps the descriptor open")]

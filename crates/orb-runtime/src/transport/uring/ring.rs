@@ -3,20 +3,18 @@
 //! # Soundness
 //! The kernel accesses memory between the submission of an operation and its completion.
 //!
-//! * All such memory belongs to a [`Conn`]. Receive and transmit buffers are moved into the `Conn` before
-//!   their addresses are taken. They are moved out only by [`Ring::complete`], after the operation has
-//!   completed.
+//! * All such memory belongs to a [`Conn`]. Receive and transmit buffers are moved into the `Conn` before their
+//!   addresses are taken. They are moved out only by [`Ring::complete`], after the operation has completed.
 //! * Moving a `ReadBuf`, a `Transmit` or a `Conn` moves a box, not the memory that the kernel uses.
 //! * A descriptor is closed with its `Conn`, which is dropped after its last operation. Therefore no entry
 //!   contains a descriptor that was reused.
 //! * A ring that is dropped before its operations have completed leaks their memory.
-//! * Memory that a servant lends (`DepositTarget`) is returned by a method that borrows the target. The
-//!   target is neither used nor dropped before the operation has completed. Therefore the memory stays
-//!   exclusively borrowed until then.
+//! * Memory that a servant lends (`DepositTarget`) is returned by a method that borrows the target. The target is
+//!   neither used nor dropped before the operation has completed, so that the memory stays exclusively borrowed.
 //!
 //! # Locks
 //! The queues have their own lock, which is held during system calls. The lock of the connections is taken
-//! inside of it, for short times. Therefore a thread that queues an operation does not wait for the kernel.
+//! inside of it for short times, so that a thread that queues an operation does not wait for the kernel.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -32,30 +30,25 @@ use giop_proto::pool::BufferPool;
 use giop_proto::receive::{HEADER_LEN, ReadBuf};
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue, types};
 
+use crate::lock::lock;
+use crate::transport::outcome::{ReadCompletion, RingRead};
 use crate::transport::uring::conn::{
     CANCEL, Chain, Conn, HEADER, Header, Index, KIND_BITS, MAX_CHAIN, MAX_VECTORS, MAX_WRITE, POLL_FIRST,
     READ, Read, WRITE, Write, cancellation, receive_header, ring_ended_error, user_data,
 };
-use crate::transport::uring::lock;
-use crate::transport::{ReadCompletion, RingRead};
 
 /// The size of the submission queue. Entries that do not fit wait in [`Ring`].
 const SUBMISSION_QUEUE_SIZE: u32 = 256;
-
 /// The size of the completion queue. The kernel keeps completions that do not fit.
 const COMPLETION_QUEUE_SIZE: u32 = 4096;
-
 /// The maximum number of submissions of one [`Queues::turn`].
 const MAX_SUBMISSIONS: usize = 16;
 
-/// The queues of an io_uring.
 pub(super) struct Queues {
     io: IoUring,
-    /// The number of system calls.
     enters: Arc<AtomicU64>,
 }
 
-/// The state that users of a ring share with its reaper.
 pub(super) struct State {
     pub(super) ring: Ring,
     pub(super) reaper: Option<Waker>,
@@ -63,12 +56,10 @@ pub(super) struct State {
     pub(super) reaper_woken: bool,
 }
 
-/// The connections of an io_uring.
 #[derive(Default)]
 pub(super) struct Ring {
     conns: Vec<Option<Box<Conn>>>,
     free: Vec<u32>,
-    /// The entries that wait for space in the submission queue.
     queued: VecDeque<QueuedEntry>,
     /// The number of operations that have not completed.
     in_flight: usize,
@@ -76,13 +67,11 @@ pub(super) struct Ring {
     ended: bool,
     /// The wakers of connections with new completions.
     pub(super) wakers: Vec<Waker>,
-    /// Memory of servants that is no longer used. It is dropped outside of the lock, because the drop may run
-    /// code of servants.
+    /// Memory that servants lent. It is dropped without the lock, because that may run their code.
     #[expect(clippy::vec_box, reason = "loans are boxed everywhere, so that moving them is cheap")]
     pub(super) returned_loans: Vec<Box<Loan>>,
 }
 
-/// An entry that waits for space in the submission queue.
 struct QueuedEntry {
     entry: squeue::Entry,
     /// Whether the next entry is linked to this one.
@@ -100,8 +89,6 @@ pub(super) struct Vectors {
 unsafe impl Send for Vectors {}
 
 impl Queues {
-    /// Creates a ring.
-    ///
     /// Completions run when the submitting thread is in the kernel anyway, usually while tokio waits, so that
     /// they need no system call. `DEFER_TASKRUN` is not used: with this flag, completions would wait for a
     /// system call, and the kernel would not notify epoll of them. The ring does not belong to a thread, so
@@ -133,10 +120,8 @@ impl Queues {
         self.io.as_raw_fd()
     }
 
-    /// Takes completions and submits entries. Waits at most `wait` for `min_completions`.
-    ///
-    /// # Errors
-    /// The ring has failed. The caller must call [`Ring::end`].
+    /// Takes completions and submits entries. Waits up to `wait` for `min_completions`. An error ends the
+    /// ring.
     pub(super) fn turn(
         &mut self,
         state: &Mutex<State>,
@@ -191,12 +176,6 @@ impl Queues {
         Ok(())
     }
 
-    /// Takes the available completions.
-    pub(super) fn take_completions(&mut self, state: &Mutex<State>) -> io::Result<()> {
-        self.reap(state);
-        Ok(())
-    }
-
     /// Takes completions and submits queued entries. Makes no system call if there is nothing to do.
     pub(super) fn poll(&mut self, state: &Mutex<State>) -> io::Result<()> {
         if self.io.submission().taskrun() {
@@ -220,7 +199,7 @@ impl Queues {
         !self.io.submission().is_empty()
     }
 
-    fn reap(&mut self, state: &Mutex<State>) {
+    pub(super) fn reap(&mut self, state: &Mutex<State>) {
         let mut completions = self.io.completion();
         if completions.is_empty() {
             return;
@@ -253,22 +232,18 @@ impl Ring {
         Index(self.conns.len() as u32 - 1)
     }
 
-    /// Returns whether entries wait to be submitted.
     pub(super) fn has_entries(&self) -> bool {
         !self.ended && !self.queued.is_empty()
     }
 
-    /// Returns whether the ring has ended, so that all operations fail.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Returns the number of operations that have not completed.
     pub(super) fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Sets the waker of the connection's completions.
     pub(super) fn set_waker(&mut self, index: Index, waker: &Waker) {
         if let Some(conn) = self.conn(index)
             && !conn.waker.as_ref().is_some_and(|known| known.will_wake(waker))
@@ -277,7 +252,6 @@ impl Ring {
         }
     }
 
-    /// Replaces the waker of the connection's completions, and returns the previous one.
     pub(super) fn swap_waker(&mut self, index: Index, waker: Option<Waker>) -> Option<Waker> {
         self.conn(index).and_then(|conn| mem::replace(&mut conn.waker, waker))
     }
@@ -289,7 +263,6 @@ impl Ring {
         }
     }
 
-    /// Returns the connection's descriptor.
     pub(super) fn fd(&self, index: Index) -> Option<&OwnedFd> {
         self.conns.get(index.0 as usize)?.as_deref().map(|conn| &conn.fd)
     }
@@ -331,7 +304,7 @@ impl Ring {
                 pending
             }
             Header::Done(Ok(0)) => RingRead::Ended(Ok(())),
-            Header::Done(Ok(n)) => RingRead::Header(*conn.next, n),
+            Header::Done(Ok(n)) => RingRead::Header(*conn.next_header, n),
             Header::Done(Err(error)) => RingRead::Ended(Err(error)),
         }
     }
@@ -374,8 +347,7 @@ impl Ring {
         self.queued.extend(header.map(|entry| QueuedEntry { entry, linked: false }));
     }
 
-    /// Starts to receive the first bytes of the next message into a small buffer of the connection, so that
-    /// an idle connection needs no receive buffer. No other read may be pending.
+    /// Starts to receive a header without a receive buffer. No other read may be pending.
     pub(super) fn start_header(&mut self, index: Index) {
         let ended = self.ended;
         let Some(conn) = self.conn(index).filter(|conn| !conn.is_reading()) else { return };
@@ -397,7 +369,6 @@ impl Ring {
         }
     }
 
-    /// Returns the state of zero-copy for large writes.
     #[cfg(test)]
     pub(super) fn zero_copy(&mut self, index: Index) -> Option<crate::transport::uring::conn::ZeroCopy> {
         self.conn(index).map(|conn| conn.zero_copy)
@@ -448,7 +419,6 @@ impl Ring {
         }
     }
 
-    /// Closes the connection of a dropped handle.
     pub(super) fn free(&mut self, index: Index) {
         self.release(index);
         if let Some(conn) = self.conn(index) {
@@ -495,8 +465,7 @@ impl Ring {
         }
     }
 
-    /// Moves entries to the submission queue. Linked entries are moved together, because a link does not
-    /// extend over two submissions.
+    /// Moves entries to the submission queue, linked ones together, because links end with a submission.
     fn queue_waiting(&mut self, io: &mut IoUring) {
         let mut queue = io.submission();
         loop {
@@ -549,7 +518,8 @@ impl Ring {
     /// Drops a connection whose handle is dropped and whose operations have completed.
     fn drop_if_done(&mut self, index: Index) {
         let Some(place) = self.conns.get_mut(index.0 as usize) else { return };
-        if place.as_ref().is_some_and(|conn| conn.handle_dropped && !conn.is_busy()) {
+        if place.as_ref().is_some_and(|conn| conn.handle_dropped && !conn.is_reading() && !conn.is_writing())
+        {
             self.returned_loans.extend(place.as_mut().and_then(|conn| conn.clear()));
             *place = None;
             self.free.push(index.0);

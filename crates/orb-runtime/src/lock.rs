@@ -1,0 +1,9 @@
+//! Locks without poisoning.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks a mutex even if it is poisoned: what mutexes of this crate protect is valid between all statements.
+#[inline]
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
