@@ -114,7 +114,7 @@ impl Shared {
         Arc::new(Self {
             #[cfg(feature = "tls")]
             handshakes: {
-                let max = config.tls.as_ref().map_or(0, crate::tls::Tls::max_handshakes);
+                let max = config.tls.as_ref().map_or(0, |tls| tls.rules().max_handshakes);
                 crate::tls::handshakes::Handshakes::new(max, config.server.evict_idle_after)
             },
             sockets: Sockets::new(config.connection.transport),

@@ -4,9 +4,8 @@
 //! Time is that of tokio: under `#[tokio::test(start_paused = true)]`, deadlines and timers expire at once
 //! and in a deterministic order.
 //!
-//! Faults of the network apply to connections that are opened afterwards: the same faults for all connections
-//! ([`Pair::set_faults`]), or faults that a seed determines ([`Pair::inject`]). [`Pair::cut`] breaks open
-//! connections.
+//! [`Pair::set_faults`] and [`Pair::inject`] set the faults of connections that are opened afterwards: the
+//! same for all, or those that a seed determines. [`Pair::cut`] breaks open connections.
 //!
 //! A test of the client's behaviour when its server is killed while it sends a reply:
 //!
@@ -29,13 +28,14 @@
 pub(crate) mod tls_end;
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use giop_proto::Role;
 
 use crate::config::MemoryNetwork;
 use crate::connection::SharedConnection;
 use crate::endpoint::Endpoint;
+use crate::lock::lock;
 use crate::orb::{Orb, OrbBuilder};
 use crate::reference::Serves;
 use crate::runtime::Shared;
@@ -44,15 +44,11 @@ use crate::transport::pipe::{Breaker, PipeEnd, pipe};
 pub use crate::transport::pipe::{Cut, PipeFaults};
 use crate::transport::{Peer, Socket};
 
-/// The host name of the serving ORB of a [`Pair`].
 const SERVER_HOST: &str = "server.memory";
 const CLIENT_HOST: &str = "client.memory";
-
-/// The maximum number of connections that a failed test reports.
 const MAX_REPORTED_CONNECTIONS: usize = 32;
 
-/// Returns a reference to a servant in this process. Calls go directly to the servant. The object exists as
-/// long as a reference to it.
+/// Returns a reference to a servant in this process, which exists as long as a reference to it.
 #[must_use]
 pub fn local<R, S>(servant: S) -> R
 where
@@ -89,7 +85,7 @@ pub fn pair_of(client: OrbBuilder, server: OrbBuilder) -> Pair {
         let mut parts = builder.parts;
         parts.config.client.memory_network = Some(Arc::clone(&network) as Arc<dyn MemoryNetwork>);
         let core = parts.core(vec![Endpoint::Iiop { host: host.to_owned(), port: 1 }]);
-        network.hosts().push((host.to_owned(), Arc::downgrade(&core)));
+        lock(&network.hosts).push((host.to_owned(), Arc::downgrade(&core)));
         core.open()
     };
     let reporter = Arc::new(FaultReporter(Arc::clone(&network)));
@@ -97,31 +93,29 @@ pub fn pair_of(client: OrbBuilder, server: OrbBuilder) -> Pair {
 }
 
 impl Pair {
-    /// Sets the faults of connections that are opened from now on: `requests` applies to the bytes to the
-    /// server, `replies` to the bytes to the client.
+    /// Sets the faults of connections that are opened from now on, by the direction of their bytes.
     pub fn set_faults(&self, requests: PipeFaults, replies: PipeFaults) {
-        self.network.state().faults = FaultScript::Same(requests, replies);
+        lock(&self.network.state).faults = FaultScript::Same(requests, replies);
     }
 
     /// Sets random faults for connections that are opened from now on. The next connection has number 0.
     pub fn inject(&self, faults: Faults) {
-        self.network.state().faults = FaultScript::Seeded { faults, next: 0 };
+        lock(&self.network.state).faults = FaultScript::Seeded { faults, next: 0 };
     }
 
     /// Breaks all open connections in both directions. Returns the number of these connections.
     pub fn cut(&self, how: Cut) -> usize {
         // Release the lock first, because a woken task may use the network.
-        let open = std::mem::take(&mut self.network.state().open);
+        let open = std::mem::take(&mut lock(&self.network.state).open);
         open.iter().filter(|pipe| pipe.cut(how)).count()
     }
 
     /// Sets whether further connections are rejected.
     pub fn set_refusing(&self, is_refusing: bool) {
-        self.network.state().is_refusing = is_refusing;
+        lock(&self.network.state).is_refusing = is_refusing;
     }
 }
 
-/// The ORBs, and the faults of the connections between them.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     hosts: Mutex<Vec<(String, Weak<Shared>)>>,
@@ -132,9 +126,7 @@ pub(crate) struct Network {
 struct State {
     faults: FaultScript,
     is_refusing: bool,
-    /// The pipes that may still be in use.
     open: Vec<Breaker>,
-    /// The descriptions of the random faults, by connection.
     reports: Vec<String>,
 }
 
@@ -157,7 +149,7 @@ struct FaultReporter(Arc<Network>);
 impl Drop for FaultReporter {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            for line in &self.0.state().reports {
+            for line in &lock(&self.0.state).reports {
                 eprintln!("zorb::testing: {line}");
             }
         }
@@ -166,13 +158,14 @@ impl Drop for FaultReporter {
 
 impl MemoryNetwork for Network {
     fn connect(&self, host: &str) -> io::Result<PipeEnd> {
-        if self.state().is_refusing {
+        if lock(&self.state).is_refusing {
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
-        let core = self.hosts().iter().find(|(name, _)| name == host).and_then(|(_, core)| core.upgrade());
+        let core =
+            lock(&self.hosts).iter().find(|(name, _)| name == host).and_then(|(_, core)| core.upgrade());
         let core = core.filter(|core| !core.closing.has_begun());
         let core = core.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionRefused))?;
-        let (near, far) = self.state().make_pipe();
+        let (near, far) = lock(&self.state).make_pipe();
         let link = SharedConnection::new(
             Socket::Pipe(far),
             Peer::Memory,
@@ -184,18 +177,7 @@ impl MemoryNetwork for Network {
     }
 }
 
-impl Network {
-    fn hosts(&self) -> MutexGuard<'_, Vec<(String, Weak<Shared>)>> {
-        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl State {
-    /// Creates the pipe of the next connection.
     fn make_pipe(&mut self) -> (PipeEnd, PipeEnd) {
         let (requests, replies) = match &mut self.faults {
             FaultScript::Same(requests, replies) => (*requests, *replies),

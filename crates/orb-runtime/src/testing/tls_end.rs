@@ -19,20 +19,13 @@ use crate::transport::{Progress, Socket};
 pub struct TlsEnd(Socket);
 
 impl TlsEnd {
-    /// Performs the server's side of the handshake.
-    ///
-    /// # Errors
-    /// The reason why the handshake failed.
+    /// Performs the server's side of the handshake. Returns the reason if it fails.
     pub async fn accept(tls: &Tls, stream: TcpStream) -> Result<Self, String> {
         let socket = serve(tls, stream, &|| {}).await.map_err(|(_, failure)| failure.to_string())?;
         Ok(Self(Socket::Tls(Box::new(socket))))
     }
 
-    /// Performs the client's side of the handshake with a server of this name. The client must trust a CA or
-    /// a certificate.
-    ///
-    /// # Errors
-    /// The reason why the handshake failed.
+    /// Performs the client's side of the handshake with this server. Returns the reason if it fails.
     pub async fn connect(tls: &Tls, stream: TcpStream, server: &'static str) -> Result<Self, String> {
         let config = tls.client().ok_or("no CA or certificate is trusted")?;
         let name = ServerName::try_from(server).map_err(|error| error.to_string())?;
@@ -49,17 +42,11 @@ impl TlsEnd {
     }
 
     /// Reads once. Returns `Ok(None)` if nothing is available, and `Ok(Some(0))` at the end of the stream.
-    ///
-    /// # Errors
-    /// Errors of the socket, and invalid records.
     pub fn try_read(&self, buf: &mut ReadBuf) -> io::Result<Option<usize>> {
         self.0.try_read(buf)
     }
 
     /// Writes until everything is written or the socket blocks. Returns whether everything is written.
-    ///
-    /// # Errors
-    /// Errors of the socket.
     pub fn try_write(&self, transmit: &mut Transmit) -> io::Result<bool> {
         self.0.try_write(transmit).map(|progress| progress == Progress::Done)
     }

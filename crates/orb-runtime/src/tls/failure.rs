@@ -8,14 +8,11 @@ use giop_codec::exception::{MinorCode, SystemException, SystemExceptionKind, min
 use giop_proto::PeerRefusal;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
-/// The reason why a handshake failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The socket failed, or the peer closed the connection during the handshake.
     Io(io::Error),
     /// The client sent a GIOP message instead of TLS.
     Plaintext,
-    /// The handshake timed out.
     TimedOut,
     /// The peer violated TLS or the configured rules.
     Tls(Error),
@@ -53,8 +50,7 @@ impl Failure {
     }
 }
 
-/// Returns the meaning of an alert by which the peer rejects the certificate of this side, or its absence.
-/// Returns `None` for other alerts.
+/// Returns the meaning of an alert by which the peer rejects or misses the certificate of this side.
 pub(crate) fn rejection_of_alert(alert: AlertDescription) -> Option<PeerRefusal> {
     Some(PeerRefusal(match alert {
         AlertDescription::CertificateRequired => "the peer requires a certificate (TlsBuilder::identity)",

@@ -1,28 +1,26 @@
 //! The limit of concurrent handshakes with clients, and the eviction of a handshake for a new connection.
 //!
-//! Idle clients must not occupy all slots until they time out. Therefore, if all slots are taken, a new
-//! connection evicts the oldest handshake of the address with most handshakes. Handshakes without a
-//! ClientHello are evicted first. A handshake can be evicted if
+//! If all slots are taken, a new connection evicts the oldest handshake of the address with most handshakes,
+//! preferably one without a ClientHello. A handshake can be evicted if
 //!
 //! * it has run for at least `OrbBuilder::evict_idle_after`, or
-//! * its address has at least two more handshakes than the address of the new connection, so that eviction
-//!   distributes the slots more evenly.
+//! * its address has at least two more handshakes than that of the new connection.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// The running handshakes of one ORB.
+use crate::lock::lock;
+
 #[derive(Debug)]
 pub(crate) struct Handshakes {
     max: usize,
     /// The time after which a handshake can be evicted. `None` disables eviction.
     min_evictable_age: Option<Duration>,
-    /// The slots in order of arrival.
     slots: Mutex<Vec<Arc<HandshakeSlot>>>,
 }
 
@@ -30,13 +28,10 @@ pub(crate) struct Handshakes {
 struct HandshakeSlot {
     address: Option<IpAddr>,
     started_at: Instant,
-    /// Whether the client has sent a complete ClientHello.
     has_client_hello: AtomicBool,
-    /// Notified when the handshake is evicted.
     evicted: Notify,
 }
 
-/// The slot of a handshake. It is released on drop.
 #[derive(Debug)]
 pub(crate) struct Handshake {
     handshakes: Arc<Handshakes>,
@@ -48,14 +43,13 @@ impl Handshakes {
         Arc::new(Self { max, min_evictable_age, slots: Mutex::default() })
     }
 
-    /// Takes a slot. The second value tells whether another handshake was evicted. Returns `None` if all
-    /// slots are taken and no handshake can be evicted.
+    /// Takes a slot. The `bool` tells whether another handshake was evicted. Returns `None` if none can be.
     pub(crate) fn enter(
         self: &Arc<Self>,
         address: Option<IpAddr>,
         now: Instant,
     ) -> Option<(Handshake, bool)> {
-        let mut slots = self.lock();
+        let mut slots = lock(&self.slots);
         let is_full = slots.len() >= self.max;
         if is_full {
             let at = self.index_to_evict(&slots, address, now)?;
@@ -71,7 +65,6 @@ impl Handshakes {
         Some((Handshake { handshakes: Arc::clone(self), slot }, is_full))
     }
 
-    /// Returns the index of the handshake to evict for a new connection from this address.
     fn index_to_evict(
         &self,
         slots: &[Arc<HandshakeSlot>],
@@ -96,19 +89,13 @@ impl Handshakes {
         });
         first.map(|(at, _)| at)
     }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<HandshakeSlot>>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Handshake {
-    /// Records that the client has sent a complete ClientHello.
     pub(crate) fn set_begun(&self) {
         self.slot.has_client_hello.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until the handshake is evicted.
     pub(crate) async fn wait_for_eviction(&self) {
         self.slot.evicted.notified().await;
     }
@@ -116,7 +103,7 @@ impl Handshake {
 
 impl Drop for Handshake {
     fn drop(&mut self) {
-        self.handshakes.lock().retain(|slot| !Arc::ptr_eq(slot, &self.slot));
+        lock(&self.handshakes.slots).retain(|slot| !Arc::ptr_eq(slot, &self.slot));
     }
 }
 

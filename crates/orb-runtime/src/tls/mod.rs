@@ -34,12 +34,12 @@ mod verify;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use giop_codec::ior::SslSecTrans;
-use rustls::client::Resumption;
+use rustls::client::{Resumption, VerifierBuilderError};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ServerConfig, SupportedProtocolVersion};
@@ -48,6 +48,7 @@ pub use pem::{Identity, Trust};
 pub use revocation::{RevocationCheck, RevocationList};
 pub use session::TlsSession;
 
+use crate::lock::lock;
 use crate::tls::revocation::Revocations;
 
 /// A version of TLS.
@@ -66,8 +67,7 @@ pub enum ClientCertificates {
     /// No certificate is requested. Clients are not authenticated by TLS.
     #[default]
     None,
-    /// A certificate is requested. The handshake succeeds without a certificate, but fails with an invalid
-    /// one.
+    /// A certificate is requested. The handshake fails with an invalid one, but succeeds without any.
     Optional,
     /// A certificate is requested. The handshake fails without one.
     Required,
@@ -79,8 +79,7 @@ pub enum ServerNames {
     /// The host (a name or an IP address) must be among the certificate's subject alternative names.
     #[default]
     Checked,
-    /// Any certificate of a trusted CA is accepted, as is usual in CORBA. Then you should trust only the CA
-    /// of your own servers.
+    /// Any certificate of a trusted CA is accepted, as usual in CORBA. Trust only a CA of your own then.
     Unchecked,
 }
 
@@ -132,8 +131,13 @@ pub enum TlsError {
     Rustls(#[from] rustls::Error),
 }
 
-/// The TLS configuration of an ORB. Clones share it, so that a reload through one clone applies to the ORBs
-/// of all clones.
+impl TlsError {
+    fn of_trust(error: VerifierBuilderError) -> Self {
+        Self::Content { origin: "the trusted certificates".to_owned(), reason: error.to_string() }
+    }
+}
+
+/// The TLS configuration of an ORB. Clones share it, so that a reload applies to the ORBs of all clones.
 #[derive(Clone)]
 pub struct Tls {
     shared: Arc<Shared>,
@@ -237,7 +241,7 @@ impl Tls {
 
     fn replace(&self, change: impl FnOnce(&mut Sources)) -> Result<(), TlsError> {
         // Serialize replacements. Otherwise one of two concurrent changes could be lost.
-        let _lock = self.shared.reload_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = lock(&self.shared.reload_lock);
         let mut sources = self.shared.current.load().sources.clone();
         change(&mut sources);
         self.shared.current.store(Arc::new(LoadedConfig::load(sources, &self.shared.rules)?));
@@ -249,8 +253,7 @@ impl Tls {
         !offers_plaintext || self.rules().outgoing != Outgoing::WhereRequired
     }
 
-    /// Returns whether plaintext is used for a profile that offers plaintext. `offers_tls` tells whether the
-    /// reference offers TLS.
+    /// Returns whether plaintext is used for a profile that offers it, if the reference offers TLS or not.
     pub(crate) fn uses_plaintext(&self, offers_tls: bool) -> bool {
         match self.rules().outgoing {
             // An attacker on the path could force a fallback to plaintext.
@@ -262,10 +265,6 @@ impl Tls {
 
     pub(crate) fn has_identity(&self) -> bool {
         self.shared.current.load().server.is_some()
-    }
-
-    pub(crate) fn max_handshakes(&self) -> usize {
-        self.rules().max_handshakes
     }
 
     pub(crate) fn rules(&self) -> &Rules {
@@ -282,10 +281,8 @@ impl Tls {
         self.shared.current.load().client.clone()
     }
 
-    /// Returns the component of references for a TLS port. `has_plaintext` tells whether the server also
-    /// listens without TLS.
-    ///
-    /// Source clause: "Security Service / TAG_SSL_SEC_TRANS".
+    /// Returns the component of references for a TLS port (clause "Security Service
+    /// TAG_SSL_SEC_TRANS").
     pub(crate) fn component(&self, port: u16, has_plaintext: bool) -> SslSecTrans {
         let mut target_supports =
             SslSecTrans::PROTECTED | SslSecTrans::DETECTS | SslSecTrans::TRUST_IN_TARGET;
@@ -313,22 +310,19 @@ impl fmt::Debug for Tls {
 }
 
 impl TlsBuilder {
-    /// Sets the certificate and key of this ORB. Servers require them. Clients use them if a server requests
-    /// a certificate.
+    /// Sets the certificate and key of this ORB. Servers need them, and clients if the server requests them.
     pub fn identity(mut self, identity: Identity) -> Self {
         self.sources.identity = Some(identity);
         self
     }
 
-    /// Sets the CAs that are trusted to issue the certificates of servers, and of clients if client
-    /// certificates are requested.
+    /// Sets the CAs that are trusted for certificates of servers, and of clients if these are requested.
     pub fn trust(mut self, trust: Trust) -> Self {
         self.sources.trust = Some(trust);
         self
     }
 
-    /// Adds a list of revoked certificates of a CA. Such certificates of servers and clients are rejected.
-    /// Can be called several times for the lists of several CAs.
+    /// Adds a list of revoked certificates of a CA, which are then rejected. Can be called several times.
     ///
     /// With at least one list, all certificates of a chain below the trusted CA are checked according to
     /// [`revocation_check`](Self::revocation_check). [`build`](Self::build) and [`Tls::reload`] read the
@@ -338,9 +332,8 @@ impl TlsBuilder {
         self
     }
 
-    /// Sets the rule for certificates without a revocation list, or with an outdated list. By default, such
-    /// certificates are rejected. Without [`revocation_list`](Self::revocation_list), revocation is not
-    /// checked.
+    /// Sets the rule for certificates without a revocation list, or with an outdated one, if there is a
+    /// [`revocation_list`](Self::revocation_list). By default, they are rejected.
     pub fn revocation_check(mut self, check: RevocationCheck) -> Self {
         self.rules.revocation_check = check;
         self
@@ -358,9 +351,8 @@ impl TlsBuilder {
         self
     }
 
-    /// Accepts only servers with this certificate, given by its SHA-256 digest. Can be called several times
-    /// to accept several certificates. Issuer, subject, validity and revocation of these certificates are not
-    /// checked.
+    /// Accepts only servers with this certificate, given by its SHA-256 digest, or one of several if called
+    /// several times. Issuer, subject, validity and revocation of these certificates are not checked.
     pub fn pin(mut self, fingerprint: [u8; 32]) -> Self {
         self.rules.fingerprints.push(fingerprint);
         self
@@ -378,8 +370,7 @@ impl TlsBuilder {
         self
     }
 
-    /// Sets the timeout of handshakes with clients, after which the connection is closed. The default is 10
-    /// s. The timeout of handshakes with servers is `OrbBuilder::connect_timeout`.
+    /// Sets the timeout of handshakes with clients (default 10 s), unlike `OrbBuilder::connect_timeout`.
     pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
         self.rules.handshake_timeout = timeout;
         self
@@ -389,8 +380,7 @@ impl TlsBuilder {
     ///
     /// If it is reached, a new connection evicts a handshake that has taken longer than
     /// [`OrbBuilder::evict_idle_after`](crate::OrbBuilder::evict_idle_after), or whose address has at least
-    /// two more handshakes than the address of the new connection. Handshakes without a ClientHello are
-    /// evicted first. If no handshake can be evicted, the new connection is closed.
+    /// two more handshakes, preferably one without a ClientHello. Otherwise, the new connection is closed.
     pub fn max_handshakes(mut self, handshakes: usize) -> Self {
         self.rules.max_handshakes = handshakes.max(1);
         self
@@ -441,11 +431,8 @@ impl LoadedConfig {
                             ClientCertificates::Required => clients,
                             _ => clients.allow_unauthenticated(),
                         };
-                        let verifier = clients.build();
-                        builder.with_client_cert_verifier(verifier.map_err(|error| TlsError::Content {
-                            origin: "the trusted certificates".to_owned(),
-                            reason: error.to_string(),
-                        })?)
+                        let verifier = clients.build().map_err(TlsError::of_trust)?;
+                        builder.with_client_cert_verifier(verifier)
                     }
                 };
                 let mut server =
@@ -461,14 +448,7 @@ impl LoadedConfig {
         let client = if roots.is_none() && rules.fingerprints.is_empty() {
             None
         } else {
-            let fingerprints = rules.fingerprints.clone();
-            let servers = verify::ServerVerifier::new(
-                roots,
-                rules.server_names,
-                fingerprints,
-                &revocations,
-                &provider,
-            )?;
+            let servers = verify::ServerVerifier::new(roots, rules, &revocations, &provider)?;
             let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&versions)?;
             let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(servers));
             let mut client = match certified {

@@ -14,30 +14,26 @@ use rustls::{RootCertStore, SignatureScheme};
 
 use crate::tls::TlsError;
 
-/// The source of a certificate and its private key. [`TlsBuilder::build`](super::TlsBuilder::build) reads it
-/// and reports errors.
+/// The source of a certificate and its private key, read by [`TlsBuilder::build`](super::TlsBuilder::build).
 #[derive(Debug, Clone)]
 pub struct Identity {
     chain: Source,
     key: Source,
 }
 
-/// The source of certificates of trusted CAs. [`TlsBuilder::build`](super::TlsBuilder::build) reads it and
-/// reports errors.
+/// The source of trusted CA certificates, read by [`TlsBuilder::build`](super::TlsBuilder::build).
 #[derive(Debug, Clone)]
 pub struct Trust(Source);
 
 #[derive(Clone)]
 pub(super) enum Source {
     File(PathBuf),
-    /// A description of the text, and the text.
     Text(&'static str, Arc<[u8]>),
 }
 
 impl Identity {
-    /// Reads the certificate and the private key from PEM files. The certificates of intermediate CAs follow
-    /// the certificate. The key is in PKCS#8, PKCS#1 (RSA) or SEC1 (EC) format and not encrypted. Certificate
-    /// and key may be in the same file.
+    /// Reads from PEM files the certificate, followed by those of intermediate CAs, and the private key,
+    /// unencrypted in PKCS#8, PKCS#1 (RSA) or SEC1 (EC) format. Both may be in the same file.
     pub fn files(chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         Self { chain: Source::File(chain.into()), key: Source::File(key.into()) }
     }
@@ -112,13 +108,7 @@ impl Source {
     }
 
     fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-        let bytes = self.read()?;
-        let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-        match all {
-            Ok(all) if all.is_empty() => Err(self.error("it contains no certificate (BEGIN CERTIFICATE)")),
-            Ok(all) => Ok(all),
-            Err(error) => Err(self.error(describe(&error))),
-        }
+        self.parse_all(&self.read()?, "it contains no certificate (BEGIN CERTIFICATE)")
     }
 
     pub(super) fn revocation_lists(&self) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
@@ -128,9 +118,12 @@ impl Source {
         if bytes.starts_with(&[0x30]) && !contains(&bytes, b"-----BEGIN ") {
             return Ok(vec![bytes.to_vec().into()]);
         }
-        let all: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&bytes).collect();
-        match all {
-            Ok(all) if all.is_empty() => Err(self.error("it contains no revocation list (BEGIN X509 CRL)")),
+        self.parse_all(&bytes, "it contains no revocation list (BEGIN X509 CRL)")
+    }
+
+    fn parse_all<T: PemObject>(&self, pem: &[u8], none_found: &str) -> Result<Vec<T>, TlsError> {
+        match T::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>() {
+            Ok(all) if all.is_empty() => Err(self.error(none_found)),
             Ok(all) => Ok(all),
             Err(error) => Err(self.error(describe(&error))),
         }
@@ -157,7 +150,6 @@ impl fmt::Debug for Source {
     }
 }
 
-/// Describes an error in a PEM text, with its markers as text.
 fn describe(error: &Error) -> String {
     match error {
         Error::MissingSectionEnd { end_marker } => {
@@ -183,8 +175,7 @@ impl ResolvesServerCert for SingleCertificate {
 }
 
 impl ResolvesClientCert for SingleCertificate {
-    /// Ignores the CAs that the server accepts. If the server rejects the certificate, it reports a reason,
-    /// which is better than no certificate.
+    /// Ignores the CAs that the server accepts: if it rejects the certificate, it reports a reason.
     fn resolve(&self, _: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         self.0.key.choose_scheme(schemes).map(|_| Arc::clone(&self.0))
     }

@@ -12,8 +12,7 @@ use rustls::server::ClientCertVerifierBuilder;
 use crate::tls::TlsError;
 use crate::tls::pem::Source;
 
-/// The source of lists of certificates that CAs have revoked (CRL, RFC 5280).
-/// [`TlsBuilder::build`](super::TlsBuilder::build) reads it and reports errors.
+/// Lists of revoked certificates (CRL, RFC 5280), read by [`TlsBuilder::build`](super::TlsBuilder::build).
 #[derive(Debug, Clone)]
 pub struct RevocationList(Source);
 
@@ -58,8 +57,7 @@ impl RevocationList {
     }
 }
 
-/// All revocation lists, and the rule for missing or outdated lists. Without lists, revocation is not
-/// checked.
+/// All revocation lists, and the rule for missing or outdated ones. Without lists, revocation is not checked.
 pub(super) struct Revocations {
     lists: Vec<CertificateRevocationListDer<'static>>,
     check: RevocationCheck,
@@ -81,7 +79,6 @@ impl Revocations {
         Ok(Self { lists: all, check })
     }
 
-    /// Configures the check of server certificates.
     pub(super) fn configure_server_check(
         &self,
         builder: ServerCertVerifierBuilder,
@@ -93,7 +90,6 @@ impl Revocations {
         }
     }
 
-    /// Configures the check of client certificates.
     pub(super) fn configure_client_check(
         &self,
         builder: ClientCertVerifierBuilder,

@@ -62,9 +62,8 @@ impl TlsSession {
         !self.chain.is_empty()
     }
 
-    /// Returns the subject of the peer's certificate in the format of RFC 4514, such as
-    /// `CN=billing,O=Example`. Returns `None` if the peer sent no certificate, or if the subject cannot be
-    /// parsed.
+    /// Returns the subject of the peer's certificate, if it can be parsed, in the format of RFC 4514, such as
+    /// `CN=billing,O=Example`.
     #[must_use]
     pub fn subject(&self) -> Option<&str> {
         let read = || {

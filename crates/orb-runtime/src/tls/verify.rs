@@ -12,7 +12,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
 use crate::tls::revocation::Revocations;
-use crate::tls::{ServerNames, TlsError};
+use crate::tls::{Rules, ServerNames, TlsError};
 
 /// Returns the SHA-256 digest of a certificate.
 pub(super) fn fingerprint(certificate: &[u8]) -> [u8; 32] {
@@ -33,22 +33,18 @@ pub(super) struct ServerVerifier {
 impl ServerVerifier {
     pub(super) fn new(
         roots: Option<Arc<RootCertStore>>,
-        names: ServerNames,
-        fingerprints: Vec<[u8; 32]>,
+        rules: &Rules,
         revocations: &Revocations,
         provider: &Arc<CryptoProvider>,
     ) -> Result<Self, TlsError> {
         let chain_verifier = roots.map(|roots| {
             let builder = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(provider));
-            revocations.configure_server_check(builder).build().map_err(|error| TlsError::Content {
-                origin: "the trusted certificates".to_owned(),
-                reason: error.to_string(),
-            })
+            revocations.configure_server_check(builder).build().map_err(TlsError::of_trust)
         });
         Ok(Self {
             chain_verifier: chain_verifier.transpose()?,
-            names,
-            fingerprints,
+            names: rules.server_names,
+            fingerprints: rules.fingerprints.clone(),
             algorithms: provider.signature_verification_algorithms,
         })
     }
