@@ -17,19 +17,15 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::csi::authorizer::{Access, Decision};
 use crate::csi::guard::{Caller, Guard, TokenDigest};
 use crate::csi::logins::{Login, LoginRefused, Logins, Required};
-use crate::csi::principal::{Principal, PrincipalKind};
+use crate::csi::principal::{Principal, PrincipalKind, distinguished_name, subject_of_chain};
 use crate::runtime::Shared;
 
-/// The result of authenticating a request.
 pub(crate) enum AuthOutcome {
-    /// The request is served for this caller.
     Accepted(Caller),
-    /// The login is being checked.
     Pending(LoginCheck),
     Refused(Box<Refusal>),
 }
 
-/// The exception and the service context for a request that is refused.
 pub(crate) struct Refusal {
     pub(crate) exception: SystemException,
     pub(crate) context: Option<ServiceContext>,
@@ -39,19 +35,16 @@ pub(crate) struct Refusal {
 pub(crate) struct LoginCheck(AbortOnDropHandle<()>);
 
 const THROTTLED: &str = "too many logins from this address have failed (Logins::max_failures_per_address)";
-
 const QUEUE_FULL: &str = "too many logins are queued for a check (Logins::max_waiting)";
 
 type Verdict = Result<Arc<Principal>, LoginFailure>;
 
-/// The reason why a login is not accepted.
 enum LoginFailure {
     Refused(LoginRefused),
     /// The login was not checked, because too many others are queued.
     QueueFull,
 }
 
-/// A login that was passed to the authenticator.
 pub(super) struct PendingLogin {
     token: TokenDigest,
     /// Set when the check has ended. Stays empty if the request is dropped before.
@@ -59,11 +52,9 @@ pub(super) struct PendingLogin {
     epoch: u64,
 }
 
-/// The reason why a context is refused.
 struct ContextRejection {
     failure: ContextFailure,
     token: Bytes,
-    /// The description for the log.
     reason: String,
 }
 
@@ -71,19 +62,12 @@ impl ContextRejection {
     fn new(failure: ContextFailure, reason: impl Into<String>) -> Self {
         Self { failure, token: Bytes::new(), reason: reason.into() }
     }
-
-    fn of_login(error: LoginError, reason: impl Into<String>) -> Self {
-        let token = error.to_token().unwrap_or_default();
-        Self { token, ..Self::new(ContextFailure::INVALID_EVIDENCE, reason) }
-    }
 }
 
-/// The result of authenticating the login of a context.
 enum LoginOutcome {
     /// The logged-in user, or `None` if the context has no login.
     Known(Option<Arc<Principal>>),
     Pending(LoginCheck),
-    /// Too many other logins are queued.
     QueueFull,
 }
 
@@ -96,8 +80,7 @@ impl Future for LoginCheck {
 }
 
 impl Guard {
-    /// Authenticates the caller. If the login must be checked first, the request must be passed again after
-    /// the [`LoginCheck`] has completed.
+    /// Authenticates the caller. After `Pending`, the request must be passed again when the check has ended.
     pub(crate) fn identify(&mut self, orb: &Shared, incoming: &IncomingRequest) -> AuthOutcome {
         let Some(logins) = self.security.logins.clone() else {
             return AuthOutcome::Accepted(self.certificate.clone());
@@ -181,8 +164,7 @@ impl Guard {
         Ok(AuthOutcome::Accepted(self.accepted.insert(digest, number, principal, logins.max_contexts)))
     }
 
-    /// Authenticates the login in the token of a request with a size of `bytes`. An empty token contains no
-    /// login.
+    /// Authenticates the login in the token of a request with a size of `bytes`, if it is not empty.
     fn log_in(
         &mut self,
         orb: &Shared,
@@ -272,13 +254,12 @@ impl Guard {
         Ok(LoginOutcome::Pending(LoginCheck(AbortOnDropHandle::new(runtime.spawn(check)))))
     }
 
-    /// Counts a failed login and returns the rejection.
     fn login_failed(&self, error: LoginError, reason: impl Into<String>) -> ContextRejection {
         self.security.counters.failed_logins.fetch_add(1, Ordering::Relaxed);
-        ContextRejection::of_login(error, reason)
+        let token = error.to_token().unwrap_or_default();
+        ContextRejection { token, ..ContextRejection::new(ContextFailure::INVALID_EVIDENCE, reason) }
     }
 
-    /// Refuses a request that does not identify its caller, although the server requires that.
     fn refuse_unknown_caller(&mut self) -> AuthOutcome {
         self.security.counters.unknown_callers.fetch_add(1, Ordering::Relaxed);
         let text = "the request does not identify its caller";
@@ -287,7 +268,6 @@ impl Guard {
         AuthOutcome::Refused(Box::new(Refusal { exception, context: None }))
     }
 
-    /// Refuses a request because too many logins are queued.
     #[cold]
     fn refuse_queue_full(&mut self) -> AuthOutcome {
         self.security.counters.throttled_logins.fetch_add(1, Ordering::Relaxed);
@@ -306,10 +286,7 @@ impl Guard {
         AuthOutcome::Refused(Box::new(Refusal { exception, context: error.to_service_context().ok() }))
     }
 
-    /// Asks the authorizer whether the caller may make the request.
-    ///
-    /// # Errors
-    /// The exception for a caller that may not make the request.
+    /// Returns the exception for a caller that may not make the request.
     pub(crate) fn authorize(&mut self, access: &Access<'_>) -> Result<(), SystemException> {
         let Some(authorizer) = &self.security.authorizer else { return Ok(()) };
         if authorizer.decide(access) == Decision::Allow {
@@ -325,8 +302,7 @@ impl Guard {
         Err(no_permission(minor::NO_PERMISSION_DENIED, "the rules do not allow the call".to_owned()))
     }
 
-    /// Logs a refused request. Only the first one of a connection is a warning, so that a peer cannot flood
-    /// the log.
+    /// Logs a refused request: the first of a connection as a warning, so that a peer cannot flood the log.
     fn log_refusal(&mut self, reason: &str) {
         let (peer, reason) = (&self.peer, OneLine::new(reason));
         if std::mem::replace(&mut self.has_warned, true) {
@@ -341,8 +317,7 @@ impl Guard {
     }
 }
 
-/// Returns the principal of a request that `sender` sends: the asserted identity, or `sender` itself if none
-/// is asserted.
+/// Returns the identity that `sender` asserts, or `sender` itself.
 fn asserted_principal(
     logins: &Logins,
     sender: Option<Arc<Principal>>,
@@ -363,14 +338,12 @@ fn asserted_principal(
             (PrincipalKind::AssertedName, logins.local_user(name).to_owned())
         }
         IdentityToken::DistinguishedName(der) => {
-            let name = super::principal::distinguished_name(&der);
-            (
-                PrincipalKind::AssertedSubject,
-                name.ok_or_else(|| invalid("the asserted name cannot be decoded"))?,
-            )
+            let name = distinguished_name(&der);
+            let name = name.ok_or_else(|| invalid("the asserted name cannot be decoded"))?;
+            (PrincipalKind::AssertedSubject, name)
         }
         IdentityToken::X509CertChain(der) => {
-            let name = super::principal::subject_of_chain(&der);
+            let name = subject_of_chain(&der);
             let name = name.ok_or_else(|| invalid("the asserted certificates cannot be decoded"))?;
             (PrincipalKind::AssertedSubject, name)
         }

@@ -21,8 +21,7 @@ pub trait Authorizer: Send + Sync + 'static {
 pub enum Decision {
     /// The request is dispatched.
     Allow,
-    /// The request is refused: `NO_PERMISSION`, `COMPLETED_NO`, minor
-    /// [`NO_PERMISSION_DENIED`](crate::minor::NO_PERMISSION_DENIED).
+    /// The request is refused with minor code [`NO_PERMISSION_DENIED`](crate::minor::NO_PERMISSION_DENIED).
     Deny,
 }
 
@@ -44,8 +43,7 @@ impl<'a> Access<'a> {
         self.principal
     }
 
-    /// Returns the names of the POAs from below the RootPOA down to the POA of the object. There are none for
-    /// objects of the RootPOA, and for objects with a plain key (`Orb::activate_named`).
+    /// Returns the names of the POAs from below the RootPOA to that of the object. Plain keys have none.
     pub fn poa(&self) -> impl Iterator<Item = &'a str> + Clone {
         self.path.names().into_iter().flatten()
     }
@@ -56,15 +54,13 @@ impl<'a> Access<'a> {
         self.object_id
     }
 
-    /// Returns the repository id of the object's interface, or `None` if there is no servant yet. If the
-    /// request is allowed, a servant activator may create one.
+    /// Returns the repository id of the object's interface. A servant that is not created yet has none.
     #[must_use]
     pub fn interface(&self) -> Option<&'a str> {
         self.interface
     }
 
-    /// Returns the operation's name on the wire, such as `_get_balance` for an attribute, or `_is_a` for an
-    /// operation that every object has.
+    /// Returns the operation's name on the wire, such as `_get_balance` for an attribute, or `_is_a`.
     #[must_use]
     pub fn operation(&self) -> &'a str {
         self.operation

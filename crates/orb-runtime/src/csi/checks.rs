@@ -2,20 +2,18 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, Semaphore};
 
 use crate::csi::throttle::network_of;
+use crate::lock::lock;
 use crate::transport::Peer;
 
-/// The maximum size of all queued requests in bytes.
 const MAX_QUEUED_BYTES: usize = 16 << 20;
 
-/// The login checks of one server.
 #[derive(Debug)]
 pub(super) struct LoginQueue {
-    /// The permits for concurrent checks.
     pub(super) permits: Semaphore,
     max_queued: usize,
     /// The queued logins in the order of arrival.
@@ -30,7 +28,6 @@ struct QueuedLogin {
     evicted: Notify,
 }
 
-/// The queue entry of a login, removed on drop.
 #[derive(Debug)]
 pub(super) struct QueueEntry {
     queue: Arc<LoginQueue>,
@@ -43,12 +40,11 @@ impl LoginQueue {
         Arc::new(Self { permits, max_queued: max_queued.max(1), queued: Mutex::default() })
     }
 
-    /// Queues a login whose request has this size. If the queue is full, the last login of the network with
-    /// the most entries is evicted, but only if that network has at least two more than the peer's. Returns
-    /// `None` if no login can be evicted.
+    /// Queues a login whose request has this size. If the queue is full, evicts the last login of the network
+    /// with the most entries if it has at least two more than the peer's. Otherwise returns `None`.
     pub(super) fn enqueue(self: &Arc<Self>, peer: &Peer, bytes: usize) -> Option<QueueEntry> {
         let network = peer.address().map(network_of);
-        let mut queued = self.lock();
+        let mut queued = lock(&self.queued);
         while !self.has_capacity(&queued, bytes) {
             let mut counts = HashMap::<_, usize>::new();
             for login in &*queued {
@@ -70,14 +66,10 @@ impl LoginQueue {
         let all = queued.iter().map(|login| login.bytes).sum::<usize>();
         queued.is_empty() || queued.len() < self.max_queued && all.saturating_add(bytes) <= MAX_QUEUED_BYTES
     }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<QueuedLogin>>> {
-        self.queued.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl QueueEntry {
-    /// Completes when the login is evicted in favour of another network.
+    /// Completes when a login of another network takes this entry.
     pub(super) async fn evicted(&self) {
         self.login.evicted.notified().await;
     }
@@ -85,7 +77,7 @@ impl QueueEntry {
 
 impl Drop for QueueEntry {
     fn drop(&mut self) {
-        self.queue.lock().retain(|login| !Arc::ptr_eq(login, &self.login));
+        lock(&self.queue.queued).retain(|login| !Arc::ptr_eq(login, &self.login));
     }
 }
 

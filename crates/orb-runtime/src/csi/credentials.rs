@@ -26,17 +26,14 @@ use crate::csi::security::Security;
 /// A reference with its own credentials may share connections with other references.
 #[derive(Clone, Default)]
 pub struct Credentials {
-    /// The user name and the password.
     login: Option<(String, String)>,
     realm: Option<String>,
     identity: IdentityToken,
     allows_plaintext: bool,
-    /// Whether they are also sent to servers whose references contain no security information.
     always_sent: bool,
 }
 
-/// The identity of a third party on whose behalf a client calls. The server must trust the client to assert
-/// it: `Logins::trust_user`, `Logins::trust_subject`.
+/// The identity of a third party on whose behalf a trusted client calls (`Logins::trust_user`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AssertedIdentity {
@@ -56,23 +53,20 @@ impl Credentials {
         Self { login: Some((user.into(), password.into())), ..Self::default() }
     }
 
-    /// Creates credentials without a login, for clients that assert identities and are authenticated by their
-    /// certificate.
+    /// Creates credentials without a login, for clients that are authenticated by their certificate.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Sends the login only to servers whose references name this realm. By default it is sent to all servers
-    /// that request one.
+    /// Sends the login only to servers whose references name this realm, and not to all that request one.
     #[must_use]
     pub fn for_realm(mut self, realm: impl Into<String>) -> Self {
         self.realm = Some(realm.into());
         self
     }
 
-    /// Asserts the identity of another caller. A call to a server that accepts no asserted identity fails. A
-    /// server whose reference contains no security information is called without the identity.
+    /// Asserts the identity of another caller. A call to a server that accepts no asserted identity fails.
     #[must_use]
     pub fn assert_identity(mut self, identity: AssertedIdentity) -> Self {
         self.identity = match identity {
@@ -84,24 +78,21 @@ impl Credentials {
         self
     }
 
-    /// Also sends the password and the asserted identity over plain TCP, where others on the network can read
-    /// and change them.
+    /// Also sends the password and the asserted identity over plain TCP, which others can read and change.
     #[must_use]
     pub fn allow_plaintext_passwords(mut self) -> Self {
         self.allows_plaintext = true;
         self
     }
 
-    /// Also sends the credentials to servers whose references contain no security information, such as
-    /// references from `corbaloc:` URLs.
+    /// Also sends the credentials if the reference has no security information, such as a `corbaloc:` URL.
     #[must_use]
     pub fn always_send(mut self) -> Self {
         self.always_sent = true;
         self
     }
 
-    /// Returns the security context of each request to the profile's server. `tls` means that TLS protects
-    /// the connection, `private` that others cannot read it.
+    /// Returns the security context for the profile's server. `private`: others cannot read the connection.
     fn context(&self, profile: &IiopProfile, tls: bool, private: bool) -> Result<Option<SasContext>, String> {
         let may_send = private || self.allows_plaintext;
         let Some(offered) = profile.csi_mechanisms() else {
@@ -138,7 +129,6 @@ impl Credentials {
         tls: bool,
         may_send: bool,
     ) -> Result<Option<SasContext>, MechanismError> {
-        /// The options that TLS provides.
         const TLS_OPTIONS: AssociationOptions = AssociationOptions(2 | 4 | 8 | 16 | 32);
         let unmet = |text: &str| Err(MechanismError::Unmet(text.to_owned()));
         match &mechanism.transport {
@@ -214,11 +204,8 @@ impl Credentials {
     }
 }
 
-/// The reason why a mechanism is not used.
 enum MechanismError {
-    /// The mechanism is for another kind of connection.
     OtherConnection,
-    /// The mechanism has a requirement that these credentials do not meet.
     Unmet(String),
 }
 
@@ -235,10 +222,7 @@ impl fmt::Debug for Credentials {
 }
 
 impl Security {
-    /// Returns the security context of each request to the profile's server, with the credentials of the
-    /// reference or else of the ORB.
-    ///
-    /// The same context is sent with each request, so a reference can use any connection to the server.
+    /// Returns the security context for the profile's server, with `own` or the ORB's credentials.
     pub(crate) fn context_for(
         &self,
         own: Option<&Credentials>,

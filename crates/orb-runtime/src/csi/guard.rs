@@ -18,24 +18,19 @@ use crate::transport::Peer;
 
 /// The number of recent contexts that are recognized without decoding them.
 const MAX_RECENT: usize = 16;
-
-/// The maximum number of accepted logins that are kept for a connection. The oldest one is removed, and is
-/// checked again when it is used again.
+/// The maximum number of accepted logins of a connection. Older ones are checked again when they are used.
 const MAX_LOGINS: usize = 32;
 
-/// Authenticates and authorizes the requests of one connection.
 pub(crate) struct Guard {
     pub(super) security: Security,
     pub(super) peer: Peer,
     /// Whether others on the network cannot read the connection.
     pub(super) is_private: bool,
-    /// The caller according to the certificate.
     pub(super) certificate: Caller,
     pub(super) accepted: AcceptedContexts,
     /// The login that is being checked, or that was checked last.
     pub(super) pending_login: Option<PendingLogin>,
     pub(super) failures: u32,
-    /// Whether a refused request was logged as a warning.
     pub(super) has_warned: bool,
 }
 
@@ -52,13 +47,11 @@ struct CallerData {
 /// A hash of a security context or of a login. Their bytes are not kept, because they include a password.
 pub(super) type TokenDigest = [u8; 32];
 
-/// The contexts and logins that were accepted on a connection.
 pub(super) struct AcceptedContexts {
     salt: [u8; 16],
     epoch: u64,
     recent: Vec<(TokenDigest, Caller)>,
-    /// The index in `recent` that is replaced next.
-    next: usize,
+    next_replaced: usize,
     logins: Vec<(TokenDigest, Arc<Principal>)>,
     /// By context number, which the client chooses.
     pub(super) table: HashMap<u64, (TokenDigest, Caller)>,
@@ -80,7 +73,6 @@ impl Guard {
     }
 }
 
-/// Returns whether others on the network cannot read the connection.
 pub(super) fn is_private(peer: &Peer, tls: bool) -> bool {
     tls || !matches!(peer, Peer::Tcp(_))
 }
@@ -98,7 +90,6 @@ impl Caller {
         self.0.as_ref()?.principal.as_ref()
     }
 
-    /// Returns the service context of the reply.
     #[inline]
     pub(crate) fn complete(&self) -> Option<&ServiceContext> {
         self.0.as_ref()?.complete.as_ref()
@@ -116,7 +107,14 @@ impl Default for AcceptedContexts {
         // `RandomState` is the random number generator of the standard library.
         let (one, other) = (RandomState::new().hash_one(0), RandomState::new().hash_one(1));
         let salt = (u128::from(one) << 64 | u128::from(other)).to_be_bytes();
-        Self { salt, epoch: 0, recent: Vec::new(), next: 0, logins: Vec::new(), table: HashMap::new() }
+        Self {
+            salt,
+            epoch: 0,
+            recent: Vec::new(),
+            next_replaced: 0,
+            logins: Vec::new(),
+            table: HashMap::new(),
+        }
     }
 }
 
@@ -148,8 +146,8 @@ impl AcceptedContexts {
         self.logins.push((digest, Arc::clone(principal)));
     }
 
-    /// Inserts an accepted context. If `number` is not 0, the context is also found by its number, so that
-    /// the client can refer to it. At most `max_numbered` contexts are found by number.
+    /// Inserts an accepted context. If `number` is not 0, the client can refer to the context by its number,
+    /// for at most `max_numbered` contexts.
     pub(super) fn insert(
         &mut self,
         digest: TokenDigest,
@@ -165,11 +163,11 @@ impl AcceptedContexts {
             SasContext::Complete { client_context_id: number, stateful, final_token: bytes::Bytes::new() };
         let caller = Caller::new(principal, complete.to_service_context().ok());
         let entry = (digest, caller.clone());
-        match self.recent.get_mut(self.next) {
+        match self.recent.get_mut(self.next_replaced) {
             Some(oldest) => *oldest = entry,
             None => self.recent.push(entry),
         }
-        self.next = (self.next + 1) % MAX_RECENT;
+        self.next_replaced = (self.next_replaced + 1) % MAX_RECENT;
         caller
     }
 }

@@ -12,7 +12,6 @@ use crate::csi::principal::{Principal, PrincipalKind};
 use crate::csi::throttle::Throttle;
 use crate::transport::Peer;
 
-/// The default of [`Logins::max_waiting`].
 const DEFAULT_MAX_WAITING: usize = 256;
 
 /// Checks user names and passwords.
@@ -40,8 +39,7 @@ pub struct Login<'a> {
 }
 
 impl<'a> Login<'a> {
-    /// Returns the user's name without the realm of this server: `ann` for `ann@bank`, if the realm is
-    /// `bank`.
+    /// Returns the user's name without the realm of this server: `ann` for `ann@bank` in the realm `bank`.
     #[must_use]
     pub fn user(&self) -> &'a str {
         self.user
@@ -131,9 +129,8 @@ impl Logins {
         self
     }
 
-    /// Sets the realm in which user names are valid. References contain it, and a login for another realm is
-    /// refused. A user name may then also have the form `user@realm`. By default, there is no realm, and no
-    /// login is refused because of its realm.
+    /// Sets the realm in which user names are valid. References contain it, logins for other realms are
+    /// refused, and user names may have the form `user@realm`. By default, there is no realm.
     #[must_use]
     pub fn realm(mut self, realm: impl Into<String>) -> Self {
         self.realm = Some(realm.into());
@@ -147,17 +144,15 @@ impl Logins {
         self
     }
 
-    /// Trusts the logged-in user with this name to assert the identity of other callers. Can be called
-    /// several times for several users.
+    /// Trusts the user with this name to assert the identity of other callers. Can be called several times.
     #[must_use]
     pub fn trust_user(mut self, user: impl Into<String>) -> Self {
         self.trusted_users.insert(user.into());
         self
     }
 
-    /// Trusts clients with a certificate for this subject to assert the identity of other callers. The
-    /// subject has the form of `TlsSession::subject`: `CN=gateway,O=Example`. Can be called several times for
-    /// several subjects.
+    /// Trusts clients with a certificate for this subject, in the form of `TlsSession::subject`
+    /// (`CN=gateway,O=Example`), to assert the identity of other callers. Can be called several times.
     #[must_use]
     pub fn trust_subject(mut self, subject: impl Into<String>) -> Self {
         self.trusted_subjects.insert(subject.into());
@@ -176,26 +171,23 @@ impl Logins {
     /// longer counts (default 30 and 4 s). A client that tries passwords over many connections gets
     /// `failures` attempts at once, and then one in each `interval`.
     ///
-    /// Beyond that, no login from the address is checked, not even one with a correct password. Accepted
-    /// logins remain valid. IPv6 addresses are counted by their first 64 bits. Logins over Unix sockets and
-    /// in-memory pipes are not counted.
+    /// Beyond that, no login from the address is checked. Accepted logins remain valid. IPv6 addresses are
+    /// counted by their first 64 bits. Logins over Unix sockets and in-memory pipes are not counted.
     #[must_use]
     pub fn max_failures_per_address(mut self, failures: u32, interval: Duration) -> Self {
         self.throttle = Throttle::new(failures, interval);
         self
     }
 
-    /// Sets the number of security contexts that the ORB keeps for each connection, so that clients can refer
-    /// to them instead of sending the login again (default 64). For further contexts, clients send the login
-    /// with each request.
+    /// Sets the number of security contexts that the ORB keeps for each connection (default 64). For further
+    /// ones, clients send the login with each request instead of a reference to the context.
     #[must_use]
     pub fn max_contexts(mut self, contexts: usize) -> Self {
         self.max_contexts = contexts;
         self
     }
 
-    /// Sets the number of logins that are checked concurrently (default 4). Further logins are queued. At
-    /// most one login of each connection is checked or queued.
+    /// Sets the number of logins that are checked concurrently (default 4), at most one of each connection.
     #[must_use]
     pub fn max_checks(mut self, checks: usize) -> Self {
         self.max_checks = checks;
@@ -207,9 +199,8 @@ impl Logins {
     /// most 16 MiB.
     ///
     /// If the queue is full, a login from an address with few entries evicts the last login of the address
-    /// with the most. The evicted login is refused: its request gets `TRANSIENT` with zorb's minor code 1
-    /// (`minor::TRANSIENT_OVERLOADED`), COMPLETED_NO. If no login is evicted, the new one is refused in the
-    /// same way. A connection is not read while its login is queued.
+    /// with the most. The request of the evicted or the new login gets `TRANSIENT` with zorb's minor code 1
+    /// (`minor::TRANSIENT_OVERLOADED`), COMPLETED_NO. A connection is not read while its login is queued.
     #[must_use]
     pub fn max_waiting(mut self, logins: usize) -> Self {
         self.max_waiting = logins;
@@ -217,12 +208,6 @@ impl Logins {
         self
     }
 
-    /// Returns whether there is a caller that may assert the identity of others.
-    pub(super) fn allows_assertions(&self) -> bool {
-        !(self.trusted_users.is_empty() && self.trusted_subjects.is_empty())
-    }
-
-    /// Returns whether `principal` may assert the identity of others.
     pub(super) fn may_assert(&self, principal: &Principal) -> bool {
         match principal.kind() {
             PrincipalKind::Login => self.trusted_users.contains(principal.name()),
@@ -231,7 +216,6 @@ impl Logins {
         }
     }
 
-    /// Returns the realm in the encoding of references.
     pub(super) fn target_name(&self) -> bytes::Bytes {
         let name =
             self.realm.as_ref().and_then(|realm| ExportedName::gssup(&format!("@{realm}")).to_octets());

@@ -10,10 +10,8 @@ use crate::csi::logins::{Logins, Required};
 use crate::csi::security::Security;
 
 impl Security {
-    /// Returns the component of a profile, or `None` if there is nothing to describe.
-    ///
-    /// `tls` describes the TLS port at `host`. `plain` is `Some` if the profile has addresses without TLS.
-    /// Its value tells whether others on the network cannot read the connections to them.
+    /// Returns the component of a profile, if there is anything to describe. `tls` describes the TLS port at
+    /// `host`. For addresses without TLS, `plain` tells whether others cannot read connections.
     pub(crate) fn component(
         &self,
         host: &str,
@@ -72,7 +70,7 @@ impl Logins {
             },
         };
         let mut attributes = SasContextSec::default();
-        if self.allows_assertions() {
+        if !(self.trusted_users.is_empty() && self.trusted_subjects.is_empty()) {
             attributes.supports = AssociationOptions::IDENTITY_ASSERTION;
             attributes.naming_mechanisms = vec![Oid::GSSUP];
             attributes.identity_types = IdentityTypes::ANONYMOUS.and(IdentityTypes::PRINCIPAL_NAME);

@@ -25,8 +25,7 @@ pub enum PrincipalKind {
     Certificate,
     /// By a trusted caller, which asserts that it calls on behalf of a user with this name.
     AssertedName,
-    /// By a trusted caller, which asserts that it calls on behalf of a distinguished name or the subject of a
-    /// certificate. The name is in the form of RFC 4514.
+    /// By a trusted caller, on behalf of a subject or distinguished name in the form of RFC 4514.
     AssertedSubject,
     /// By a trusted caller, which asserts that it calls on behalf of an unknown caller. The name is empty.
     Anonymous,
@@ -37,7 +36,6 @@ impl Principal {
         Self { kind, name: name.into(), asserted_by: None }
     }
 
-    /// Creates a principal whose identity is asserted by another one.
     pub(crate) fn asserted(kind: PrincipalKind, name: impl Into<String>, by: Self) -> Self {
         Self { kind, name: name.into(), asserted_by: Some(Box::new(by)) }
     }
@@ -48,8 +46,7 @@ impl Principal {
         self.kind
     }
 
-    /// Returns the name of the user, or the subject of the certificate, such as `CN=billing,O=Example`. It
-    /// comes from the network, so escape it before you display it.
+    /// Returns the user's name, or the subject, such as `CN=billing,O=Example`. Escape it for display.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -61,28 +58,24 @@ impl Principal {
         matches!(self.kind, PrincipalKind::Login | PrincipalKind::AssertedName).then_some(&self.name)
     }
 
-    /// Returns the trusted caller that asserted this identity, or `None` if the identity is not an asserted
-    /// one.
+    /// Returns the trusted caller that asserted this identity, or `None` if the identity is not asserted.
     #[must_use]
     pub fn asserted_by(&self) -> Option<&Self> {
         self.asserted_by.as_deref()
     }
 }
 
-/// Returns the principal of the session's certificate.
 pub(crate) fn by_certificate(session: Option<&TlsSession>) -> Option<Arc<Principal>> {
     let subject = session.and_then(TlsSession::subject)?;
     Some(Arc::new(Principal::new(PrincipalKind::Certificate, subject)))
 }
 
-/// Displays the principal with an escaped name.
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = Printable::new(&self.name);
         match self.kind {
-            PrincipalKind::Login => write!(f, "user `{name}`"),
+            PrincipalKind::Login | PrincipalKind::AssertedName => write!(f, "user `{name}`"),
             PrincipalKind::Certificate => write!(f, "`{name}` by certificate"),
-            PrincipalKind::AssertedName => write!(f, "user `{name}`"),
             PrincipalKind::AssertedSubject => write!(f, "`{name}`"),
             PrincipalKind::Anonymous => f.write_str("an anonymous caller"),
         }?;
@@ -97,7 +90,6 @@ pub(super) fn distinguished_name(der: &[u8]) -> Option<String> {
     x509_cert::name::Name::from_der(der).ok().map(|name| name.to_string())
 }
 
-/// Returns the subject of the first certificate of a sequence in DER.
 #[cfg(feature = "tls")]
 pub(super) fn subject_of_chain(der: &[u8]) -> Option<String> {
     use x509_cert::der::Decode;
@@ -105,13 +97,12 @@ pub(super) fn subject_of_chain(der: &[u8]) -> Option<String> {
     chain.first().map(|certificate| certificate.tbs_certificate.subject.to_string())
 }
 
-/// Returns `None`, because distinguished names are decoded only with the feature `tls`.
+/// Distinguished names and certificates are decoded only with the feature `tls`.
 #[cfg(not(feature = "tls"))]
 pub(super) fn distinguished_name(_: &[u8]) -> Option<String> {
     None
 }
 
-/// Returns `None`, because certificates are decoded only with the feature `tls`.
 #[cfg(not(feature = "tls"))]
 pub(super) fn subject_of_chain(_: &[u8]) -> Option<String> {
     None

@@ -126,7 +126,7 @@ impl Rules {
 impl Authorizer for Rules {
     fn decide(&self, access: &Access<'_>) -> Decision {
         let table = self.shared.current.load();
-        let found = table.rules.iter().find(|rule| rule.matches(access));
+        let found = table.rules.iter().find(|rule| rule.patterns.matches(access));
         found.map_or(table.default, |rule| rule.decision)
     }
 }
@@ -145,9 +145,14 @@ struct Table {
     rules: Vec<Rule>,
 }
 
-/// A rule. Each list is the value of a key. An empty list means that the key is missing.
 struct Rule {
     decision: Decision,
+    patterns: Patterns,
+}
+
+/// The patterns of a rule. Each list is the value of a key. An empty list means that the key is missing.
+#[derive(Default)]
+struct Patterns {
     users: Vec<String>,
     subjects: Vec<String>,
     certificates: Vec<String>,
@@ -164,7 +169,7 @@ enum AddressPattern {
     Unix,
 }
 
-impl Rule {
+impl Patterns {
     fn matches(&self, access: &Access<'_>) -> bool {
         let has_subject = |principal: &&Principal| {
             use PrincipalKind::{AssertedSubject, Certificate};
@@ -202,7 +207,6 @@ impl AddressPattern {
     }
 
     fn matches(&self, peer: &Peer) -> bool {
-        /// Returns whether the first `length` bits of two addresses are equal.
         fn same_prefix(one: u128, other: u128, length: u32, width: u32) -> bool {
             length == 0 || (one ^ other) >> (width - length) == 0
         }
@@ -233,7 +237,6 @@ fn matches_one(patterns: &[String], text: Option<&[u8]>) -> bool {
         || text.is_some_and(|text| patterns.iter().any(|pattern| matches_pattern(pattern.as_bytes(), text)))
 }
 
-/// Returns whether the pattern matches the whole text.
 fn matches_pattern(pattern: &[u8], text: &[u8]) -> bool {
     let (mut text_at, mut pattern_at) = (0, 0);
     // The position in the pattern after the last `*`, and the position in the text up to which the `*`
@@ -309,52 +312,39 @@ fn rule(value: &Spanned<DeValue<'_>>) -> Result<Rule, ContentError> {
     let at = value.span().start;
     let table = value.get_ref().as_table();
     let table = table.ok_or_else(|| ContentError(at, "rules are written as [[rule]]".to_owned()))?;
-    let mut rule = Rule {
-        decision: Decision::Deny,
-        users: Vec::new(),
-        subjects: Vec::new(),
-        certificates: Vec::new(),
-        addresses: Vec::new(),
-        poas: Vec::new(),
-        objects: Vec::new(),
-        interfaces: Vec::new(),
-        operations: Vec::new(),
-    };
-    let mut has_decision = false;
+    let (mut rule_decision, mut patterns) = (None, Patterns::default());
     for (key, value) in table {
         match &**key.get_ref() {
-            "decision" => (rule.decision, has_decision) = (decision(value)?, true),
+            "decision" => rule_decision = Some(decision(value)?),
             "addresses" => {
                 for (at, text) in texts(value)? {
                     let address = AddressPattern::parse(text).ok_or_else(|| {
                         let expected = "an IP address, a network such as 10.0.0.0/8, or `unix`";
                         ContentError(at, format!("expected {expected}, found `{text}`"))
                     })?;
-                    rule.addresses.push(address);
+                    patterns.addresses.push(address);
                 }
             }
             name => {
-                let patterns = match name {
-                    "users" => &mut rule.users,
-                    "subjects" => &mut rule.subjects,
-                    "certificates" => &mut rule.certificates,
-                    "poas" => &mut rule.poas,
-                    "objects" => &mut rule.objects,
-                    "interfaces" => &mut rule.interfaces,
-                    "operations" => &mut rule.operations,
+                let list = match name {
+                    "users" => &mut patterns.users,
+                    "subjects" => &mut patterns.subjects,
+                    "certificates" => &mut patterns.certificates,
+                    "poas" => &mut patterns.poas,
+                    "objects" => &mut patterns.objects,
+                    "interfaces" => &mut patterns.interfaces,
+                    "operations" => &mut patterns.operations,
                     other => {
                         let known = "decision, users, subjects, certificates, addresses, poas, objects, interfaces, operations";
                         return Err(ContentError(key.span().start, unknown(other, known)));
                     }
                 };
-                patterns.extend(texts(value)?.into_iter().map(|(_, text)| text.to_owned()));
+                list.extend(texts(value)?.into_iter().map(|(_, text)| text.to_owned()));
             }
         }
     }
-    if !has_decision {
-        return Err(ContentError(at, "the rule has no decision = \"allow\" or \"deny\"".to_owned()));
-    }
-    Ok(rule)
+    let missing = || ContentError(at, "the rule has no decision = \"allow\" or \"deny\"".to_owned());
+    Ok(Rule { decision: rule_decision.ok_or_else(missing)?, patterns })
 }
 
 fn unknown(key: &str, known: &str) -> String {
@@ -369,8 +359,7 @@ fn decision(value: &Spanned<DeValue<'_>>) -> Result<Decision, ContentError> {
     }
 }
 
-/// Returns the positions and contents of a text, or of a list of texts. An empty list is an error, because it
-/// would match every call.
+/// Returns the positions and contents of one or more texts. An empty list, which matches all, is an error.
 fn texts<'v>(value: &'v Spanned<DeValue<'_>>) -> Result<Vec<(usize, &'v str)>, ContentError> {
     let text = |value: &'v Spanned<DeValue<'_>>| {
         let at = value.span().start;

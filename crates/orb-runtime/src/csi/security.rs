@@ -14,7 +14,6 @@ use crate::csi::logins::{Logins, Required};
 use crate::runtime::Shared;
 use crate::transport::Peer;
 
-/// The configuration for authenticating and authorizing callers, and the credentials of this ORB's own calls.
 #[derive(Clone, Default)]
 pub(crate) struct Security {
     pub(crate) logins: Option<Arc<Logins>>,
@@ -37,8 +36,7 @@ pub(super) struct Counters {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CsiStats {
-    /// Logins that were checked and accepted. Further requests of a connection with an accepted login are not
-    /// counted.
+    /// Logins that were checked and accepted. An accepted login is counted once for each connection.
     pub logins: u64,
     /// Logins that were refused, including those that were not checked because too many had failed before.
     pub failed_logins: u64,
@@ -55,17 +53,12 @@ pub struct CsiStats {
 impl Security {
     /// Returns the guard of a connection, or `None` if its requests are not checked.
     pub(crate) fn guard(&self, link: &SharedConnection) -> Option<Box<Guard>> {
-        let is_guarded = self.checks_requests() && !matches!(link.peer(), Peer::Local);
+        let checks_requests = self.logins.is_some() || self.authorizer.is_some();
+        let is_guarded = checks_requests && !matches!(link.peer(), Peer::Local);
         is_guarded.then(|| Box::new(Guard::new(self, link.peer().clone(), link.session().cloned())))
     }
 
-    /// Returns whether requests are checked.
-    pub(crate) fn checks_requests(&self) -> bool {
-        self.logins.is_some() || self.authorizer.is_some()
-    }
-
-    /// Returns the reason why no caller could ever log in. `only_plain_tcp`: the ORB listens only on plain
-    /// TCP.
+    /// Returns the reason why no caller could log in. `only_plain_tcp`: the ORB listens only on plain TCP.
     pub(crate) fn login_obstacle(&self, only_plain_tcp: bool) -> Option<&'static str> {
         let logins = self.logins.as_ref()?;
         (only_plain_tcp && logins.required == Required::Login && !logins.allows_plaintext).then_some(
@@ -98,13 +91,11 @@ impl fmt::Debug for Security {
 }
 
 impl Shared {
-    /// Returns access control and credentials.
     pub(crate) fn security(&self) -> &Security {
         self.extensions.security.get_or_default()
     }
 
-    /// Returns the component that describes which logins the server requires: see [`Security::component`].
-    /// `tls_port` is the TLS port at `host`.
+    /// See [`Security::component`]. `tls_port` is the TLS port at `host`.
     pub(crate) fn csi_component(
         &self,
         host: &str,

@@ -2,18 +2,17 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::lock::lock;
 use crate::transport::Peer;
 
 /// The maximum number of addresses. Beyond it, the address whose failures expire first is removed.
 const MAX_ADDRESSES: usize = 4096;
-
 /// The maximum time until the failures of an address expire: 30 years.
 const MAX_EXPIRY: Duration = Duration::from_secs(30 * 365 * 86_400);
 
-/// Limits the failed logins of each address.
 #[derive(Debug)]
 pub(super) struct Throttle {
     max_failures: u32,
@@ -23,8 +22,7 @@ pub(super) struct Throttle {
 }
 
 impl Throttle {
-    /// Allows `max_failures` failures at once, but at least one. One failure expires in each
-    /// `expiry_interval`.
+    /// Allows `max_failures` failures (at least one) at once. One failure expires in each `expiry_interval`.
     pub(super) fn new(max_failures: u32, expiry_interval: Duration) -> Arc<Self> {
         let max_failures = max_failures.max(1);
         // Keep all sums of times within the range of `Instant`.
@@ -35,16 +33,15 @@ impl Throttle {
     /// Returns whether logins of the peer are refused now. Logins of peers on this machine never are.
     pub(super) fn refuses(&self, peer: &Peer, now: Instant) -> bool {
         let Peer::Tcp(peer) = peer else { return false };
-        let expiry = self.lock().get(&network_of(peer.ip())).copied();
+        let expiry = lock(&self.addresses).get(&network_of(peer.ip())).copied();
         // One more failure would exceed the limit.
         expiry.is_some_and(|expiry| expiry > now + self.expiry_interval * (self.max_failures - 1))
     }
 
-    /// Counts a failed login.
     pub(super) fn record_failure(&self, peer: &Peer, now: Instant) {
         let Peer::Tcp(peer) = peer else { return };
         let address = network_of(peer.ip());
-        let mut addresses = self.lock();
+        let mut addresses = lock(&self.addresses);
         if addresses.len() >= MAX_ADDRESSES && !addresses.contains_key(&address) {
             addresses.retain(|_, expiry| *expiry > now);
             if addresses.len() >= MAX_ADDRESSES {
@@ -55,14 +52,9 @@ impl Throttle {
         let expiry = addresses.entry(address).or_insert(now);
         *expiry = (*expiry).max(now) + self.expiry_interval;
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, Instant>> {
-        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// Returns the network of an address: the first 64 bits of an IPv6 address, because its owner usually has all
-/// 2^64 addresses with these bits; or the IPv4 address.
+/// Returns an IPv4 address unchanged, and the first 64 bits of an IPv6 address, whose owner usually has all.
 pub(super) fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -80,7 +72,6 @@ mod tests {
         Peer::Tcp((address.parse::<IpAddr>().unwrap(), 1).into())
     }
 
-    /// Lets a login fail unless it is refused. Returns whether it was not refused.
     fn fail_login(throttle: &Throttle, peer: &Peer, now: Instant) -> bool {
         let is_checked = !throttle.refuses(peer, now);
         if is_checked {

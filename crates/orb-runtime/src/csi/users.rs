@@ -17,8 +17,7 @@ use giop_codec::cdr::mapped_size;
 use crate::csi::logins::{Authenticator, Login, LoginRefused};
 use crate::transport::Peer;
 
-/// Users and the hashes of their passwords (Argon2). Clones share the users, so a reload applies to all
-/// clones.
+/// Users and the hashes of their passwords (Argon2). Clones share the users and reloads.
 ///
 /// Each line is a user: the name, a colon, and the hash as a PHC string
 /// (`$argon2id$v=19$m=19456,t=2,p=1$...`). Empty lines, and those that begin with `#`, are ignored.
@@ -34,7 +33,6 @@ struct Shared {
     epoch: AtomicU64,
 }
 
-/// Password hashes by user name.
 type Table = HashMap<String, PasswordHashString>;
 
 /// The reason why [`Users`] could not be read.
@@ -148,8 +146,7 @@ impl fmt::Debug for Users {
     }
 }
 
-/// Returns whether the password has this hash. The large working memory of Argon2 is mapped separately, so
-/// that it is returned to the operating system. The allocator would otherwise keep it for each thread.
+/// Maps the large working memory of Argon2 separately, because the allocator would keep it for each thread.
 fn verify(password: &[u8], hash: &PasswordHash<'_>) -> password_hash::Result<bool> {
     let (Some(salt), Some(expected)) = (hash.salt, hash.hash) else { return Ok(false) };
     let algorithm = Algorithm::try_from(hash.algorithm)?;
