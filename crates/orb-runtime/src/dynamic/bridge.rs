@@ -2,7 +2,7 @@
 
 use std::any::Any as StdAny;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::{Either, select};
 use giop_codec::cdr::{CodeSets, Encoder};
@@ -17,6 +17,7 @@ use crate::dynamic::error::DynamicException;
 use crate::dynamic::request::Request;
 use crate::dynamic::servant::{DynServant, Dynamic};
 use crate::dynamic::server_request::ServerRequest;
+use crate::lock::lock;
 use crate::reference::operation::CallOperation;
 use crate::reference::{ObjectRef, Reference, ReplyInfo};
 use crate::servant::active_object::RunMode;
@@ -25,15 +26,13 @@ use crate::servant::{
     DispatchSlot, Outcome, Request as Current, Servant, ServerRequest as Incoming, Skeleton,
 };
 
-/// The maximum number of cached references to the target: one for each combination of GIOP version and code
-/// sets.
+/// The maximum number of cached references, one for each combination of GIOP version and code sets.
 const MAX_TARGETS: usize = 16;
 
 /// A servant that forwards every request to another object, and returns its reply, for any interface.
 ///
-/// Messages are not decoded, and bodies of 4 KiB or more are not copied. The first part of a large message
-/// stays in the buffer into which its header was read. The rest is read into a separate buffer. Both buffers
-/// are written to the target.
+/// Messages are not decoded, and bodies of 4 KiB or more are not copied. Both the buffer into which the
+/// header of a large message was read, with its first part, and that of the rest are written to the target.
 ///
 /// The following bytes are copied once nevertheless:
 ///
@@ -56,8 +55,6 @@ const MAX_TARGETS: usize = 16;
 /// the target with the credentials of the reference to the target. It follows LOCATION_FORWARD. If the caller
 /// cancels the request, the bridge cancels its call of the target.
 ///
-/// Timeouts and retries are those of the reference to the target.
-///
 /// ```no_run
 /// # use orb_runtime::{ObjectRef, Orb};
 /// use orb_runtime::dynamic::Bridge;
@@ -70,7 +67,6 @@ const MAX_TARGETS: usize = 16;
 pub struct Bridge {
     target: ObjectRef,
     interface: Option<Arc<Interface>>,
-    /// References to the target for the versions and code sets of recent requests.
     targets: Mutex<Vec<CachedTarget>>,
 }
 
@@ -87,9 +83,8 @@ impl Bridge {
         Self { target: target.as_object().clone(), interface: None, targets: Mutex::default() }
     }
 
-    /// Sets the interface of the target. Requests that cannot be forwarded unchanged are then decoded and
-    /// encoded again. Arguments of 64 KiB or more are decoded on another thread, as for [`DynServant`]s. The
-    /// task that serves the request encodes them for the target.
+    /// Sets the interface of the target, so that requests that cannot be forwarded unchanged are decoded and
+    /// encoded again. Arguments of 64 KiB or more are decoded on another thread, as for [`DynServant`]s.
     pub fn with_interface(mut self, interface: Arc<Interface>) -> Self {
         self.interface = Some(interface);
         self
@@ -101,10 +96,9 @@ impl Bridge {
         Servant { skeleton: Arc::new(self), mode: RunMode::default() }
     }
 
-    /// Returns the target for calls in the version and code sets of this body.
     fn target_for(&self, body: &RawBody) -> ObjectRef {
         let (version, code_sets) = (body.version(), body.code_sets());
-        let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut targets = lock(&self.targets);
         let matches = |cached: &&CachedTarget| cached.version == version && cached.code_sets == code_sets;
         if let Some(cached) = targets.iter().find(matches) {
             return cached.target.clone();
@@ -118,7 +112,10 @@ impl Bridge {
     }
 
     async fn serve(&self, incoming: Incoming) -> Outcome {
-        let Some(body) = incoming.raw_body() else { return incoming.system_exception(not_marshalled()) };
+        let Some(body) = incoming.raw_body() else {
+            let exception = SystemException::internal().with_reason("the request is not marshalled");
+            return incoming.system_exception(exception);
+        };
         let current = incoming.current.clone();
         let outcome = {
             let call = pin!(self.call(&current, &body, incoming.to.wants_reply));
@@ -126,7 +123,9 @@ impl Bridge {
             match select(call, cancelled).await {
                 Either::Left((outcome, _)) => outcome,
                 // The caller no longer expects a reply. Dropping the call cancels it at the target.
-                Either::Right(_) => Err(cancelled_by_caller()),
+                Either::Right(_) => Err(SystemException::transient()
+                    .completed(CompletionStatus::Maybe)
+                    .with_reason("the caller cancelled the request")),
             }
         };
         match (outcome, &self.interface) {
@@ -146,7 +145,6 @@ impl Bridge {
         }
     }
 
-    /// Forwards the request. Waits for the reply if `waits` is set.
     async fn call(
         &self,
         current: &Current,
@@ -250,16 +248,4 @@ fn forwarded_contexts(mut contexts: Vec<ServiceContext>) -> Vec<ServiceContext> 
     ];
     contexts.retain(|context| !CONNECTION_CONTEXTS.contains(&context.id));
     contexts
-}
-
-#[cold]
-fn cancelled_by_caller() -> SystemException {
-    SystemException::transient()
-        .completed(CompletionStatus::Maybe)
-        .with_reason("the caller cancelled the request")
-}
-
-#[cold]
-fn not_marshalled() -> SystemException {
-    SystemException::internal().with_reason("the request is not marshalled")
 }

@@ -8,12 +8,8 @@ use papaya::{Equivalent, HashMap};
 
 /// The maximum number of cached type codes. Further ones are decoded each time.
 const MAX_TYPE_CODES: usize = 1024;
-
-/// The maximum total size of the encodings in bytes.
 const MAX_TOTAL_BYTES: usize = 1 << 20;
-
-/// The maximum size of one encoding in bytes.
-const MAX_BYTES: usize = 64 << 10;
+const MAX_ENCODING_BYTES: usize = 64 << 10;
 
 /// A bounded cache that is never emptied. If a peer fills it, further types are decoded each time.
 #[derive(Debug, Default)]
@@ -23,8 +19,7 @@ pub(crate) struct TypeCodes {
     bytes: AtomicUsize,
 }
 
-/// A type code as received. The repository id is not the key, because two peers may use it for different
-/// types.
+/// A type code as received. Two peers may use one repository id for different types.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct EncodedKey {
     kind: u32,
@@ -49,7 +44,7 @@ impl TypeCodeCache for TypeCodes {
     }
 
     fn keep(&self, kind: u32, encapsulation: &[u8], code: &TypeCode) {
-        if encapsulation.len() > MAX_BYTES
+        if encapsulation.len() > MAX_ENCODING_BYTES
             || self.count.load(Ordering::Relaxed) >= MAX_TYPE_CODES
             || self.bytes.load(Ordering::Relaxed).saturating_add(encapsulation.len()) > MAX_TOTAL_BYTES
         {
@@ -81,7 +76,7 @@ mod tests {
     #[test]
     fn number_and_size_of_cached_types_are_bounded() {
         let codes = TypeCodes::default();
-        codes.keep(15, &vec![0; MAX_BYTES + 1], &TypeCode::LONG);
+        codes.keep(15, &vec![0; MAX_ENCODING_BYTES + 1], &TypeCode::LONG);
         assert_eq!(codes.entries.len(), 0);
         for n in 0..3000_u32 {
             codes.keep(15, &n.to_be_bytes(), &TypeCode::LONG);
@@ -93,8 +88,8 @@ mod tests {
 
         let codes = TypeCodes::default();
         for n in 0..200_u8 {
-            codes.keep(15, &vec![n; MAX_BYTES], &TypeCode::LONG);
+            codes.keep(15, &vec![n; MAX_ENCODING_BYTES], &TypeCode::LONG);
         }
-        assert_eq!(codes.entries.len(), MAX_TOTAL_BYTES / MAX_BYTES);
+        assert_eq!(codes.entries.len(), MAX_TOTAL_BYTES / MAX_ENCODING_BYTES);
     }
 }

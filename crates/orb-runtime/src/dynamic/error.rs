@@ -41,7 +41,6 @@ impl DynamicException {
     }
 }
 
-/// Displays a user exception by its escaped repository id.
 impl fmt::Display for DynamicException {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -60,8 +59,7 @@ impl Error for DynamicException {
     }
 }
 
-/// Converts a user exception of a compiled type. An exception that cannot be encoded becomes a system
-/// exception.
+/// An exception that cannot be encoded becomes a system exception.
 impl<X: UserException + Typed> From<X> for DynamicException {
     fn from(exception: X) -> Self {
         match Any::new(&exception) {

@@ -71,7 +71,7 @@ impl Request {
             inputs.map(|argument| (&*argument.name, &argument.code)).collect();
         let known = self.target().orb().runtime_types().value_types();
         let values = Dynamic::members_from_json(&members, &known, arguments)?;
-        let inputs = self.arguments_mut().iter_mut().filter(|argument| argument.mode.goes_in());
+        let inputs = self.arguments.iter_mut().filter(|argument| argument.mode.goes_in());
         for (argument, value) in inputs.zip(&values) {
             let any = Any::from_dynamic(value);
             argument.value = Some(any.map_err(|error| error.inside(Step::Member(argument.name.clone())))?);
@@ -97,8 +97,7 @@ impl ServerRequest {
     /// Returns the results that are set, in the form of [`DynamicReply::to_json`].
     ///
     /// # Errors
-    /// A value has no JSON form, such as one of a local interface. [`Limit`](DynErrorKind::Limit): the text
-    /// would need more than 16 MiB, and more than eight times the size of the values in the message.
+    /// Those of [`DynamicReply::to_json`].
     pub fn reply_to_json(&self) -> Result<String, DynError> {
         let result =
             self.result().filter(|_| !is_nothing(&self.info().result)).map(|result| (RESULT, result));
@@ -112,8 +111,7 @@ impl NVList {
     /// Returns a JSON object with the arguments that have values, by name.
     ///
     /// # Errors
-    /// A value has no JSON form, such as one of a local interface. [`Limit`](DynErrorKind::Limit): the text
-    /// would need more than 16 MiB, and more than eight times the size of the values in the message.
+    /// Those of [`DynamicReply::to_json`].
     pub fn to_json(&self) -> Result<String, DynError> {
         object(values(self))
     }
@@ -122,10 +120,9 @@ impl NVList {
 impl DynamicException {
     /// Returns the exception as JSON.
     ///
-    /// The JSON object has the repository id of the exception as `"$exception"`. For a user exception, it
-    /// also has the members. For a system exception, it has `"minor"`, a number, and `"completed"`, such as
-    /// `"COMPLETED_NO"`. If the system exception has a source, `"reason"` is the complete text of that error
-    /// and of its own sources, separated by `: `.
+    /// The JSON object has the repository id of the exception as `"$exception"`, and the members of a user
+    /// exception. For a system exception, it has `"minor"`, a number, `"completed"`, such as
+    /// `"COMPLETED_NO"`, and as `"reason"` the complete texts of its sources, if any, separated by `: `.
     ///
     /// # Errors
     /// A member has no JSON form. [`Limit`](DynErrorKind::Limit): the text would need more than 16 MiB, and
@@ -167,9 +164,7 @@ fn values(list: &NVList) -> impl Iterator<Item = (&str, &Any)> {
     list.iter().filter_map(|argument| Some((&*argument.name, argument.value.as_ref()?)))
 }
 
-/// Returns a JSON object of values. Each value is written separately, because the numbers `"$id"` of shared
-/// values are unique only within one argument. The size limit is that of decoding a message with these
-/// values: 16 MiB or eight times their size, whichever is greater.
+/// Values are written separately, because the numbers `"$id"` are unique only within one argument.
 fn object<'a>(members: impl Iterator<Item = (&'a str, &'a Any)>) -> Result<String, DynError> {
     let members: Vec<(&str, &Any)> = members.collect();
     let bytes = members.iter().map(|(_, value)| value.byte_len()).sum();
@@ -205,7 +200,6 @@ fn bounded(
     String::from_utf8(json.text).map_err(|_| DynErrorKind::InvalidValue("the text is not UTF-8").into())
 }
 
-/// A text with a maximum length.
 struct BoundedText {
     text: Vec<u8>,
     left: usize,

@@ -30,12 +30,6 @@ pub use servant::DynServant;
 pub use server_request::ServerRequest;
 pub use source::InterfaceSource;
 
-/// Returns whether a value of the type `value` may be passed as the type `expected`. A reference may be
-/// passed as any other reference type, because all have the same encoding.
-fn is_assignable(value: &TypeCode, expected: &TypeCode) -> bool {
-    is_reference(value) && is_reference(expected) || expected.equivalent(value)
-}
-
 fn is_reference(code: &TypeCode) -> bool {
     match code.kind() {
         TcKind::ObjRef | TcKind::Component | TcKind::Home => true,
@@ -51,10 +45,12 @@ fn check_type(
     expected: &TypeCode,
     completed: CompletionStatus,
 ) -> Result<(), SystemException> {
-    if is_assignable(value.type_code(), expected) {
+    let code = value.type_code();
+    // All references have the same encoding.
+    if is_reference(code) && is_reference(expected) || expected.equivalent(code) {
         return Ok(());
     }
-    let text = format!("{} has type `{expected}`, but its value has type `{}`", what(), value.type_code());
+    let text = format!("{} has type `{expected}`, but its value has type `{code}`", what());
     Err(bad_param(text, completed))
 }
 

@@ -1,7 +1,7 @@
 //! [`NamedValue`] and [`NVList`]: the arguments of dynamic calls and requests.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use giop_codec::any::{Any, AnyError};
 use giop_codec::cdr::{CdrDecode, Decoder, Encoder};
@@ -11,6 +11,7 @@ use giop_codec::typecode::{TypeCode, Typed};
 use giop_codec::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 
 use crate::dynamic::bad_param;
+use crate::lock::lock;
 
 /// An argument: its name, direction and type, and its value if it has one.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +40,6 @@ impl NamedValue {
         Self { name: name.into(), mode, code, value: None }
     }
 
-    /// Creates the argument for a parameter of an operation, without a value.
     pub(super) fn for_param(param: &ParamInfo) -> Self {
         Self { name: param.name.clone(), mode: param.mode, code: param.code.clone(), value: None }
     }
@@ -55,7 +55,6 @@ impl NamedValue {
     }
 }
 
-/// Returns the value as a `T`. `name` is used for the error.
 pub(super) fn typed_value<T: Typed + CdrDecode>(value: &Any, name: &str) -> Result<T, SystemException> {
     value.get().map_err(|error| value_error(value, name, error))
 }
@@ -153,7 +152,6 @@ impl NVList {
     }
 }
 
-/// Decodes a value. `name` is used for the error.
 pub(super) fn decode_value(code: &TypeCode, name: &str, d: &mut Decoder<'_>) -> Result<Any, DynError> {
     Any::decode_value_with_path(code, d).map_err(|error| inside(error, name))
 }
@@ -163,8 +161,7 @@ pub(super) fn inside(error: DynError, name: &str) -> DynError {
     error.inside(Step::Member(name.into()))
 }
 
-/// Stores an error with its location in a value. The code between the place of the error and its report only
-/// passes on a [`DecodeError`] or [`EncodeError`], which has no location.
+/// Keeps the location of an error in a value, while a [`DecodeError`] or [`EncodeError`] is passed on.
 pub(super) struct LocatedError(Mutex<Option<DynError>>);
 
 impl LocatedError {
@@ -175,7 +172,7 @@ impl LocatedError {
     #[cold]
     fn store(&self, error: DynError) -> DynErrorKind {
         let kind = error.kind().clone();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        *lock(&self.0) = Some(error);
         kind
     }
 
@@ -191,7 +188,6 @@ impl LocatedError {
         })
     }
 
-    /// Stores the error of `result`, and returns it without its location.
     pub(super) fn on_encode(&self, result: Result<(), DynError>) -> Result<(), EncodeError> {
         result.map_err(|error| match self.store(error) {
             DynErrorKind::Encode(error) => error,
@@ -199,9 +195,8 @@ impl LocatedError {
         })
     }
 
-    /// Returns the stored error, if there is one, and clears it.
     pub(super) fn take(&self) -> Option<DynError> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        lock(&self.0).take()
     }
 }
 

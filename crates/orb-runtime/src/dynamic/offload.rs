@@ -12,12 +12,10 @@ use tokio::sync::Semaphore;
 
 use crate::runtime::Shared;
 
-/// The minimum size in bytes of values that are decoded and encoded on another thread. Work on smaller values
-/// takes a few milliseconds at most.
+/// Work on smaller values takes a few milliseconds at most.
 const MIN_OFFLOADED_BYTES: usize = 64 << 10;
 
-/// Permits for work on large values, one per processor. The threads of the runtime therefore always get
-/// processor time.
+/// Permits for work on large values, one per processor, so that the runtime always gets processor time.
 #[derive(Debug)]
 pub(crate) struct Permits(Arc<Semaphore>);
 
@@ -27,19 +25,12 @@ impl Default for Permits {
     }
 }
 
-/// Returns whether work on values of this size runs on another thread.
 pub(super) fn is_large(bytes: usize) -> bool {
     bytes >= MIN_OFFLOADED_BYTES
 }
 
-/// Runs the work on another thread as soon as a permit is available. Without a runtime, runs it on this
-/// thread.
-///
-/// # Errors
-/// TRANSIENT with the completion status `completed`, if the runtime shuts down.
-///
-/// # Cancel safety
-/// If the future is dropped, work that has begun is finished, and its result is dropped.
+/// Runs the work on another thread as soon as a permit is available, or on this thread without a runtime.
+/// Fails with TRANSIENT and `completed` if the runtime shuts down. Work that has begun is finished.
 pub(super) async fn offload<T: Send + 'static>(
     orb: &Shared,
     completed: CompletionStatus,
@@ -55,13 +46,8 @@ pub(super) async fn offload<T: Send + 'static>(
     });
     done.await.map_err(|error| match error.try_into_panic() {
         Ok(panic) => resume_unwind(panic),
-        Err(_) => runtime_ended(completed),
+        Err(_) => SystemException::transient()
+            .completed(completed)
+            .with_reason("the runtime shut down before large values were decoded or encoded"),
     })
-}
-
-#[cold]
-fn runtime_ended(completed: CompletionStatus) -> SystemException {
-    SystemException::transient()
-        .completed(completed)
-        .with_reason("the runtime shut down before large values were decoded or encoded")
 }

@@ -45,7 +45,7 @@ use crate::runtime::Shared;
 pub struct Request {
     target: ObjectRef,
     operation: Box<str>,
-    arguments: NVList,
+    pub(super) arguments: NVList,
     result: TypeCode,
     raises: Vec<TypeCode>,
     oneway: bool,
@@ -90,8 +90,7 @@ impl DynamicReply {
 }
 
 impl Request {
-    /// Creates a call of an operation by its name on the wire (`_get_balance` for an attribute), without
-    /// arguments, result and exceptions.
+    /// Creates a call of an operation by its name on the wire (`_get_balance` for an attribute).
     #[doc(alias = "create_request")]
     pub fn new(target: &impl Reference, operation: &str) -> Self {
         Self {
@@ -117,10 +116,12 @@ impl Request {
         interface: &Interface,
         operation: &str,
     ) -> Result<Self, SystemException> {
-        match interface.find(operation) {
-            Some(found) => Ok(Self::described(target, found)),
-            None => Err(no_operation(interface, operation)),
-        }
+        let missing = || {
+            SystemException::bad_operation()
+                .with_minor(minor::BAD_OPERATION_UNKNOWN)
+                .with_reason(format!("{} has no operation `{operation}`", interface.id()))
+        };
+        Ok(Self::described(target, interface.find(operation).ok_or_else(missing)?))
     }
 
     /// Creates a call of a described operation. Set the arguments by [`set`](Self::set).
@@ -137,7 +138,6 @@ impl Request {
         }
     }
 
-    /// Creates a call with the operation and arguments of a request that is being served.
     pub(super) fn repeat(target: &impl Reference, request: &ServerRequest) -> Self {
         let context = Some(request.context().clone());
         let arguments = request.arguments().clone();
@@ -290,9 +290,12 @@ impl Request {
         self.check()?;
         let needs_reply = self.arguments.iter().any(|argument| argument.mode.comes_out())
             || !self.raises.is_empty()
-            || !self.returns_nothing();
+            || !is_nothing(&self.result);
         if needs_reply {
-            return Err(not_oneway(&self.operation));
+            let text = "has a result, an `out` argument or an exception, so it cannot be sent as a oneway";
+            return Err(SystemException::bad_param()
+                .with_minor(minor::BAD_PARAM_ONEWAY_DEFINITION)
+                .with_reason(format!("`{}` {text}", self.operation)));
         }
         let called = CallOperation::temporary(&self.operation, true);
         let located = LocatedError::new();
@@ -301,19 +304,12 @@ impl Request {
         sent.map_err(|exception| with_location(&located, exception))
     }
 
-    #[cfg(feature = "serde")]
-    pub(super) fn arguments_mut(&mut self) -> &mut NVList {
-        &mut self.arguments
-    }
-
-    fn returns_nothing(&self) -> bool {
-        is_nothing(&self.result)
-    }
-
-    /// Checks whether the request may be sent.
     fn check(&self) -> Result<(), SystemException> {
         if self.operation.starts_with('_') && !is_sent_to_servers(&self.operation) {
-            return Err(not_sent_to_servers(&self.operation));
+            let text = "is an operation of references, which is not sent to servers";
+            return Err(SystemException::bad_param()
+                .with_minor(minor::BAD_PARAM_IMPLICIT_OPERATION)
+                .with_reason(format!("`{}` {text}", self.operation)));
         }
         let is_missing = |argument: &&NamedValue| argument.mode.goes_in() && argument.value.is_none();
         match self.arguments.iter().find(is_missing) {
@@ -353,7 +349,7 @@ impl Request {
     }
 
     fn decode_results(&self, d: &mut Decoder<'_>) -> Result<DynamicReply, DynError> {
-        let result = match self.returns_nothing() {
+        let result = match is_nothing(&self.result) {
             true => Any::default(),
             false => decode_value(&self.result, RESULT, d)?,
         };
@@ -363,9 +359,8 @@ impl Request {
 
     #[cold]
     fn decode_user_exception(&self, reply: &Reply, called: &CallOperation<'_>) -> DynamicException {
-        let id = reply.body().read_str_ascii().map(str::to_owned);
-        let id = match id {
-            Ok(id) => id,
+        let id = match reply.body().read_str_ascii() {
+            Ok(id) => id.to_owned(),
             Err(error) => return client::bad_reply(self.target.orb(), error, called).into(),
         };
         let declared =
@@ -403,8 +398,7 @@ fn bad_reply(
     }
 }
 
-/// Adds the stored error, with the location in the argument that cannot be encoded, as the source of the
-/// exception.
+/// Adds the stored error, with its location in an argument, as the source of the exception.
 #[cold]
 fn with_location(located: &LocatedError, exception: SystemException) -> SystemException {
     match located.take() {
@@ -413,39 +407,16 @@ fn with_location(located: &LocatedError, exception: SystemException) -> SystemEx
     }
 }
 
-/// Returns whether an operation with this result type returns nothing.
 pub(super) fn is_nothing(result: &TypeCode) -> bool {
     use giop_codec::typecode::TcKind;
     matches!(result.kind(), TcKind::Void | TcKind::Null)
 }
 
-/// Returns whether an operation whose name begins with `_` is sent to servers: that of an attribute, and some
-/// of the operations that every object has.
+/// Operations of attributes, and some that every object has, are sent to servers.
 fn is_sent_to_servers(operation: &str) -> bool {
     const IMPLICIT_OPERATIONS: [&str; 6] =
         ["_is_a", "_non_existent", "_not_existent", "_interface", "_repository_id", "_component"];
     operation.starts_with("_get_")
         || operation.starts_with("_set_")
         || IMPLICIT_OPERATIONS.contains(&operation)
-}
-
-#[cold]
-fn not_sent_to_servers(operation: &str) -> SystemException {
-    SystemException::bad_param()
-        .with_minor(minor::BAD_PARAM_IMPLICIT_OPERATION)
-        .with_reason(format!("`{operation}` is an operation of references, which is not sent to servers"))
-}
-
-#[cold]
-fn no_operation(interface: &Interface, operation: &str) -> SystemException {
-    SystemException::bad_operation()
-        .with_minor(minor::BAD_OPERATION_UNKNOWN)
-        .with_reason(format!("{} has no operation `{operation}`", interface.id()))
-}
-
-#[cold]
-fn not_oneway(operation: &str) -> SystemException {
-    SystemException::bad_param().with_minor(minor::BAD_PARAM_ONEWAY_DEFINITION).with_reason(format!(
-        "`{operation}` has a result, an `out` argument or an exception, so it cannot be sent as a oneway"
-    ))
 }

@@ -23,9 +23,8 @@ use crate::servant::{DispatchSlot, Outcome, Servant, ServerRequest as Incoming, 
 /// It receives only operations and attributes of the interface. The ORB answers operations that every object
 /// has, such as `_is_a`. It raises BAD_OPERATION for operations that the interface does not have.
 ///
-/// Arguments and results of 64 KiB or more are decoded and encoded on the runtime's threads for blocking
-/// work, for at most as many requests of the ORB at a time as there are processors. Later requests on the
-/// same connection may be served before such a request, unless it is a oneway.
+/// Arguments and results of 64 KiB or more are decoded and encoded on threads for blocking work, at most one
+/// per processor. Later requests on the same connection may be served earlier, unless they follow a oneway.
 #[doc(alias = "PortableServer::DynamicImplementation")]
 pub trait DynServant: Send + Sync + 'static {
     /// Serves a request, and returns it with its results.
@@ -56,7 +55,6 @@ impl Servant {
     }
 }
 
-/// The skeleton of a dynamic servant.
 pub(super) struct Dynamic<S> {
     pub(super) interface: Arc<Interface>,
     pub(super) servant: S,
@@ -127,7 +125,6 @@ impl<S: DynServant> Dynamic<S> {
     }
 }
 
-/// Decodes the arguments, and returns the request or the error.
 fn decode(
     mut incoming: Incoming,
     operation: &Arc<OperationInfo>,
@@ -141,11 +138,7 @@ fn decode(
     (incoming, decoded)
 }
 
-/// Runs work on a request with values of this size. If the values are large, the work runs on another thread,
-/// unless this thread may block.
-///
-/// # Errors
-/// The runtime has shut down, and the request is lost. The error is the outcome for the caller.
+/// Runs work on values of this size, if large on another thread. Fails if the runtime has shut down.
 async fn run_or_offload<T: Send + 'static>(
     incoming: Incoming,
     bytes: usize,

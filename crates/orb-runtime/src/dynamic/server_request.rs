@@ -115,7 +115,6 @@ impl ServerRequest {
         Ok(self)
     }
 
-    /// Sets the results to those of another call.
     pub(super) fn with_reply(mut self, reply: DynamicReply) -> Self {
         self.result = Some(reply.result);
         for output in reply.outputs {
@@ -145,7 +144,6 @@ impl ServerRequest {
         Ok(())
     }
 
-    /// Returns the size of the results in bytes.
     pub(super) fn reply_bytes(&self) -> usize {
         let outputs = self.arguments.iter().filter(|argument| argument.mode.comes_out());
         let outputs = outputs.filter_map(|argument| argument.value.as_ref());

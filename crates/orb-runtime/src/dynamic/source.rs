@@ -16,8 +16,7 @@ use crate::runtime::Shared;
 
 /// A source of interface descriptions, for clients that request them from objects of the ORB.
 pub trait InterfaceSource: Send + Sync + 'static {
-    /// Returns the result of `_interface`: a reference to the `InterfaceDef` of the interface with this
-    /// repository id. Returns `None` if the source does not have the interface.
+    /// Returns a reference to the `InterfaceDef` of the interface with this repository id, for `_interface`.
     fn interface(&self, orb: &Orb, repository_id: &str) -> Option<Ior>;
 
     /// Returns the result of `omg_get_ifr_metadata` for this interface, or `None` to raise BAD_OPERATION.
@@ -28,14 +27,12 @@ pub trait InterfaceSource: Send + Sync + 'static {
 #[derive(Default)]
 pub(crate) struct RuntimeTypes {
     pub(crate) type_codes: TypeCodes,
-    /// Permits for decoding and encoding large values.
     pub(super) permits: Permits,
     source: RwLock<Option<Arc<dyn InterfaceSource>>>,
     values: RwLock<ValueTypes>,
 }
 
 impl RuntimeTypes {
-    /// Returns the source of interface descriptions.
     pub(crate) fn source(&self) -> Option<Arc<dyn InterfaceSource>> {
         self.source.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -45,7 +42,6 @@ impl RuntimeTypes {
         self.values.read().unwrap_or_else(PoisonError::into_inner).find(repository_id).cloned()
     }
 
-    /// Returns all added types.
     #[cfg(feature = "serde")]
     pub(super) fn value_types(&self) -> ValueTypes {
         self.values.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -59,7 +55,6 @@ impl fmt::Debug for RuntimeTypes {
 }
 
 impl Shared {
-    /// Returns the types and interfaces that are known at run time.
     pub(crate) fn runtime_types(&self) -> &RuntimeTypes {
         self.extensions.interfaces.get_or_default()
     }
@@ -85,10 +80,9 @@ impl DecodeContext for Shared {
 }
 
 impl Orb {
-    /// Adds value types that are known only by their type codes, for example from IDL that is read at run
-    /// time. Dynamic calls and servants, and their JSON reader, accept values of these types where a base
-    /// type is expected. A type that is also [registered](crate::OrbBuilder::register_value_type) is decoded
-    /// to its Rust type.
+    /// Adds value types that are known only by their type codes. Dynamic calls and servants, and their JSON
+    /// reader, accept values of these types where a base type is expected. A type that is also
+    /// [registered](crate::OrbBuilder::register_value_type) is decoded to its Rust type.
     pub fn add_value_types(&self, types: &ValueTypes) {
         let mut all = self.core().runtime_types().values.write().unwrap_or_else(PoisonError::into_inner);
         all.extend(types.into_iter().cloned());

@@ -23,8 +23,7 @@ use std::{fmt, str};
 
 pub use object_id::ObjectId;
 
-/// The first bytes of keys that the ORB creates. The first byte is invalid in UTF-8, so that no text is such
-/// a key.
+/// The first bytes of keys that the ORB creates, with which no UTF-8 text begins.
 pub const MAGIC: [u8; 3] = [0xfb, b'z', b'o'];
 
 /// The maximum length of a key in bytes: 64 KiB.
@@ -147,8 +146,9 @@ impl<'a> Key<'a> {
         if bytes.len() > MAX_KEY_SIZE {
             return Err(MalformedKey);
         }
-        let Some((form, rest)) = split_form(bytes) else { return Ok(Self::Plain(bytes)) };
-        match *form.first().ok_or(MalformedKey)? {
+        let Some(rest) = bytes.strip_prefix(&MAGIC) else { return Ok(Self::Plain(bytes)) };
+        let (form, rest) = rest.split_first().ok_or(MalformedKey)?;
+        match *form {
             PERSISTENT => {
                 let (path, id) = Path::split(rest)?;
                 Ok(Self::Persistent { path, id })
@@ -202,8 +202,7 @@ impl<'a> Key<'a> {
         if bytes.len() > MAX_KEY_SIZE { Err(KeyError::TooLong(bytes.len())) } else { Ok(bytes) }
     }
 
-    /// Returns the offset of the object's id, which extends to the end of the key. The bytes before it are
-    /// the same for all objects of a POA.
+    /// Returns the offset of the object's id, before which the keys of all objects of a POA are the same.
     #[inline]
     #[must_use]
     pub fn id_offset(&self) -> usize {
@@ -244,13 +243,6 @@ impl<'a> Key<'a> {
 #[must_use]
 pub fn is_reserved(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
-}
-
-/// Splits a key that starts with [`MAGIC`] into the byte of its form, if there is one, and the rest.
-#[inline]
-fn split_form(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let rest = bytes.strip_prefix(&MAGIC)?;
-    Some(rest.split_at_checked(1).unwrap_or((rest, &[])))
 }
 
 impl Place {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use giop_codec::exception::{SystemException, minor};
 
-/// The maximum length in bytes of an id that is stored inline.
 const MAX_INLINE: usize = 22;
 
 /// The id of an object within its POA: bytes that the program (`USER_ID`) or the POA (`SYSTEM_ID`) chose.
@@ -64,7 +63,6 @@ impl ObjectId {
 }
 
 impl From<&[u8]> for ObjectId {
-    /// Copies the bytes.
     fn from(bytes: &[u8]) -> Self {
         let mut inline = [0; MAX_INLINE];
         match (inline.get_mut(..bytes.len()), u8::try_from(bytes.len())) {
@@ -78,7 +76,6 @@ impl From<&[u8]> for ObjectId {
 }
 
 impl From<&str> for ObjectId {
-    /// Returns the bytes of the text as an id.
     #[doc(alias = "string_to_ObjectId")]
     fn from(text: &str) -> Self {
         text.as_bytes().into()
@@ -128,7 +125,6 @@ impl Borrow<[u8]> for ObjectId {
 }
 
 impl Default for ObjectId {
-    /// Returns the empty id.
     fn default() -> Self {
         Self(Repr::Inline { len: 0, bytes: [0; MAX_INLINE] })
     }

@@ -45,8 +45,7 @@ const MAX_ITEMS_PER_POLL: u32 = 16 * 1024;
 /// ```
 pub struct ItemSource<T> {
     len: u64,
-    /// The number of elements that have been returned.
-    taken: u64,
+    returned: u64,
     items: Pin<Box<dyn Stream<Item = Result<T, BoxError>> + Send>>,
 }
 
@@ -57,11 +56,10 @@ impl<T: Send + 'static> ItemSource<T> {
         S: Stream<Item = Result<T, E>> + Send + 'static,
         E: Into<BoxError> + 'static,
     {
-        Self { len, taken: 0, items: Box::pin(stream.map_err(Into::into)) }
+        Self { len, returned: 0, items: Box::pin(stream.map_err(Into::into)) }
     }
 
-    /// Creates a source of the items of an iterator with a known length. The iterator is advanced as fast as
-    /// the connection accepts data.
+    /// Creates a source of the items of an iterator, taken as fast as the connection accepts data.
     pub fn iter<I>(items: I) -> Self
     where
         I: IntoIterator<Item = T>,
@@ -69,7 +67,7 @@ impl<T: Send + 'static> ItemSource<T> {
     {
         let items = items.into_iter();
         let len = items.len() as u64;
-        Self { len, taken: 0, items: Box::pin(futures_util::stream::iter(items.map(Ok))) }
+        Self { len, returned: 0, items: Box::pin(futures_util::stream::iter(items.map(Ok))) }
     }
 
     /// Returns the number of elements.
@@ -86,31 +84,29 @@ impl<T: Send + 'static> ItemSource<T> {
 
     /// Returns the next element, or `None` after the last.
     pub(crate) fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, SystemException>>> {
-        if self.taken >= self.len {
+        if self.returned >= self.len {
             return Poll::Ready(None);
         }
         Poll::Ready(Some(match ready!(self.items.as_mut().poll_next(cx)) {
             Some(Ok(item)) => {
-                self.taken += 1;
+                self.returned += 1;
                 Ok(item)
             }
             Some(Err(error)) => Err(exception_of(error)),
             None => Err(unknown_with_text(format!(
                 "the source ended after {} of its {} elements",
-                self.taken, self.len
+                self.returned, self.len
             ))),
         }))
     }
 }
 
-/// Creates a source of elements in memory.
 impl<T: Send + 'static> From<Vec<T>> for ItemSource<T> {
     fn from(items: Vec<T>) -> Self {
         Self::iter(items)
     }
 }
 
-/// Creates an empty source.
 impl<T: Send + 'static> Default for ItemSource<T> {
     fn default() -> Self {
         Self::from(Vec::new())
@@ -123,7 +119,6 @@ impl<T> fmt::Debug for ItemSource<T> {
     }
 }
 
-/// Converts the error of a servant's source to an exception.
 #[cold]
 fn exception_of(error: BoxError) -> SystemException {
     match error.downcast::<SystemException>() {
@@ -141,7 +136,6 @@ fn unknown_exception() -> SystemException {
     SystemException::unknown().completed(CompletionStatus::Maybe)
 }
 
-/// Converts the error of a servant's byte source to an exception.
 #[cold]
 fn payload_exception(error: SourceError) -> SystemException {
     match error {
@@ -155,22 +149,10 @@ pub(crate) trait EncodeParts: Send {
     /// Encodes the element count and the padding before the elements.
     fn begin(&self, e: &mut Encoder) -> Result<(), SystemException>;
 
-    /// Encodes elements. Returns `false` when the encoder has reached position `until`, or `true` after the
-    /// last element.
-    fn poll_encode(
-        &mut self,
-        cx: &mut Context<'_>,
-        e: &mut Encoder,
-        until: usize,
-    ) -> Poll<Result<bool, SystemException>>;
-}
+    /// Encodes the next element or chunk. Returns `false` after the last one.
+    fn poll_part(&mut self, cx: &mut Context<'_>, e: &mut Encoder) -> Poll<Result<bool, SystemException>>;
 
-impl<T: CdrEncode + Send + 'static> EncodeParts for ItemSource<T> {
-    fn begin(&self, e: &mut Encoder) -> Result<(), SystemException> {
-        let len = usize::try_from(self.len).unwrap_or(usize::MAX);
-        e.put_len(len).map_err(|error| error.system(CompletionStatus::Yes))
-    }
-
+    /// Encodes elements up to the position `until`. Returns `true` after the last element.
     fn poll_encode(
         &mut self,
         cx: &mut Context<'_>,
@@ -181,9 +163,8 @@ impl<T: CdrEncode + Send + 'static> EncodeParts for ItemSource<T> {
             if e.position() >= until {
                 return Poll::Ready(Ok(false));
             }
-            match ready!(self.poll_item(cx)?) {
-                Some(item) => item.encode(e).map_err(|error| error.system(CompletionStatus::Yes))?,
-                None => return Poll::Ready(Ok(true)),
+            if !ready!(self.poll_part(cx, e)?) {
+                return Poll::Ready(Ok(true));
             }
         }
         cx.waker().wake_by_ref();
@@ -191,8 +172,21 @@ impl<T: CdrEncode + Send + 'static> EncodeParts for ItemSource<T> {
     }
 }
 
+impl<T: CdrEncode + Send + 'static> EncodeParts for ItemSource<T> {
+    fn begin(&self, e: &mut Encoder) -> Result<(), SystemException> {
+        let len = usize::try_from(self.len).unwrap_or(usize::MAX);
+        e.put_len(len).map_err(|error| error.system(CompletionStatus::Yes))
+    }
+
+    #[inline]
+    fn poll_part(&mut self, cx: &mut Context<'_>, e: &mut Encoder) -> Poll<Result<bool, SystemException>> {
+        let Some(item) = ready!(self.poll_item(cx)?) else { return Poll::Ready(Ok(false)) };
+        item.encode(e).map_err(|error| error.system(CompletionStatus::Yes))?;
+        Poll::Ready(Ok(true))
+    }
+}
+
 impl Payload {
-    /// Returns the next chunk of a result.
     pub(crate) fn poll_result(
         &mut self,
         cx: &mut Context<'_>,
@@ -207,35 +201,19 @@ impl EncodeParts for Payload {
         self.layout().encode_start(len, e).map_err(|error| error.system(CompletionStatus::Yes))
     }
 
-    fn poll_encode(
-        &mut self,
-        cx: &mut Context<'_>,
-        e: &mut Encoder,
-        until: usize,
-    ) -> Poll<Result<bool, SystemException>> {
-        for _ in 0..MAX_ITEMS_PER_POLL {
-            if e.position() >= until {
-                return Poll::Ready(Ok(false));
-            }
-            match ready!(self.poll_chunk(cx)) {
-                Some(Ok(chunk)) => e.put_shared(chunk),
-                Some(Err(error)) => return Poll::Ready(Err(payload_exception(error))),
-                None => return Poll::Ready(Ok(true)),
-            }
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
+    #[inline]
+    fn poll_part(&mut self, cx: &mut Context<'_>, e: &mut Encoder) -> Poll<Result<bool, SystemException>> {
+        let Some(chunk) = ready!(self.poll_result(cx)?) else { return Poll::Ready(Ok(false)) };
+        e.put_shared(chunk);
+        Poll::Ready(Ok(true))
     }
 }
 
 /// The `@stream` result of an operation, in any of its source types.
 pub struct LastResult(pub(crate) ResultContent);
 
-/// The contents of a `@stream` result.
 pub(crate) enum ResultContent {
-    /// All bytes of the result, and their layout.
     Bytes(Bytes, ElementLayout),
-    /// A source that is encoded while the reply is sent.
     Source(Box<dyn EncodeParts>),
 }
 

@@ -29,16 +29,14 @@ pub(crate) const MAX_CHUNK: usize = 256 * 1024;
 ///
 /// * Values in memory convert to a `ByteSource` and are sent without a copy: `Bytes`, `Vec<u8>`,
 ///   `&'static [u8]`, `String`.
-/// * A [file](Self::file), a [reader](Self::reader) or a [stream](Self::stream) is read while it is sent: up
-///   to 256 KiB at a time, as fast as the socket accepts data. A call needs about 1 MiB of memory,
-///   independent of the length.
+/// * A [file](Self::file), a [reader](Self::reader) or a [stream](Self::stream) is read while it is sent, as
+///   fast as the socket accepts data. A call needs about 1 MiB of memory, independent of the length.
 ///
 /// The following rules apply to arguments that are read from an input.
 ///
 /// **Connection.** The call uses an idle or new connection exclusively. Other calls of the reference run
-/// concurrently and may overtake it. The server receives an ordinary request of known length, in every
-/// version of GIOP. A length of 4 GiB or more is rejected with IMP_LIMIT, COMPLETED_NO, because it exceeds
-/// the maximum of GIOP messages.
+/// concurrently and may overtake it. The server receives an ordinary request of known length. A length of 4
+/// GiB or more, the maximum of GIOP messages, is rejected with IMP_LIMIT, COMPLETED_NO.
 ///
 /// **Repetition.** An input can be read only once. After more than 256 KiB were taken from it, the call is
 /// never repeated, and fails with the actual completion status. Before a longer input is read, a reference
@@ -51,15 +49,13 @@ pub(crate) const MAX_CHUNK: usize = 256 * 1024;
 /// * If the servant raises an exception before it has received all bytes, the call fails with this exception
 ///   at once, and the connection is closed.
 /// * If the servant returns a result before it has received all bytes, the call first sends the remaining
-///   bytes, because the servant may still read them. It does not wait beyond its deadline or the end of the
-///   connection.
+///   bytes, which the servant may still read, until its deadline or the end of the connection.
 /// * A slow input is limited by the deadline of the call and by the server's timeout for messages. A zorb
 ///   server allows `Limits::message_timeout` plus the time for the message's length at
 ///   `Limits::min_message_rate`. A server that does not read is limited by `Limits::write_timeout`.
 /// * A oneway call completes when the operating system has accepted all bytes.
 ///
-/// In a call within this process, the servant takes the chunks directly from the input, and receives its
-/// error.
+/// In a call within this process, the servant takes the chunks, and an error, directly from the input.
 ///
 /// ```
 /// # use orb_runtime::ByteSource;
@@ -79,7 +75,6 @@ enum Source {
     Payload(Mutex<Payload>),
 }
 
-/// The contents of a source.
 pub(crate) enum SourceContent {
     Bytes(Bytes),
     Payload(Payload),
@@ -156,7 +151,6 @@ impl ByteSource {
     }
 }
 
-/// Creates an empty source.
 impl Default for ByteSource {
     fn default() -> Self {
         Self(Source::Bytes(Bytes::new()))

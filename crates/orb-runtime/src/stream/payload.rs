@@ -12,19 +12,13 @@ use crate::stream::seq::ElementLayout;
 
 /// The maximum number of bytes that are kept for another attempt of the call.
 pub(crate) const MAX_KEPT_BYTES: u64 = MAX_CHUNK as u64;
-
-/// The maximum number of chunks that are kept for another attempt of the call.
 const MAX_KEPT_CHUNKS: usize = 64;
-
 /// The maximum number of empty stream items that are skipped before the task yields.
 const MAX_EMPTY_ITEMS: usize = 64;
 
-/// The bytes of a source.
 pub(crate) struct Payload {
     len: u64,
-    /// The type of elements that the bytes represent.
     layout: ElementLayout,
-    /// The number of bytes received from the feed.
     received: u64,
     feed: Box<dyn Feed>,
     /// The rest of an item that is too long for one chunk.
@@ -33,27 +27,22 @@ pub(crate) struct Payload {
     kept: Option<Vec<Bytes>>,
     /// The index of the next kept chunk to be returned in this attempt.
     next_kept: usize,
-    /// The number of bytes returned in this attempt.
     returned: u64,
 }
 
 /// The reason why a source is incomplete.
 #[derive(Debug)]
 pub(crate) enum SourceError {
-    /// The source failed.
     Failed(BoxError),
-    /// The source ended too early.
     Short { len: u64, received: u64 },
-    /// The source yielded too many bytes.
     Long { len: u64, received: u64 },
 }
 
 impl Payload {
     pub(crate) fn new(len: u64, feed: Box<dyn Feed>) -> Self {
-        let layout = ElementLayout::BYTE;
         Self {
             len,
-            layout,
+            layout: ElementLayout::BYTE,
             received: 0,
             feed,
             rest: Bytes::new(),
@@ -63,22 +52,18 @@ impl Payload {
         }
     }
 
-    /// Sets the type of elements that the bytes represent.
     pub(crate) fn with_layout(self, layout: ElementLayout) -> Self {
         Self { layout, ..self }
     }
 
-    /// Returns the type of elements that the bytes represent.
     pub(crate) fn layout(&self) -> ElementLayout {
         self.layout
     }
 
-    /// Returns the total number of bytes.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Returns the number of bytes returned in this attempt.
     pub(crate) fn returned(&self) -> u64 {
         self.returned
     }
@@ -157,7 +142,6 @@ impl Payload {
 }
 
 impl SourceError {
-    /// Converts the error to the exception for the caller.
     #[cold]
     pub(crate) fn into_exception(self, completed: CompletionStatus) -> SystemException {
         let exception = SystemException::bad_param().completed(completed);

@@ -13,28 +13,22 @@ use tokio_util::io::poll_read_buf;
 
 use crate::stream::MAX_CHUNK;
 
-/// An error of a source.
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The maximum number of reads that are combined in one chunk.
 const MAX_READS_PER_CHUNK: usize = 64;
-
 /// The minimum free memory of a buffer into which is read, in bytes, unless fewer bytes are left.
 const MIN_FREE_BYTES: usize = 8 * 1024;
 
-/// A source of chunks.
 pub(crate) trait Feed: Send {
-    /// Returns the next bytes, or `None` at the end. `left` is the number of bytes that the source still
-    /// needs. Returns at most `left` and [`MAX_CHUNK`] bytes. Only the items of a stream may be longer.
+    /// Returns the next bytes, or `None` at the end: at most `left`, which the source still needs, and
+    /// [`MAX_CHUNK`]. Only the items of a stream may be longer.
     fn poll_chunk(&mut self, cx: &mut Context<'_>, left: u64) -> Poll<Option<Result<Bytes, BoxError>>>;
 }
 
-/// Returns the number of bytes to read at once.
 fn chunk_len(left: u64) -> usize {
     usize::try_from(left).unwrap_or(usize::MAX).min(MAX_CHUNK)
 }
 
-/// A feed that reads from a reader.
 pub(crate) struct ReaderFeed<R> {
     reader: Pin<Box<R>>,
     buffer: BytesMut,
@@ -49,7 +43,6 @@ impl<R> ReaderFeed<R> {
         Self { reader: Box::pin(reader), buffer: BytesMut::new(), spare_buffer: BytesMut::new(), end: None }
     }
 
-    /// Ensures that the buffer has memory for the next bytes.
     fn reserve_memory(&mut self, want: usize) {
         let free_bytes = self.buffer.capacity() - self.buffer.len();
         if !self.buffer.is_empty() || free_bytes >= want.min(MIN_FREE_BYTES) {
@@ -88,7 +81,6 @@ impl<R: AsyncRead + Send> Feed for ReaderFeed<R> {
     }
 }
 
-/// A feed that takes the items of a stream.
 pub(crate) struct ItemFeed<S> {
     stream: Pin<Box<S>>,
 }
@@ -158,7 +150,6 @@ impl Feed for FileFeed {
     }
 }
 
-/// Returns the position of an open file.
 pub(crate) async fn position(file: &mut tokio::fs::File) -> io::Result<u64> {
     std::future::poll_fn(|cx| Pin::new(&mut *file).poll_complete(cx)).await?;
     Pin::new(&mut *file).start_seek(io::SeekFrom::Current(0))?;

@@ -14,10 +14,9 @@ use crate::stream::{ByteSource, SourceContent};
 /// The elements of a `@stream` argument or result, which are numbers or characters: in memory, or a stream of
 /// chunks.
 ///
-/// The rules of [`ByteSource`] for connections, repetition, errors and limits apply. Values in memory
-/// (`Seq<T>`, `Vec<T>`) convert to a `SeqSource` and are sent without a copy. A [stream](Self::stream) is
-/// polled as fast as the socket accepts data, so that memory use does not depend on the number of elements.
-/// Elements are sent in native byte order.
+/// The rules of [`ByteSource`] for connections, repetition, errors and limits apply. Values in memory convert
+/// to a `SeqSource` and are sent without a copy. A [stream](Self::stream) is polled as fast as the socket
+/// accepts data. Elements are sent in native byte order.
 ///
 /// ```
 /// # use orb_runtime::SeqSource;
@@ -35,8 +34,7 @@ pub struct SeqSource<T> {
 
 impl<T: Element> SeqSource<T> {
     /// Creates a source of the items of a stream (`Seq<T>`, `Vec<T>`), which must have `len` elements in
-    /// total. Items of at least 4 KiB are sent without a copy. After the last element, the stream is not
-    /// polled again.
+    /// total. Items of at least 4 KiB are sent without a copy.
     pub fn stream<S, I, E>(len: u64, stream: S) -> Self
     where
         S: Stream<Item = Result<I, E>> + Send + 'static,
@@ -47,8 +45,7 @@ impl<T: Element> SeqSource<T> {
         Self::of(ByteSource::stream(bytes, stream.map_ok(|items| Bytes::from(items.into()))))
     }
 
-    /// Creates a source of elements from a source of bytes in native byte order, for example a file. Returns
-    /// `None` if the length is not a multiple of the element size.
+    /// Creates a source from bytes in native byte order, if their number is a multiple of the element size.
     #[must_use]
     pub fn from_bytes(bytes: ByteSource) -> Option<Self> {
         bytes.len().is_multiple_of(size_of::<T>() as u64).then(|| Self::of(bytes))
@@ -72,21 +69,18 @@ impl<T: Element> SeqSource<T> {
 }
 
 impl<T: Element> From<Seq<T>> for SeqSource<T> {
-    /// Elements in memory, sent without a copy.
     fn from(items: Seq<T>) -> Self {
         Self::of(Bytes::from(items).into())
     }
 }
 
 impl<T: Element> From<&Seq<T>> for SeqSource<T> {
-    /// Elements in memory, sent without a copy.
     fn from(items: &Seq<T>) -> Self {
         Self::from(items.clone())
     }
 }
 
 impl<T: Element> From<Vec<T>> for SeqSource<T> {
-    /// Elements in memory, sent without a copy.
     fn from(items: Vec<T>) -> Self {
         Self::from(Seq::from(items))
     }
@@ -105,14 +99,12 @@ impl<T: Element, const N: usize> From<[T; N]> for SeqSource<T> {
     }
 }
 
-/// Returns the source of the elements' bytes, in native byte order.
 impl<T> From<SeqSource<T>> for ByteSource {
     fn from(source: SeqSource<T>) -> Self {
         source.bytes
     }
 }
 
-/// Creates an empty source.
 impl<T: Element> Default for SeqSource<T> {
     fn default() -> Self {
         Self::of(ByteSource::default())
@@ -139,8 +131,7 @@ impl ElementLayout {
         Self { size: size_of::<T>(), align: <T as FixedLayout>::LAYOUT.align() }
     }
 
-    /// Encodes the start of a sequence of `len` bytes: the element count, and the padding before the first
-    /// element.
+    /// Encodes the element count of a sequence of `len` bytes, and the padding before the first element.
     pub(crate) fn encode_start(self, len: usize, e: &mut Encoder) -> Result<(), EncodeError> {
         e.put_len(len / self.size)?;
         if len > 0 {
@@ -166,7 +157,6 @@ impl LastArgument {
     }
 }
 
-/// The contents of a `@stream` argument.
 pub(crate) enum ArgumentContent {
     Bytes(Bytes, ElementLayout),
     Payload(Payload),
