@@ -17,7 +17,6 @@ use crate::tls::Tls;
 use crate::transport::pipe::PipeEnd;
 use crate::transport::{Peer, Transport};
 
-/// The configuration of an ORB.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) connection: ConnectionConfig,
@@ -29,7 +28,6 @@ pub(crate) struct Config {
     pub(crate) values: Factories,
 }
 
-/// The configuration of connections in both directions.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionConfig {
     pub(crate) socket_buffer: Option<usize>,
@@ -47,34 +45,27 @@ pub(crate) struct ConnectionConfig {
     pub(crate) transport: Transport,
 }
 
-/// The configuration of calls to other ORBs.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientConfig {
     pub(crate) timeout: Option<Duration>,
     pub(crate) connect_timeout: Duration,
     pub(crate) initial_references: HashMap<String, String>,
     pub(crate) default_initial_url: Option<String>,
-    /// Whether to connect to the Unix sockets in references.
     pub(crate) unix_sockets: bool,
-    /// Whether to offer bidirectional GIOP: servers may then call objects of this ORB over its own
-    /// connections.
+    /// Whether servers may call objects of this ORB over its own connections (bidirectional GIOP).
     pub(crate) offers_bidirectional: bool,
-    /// In tests, the network that replaces TCP.
     pub(crate) memory_network: Option<Arc<dyn MemoryNetwork>>,
 }
 
-/// The configuration of listeners and of requests.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerConfig {
     pub(crate) max_connections: usize,
     pub(crate) max_connections_per_address: usize,
     /// The age at which a connection that has sent no complete message can be evicted from a full endpoint.
     pub(crate) evict_idle_after: Option<Duration>,
-    /// Decides which clients may be called back over their own connections.
     pub(crate) bidirectional: CallbackRule,
     #[cfg(feature = "experiments")]
     pub(crate) demux: Demux,
-    /// The address of the admin endpoint.
     #[cfg(feature = "admin")]
     pub(crate) admin: Option<AdminConfig>,
 }
@@ -95,14 +86,12 @@ pub enum WaitStrategy {
     /// The thread polls the socket for up to this duration before it sleeps. If the reply arrives within that
     /// duration, a round trip takes half as long as with [`Park`](Self::Park).
     ///
-    /// A client polls while a call is the only one in flight on its connection. A server polls after it has
-    /// sent a reply. Busy polling needs a core of its own, because it delays other tasks of the thread and
-    /// other threads on the core.
+    /// A client polls while a call is the only one in flight on its connection, a server after it has sent a
+    /// reply. Busy polling needs a core of its own.
     BusyPoll(Duration),
 }
 
 impl WaitStrategy {
-    /// Returns the maximum duration of busy polling.
     pub(crate) fn max_spin_time(self) -> Duration {
         match self {
             Self::Park => Duration::ZERO,
@@ -130,18 +119,15 @@ impl fmt::Debug for CallbackRule {
     }
 }
 
-/// The configured address of the admin endpoint.
 #[cfg(feature = "admin")]
 #[derive(Debug, Clone)]
 pub(crate) struct AdminConfig {
     pub(crate) address: String,
-    /// Whether the address may be reachable from other machines.
     pub(crate) is_remote_allowed: bool,
 }
 
 /// A network of in-memory pipes instead of sockets, for tests.
 pub(crate) trait MemoryNetwork: fmt::Debug + Send + Sync {
-    /// Connects to the ORB with this host name.
     fn connect(&self, host: &str) -> io::Result<PipeEnd>;
 }
 

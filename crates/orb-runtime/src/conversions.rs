@@ -92,7 +92,6 @@ impl From<DynamicException> for SystemException {
     }
 }
 
-/// Returns the exception without its source.
 fn without_source(exception: &SystemException) -> SystemException {
     SystemException::new(exception.kind, exception.minor, exception.completed)
 }
@@ -127,8 +126,7 @@ unexecuted_exceptions! {
     #[cfg(feature = "tls")] crate::tls::TlsError => Initialize, MinorCode::NONE, "`INITIALIZE`, COMPLETED_NO.";
 }
 
-/// Implements the conversion to the error types of all kinds of servants: those of generated code, dynamic
-/// servants, and servant managers.
+/// Implements the conversions to the error types of generated code, dynamic servants and servant managers.
 macro_rules! orb_errors {
     ($($(#[$on:meta])* $error:ty;)+) => {
         $(

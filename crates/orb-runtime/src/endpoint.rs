@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 use giop_codec::Printable;
 use giop_codec::ior::{IiopProfile, Ior, OmniUnixAddress, TaggedComponent, UiopProfile};
 
-/// An address of a server, to listen on or to connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Endpoint {
     /// A host name or IP address (IPv6 without brackets) and a TCP port.
@@ -38,8 +37,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Displays a host with brackets around IPv6 addresses. The host may come from a peer, so control characters
-/// are escaped.
+/// Displays a host, which may come from a peer, with escapes, and with brackets around IPv6 addresses.
 pub(crate) struct Host<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Host<'_> {
@@ -50,27 +48,35 @@ impl fmt::Display for Host<'_> {
     }
 }
 
-/// The first 16 bits of the placeholder addresses on which nothing listens: IPv6 multicast of the reserved
-/// scope 0 ("IP Version 6 Addressing Architecture").
-///
-/// The address is numeric because TAO looks up the announced host before each callback. It is a multicast
-/// address because every operating system rejects a connection to it at once. A connection attempt to an
-/// unassigned unicast address may take minutes.
+/// The first 16 bits of placeholder addresses: IPv6 multicast of the reserved scope 0, to which connections
+/// fail at once everywhere. They are numeric because TAO looks up the announced host before each callback.
 const PLACEHOLDER_PREFIX: u16 = 0xff10;
 
 impl Endpoint {
-    /// Returns the placeholder address of an ORB that does not listen. Its objects are called over the
-    /// connections that it opened itself.
+    /// Returns the address of an ORB that does not listen, whose objects are called over its own connections.
     pub(crate) fn placeholder(boot_id: [u8; 8]) -> Self {
         let prefix = u128::from(PLACEHOLDER_PREFIX) << 112;
         let address = Ipv6Addr::from_bits(prefix | u128::from(u64::from_be_bytes(boot_id)));
         Self::Iiop { host: address.to_string(), port: 1 }
     }
 
-    /// Returns whether this is a [`placeholder`](Self::placeholder).
     pub(crate) fn is_placeholder(&self) -> bool {
         let Self::Iiop { host, .. } = self else { return false };
         host.parse::<Ipv6Addr>().is_ok_and(|address| address.segments()[0] == PLACEHOLDER_PREFIX)
+    }
+
+    pub(crate) fn unix_path(&self) -> Option<&str> {
+        match self {
+            Self::Iiop { .. } | Self::Ssl { .. } | Self::ThisOrb => None,
+            Self::Unix { path } => Some(path),
+        }
+    }
+
+    pub(crate) fn tls_address(&self) -> Option<(&str, u16)> {
+        match self {
+            Self::Ssl { host, port } => Some((host, *port)),
+            Self::Iiop { .. } | Self::Unix { .. } | Self::ThisOrb => None,
+        }
     }
 }
 
@@ -85,26 +91,7 @@ pub(crate) fn this_machine() -> &'static str {
     &NAME
 }
 
-impl Endpoint {
-    /// Returns the path if this is a Unix socket.
-    pub(crate) fn unix_path(&self) -> Option<&str> {
-        match self {
-            Self::Iiop { .. } | Self::Ssl { .. } | Self::ThisOrb => None,
-            Self::Unix { path } => Some(path),
-        }
-    }
-
-    /// Returns the host and port if this is an endpoint with TLS.
-    pub(crate) fn tls_address(&self) -> Option<(&str, u16)> {
-        match self {
-            Self::Ssl { host, port } => Some((host, *port)),
-            Self::Iiop { .. } | Self::Unix { .. } | Self::ThisOrb => None,
-        }
-    }
-}
-
-/// Returns all profiles that calls can use: the IIOP profiles, then TAO's profiles of Unix sockets (UIOP) as
-/// IIOP profiles without a host.
+/// Returns the IIOP profiles, and then TAO's profiles of Unix sockets (UIOP) as IIOP profiles without a host.
 pub(crate) fn profiles(ior: &Ior) -> impl Iterator<Item = IiopProfile> + '_ {
     let unix = ior.uiop_profiles().map(|UiopProfile { version, path, object_key, mut components }| {
         // A UIOP profile does not name its machine.
@@ -121,10 +108,8 @@ pub(crate) fn unix_paths(profile: &IiopProfile) -> impl Iterator<Item = String> 
     here.map(|address| address.path)
 }
 
-/// The families by which [`interleaved`] sorts addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AddressFamily {
-    /// IPv6 addresses.
     V6,
     /// IPv4 addresses, and host names, which may have addresses of both families.
     Other,
@@ -143,8 +128,7 @@ impl AddressFamily {
     }
 }
 
-/// Returns the addresses with the two families alternating, beginning with the family of the first address.
-/// The order within each family stays the same.
+/// Alternates the two families in their order, beginning with that of the first address.
 pub(crate) fn interleaved<A>(
     addresses: impl IntoIterator<Item = A>,
     family: impl Fn(&A) -> AddressFamily,

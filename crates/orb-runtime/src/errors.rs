@@ -8,8 +8,7 @@ use giop_codec::exception::{MinorCode, SystemException, SystemExceptionKind, min
 /// code has `impl<X: OrbError<E>> From<X> for E` for each error enum `E`, so that `?` converts the error in
 /// one step.
 ///
-/// The parameter `E` is needed for coherence. Without it, the crate that defines the enum could not implement
-/// `From` for exceptions of other crates, because these might implement `OrbError` later.
+/// The parameter `E` is needed for coherence: exceptions of other crates might implement `OrbError` later.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not convert to the error `{E}` of the operation",
     note = "`?` converts errors of zorb's own functions, and the exceptions of the operation's raises clause",
@@ -26,8 +25,7 @@ pub(crate) fn unexecuted_because(
     because_of(SystemException::from(kind).with_minor(minor), error)
 }
 
-/// Adds the error as the source of the exception. An error whose text includes its own source is added as
-/// text, because `Display` would repeat that source.
+/// Adds the error as the source of the exception, or as text if its text includes its own source.
 #[doc(hidden)]
 #[cold]
 pub fn because_of(exception: SystemException, error: impl Error + Send + Sync + 'static) -> SystemException {
@@ -36,14 +34,12 @@ pub fn because_of(exception: SystemException, error: impl Error + Send + Sync + 
     if includes_source { exception.with_reason(text) } else { exception.with_source(error) }
 }
 
-/// Returns the exception of a call after the shutdown of the ORB.
 pub(crate) fn orb_shut_down() -> SystemException {
     SystemException::bad_inv_order()
         .with_minor(minor::BAD_INV_ORDER_SHUTDOWN)
         .with_reason("the ORB has shut down")
 }
 
-/// Returns the exception of a call outside of a tokio runtime.
 pub(crate) fn no_runtime() -> SystemException {
     SystemException::initialize()
         .with_reason("calls need a tokio runtime; from a plain thread use zorb::blocking::wait")

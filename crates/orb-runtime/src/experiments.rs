@@ -1,18 +1,13 @@
-//! The strategies by which an ORB finds POAs, objects and operations: the defaults, and alternatives for
-//! benchmarks (feature `experiments`).
-//!
-//! The strategies are implemented in `poa::experiments` (POAs and objects) and in `servant::experiments`
-//! (operations, and requests that contain a number in place of the operation's name).
+//! The strategies by which an ORB finds POAs, objects and operations (feature `experiments`), implemented in
+//! `poa::experiments` and `servant::experiments`.
 
 use giop_codec::ior::{InterfaceNumbers, OperationNumbers};
 
-/// The strategy by which a server finds the operation of a request. The alternatives exist for benchmarks
-/// only: none of them is faster or safer than the default.
+/// The strategy by which a server finds the operation of a request. The alternatives are only for benchmarks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum OperationDemux {
-    /// Perfect hash, generated at compile time: one hash and one comparison, independent of the number of
-    /// operations.
+    /// Perfect hash, generated at compile time: one hash and one comparison.
     #[default]
     Perfect,
     /// Linear search in the order of the IDL.
@@ -32,10 +27,7 @@ impl OperationDemux {
     pub const ALL: [Self; 5] = [Self::Perfect, Self::Linear, Self::Sorted, Self::Hash, Self::Numeric];
 }
 
-/// The strategy by which a POA finds the object of an id. The alternatives exist for benchmarks only: none of
-/// them is faster than the default.
-///
-/// All strategies find the same objects. They differ in the form of generated ids and object keys.
+/// The strategy by which a POA finds the object of an id. The alternatives are only for benchmarks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum ObjectDemux {
@@ -49,10 +41,7 @@ pub enum ObjectDemux {
     Linear,
 }
 
-/// The strategy by which an ORB finds the POA of a request. The alternatives exist for benchmarks only: none
-/// of them is faster than the default.
-///
-/// All strategies find the same POAs.
+/// The strategy by which an ORB finds the POA of a request. The alternatives are only for benchmarks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum PathDemux {
@@ -60,8 +49,7 @@ pub enum PathDemux {
     /// of its POA, or for a persistent POA its path of names, which is looked up as one hash key.
     #[default]
     Flat,
-    /// From the root POA down: one look-up for each name in the object key, under the lock of each POA. Then
-    /// the object and the operation are looked up.
+    /// One look-up for each name in the object key, under the locks of the POAs.
     Layered,
     /// One look-up of object key and operation name together, in a hash table. The table has an element for
     /// each operation of each active object. [`Flat`](Self::Flat) is used for requests to default servants
@@ -79,8 +67,7 @@ impl PathDemux {
     pub const ALL: [Self; 3] = [Self::Flat, Self::Layered, Self::DeLayered];
 }
 
-/// The strategies by which an ORB finds the target of a request: see
-/// [`OrbBuilder::demux`](crate::OrbBuilder::demux).
+/// The strategies of an ORB: see [`OrbBuilder::demux`](crate::OrbBuilder::demux).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Demux {
     pub(crate) operations: OperationDemux,
@@ -139,8 +126,7 @@ impl NumberedInterface {
         }
     }
 
-    /// Returns the number of the operation with this index at a server that announced `numbers`. Returns
-    /// `None` if the server's interface differs from the client's.
+    /// Returns the number of the operation with this index, if the server's interface is that of the client.
     pub(crate) fn number(&self, numbers: &OperationNumbers, index: u32) -> Option<u32> {
         numbers.first_of(self.id, self.digest)?.checked_add(index)
     }

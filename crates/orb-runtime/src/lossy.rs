@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use crate::lock::lock;
 
 /// A bounded queue of lines. A dedicated thread writes them to an output.
 ///
@@ -12,8 +14,7 @@ use std::time::{Duration, Instant};
 /// dropped and counted. When the output accepts data again, it gets a line with the number of dropped lines.
 ///
 /// Unlike `tracing-appender`, the queue is bounded in bytes, reports missing lines at their position in the
-/// output, and can be flushed at the end of a process. Clones share the queue. The thread ends with the
-/// process.
+/// output, and can be flushed at the end of a process. Clones share the queue.
 #[derive(Clone, Debug)]
 pub struct Lossy {
     shared: Arc<Shared>,
@@ -43,8 +44,7 @@ impl Lossy {
     /// Default capacity of the queue, in bytes.
     pub const MAX_BYTES: usize = 1 << 20;
 
-    /// Starts the thread that writes to `out`. At most `max_bytes` bytes are queued. `notice` formats the
-    /// line with the number of dropped lines.
+    /// Starts the thread that writes to `out`. `notice` formats the line with the number of dropped lines.
     ///
     /// # Errors
     /// The system cannot create a thread.
@@ -67,7 +67,7 @@ impl Lossy {
     /// Queues a line, which includes its line break. Returns `false` if the line is dropped. Never blocks.
     pub fn push(&self, line: impl Into<Vec<u8>>) -> bool {
         let line = line.into();
-        let mut state = self.shared.lock();
+        let mut state = lock(&self.shared.state);
         let fits = state.bytes == 0 || state.bytes.saturating_add(line.len()) <= self.shared.max_bytes;
         if state.has_failed || !fits {
             state.dropped = state.dropped.saturating_add(1);
@@ -79,11 +79,10 @@ impl Lossy {
         true
     }
 
-    /// Blocks the thread until the whole queue is written, but at most for `timeout`. Returns whether it is
-    /// written.
+    /// Blocks until the whole queue is written, but at most for `timeout`. Returns whether it is written.
     pub fn flush(&self, timeout: Duration) -> bool {
         let begun = Instant::now();
-        let mut state = self.shared.lock();
+        let mut state = lock(&self.shared.state);
         while !state.is_done() {
             let Some(left) = timeout.checked_sub(begun.elapsed()) else { return false };
             let waited = self.shared.emptied.wait_timeout(state, left);
@@ -94,12 +93,12 @@ impl Lossy {
 
     /// Returns whether the output has failed, so that nothing more will be written.
     pub fn is_closed(&self) -> bool {
-        self.shared.lock().has_failed
+        lock(&self.shared.state).has_failed
     }
 
     /// Returns whether the whole queue is written, or the output has failed.
     pub fn is_done(&self) -> bool {
-        self.shared.lock().is_done()
+        lock(&self.shared.state).is_done()
     }
 }
 
@@ -128,12 +127,8 @@ impl State {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn run(&self, mut out: impl Write, notice: fn(u64) -> String) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
             while state.queue.is_empty() && state.dropped == 0 {
                 state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -149,7 +144,7 @@ impl Shared {
                 None => out.write_all(notice(dropped).as_bytes()),
             };
             let written = written.and_then(|()| out.flush());
-            state = self.lock();
+            state = lock(&self.state);
             state.is_writing = false;
             if written.is_err() {
                 (state.has_failed, state.bytes) = (true, 0);

@@ -4,11 +4,11 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// An `Arc` of a type that is `Send` and `Sync`. The wrapper implements both traits itself.
+/// An `Arc` of a type that is `Send` and `Sync`, as the wrapper itself declares.
 ///
-/// To prove that an `Arc<T>` is `Send`, the compiler visits all types inside `T`, here all types of an ORB.
-/// It repeats this for each function of generated code that needs the proof, which takes a tenth of a second
-/// for each interface. With this wrapper, the proof is made once, where an `Opaque` is created.
+/// For each function of generated code that needs the proof that an `Arc<T>` is `Send`, the compiler visits
+/// all types inside `T`, here all types of an ORB, which takes a tenth of a second for each interface. Here,
+/// the proof is made once, where an `Opaque` is created.
 pub(crate) struct Opaque<T: 'static>(Arc<T>);
 
 #[expect(unsafe_code, reason = "the compiler would otherwise repeat the proof for each stub")]
@@ -52,25 +52,21 @@ impl<T: fmt::Debug> fmt::Debug for Opaque<T> {
 }
 
 impl<T> Opaque<T> {
-    /// Returns another handle to the same value.
     #[inline]
     pub(crate) fn to_arc(&self) -> Arc<T> {
         Arc::clone(&self.0)
     }
 
-    /// Returns the value if nothing else shares it.
     #[inline]
     pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
         Arc::get_mut(&mut self.0)
     }
 
-    /// Returns whether nothing else shares the value.
     #[inline]
     pub(crate) fn is_unique(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 
-    /// Returns whether `self` and `other` share one value.
     #[inline]
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -1,8 +1,7 @@
 //! Quirks: deviations of other ORBs from the specification, and how zorb handles them, in one table.
 //!
-//! Some quirks depend on the ORB that the component `TAG_ORB_TYPE` of a reference names: this module checks
-//! for them. Others are recognized by bytes that no conforming peer sends: they are only listed here, and
-//! handled where these bytes are decoded.
+//! Quirks of an ORB that the component `TAG_ORB_TYPE` of a reference names are handled by this module. Others
+//! are recognized by bytes that no conforming peer sends, and handled where these bytes are decoded.
 
 use giop_codec::code_set::CodeSetComponentInfo;
 use giop_codec::ior::{ComponentTag, IiopProfile, OrbType};

@@ -17,8 +17,7 @@ use std::task::{Context, Poll};
 /// later. The second signal ends the process at once, even if servants block all threads of the runtime. On
 /// Unix, the exit status is then 130 (SIGINT) or 143 (SIGTERM).
 ///
-/// After the first call, the signals permanently do not end the process by themselves. Therefore a library
-/// should leave the call to the program.
+/// After the first call, the signals never end the process by themselves. Only the program should call it.
 ///
 /// # Errors
 /// The future fails at once if the system rejects a handler. [`Shutdown::new`] returns this error earlier.
@@ -87,8 +86,7 @@ mod system {
     /// Whether a signal has arrived. The handlers set it.
     static ARRIVED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-    /// The exit status minus the number of the signal. Shells report the same status for a process that a
-    /// signal has ended.
+    /// The exit status minus the signal's number, which shells report for a process that a signal has ended.
     const SIGNAL_EXIT_BASE: i32 = 128;
 
     #[derive(Debug)]
@@ -117,8 +115,7 @@ mod system {
         }
     }
 
-    /// Registers the handlers of each signal. They run in the order of their registration: the first one ends
-    /// the process if an earlier signal has set the flag, the second one sets the flag.
+    /// The first handler ends the process if the flag is set already. The second one sets the flag.
     fn register_handlers() -> io::Result<()> {
         static HANDLED: Mutex<bool> = Mutex::new(false);
         let mut handled = HANDLED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,7 +141,6 @@ mod system {
         ctrl_shutdown,
     };
 
-    /// Whether a signal has arrived.
     static ARRIVED: AtomicBool = AtomicBool::new(false);
 
     /// `STATUS_CONTROL_C_EXIT`: the exit status of a process that Ctrl-C has ended.
@@ -189,7 +185,6 @@ mod system {
         }
     }
 
-    /// Spawns a task that ends the process at the next Ctrl-C or Ctrl-Break.
     fn exit_at_next_signal() {
         let (Ok(mut c), Ok(mut pause)) = (ctrl_c(), ctrl_break()) else { return };
         tokio::spawn(async move {

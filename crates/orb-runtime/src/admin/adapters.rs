@@ -8,12 +8,10 @@ use crate::poa::{PoaManagerState, Policies};
 use crate::runtime::Shared;
 use crate::servant::poa_gate::PoaGate;
 
-/// The maximum number of listed POAs. Requests of peers may make an adapter activator create any number of
-/// them.
+/// At most this number of POAs are listed, because peers can make adapter activators create any number.
 const MAX_ADAPTERS: usize = 256;
 
-/// Returns the first POAs, parents before their children and siblings sorted by name, and whether there are
-/// more.
+/// Returns the first POAs, parents before children, siblings by name, and whether there are more.
 pub(crate) fn adapters(core: &Shared) -> (Vec<Value>, bool) {
     let adapter = core.adapter();
     let (mut listed, mut remaining) = (Vec::new(), vec![(Vec::new(), Arc::clone(adapter.root()))]);

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 
-/// The slots for connections.
+use crate::lock::lock;
+
 #[derive(Debug)]
 pub(crate) struct ConnectionSlots {
     max_connections: usize,
@@ -16,12 +17,10 @@ pub(crate) struct ConnectionSlots {
 
 #[derive(Debug, Default)]
 struct SlotState {
-    /// A complete request head has arrived.
     has_request: AtomicBool,
     evicted: Notify,
 }
 
-/// The slot of a connection, released on drop.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
     slots: Arc<ConnectionSlots>,
@@ -33,10 +32,9 @@ impl ConnectionSlots {
         Arc::new(Self { max_connections, taken: Mutex::default() })
     }
 
-    /// Takes a slot. If all are taken, the oldest connection without a complete request head is evicted.
-    /// Returns `None` if all connections have a complete request head.
+    /// Takes a free slot, or evicts the oldest connection without a complete request head.
     pub(crate) fn acquire(self: &Arc<Self>) -> Option<ConnectionSlot> {
-        let mut taken = self.lock();
+        let mut taken = lock(&self.taken);
         if taken.len() >= self.max_connections {
             let oldest = taken.iter().position(|state| !state.has_request.load(Ordering::Relaxed))?;
             taken.remove(oldest)?.evicted.notify_one();
@@ -45,27 +43,21 @@ impl ConnectionSlots {
         taken.push_back(Arc::clone(&state));
         Some(ConnectionSlot { slots: Arc::clone(self), state })
     }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<SlotState>>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl ConnectionSlot {
-    /// Records that a complete request head has arrived.
     pub(crate) fn set_request_received(&self) {
         self.state.has_request.store(true, Ordering::Relaxed);
     }
 
-    /// Completes when the connection is evicted.
-    pub(crate) async fn evicted(&self) {
+    pub(crate) async fn wait_for_eviction(&self) {
         self.state.evicted.notified().await;
     }
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.slots.lock().retain(|state| !Arc::ptr_eq(state, &self.state));
+        lock(&self.slots.taken).retain(|state| !Arc::ptr_eq(state, &self.state));
     }
 }
 

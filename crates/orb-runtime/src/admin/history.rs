@@ -10,13 +10,10 @@ use serde_json::{Value, json};
 use crate::runtime::Shared;
 use crate::telemetry::operation_stats::{OperationStats, Side, Totals};
 
-/// The time between two samples.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(5);
-
 /// The maximum number of samples: those of ten minutes, in about 10 KiB.
 const MAX_SAMPLES: usize = 120;
 
-/// The samples, and the counters at the time of the newest one.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     samples: VecDeque<Sample>,
@@ -25,7 +22,6 @@ pub(crate) struct History {
     counters: Counters,
 }
 
-/// Counters at the time of a sample.
 #[derive(Debug, Default)]
 struct Counters {
     served: Totals,
@@ -41,7 +37,6 @@ struct Sample {
     taken_at: Duration,
     served: FinishedCalls,
     made: FinishedCalls,
-    /// Open connections at the time of the sample.
     connections: usize,
     received_bytes: u64,
     sent_bytes: u64,
@@ -88,8 +83,7 @@ impl History {
         });
     }
 
-    /// Returns columns with one value for each sample, oldest first. The values are counts since the previous
-    /// sample, not rates.
+    /// Returns columns with one value for each sample, oldest first: the changes since the previous one.
     pub(crate) fn json(&self) -> Value {
         let column = |value: fn(&Sample) -> Value| self.samples.iter().map(value).collect::<Vec<_>>();
         json!({

@@ -46,17 +46,10 @@ use crate::admin::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::config::{AdminConfig, BuildError};
 use crate::runtime::Shared;
 
-/// The maximum number of concurrent connections.
 const MAX_CONNECTIONS: usize = 16;
-
 const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The timeout of a whole connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The maximum size of a request's head, in bytes.
-const MAX_HEAD_SIZE: usize = 8 * 1024;
-
+const MAX_HEAD_BYTES: usize = 8 * 1024;
 /// The delay before the next `accept` after one has failed, because the process has no free file descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
@@ -64,17 +57,13 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
-/// The listener of the endpoint, before [`serve`](Self::serve).
 pub(crate) struct AdminListener {
     listener: TcpListener,
-    address: SocketAddr,
+    pub(super) address: SocketAddr,
 }
 
 impl AdminConfig {
-    /// Opens the listener.
-    ///
-    /// # Errors
-    /// The address is malformed, in use, or not a loopback address.
+    /// Opens the listener. Fails if the address is malformed, in use, or not a loopback address.
     pub(crate) fn open(&self) -> Result<AdminListener, BuildError> {
         let endpoint = || format!("{} (OrbBuilder::admin)", self.address);
         let refused = |source| BuildError::Listen { endpoint: endpoint(), source };
@@ -92,11 +81,6 @@ impl AdminConfig {
 }
 
 impl AdminListener {
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// Serves until the ORB closes.
     pub(crate) fn serve(self, core: &Arc<Shared>) {
         let served = Arc::downgrade(core);
         core.spawn_until_closed(async move {
@@ -124,7 +108,7 @@ impl AdminListener {
                         let answered = serve_connection(weak_core, stream, &slot);
                         tokio::select! {
                             _ = tokio::time::timeout(CONNECTION_TIMEOUT, answered) => {}
-                            () = slot.evicted() => {}
+                            () = slot.wait_for_eviction() => {}
                         }
                     });
                 }
@@ -143,7 +127,7 @@ async fn serve_connection(core: Weak<Shared>, stream: TcpStream, slot: &Connecti
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(REQUEST_HEAD_TIMEOUT)
-        .max_buf_size(MAX_HEAD_SIZE)
+        .max_buf_size(MAX_HEAD_BYTES)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), answer)
         .await;
@@ -175,22 +159,17 @@ fn answer<B>(core: &Shared, request: &Request<B>) -> Response<String> {
         "/page.css" => typed("text/css; charset=utf-8", include_str!("page.css").to_owned()),
         "/status.json" => typed("application/json", status::status(core).to_string()),
         "/metrics" => typed("text/plain; version=0.0.4; charset=utf-8", text::metrics(core)),
-        "/health" => health(&core.admin().problems()),
+        "/health" => match core.admin().problems() {
+            problems if problems.is_empty() => plain(StatusCode::OK, "healthy\n"),
+            problems => plain(StatusCode::SERVICE_UNAVAILABLE, &(problems.join("\n") + "\n")),
+        },
         "/ready" if core.is_ready() => plain(StatusCode::OK, "ready\n"),
         "/ready" => plain(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
         _ => plain(StatusCode::NOT_FOUND, "the paths are /, /status.json, /metrics, /health and /ready\n"),
     }
 }
 
-fn health(problems: &[String]) -> Response<String> {
-    if problems.is_empty() {
-        return plain(StatusCode::OK, "healthy\n");
-    }
-    plain(StatusCode::SERVICE_UNAVAILABLE, &format!("{}\n", problems.join("\n")))
-}
-
-/// Returns whether the host is an IP address or `localhost`, not a name that DNS rebinding could point to
-/// this machine.
+/// DNS rebinding can point any name to this machine, except `localhost`.
 fn names_an_address(host: &HeaderValue) -> bool {
     host.to_str().is_ok_and(is_address)
 }

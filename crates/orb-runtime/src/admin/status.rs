@@ -11,7 +11,6 @@ use crate::runtime::Shared;
 use crate::telemetry::latency::{BUCKETS, bound_us};
 use crate::telemetry::operation_stats::Side;
 
-/// The maximum number of listed connections.
 const MAX_CONNECTIONS: usize = 100;
 
 /// Returns the document that the page and `zorb top` show.
@@ -59,16 +58,17 @@ pub(crate) fn status(core: &Shared) -> Value {
             .collect()
     };
     let bounds: Vec<f64> = (0..BUCKETS).map(bound_us).collect();
+    let endpoints = core.endpoints.iter().filter(|endpoint| !endpoint.is_placeholder());
     let (adapters, more_adapters) = adapters(core);
     let history = core.admin().history().json();
     json!({
         "zorb": env!("CARGO_PKG_VERSION"),
         "pid": std::process::id(),
-        "started_ms": core.admin().started_by_clock().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
+        "started_ms": core.admin().build_time.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64,
         "uptime_ms": core.admin().uptime().as_millis() as u64,
         "ready": core.is_ready(),
         "problems": core.admin().problems(),
-        "endpoints": core.endpoint_texts(),
+        "endpoints": endpoints.map(ToString::to_string).collect::<Vec<_>>(),
         "objects": objects,
         "adapters": adapters,
         "more_adapters": more_adapters,

@@ -8,8 +8,7 @@ use crate::metrics::{LIMIT_HITS, METRICS};
 use crate::runtime::Shared;
 use crate::telemetry::operation_stats::{RowSnapshot, Side};
 
-/// Returns all metrics in the text format, version 0.0.4: those that the feature `metrics` exports, and the
-/// calls of each operation.
+/// Returns the exported metrics and the calls of each operation, in version 0.0.4 of the text format.
 pub(crate) fn metrics(core: &Shared) -> String {
     let mut page = Page(String::with_capacity(8 * 1024));
     let now = core.counter_snapshot();

@@ -10,17 +10,16 @@ use std::time::Duration;
 use giop_proto::{Limit, LimitHits};
 use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
 
+use crate::lock::lock;
 use crate::metrics::table::{CounterSnapshot, LIMIT_HITS, METRICS};
 use crate::orb::Orb;
 use crate::runtime::Shared;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The state of the export of an ORB's metrics.
 #[derive(Debug, Default)]
 pub(crate) struct MetricsExport {
     exported: Mutex<ExportedValues>,
-    /// Whether a task updates the metrics periodically.
     is_reporting: AtomicBool,
 }
 
@@ -31,8 +30,7 @@ struct ExportedValues {
     limits: LimitHits,
 }
 
-/// Clears [`MetricsExport::is_reporting`] when the task ends, even if the runtime drops it. The next
-/// connection can then start another task.
+/// Allows the next connection to start another task when this task ends, even if the runtime drops it.
 struct ReportingGuard(std::sync::Weak<Shared>);
 
 impl Orb {
@@ -49,7 +47,7 @@ impl Shared {
 
     fn record_metrics(&self) {
         // Read the counters under the lock, so that older values cannot be exported after newer ones.
-        let mut exported = self.metrics().exported.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut exported = lock(&self.metrics().exported);
         exported.update(&self.counter_snapshot());
     }
 

@@ -1,7 +1,4 @@
-//! The metrics of an ORB by their exported names.
-//!
-//! `table` lists the metrics with their names, kinds and values. The admin endpoint shows them, and `facade`
-//! exports them (feature `metrics`).
+//! The metrics of an ORB: a table, shown by the admin endpoint and exported by `facade` (feature `metrics`).
 
 #[cfg(feature = "metrics")]
 mod facade;

@@ -1,7 +1,4 @@
-//! The table of an ORB's metrics, for the `metrics` facade and for the admin endpoint.
-//!
-//! Two kinds of metrics are not in the table: [`LIMIT_HITS`], which has a label, and the calls of each
-//! operation, which only the endpoint has.
+//! The table of an ORB's metrics, without [`LIMIT_HITS`], which has a label, and the calls of each operation.
 
 use giop_proto::Stats;
 use giop_proto::pool::PoolStats;
@@ -9,12 +6,10 @@ use giop_proto::pool::PoolStats;
 use crate::runtime::Shared;
 use crate::transport::TransportStats;
 
-/// The name and help text of the counter of limits that were reached. Its label `limit` is the limit's name
-/// ([`Limit::name`](giop_proto::Limit::name)).
+/// The name and help text of the counter of reached limits. Its label `limit` is `Limit::name`.
 pub(crate) const LIMIT_HITS: (&str, &str) =
     ("zorb_limit_hits_total", "how often a limit was reached, by the name of the limit");
 
-/// A snapshot of all counters.
 pub(crate) struct CounterSnapshot {
     pub(crate) stats: Stats,
     pub(crate) pool: PoolStats,
@@ -26,18 +21,18 @@ pub(crate) struct CounterSnapshot {
     callers: crate::csi::CsiStats,
 }
 
-/// One metric.
 #[derive(Debug)]
 pub(crate) struct Metric {
     pub(crate) name: &'static str,
     pub(crate) help: &'static str,
     /// Whether the value can decrease. A counter never decreases.
     pub(crate) is_gauge: bool,
-    /// Whether the unit is bytes.
     #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "the text format has no units"))]
     pub(crate) is_bytes: bool,
-    value: fn(&CounterSnapshot) -> u64,
+    value: Read,
 }
+
+type Read = fn(&CounterSnapshot) -> u64;
 
 impl Metric {
     pub(crate) fn value(&self, counters: &CounterSnapshot) -> u64 {
@@ -45,42 +40,35 @@ impl Metric {
     }
 }
 
-const fn count(name: &'static str, help: &'static str, value: fn(&CounterSnapshot) -> u64) -> Metric {
+const fn count(name: &'static str, help: &'static str, value: Read) -> Metric {
     Metric { name, help, is_gauge: false, is_bytes: false, value }
 }
 
-const fn bytes(name: &'static str, help: &'static str, value: fn(&CounterSnapshot) -> u64) -> Metric {
+const fn bytes(name: &'static str, help: &'static str, value: Read) -> Metric {
     Metric { is_bytes: true, ..count(name, help, value) }
 }
 
-const fn gauge(name: &'static str, help: &'static str, value: fn(&CounterSnapshot) -> u64) -> Metric {
+const fn gauge(name: &'static str, help: &'static str, value: Read) -> Metric {
     Metric { is_gauge: true, ..count(name, help, value) }
 }
 
-const fn gauge_of_bytes(
-    name: &'static str,
-    help: &'static str,
-    value: fn(&CounterSnapshot) -> u64,
-) -> Metric {
+const fn byte_gauge(name: &'static str, help: &'static str, value: Read) -> Metric {
     Metric { is_gauge: true, ..bytes(name, help, value) }
 }
 
-/// All metrics of the table.
 pub(crate) const METRICS: &[Metric] = &[
     gauge("zorb_connections", "open connections, both directions", |now| now.connections as u64),
     gauge("zorb_objects", "active objects", |now| now.objects as u64),
-    gauge_of_bytes("zorb_pool_cap_bytes", "the limit of the pool of receive buffers", |now| {
-        now.pool.cap as u64
-    }),
-    gauge_of_bytes("zorb_pool_held_bytes", "receive buffers, free ones and those that views pin", |now| {
+    byte_gauge("zorb_pool_cap_bytes", "the limit of the pool of receive buffers", |now| now.pool.cap as u64),
+    byte_gauge("zorb_pool_held_bytes", "receive buffers, free ones and those that views pin", |now| {
         now.pool.held as u64
     }),
-    gauge_of_bytes(
+    byte_gauge(
         "zorb_pool_outside_bytes",
         "decoded arguments and message fragments outside the pool's buffers",
         |now| now.pool.outside as u64,
     ),
-    gauge_of_bytes("zorb_queued_bytes", "bytes queued for peers, of connections with large queues", |now| {
+    byte_gauge("zorb_queued_bytes", "bytes queued for peers, of connections with large queues", |now| {
         now.pool.queued as u64
     }),
     count(
@@ -148,7 +136,6 @@ pub(crate) const METRICS: &[Metric] = &[
 ];
 
 impl Shared {
-    /// Returns a snapshot of all counters.
     pub(crate) fn counter_snapshot(&self) -> CounterSnapshot {
         CounterSnapshot {
             stats: self.stats(),

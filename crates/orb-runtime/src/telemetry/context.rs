@@ -9,8 +9,6 @@ use giop_codec::{DecodeError, EncodeError};
 
 /// The maximum length of an accepted `tracestate`, in bytes. W3C Trace Context requires only this length.
 const MAX_STATE_LEN: usize = 512;
-
-/// The length of a `traceparent` of version 00, in bytes.
 const TRACEPARENT_LEN: usize = 55;
 
 /// The trace of a call, and the span of the caller: `traceparent` and `tracestate` of W3C Trace Context.
@@ -96,9 +94,8 @@ impl TraceContext {
         self.state.as_deref().unwrap_or_default()
     }
 
-    /// Returns the service context with this trace context. With
-    /// [`Reference::with_context`](crate::Reference::with_context), all calls through a reference belong to
-    /// the trace.
+    /// Returns the service context with this trace context, for
+    /// [`Reference::with_context`](crate::Reference::with_context).
     ///
     /// # Errors
     /// No errors are known.
@@ -106,8 +103,7 @@ impl TraceContext {
         ServiceContext::encapsulate(ContextId::ZORB_TRACE, self)
     }
 
-    /// Returns the trace context in the service contexts of a request, or `None` if it is missing or
-    /// malformed.
+    /// Returns the valid trace context in the service contexts of a request, if there is one.
     #[must_use]
     pub fn from_contexts(contexts: &ServiceContexts<'_>) -> Option<Self> {
         if contexts.is_empty() {
@@ -124,12 +120,10 @@ impl TraceContext {
         Ok(Self::parse(parent, d.read_str_ascii().unwrap_or_default()))
     }
 
-    /// Begins a new trace.
     pub(crate) fn begin() -> Self {
         Self { trace: fastrand::u128(1..), span: fastrand::u64(1..), flags: 1, state: None }
     }
 
-    /// Begins a new span in the same trace.
     pub(crate) fn child(&self) -> Self {
         Self { span: fastrand::u64(1..), ..self.clone() }
     }
@@ -149,7 +143,6 @@ impl CdrEncode for TraceContext {
     }
 }
 
-/// Parses lower-case hexadecimal digits.
 fn hex(digits: &[u8]) -> Option<u128> {
     let digit = |digit: &u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),

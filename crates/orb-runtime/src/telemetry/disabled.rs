@@ -7,11 +7,9 @@ use giop_codec::giop::ServiceContext;
 
 use crate::transport::Peer;
 
-/// The empty telemetry of a request.
 #[derive(Default)]
 pub(crate) struct RequestSpan;
 
-/// The empty span of a servant.
 pub(crate) struct ServantSpan;
 
 impl RequestSpan {
@@ -39,7 +37,6 @@ impl RequestSpan {
     pub(crate) fn end(&mut self) {}
 }
 
-/// The empty telemetry of a call.
 #[derive(Clone, Copy)]
 pub(crate) struct CallObserver<'a>(PhantomData<&'a ()>);
 
@@ -55,7 +52,6 @@ impl<'a> CallObserver<'a> {
     pub(crate) fn record_peer(self, _: &Peer) {}
 }
 
-/// Runs `f`.
 #[inline(always)]
 pub(crate) fn in_span<R>(_: ServantSpan, f: impl FnOnce() -> R) -> R {
     f()

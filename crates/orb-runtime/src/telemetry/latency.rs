@@ -6,15 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// bound). From the first microsecond on, the width of a bucket is at most an eighth of its lower bound.
 const LOG2_BUCKETS_PER_OCTAVE: usize = 3;
 const BUCKETS_PER_OCTAVE: usize = 1 << LOG2_BUCKETS_PER_OCTAVE;
-
-/// The nanoseconds of a tick, the unit of the bounds. Eight ticks are a microsecond, so that each power of
-/// two microseconds is a bound.
+/// The unit of the bounds. Eight ticks are a microsecond, so that each power of two microseconds is a bound.
 const NANOS_PER_TICK: u64 = 125;
 const TICKS_PER_MICROSECOND: f64 = 8.0;
-
 /// The number of octaves above the first microsecond. The last bound is 2^27 us, which is 134 s.
 const OCTAVES: usize = 27;
-
 /// The number of buckets with an upper bound. A further bucket counts longer calls.
 pub(crate) const BUCKETS: usize = (OCTAVES + 1) * BUCKETS_PER_OCTAVE;
 
@@ -26,7 +22,6 @@ pub(crate) struct Latencies {
     longest_nanos: AtomicU64,
 }
 
-/// The number of calls in each bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LatencyCounts([u64; BUCKETS + 1]);
 
@@ -44,7 +39,6 @@ impl Default for LatencyCounts {
 }
 
 impl Latencies {
-    /// Counts a call with its duration in nanoseconds.
     #[inline]
     pub(crate) fn record(&self, nanos: u64) {
         if let Some(bucket) = self.buckets.get(bucket_index(nanos)) {
@@ -63,31 +57,26 @@ impl Latencies {
         counts
     }
 
-    /// Returns the total duration of all calls, in nanoseconds.
     pub(crate) fn total_nanos(&self) -> u64 {
         self.total_nanos.load(Ordering::Relaxed)
     }
 
-    /// Returns the duration of the longest call, in nanoseconds.
     pub(crate) fn longest_nanos(&self) -> u64 {
         self.longest_nanos.load(Ordering::Relaxed)
     }
 }
 
 impl LatencyCounts {
-    /// Adds the counts of a histogram.
     pub(crate) fn add(&mut self, others: &Latencies) {
         for (count, other) in self.0.iter_mut().zip(&others.buckets) {
             *count += other.load(Ordering::Relaxed);
         }
     }
 
-    /// Returns the number of all calls.
     pub(crate) fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// Returns the counts of the calls since `before`.
     pub(crate) fn since(&self, before: &Self) -> Self {
         let mut counts = self.clone();
         for (count, before) in counts.0.iter_mut().zip(before.0) {
@@ -96,9 +85,8 @@ impl LatencyCounts {
         counts
     }
 
-    /// Returns the latency in microseconds that this part of the calls (0 to 1) did not exceed, or `None`
-    /// without calls. The value is the middle of a bucket. From 1 us to 134 s, its error is at most a
-    /// sixteenth.
+    /// Returns the latency in microseconds that this part of the calls (0 to 1) did not exceed: the middle of
+    /// a bucket. From 1 us to 134 s, its error is at most a sixteenth.
     pub(crate) fn quantile(&self, part: f64) -> Option<f64> {
         let rank = self.total() as f64 * part;
         let mut seen = 0;
@@ -109,7 +97,6 @@ impl LatencyCounts {
         found.map(middle_us)
     }
 
-    /// Returns the index and the count of each bucket that has calls.
     pub(crate) fn nonempty(&self) -> impl Iterator<Item = (usize, u64)> {
         self.0.into_iter().enumerate().filter(|(_, count)| *count > 0)
     }
@@ -127,7 +114,6 @@ impl LatencyCounts {
     }
 }
 
-/// Returns the index of the bucket for a duration.
 #[inline]
 fn bucket_index(nanos: u64) -> usize {
     // Upper bounds are inclusive.

@@ -49,18 +49,14 @@ pub const TARGET: &str = "zorb::calls";
 /// With `tracing-opentelemetry`, `inject` returns the span context of `span.context()`, and `extract` sets
 /// `context` as the remote parent by `span.set_parent(..)`.
 ///
-/// Both methods are called only for enabled spans, before a span is entered. They run on the threads of calls
-/// and must not block.
 pub trait Propagate: Send + Sync + 'static {
-    /// Returns the trace context of the call's span, which is sent with the call. If it is `None`, no context
-    /// is sent.
+    /// Returns the trace context of the call's span, which is sent with the call, if it is not `None`.
     fn inject(&self, span: &tracing::Span) -> Option<TraceContext>;
 
     /// Sets the parent of the span of a request that was received with a trace context.
     fn extract(&self, span: &tracing::Span, context: &TraceContext);
 }
 
-/// The [`Propagate`] of an ORB.
 #[derive(Clone)]
 pub(crate) struct Propagator(pub(crate) std::sync::Arc<dyn Propagate>);
 
@@ -71,14 +67,12 @@ impl fmt::Debug for Propagator {
 }
 
 impl Shared {
-    /// Returns the bridge to another tracing system, if one is configured.
     pub(crate) fn propagator(&self) -> Option<&Propagator> {
         self.extensions.propagator.get()
     }
 }
 
-/// Formats an operation with its interface: `Bank.Account/deposit` for `IDL:Bank/Account:1.0`. Repository ids
-/// of other formats are unchanged. Names may come from peers, and are therefore formatted as [`Printable`].
+/// Formats an operation with its interface: `Bank.Account/deposit` for `IDL:Bank/Account:1.0`.
 pub(crate) struct Method<'a> {
     pub(crate) interface: &'a str,
     pub(crate) operation: &'a str,
@@ -111,20 +105,17 @@ impl fmt::Display for Id<'_> {
     }
 }
 
-/// Records the ids that zorb generated in the span, so that logs contain them.
 pub(crate) fn record_ids(span: &tracing::Span, context: &TraceContext) {
     span.record("trace_id", tracing::field::display(Id(&context.trace_id())));
     span.record("span_id", tracing::field::display(Id(&context.span_id())));
 }
 
-/// Returns whether a subscriber enables the spans of calls.
 #[inline]
 pub(crate) fn spans_enabled() -> bool {
     tracing::enabled!(target: "zorb::calls", tracing::Level::INFO) && has_subscriber()
 }
 
-/// Returns whether this thread has a subscriber. `tracing::enabled!` also returns true if a span is enabled
-/// only on other threads.
+/// `tracing::enabled!` also returns true if a span is enabled only on other threads.
 #[cold]
 fn has_subscriber() -> bool {
     tracing::dispatcher::get_default(|dispatch| !dispatch.is::<tracing::subscriber::NoSubscriber>())

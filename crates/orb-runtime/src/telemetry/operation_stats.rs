@@ -6,30 +6,23 @@ use std::time::Instant;
 
 use crate::telemetry::latency::{Latencies, LatencyCounts};
 
-/// The maximum number of operations with a row of their own. Further operations share a row, because peers
-/// may invent names.
+/// The maximum number of rows. Further operations share one, because peers may invent names.
 const MAX_ROWS: usize = 1024;
-
-/// The interface and operation of the row for all other operations.
 const SHARED_ROW: &str = "(others)";
 
 /// The counters of all operations, in an ORB with an admin endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct OperationStats {
-    /// The calls that this ORB's servants have served.
     pub(crate) served: Table,
-    /// The calls that this ORB has made to other processes.
     pub(crate) made: Table,
 }
 
-/// Rows by interface and operation.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     rows: papaya::HashMap<Box<str>, papaya::HashMap<Box<str>, Arc<Row>>>,
     len: AtomicUsize,
 }
 
-/// The counters of an operation, 2 KiB in size.
 #[derive(Debug, Default)]
 pub(crate) struct Row {
     user_exceptions: AtomicU64,
@@ -37,25 +30,19 @@ pub(crate) struct Row {
     latencies: Latencies,
 }
 
-/// A snapshot of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RowSnapshot {
     pub(crate) interface: Box<str>,
     pub(crate) operation: Box<str>,
-    /// The number of calls that have ended.
     pub(crate) calls: u64,
     /// The number of calls that ended with a user exception. These are no failures.
     pub(crate) user_exceptions: u64,
-    /// The number of calls that ended with a system exception or were aborted.
     pub(crate) failures: u64,
-    /// The total duration, in nanoseconds.
     pub(crate) total_nanos: u64,
-    /// The longest duration, in nanoseconds.
     pub(crate) longest_nanos: u64,
     pub(crate) counts: LatencyCounts,
 }
 
-/// The sums of all rows of a table.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) failures: u64,
@@ -72,7 +59,6 @@ pub(crate) struct Tally {
     is_counted: AtomicBool,
 }
 
-/// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum CallEnd {
@@ -84,7 +70,6 @@ pub(crate) enum CallEnd {
     Unknown = 3,
 }
 
-/// The table in which a call is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     Served,
@@ -155,8 +140,7 @@ impl Table {
         self.rows.pin().get(interface)?.pin().get(operation).map(Arc::clone)
     }
 
-    /// Returns the row of an operation, which is created if necessary. If there are already [`MAX_ROWS`],
-    /// returns the shared row.
+    /// Returns the row of an operation, which is created unless there are [`MAX_ROWS`], or the shared row.
     fn get_or_insert(&self, interface: &str, operation: &str) -> Arc<Row> {
         let (mut interface, mut operation) = (interface, operation);
         if self.len.load(Ordering::Relaxed) >= MAX_ROWS && self.get(interface, operation).is_none() {

@@ -14,12 +14,9 @@ use crate::telemetry::operation_stats::{CallEnd, Side, Tally};
 use crate::telemetry::{call_span, record_ids, spans_enabled};
 use crate::transport::Peer;
 
-/// The telemetry of a request that is being served.
 #[derive(Default)]
 pub(crate) struct RequestSpan {
-    /// `None` if no subscriber enables the span.
     span: Option<Span>,
-    /// The trace context that the servant's calls continue.
     context: Option<TraceContext>,
     #[cfg(feature = "admin")]
     tally: Option<Tally>,
@@ -36,7 +33,6 @@ impl RequestSpan {
         }
     }
 
-    /// Adds the tally of the request, if the ORB has an admin endpoint.
     #[cfg(feature = "admin")]
     #[inline]
     pub(crate) fn with_tally(mut self, orb: &Shared, interface: &str, operation: &str) -> Self {
@@ -87,18 +83,15 @@ impl RequestSpan {
         Self::new(span, context)
     }
 
-    /// Returns the trace context that the servant's calls continue.
     pub(crate) fn trace(&self) -> Option<&TraceContext> {
         self.context.as_ref()
     }
 
-    /// Returns the span in which the servant runs.
     #[inline]
     pub(crate) fn servant_span(&self) -> ServantSpan {
         self.span.clone()
     }
 
-    /// Records a user exception of the servant.
     #[cold]
     pub(crate) fn user_exception(&self, id: &str) {
         #[cfg(feature = "admin")]
@@ -109,7 +102,6 @@ impl RequestSpan {
         }
     }
 
-    /// Records a system exception as the outcome.
     #[cold]
     pub(crate) fn system_exception(&self, exception: &SystemException) {
         #[cfg(feature = "admin")]
@@ -122,8 +114,7 @@ impl RequestSpan {
         }
     }
 
-    /// Records the exception of a collocated call, given by its text, such as `TRANSIENT (..)` or
-    /// `Broke { .. }`.
+    /// Records the exception of a collocated call by its text, such as `TRANSIENT (..)` or `Broke { .. }`.
     #[cold]
     pub(crate) fn local_exception(&self, exception: &dyn std::fmt::Display) {
         if !self.is_recorded() {
@@ -143,7 +134,6 @@ impl RequestSpan {
         span.record("otel.status_code", "ERROR");
     }
 
-    /// Records that the servant returned results.
     #[inline]
     pub(crate) fn results(&self) {
         if let Some(span) = &self.span {
@@ -151,7 +141,6 @@ impl RequestSpan {
         }
     }
 
-    /// Returns whether the outcome is recorded.
     fn is_recorded(&self) -> bool {
         #[cfg(feature = "admin")]
         if self.tally.is_some() {
@@ -167,7 +156,6 @@ impl RequestSpan {
         }
     }
 
-    /// Counts the request, which has ended or was dropped.
     #[inline]
     pub(crate) fn count(&self) {
         #[cfg(feature = "admin")]
@@ -176,14 +164,12 @@ impl RequestSpan {
         }
     }
 
-    /// Ends the span.
     #[inline]
     pub(crate) fn end(&mut self) {
         *self = Self::default();
     }
 }
 
-/// A writer that takes only the first word of a text.
 #[derive(Default)]
 struct FirstWord(String);
 
@@ -195,10 +181,8 @@ impl fmt::Write for FirstWord {
     }
 }
 
-/// The span in which a servant runs.
 pub(crate) type ServantSpan = Option<Span>;
 
-/// Runs `f` inside the span.
 #[inline]
 pub(crate) fn in_span<R>(span: ServantSpan, f: impl FnOnce() -> R) -> R {
     match span {
@@ -207,7 +191,6 @@ pub(crate) fn in_span<R>(span: ServantSpan, f: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Records a system exception as the outcome of a call.
 #[cold]
 pub(crate) fn record_system_exception(span: &Span, exception: &SystemException) {
     span.record("rpc.response.status_code", "SYSTEM_EXCEPTION");

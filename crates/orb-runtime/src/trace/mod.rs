@@ -14,14 +14,10 @@ pub(crate) use stderr::{flushed, to_stderr};
 
 use crate::transport::Peer;
 
-/// The maximum number of bytes of a message in the wire log.
 const MAX_LOGGED_BYTES: usize = 256;
-
-/// The start of a login token, after its length: the object identifier of GSSUP in DER. The log omits all
-/// bytes from there on.
+/// The object identifier of GSSUP in DER, at the start of a login token. The log omits the token.
 const LOGIN_TOKEN_START: &[u8] = &[0x06, 0x06, 0x67, 0x81, 0x02, 0x01, 0x01, 0x01];
 
-/// The direction of a message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Direction {
     /// To the peer.
@@ -36,8 +32,7 @@ pub(crate) fn wire_enabled() -> bool {
     tracing::enabled!(target: "zorb::wire", Level::TRACE)
 }
 
-/// Writes a message of `len` bytes to the wire log: its kind, peer, operation and first bytes. `bytes`
-/// contains at least the logged bytes.
+/// Writes a message to the wire log. `bytes` contains at least the logged ones of its `len` bytes.
 #[cold]
 pub(crate) fn wire(direction: Direction, peer: &Peer, operation: &str, bytes: &[u8], len: usize) {
     let header = bytes.first_chunk().map(MessageHeader::decode);

@@ -9,15 +9,12 @@ use tracing::Level;
 
 use crate::lossy::{Lossy, missing_lines_notice};
 
-/// The queue of lines for stderr. [`to_stderr`] creates it.
 static QUEUE: OnceLock<Lossy> = OnceLock::new();
 
-/// The maximum time for which the shutdown of an ORB waits until lines are written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Sets a subscriber that writes to stderr. If stderr is not read, lines are dropped and counted, so that no
-/// call blocks. The levels are those of omniORB: 0 disables logging, 1 logs warnings, 2 to 9 events, 10 to 24
-/// connections and calls, and from 25 on messages.
+/// Sets a subscriber that writes to stderr. If stderr is not read, lines are dropped and counted. The levels
+/// are those of omniORB: 1 for warnings, from 2 events, from 10 connections and calls, from 25 messages.
 pub(crate) fn to_stderr(level: u32) {
     let level = match level {
         0 => return,
@@ -41,7 +38,6 @@ pub(crate) fn to_stderr(level: u32) {
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
-/// Waits until all lines for stderr are written, but at most [`FLUSH_TIMEOUT`].
 pub(crate) async fn flushed() {
     let Some(queue) = QUEUE.get() else { return };
     let done = async {
