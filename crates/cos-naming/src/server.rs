@@ -99,13 +99,13 @@ impl<S: Store> Server<S> {
     /// Returns the store that is served.
     #[must_use]
     pub fn store(&self) -> &S {
-        self.service.store()
+        &self.service.store
     }
 
     /// Returns the number of iterators.
     #[must_use]
     pub fn iterators(&self) -> usize {
-        self.service.iterator_count()
+        self.service.iterators.count()
     }
 }
 
@@ -126,22 +126,19 @@ impl<S: Store> ServerBuilder<S> {
         self
     }
 
-    /// Sets the maximum number of bindings in a reply, 10,000 by default. Clients get an iterator for the
-    /// rest.
+    /// Sets the maximum number of bindings in a reply, 10,000 by default. An iterator returns the rest.
     pub fn max_page(mut self, bindings: usize) -> Self {
         self.options.max_page_bindings = bindings.max(1);
         self
     }
 
-    /// Sets the approximate maximum size of a reply with bindings in bytes, 1 MiB by default. A reply has at
-    /// least one binding, and clients get an iterator for the rest.
+    /// Sets the approximate maximum size of a reply with bindings in bytes, 1 MiB by default.
     pub fn max_page_bytes(mut self, bytes: usize) -> Self {
         self.options.max_page_bytes = bytes;
         self
     }
 
-    /// Sets the maximum number of iterators, 1024 by default. A further iterator replaces the least recently
-    /// used one.
+    /// Sets the maximum number of iterators, 1024 by default. A new one replaces the least recently used.
     pub fn max_iterators(mut self, iterators: usize) -> Self {
         self.options.max_iterators = iterators;
         self
@@ -185,24 +182,18 @@ impl<S: Store> ServerBuilder<S> {
         let contexts_poa = orb.root_poa().child(format!("{key}-contexts")).user_ids().persistent();
         let servant = Servant::of::<BalancedContextRef, _>(ContextServant::all_contexts(&weak));
         let contexts = contexts_poa.servant_locator(ContextLocator::new(&weak, servant)).create()?;
-        let undo = |error| {
+        let undo = |error: ServeError| {
             // The POA is destroyed even if the future is not awaited.
             let _ = contexts.destroy(false);
             error
         };
-        let iterators = contexts.child("iterators").user_ids();
         let servant = Servant::of::<BindingIteratorRef, _>(IteratorServant::new(&weak));
-        let iterators = iterators
-            .default_servant(servant)
-            .without_map()
-            .create()
-            .map_err(ServeError::from)
-            .map_err(undo)?;
-        let root = orb
-            .activation()
-            .named(&key)
-            .activate::<BalancedContextRef, _>(ContextServant::root_context(&weak));
-        let root = with_standard_type(orb, &root.map_err(ServeError::from).map_err(undo)?);
+        let iterators =
+            contexts.child("iterators").user_ids().default_servant(servant).without_map().create();
+        let iterators = iterators.map_err(|error| undo(error.into()))?;
+        let servant = ContextServant::root_context(&weak);
+        let root = orb.activation().named(&key).activate::<BalancedContextRef, _>(servant);
+        let root = with_standard_type(orb, &root.map_err(|error| undo(error.into()))?);
         let bootstrap = bootstrap.then(|| {
             let servant = BootstrapServant { name: key, root: root.to_object() };
             orb.activation().named(BOOTSTRAP_KEY).activate::<InitialReferencesRef, _>(servant)
@@ -217,8 +208,7 @@ impl<S: Store> ServerBuilder<S> {
     }
 }
 
-/// Returns the reference with the type id of the OMG's interface, which every client knows. For another type
-/// id, clients would have to ask the object for its interfaces.
+/// Returns the reference with the OMG's type id, so that clients need not ask for interfaces.
 fn with_standard_type(orb: &Orb, root: &BalancedContextRef) -> NamingContextExtRef {
     let mut ior = root.ior().clone();
     ior.type_id = NamingContextExtRef::REPOSITORY_ID.to_owned();

@@ -12,7 +12,6 @@ use crate::store::{ContextId, Group, Key, Strategy};
 
 /// The state of all groups that is not in the store: whose turn it is, and the reported loads.
 pub(super) struct Balancer {
-    /// How long a reported load is valid.
     report_timeout: Duration,
     groups: Mutex<HashMap<(ContextId, Key), GroupState>>,
 }
@@ -21,7 +20,6 @@ pub(super) struct Balancer {
 struct GroupState {
     /// Incremented for each caller. Modulo the number of members, the index of the next member in turn.
     turn: usize,
-    /// By the member's name.
     reports: HashMap<String, LoadReport>,
 }
 
@@ -45,8 +43,7 @@ impl Balancer {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the index of the member for the caller of the current request, or `None` if the group is
-    /// empty.
+    /// Returns the index of the member for the caller of the current request, unless the group is empty.
     pub(super) fn pick(&self, id: GroupId<'_>, group: &Group) -> Option<usize> {
         let members = group.members.iter().map(|member| member.name.as_str());
         if group.members.is_empty() {
@@ -88,7 +85,6 @@ impl Balancer {
         }
     }
 
-    /// Stores the load that a member reported.
     pub(super) fn report(&self, id: GroupId<'_>, member: &str, load: f64, step: f64) {
         let mut groups = self.groups();
         let state = groups.entry((id.0, id.1.clone())).or_default();
@@ -133,8 +129,8 @@ fn address_of(peer: &Peer) -> Vec<u8> {
     }
 }
 
-/// Returns a hash of a caller and a member: FNV-1a, followed by the finalizer of SplitMix64, so that every
-/// bit of the input affects the whole hash. Every server calculates the same hash.
+/// FNV-1a, followed by the finalizer of SplitMix64, so that every bit of the input affects the whole hash.
+/// Every server calculates the same hash.
 fn rendezvous_hash(caller: &[u8], member: &str) -> u64 {
     let bytes = caller.iter().chain([&0]).chain(member.as_bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |state, byte| {

@@ -8,7 +8,6 @@ use crate::stubs::bootstrap::InitialReferencesServant;
 /// The object key that the protocol defines.
 pub(crate) const BOOTSTRAP_KEY: &str = "INIT";
 
-/// Returns the root context of the service, and the initial references of its ORB.
 pub(crate) struct BootstrapServant {
     /// The name of the root context, which is also its object key.
     pub(crate) name: String,
@@ -24,16 +23,11 @@ impl InitialReferencesServant for BootstrapServant {
         if !orb.initial_names().iter().any(|known| known == name) {
             return Ok(None);
         }
-        match orb.initial(name).await {
-            Ok(object) => Ok(Some(object)),
-            Err(error) => {
-                tracing::warn!(name, %error, "cannot resolve an initial reference of this server");
-                Err(system(
-                    SystemExceptionKind::Transient,
-                    "cannot resolve an initial reference of the server",
-                ))
-            }
-        }
+        orb.initial(name).await.map(Some).map_err(|error| {
+            let text = "cannot resolve an initial reference of the server";
+            tracing::warn!(name, %error, "{text}");
+            system(SystemExceptionKind::Transient, text)
+        })
     }
 
     async fn list(&self) -> Result<Vec<String>, SystemException> {

@@ -27,8 +27,7 @@ use crate::zorb_naming::balanced_context::{
 };
 use crate::zorb_naming::{BalancedContextServant, Member, State, Strategy};
 
-/// The service context in replies that come from a cache because the storage system is unavailable. It
-/// contains for how many seconds, as a big-endian `u32`.
+/// In replies from a cache: for how many seconds the storage system is unavailable, as a big-endian `u32`.
 const CACHED_REPLY: ServiceContextId = ServiceContextId(0x5A4F_5211);
 
 /// The servant of all contexts of a service, or of its root context.
@@ -48,7 +47,6 @@ impl<S: Store> ContextServant<S> {
         Self { service: Weak::clone(service), fixed_context: Some(ContextId::ROOT) }
     }
 
-    /// Returns the service, and the context that the request addresses.
     fn service_and_context(&self) -> Result<(Arc<Service<S>>, ContextId), SystemException> {
         let service = self.service.upgrade().ok_or_else(service_ended)?;
         if let Some(time) = service.store.state().unavailable_for {
@@ -61,6 +59,11 @@ impl<S: Store> ContextServant<S> {
             })?,
         };
         Ok((service, context))
+    }
+
+    async fn execute(&self, n: &[NameComponent], operation: Operation<'_>) -> Result<(), Fault> {
+        let (service, context) = self.service_and_context()?;
+        service.execute(context, n, operation).await.map(drop)
     }
 }
 
@@ -84,18 +87,15 @@ fn service_ended() -> SystemException {
     system(SystemExceptionKind::ObjectNotExist, "the naming service has ended")
 }
 
-/// Returns the object id of a context in its POA.
 pub(super) fn id_of(context: ContextId) -> ObjectId {
     ObjectId::from(context.0.to_be_bytes().as_slice())
 }
 
-/// Returns the context with the object id `id`.
 pub(super) fn context_of(id: &[u8]) -> Option<ContextId> {
     id.try_into().ok().map(u64::from_be_bytes).map(ContextId)
 }
 
-/// Returns the shared servant for a context that exists, and an error otherwise, so that `_non_existent` is
-/// answered correctly.
+/// Returns the shared servant only for contexts that exist, so that `_non_existent` is answered correctly.
 pub(crate) struct ContextLocator<S> {
     service: Weak<Service<S>>,
     servant: Servant,
@@ -128,15 +128,11 @@ impl<S: Store> ServantLocator for ContextLocator<S> {
 
 impl<S: Store> NamingContextServant for ContextServant<S> {
     async fn bind(&self, n: &[NameComponent], obj: Option<ObjectRef>) -> Result<(), BindError> {
-        let (service, context) = self.service_and_context()?;
-        service.execute(context, n, Operation::Bind(obj, MayReplace::Nothing)).await?;
-        Ok(())
+        Ok(self.execute(n, Operation::Bind(obj, MayReplace::Nothing)).await?)
     }
 
     async fn rebind(&self, n: &[NameComponent], obj: Option<ObjectRef>) -> Result<(), RebindError> {
-        let (service, context) = self.service_and_context()?;
-        service.execute(context, n, Operation::Bind(obj, MayReplace::Object)).await?;
-        Ok(())
+        Ok(self.execute(n, Operation::Bind(obj, MayReplace::Object)).await?)
     }
 
     async fn bind_context(
@@ -144,10 +140,8 @@ impl<S: Store> NamingContextServant for ContextServant<S> {
         n: &[NameComponent],
         nc: Option<NamingContextRef>,
     ) -> Result<(), BindContextError> {
-        let (service, context) = self.service_and_context()?;
         let nc = nc.ok_or_else(nil_reference)?;
-        service.execute(context, n, Operation::BindContext(nc, MayReplace::Nothing)).await?;
-        Ok(())
+        Ok(self.execute(n, Operation::BindContext(nc, MayReplace::Nothing)).await?)
     }
 
     async fn rebind_context(
@@ -155,10 +149,8 @@ impl<S: Store> NamingContextServant for ContextServant<S> {
         n: &[NameComponent],
         nc: Option<NamingContextRef>,
     ) -> Result<(), RebindContextError> {
-        let (service, context) = self.service_and_context()?;
         let nc = nc.ok_or_else(nil_reference)?;
-        service.execute(context, n, Operation::BindContext(nc, MayReplace::Context)).await?;
-        Ok(())
+        Ok(self.execute(n, Operation::BindContext(nc, MayReplace::Context)).await?)
     }
 
     async fn resolve(&self, n: &[NameComponent]) -> Result<Option<ObjectRef>, ResolveError> {
@@ -167,9 +159,7 @@ impl<S: Store> NamingContextServant for ContextServant<S> {
     }
 
     async fn unbind(&self, n: &[NameComponent]) -> Result<(), UnbindError> {
-        let (service, context) = self.service_and_context()?;
-        service.execute(context, n, Operation::Unbind).await?;
-        Ok(())
+        Ok(self.execute(n, Operation::Unbind).await?)
     }
 
     async fn new_context(&self) -> Result<Option<NamingContextRef>, SystemException> {
@@ -231,9 +221,7 @@ impl<S: Store> NamingContextExtServant for ContextServant<S> {
 
 impl<S: Store> BalancedContextServant for ContextServant<S> {
     async fn bind_group(&self, n: &[NameComponent], by: Strategy) -> Result<(), BindGroupError> {
-        let (service, context) = self.service_and_context()?;
-        service.execute(context, n, Operation::BindGroup(by)).await?;
-        Ok(())
+        Ok(self.execute(n, Operation::BindGroup(by)).await?)
     }
 
     async fn join(
@@ -242,16 +230,12 @@ impl<S: Store> BalancedContextServant for ContextServant<S> {
         member: &str,
         target: Option<ObjectRef>,
     ) -> Result<(), JoinError> {
-        let (service, context) = self.service_and_context()?;
         let target = target.ok_or_else(nil_reference)?;
-        service.execute(context, n, Operation::Join(member, target)).await?;
-        Ok(())
+        Ok(self.execute(n, Operation::Join(member, target)).await?)
     }
 
     async fn leave(&self, n: &[NameComponent], member: &str) -> Result<(), LeaveError> {
-        let (service, context) = self.service_and_context()?;
-        service.execute(context, n, Operation::Leave(member)).await?;
-        Ok(())
+        Ok(self.execute(n, Operation::Leave(member)).await?)
     }
 
     async fn report_load(
@@ -263,11 +247,7 @@ impl<S: Store> BalancedContextServant for ContextServant<S> {
     ) -> Result<(), ReportLoadError> {
         let (service, context) = self.service_and_context()?;
         if !load.is_finite() || !step.is_finite() || step < 0.0 {
-            return Err(system(
-                SystemExceptionKind::BadParam,
-                "the load and the step must be finite, and the step must not be negative",
-            )
-            .into());
+            return Err(bad_param("load and step must be finite, and the step not negative").into());
         }
         Ok(service.report_load(context, n, member, load, step).await?)
     }
@@ -283,17 +263,11 @@ impl<S: Store> BalancedContextServant for ContextServant<S> {
         obj: Option<ObjectRef>,
         seconds: u32,
     ) -> Result<(), BindForError> {
-        let (service, context) = self.service_and_context()?;
         let obj = obj.ok_or_else(nil_reference)?;
         if seconds == 0 {
-            return Err(system(
-                SystemExceptionKind::BadParam,
-                "the duration of a binding must be at least one second",
-            )
-            .into());
+            return Err(bad_param("the duration of a binding must be at least one second").into());
         }
-        service.execute(context, n, Operation::BindFor(obj, Duration::from_secs(seconds.into()))).await?;
-        Ok(())
+        Ok(self.execute(n, Operation::BindFor(obj, Duration::from_secs(seconds.into()))).await?)
     }
 
     async fn state(&self) -> Result<State, SystemException> {
@@ -302,12 +276,17 @@ impl<S: Store> BalancedContextServant for ContextServant<S> {
         Ok(State {
             current: unavailable_for.is_none(),
             away_for: unavailable_for.map_or(0, whole_seconds),
-            iterators: u32::try_from(service.iterator_count()).unwrap_or(u32::MAX),
+            iterators: u32::try_from(service.iterators.count()).unwrap_or(u32::MAX),
         })
     }
 }
 
 #[cold]
 fn nil_reference() -> SystemException {
-    system(SystemExceptionKind::BadParam, "the reference is nil")
+    bad_param("the reference is nil")
+}
+
+#[cold]
+fn bad_param(text: &'static str) -> SystemException {
+    system(SystemExceptionKind::BadParam, text)
 }

@@ -75,8 +75,7 @@ impl From<StoreError> for Fault {
     }
 }
 
-/// Implements the conversions between [`Fault`] and the error type of each operation. The conversion into
-/// `Fault` is for errors that another service raised.
+/// Implements the conversions between [`Fault`] and the error types of operations, of any service.
 macro_rules! errors {
     ($($error:ident { $($variant:ident),* })*) => {$(
         impl From<Fault> for $error {

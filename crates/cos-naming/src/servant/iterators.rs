@@ -14,8 +14,7 @@ use super::fault::{Fault, system};
 use super::service::{Service, wire_binding};
 use crate::store::{ContextId, Key, Store};
 
-/// All iterators of a service. An iterator only stores the last key that it returned. The bindings after this
-/// key are read from the store on demand.
+/// An iterator only stores the last key that it returned. Later bindings are read on demand.
 pub(crate) struct Iterators {
     max_count: usize,
     timeout: Duration,
@@ -43,8 +42,7 @@ impl Iterators {
         Self { max_count: max_count.max(1), timeout, table: Mutex::default() }
     }
 
-    /// Creates an iterator that starts after a key. If there are too many iterators, the least recently used
-    /// one is dropped.
+    /// Creates an iterator that starts after a key. If there are too many, drops the least recently used one.
     pub(super) fn create(&self, context: ContextId, after: Option<Key>) -> ObjectId {
         let now = Instant::now();
         let mut table = self.lock_table(now);
@@ -68,7 +66,6 @@ impl Iterators {
         Some((cursor.context, Arc::clone(&cursor.after)))
     }
 
-    /// Removes an iterator. Returns whether it existed.
     fn remove(&self, id: &[u8]) -> bool {
         let mut table = self.lock_table(Instant::now());
         iterator_id(id).is_some_and(|id| table.by_id.remove(&id).is_some())
@@ -81,7 +78,6 @@ impl Iterators {
         table
     }
 
-    /// Returns the number of iterators.
     pub(crate) fn count(&self) -> usize {
         self.lock_table(Instant::now()).by_id.len()
     }
@@ -91,7 +87,6 @@ fn iterator_id(id: &[u8]) -> Option<u64> {
     id.try_into().ok().map(u64::from_be_bytes)
 }
 
-/// The servant of all iterators.
 pub(crate) struct IteratorServant<S> {
     service: Weak<Service<S>>,
 }
@@ -132,10 +127,8 @@ impl<S: Store> BindingIteratorServant for IteratorServant<S> {
 
     async fn next_n(&self, how_many: u32) -> Result<(bool, Vec<Binding>), SystemException> {
         if how_many == 0 {
-            return Err(system(
-                SystemExceptionKind::BadParam,
-                "the requested number of bindings must not be 0",
-            ));
+            let text = "the requested number of bindings must not be 0";
+            return Err(system(SystemExceptionKind::BadParam, text));
         }
         let page = self.next(how_many).await?;
         Ok((!page.is_empty(), page))

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use zorb::cos_naming::{Binding, BindingIteratorRef, NameComponent, NamingContextRef};
+use zorb::cos_naming::{Binding, BindingIteratorRef, NameComponent, NamingContextExtRef, NamingContextRef};
 use zorb::poa::{Poa, PoaError};
 use zorb::wire::Ior;
 use zorb::{Bytes, ObjectRef, Reference, SystemExceptionKind};
@@ -15,16 +15,13 @@ use super::fault::{Fault, system};
 use super::iterators::Iterators;
 use super::walk::{NameEnd, remote_fault, unreadable_reference};
 use crate::store::{
-    Change, ChangeError, ContextId, DecodedReferences, Group, Key, Lookup, Page, PageLimit, Store,
-    StoredBinding, Target,
+    Change, ContextId, DecodedReferences, Group, Key, Lookup, Page, PageLimit, Store, StoredBinding, Target,
 };
 use crate::zorb_naming::Member;
 use crate::zorb_naming::balanced_context::{NoGroup, NoMember};
 
-/// The settings of a service.
 #[derive(Debug, Clone)]
 pub(crate) struct Options {
-    /// The maximum number of bindings in a reply.
     pub(crate) max_page_bindings: usize,
     /// The approximate maximum size of a reply with bindings.
     pub(crate) max_page_bytes: usize,
@@ -36,23 +33,19 @@ pub(crate) struct Options {
     pub(crate) max_decoded: usize,
 }
 
-/// A naming service.
 pub(crate) struct Service<S> {
-    pub(super) store: S,
+    pub(crate) store: S,
     pub(super) options: Options,
     pub(super) balancer: Balancer,
-    pub(super) iterators: Iterators,
+    pub(crate) iterators: Iterators,
     /// Set when all objects are activated.
     objects: OnceLock<ServedObjects>,
     /// The number of references that are decoded now.
     decoded_count: Arc<AtomicUsize>,
 }
 
-/// The CORBA objects of a service.
 pub(crate) struct ServedObjects {
-    /// The POA of all contexts except the root context.
     pub(crate) contexts: Poa,
-    /// The POA of the iterators.
     pub(crate) iterators: Poa,
     pub(crate) root: ObjectRef,
 }
@@ -64,7 +57,6 @@ impl<S: Store> Service<S> {
         Self { store, options, balancer, iterators, objects: OnceLock::new(), decoded_count: Arc::default() }
     }
 
-    /// Sets the CORBA objects of the service, once.
     pub(crate) fn set_served_objects(&self, objects: ServedObjects) {
         let _ = self.objects.set(objects);
     }
@@ -78,30 +70,18 @@ impl<S: Store> Service<S> {
         self.objects.get().ok_or_else(|| starting().into())
     }
 
-    pub(crate) fn iterator_count(&self) -> usize {
-        self.iterators.count()
-    }
-
-    pub(crate) fn store(&self) -> &S {
-        &self.store
-    }
-
-    /// Returns the reference of a context of this service.
     pub(crate) fn context_ref<R: Reference>(&self, context: ContextId) -> Result<R, Fault> {
         if context == ContextId::ROOT {
             return Ok(R::from_object(self.objects()?.root.clone()));
         }
         // The type id is that of `NamingContextExt`, which all clients know. `_is_a` shows that contexts
         // support groups too.
-        let reference = self
-            .objects()?
-            .contexts
-            .create_reference_with_id::<zorb::cos_naming::NamingContextExtRef>(id_of(context));
-        let reference = reference.map_err(no_reference)?;
-        Ok(R::from_object(reference.to_object()))
+        let contexts = &self.objects()?.contexts;
+        let reference = contexts.create_reference_with_id::<NamingContextExtRef>(id_of(context));
+        Ok(R::from_object(reference.map_err(no_reference)?.to_object()))
     }
 
-    /// Returns the context to which the reference refers, if the context belongs to this service.
+    /// Returns the context to which the reference refers, if it belongs to this service.
     pub(super) fn own_context(&self, reference: &NamingContextRef) -> Option<ContextId> {
         let objects = self.objects.get()?;
         if reference.as_object().is_equivalent(&objects.root) {
@@ -154,8 +134,7 @@ impl<S: Store> Service<S> {
         self.reference(bound, 0)
     }
 
-    /// Returns the reference with an index in a group, or, with index 0, the reference of another target.
-    /// References are decoded when they are first needed.
+    /// Returns the reference with this index in a group (0 for other targets), decoded when needed.
     fn reference(&self, bound: &StoredBinding, index: usize) -> Result<Option<ObjectRef>, Fault> {
         if let Some(decoded) = bound.decoded.get() {
             return Ok(decoded.references.get(index).cloned().flatten());
@@ -202,19 +181,13 @@ impl<S: Store> Service<S> {
         match self.store.change(Change::NewContext).await {
             Ok(Some(created)) => self.context_ref(created),
             Ok(None) => Err(unreadable_reference()),
-            Err(ChangeError::Refused(refusal)) => {
-                Err(self.refusal_fault(refusal, ContextId::ROOT, &[], false))
-            }
-            Err(ChangeError::Store(error)) => Err(error.into()),
+            Err(error) => Err(self.change_fault(error, ContextId::ROOT, &[], false)),
         }
     }
 
     pub(crate) async fn destroy(&self, context: ContextId) -> Result<(), Fault> {
-        match self.store.change(Change::Destroy { context }).await {
-            Ok(_) => Ok(()),
-            Err(ChangeError::Refused(refusal)) => Err(self.refusal_fault(refusal, context, &[], false)),
-            Err(ChangeError::Store(error)) => Err(error.into()),
-        }
+        let destroyed = self.store.change(Change::Destroy { context }).await;
+        destroyed.map(drop).map_err(|error| self.change_fault(error, context, &[], false))
     }
 
     pub(crate) async fn list(
@@ -233,7 +206,6 @@ impl<S: Store> Service<S> {
         Ok((bindings.iter().map(wire_binding).collect(), iterator))
     }
 
-    /// Returns the limit of one reply.
     pub(super) fn limit(&self, how_many: u32) -> PageLimit {
         let bindings = usize::try_from(how_many).unwrap_or(usize::MAX).min(self.options.max_page_bindings);
         PageLimit { bindings, bytes: self.options.max_page_bytes }
@@ -276,14 +248,12 @@ impl<S: Store> Service<S> {
                 self.with_group(context, &key, last, is_nested, |bound, group| {
                     let loads = self.balancer.loads((context, &key), group);
                     let members = group.members.iter().zip(loads).enumerate();
-                    let member = |(index, (member, (load, reporting))): (
-                        usize,
-                        (&crate::store::Member, (f64, bool)),
-                    )| {
-                        let target = self.reference(bound, index)?;
-                        Ok(Member { name: member.name.clone(), target, load, reporting })
-                    };
-                    members.map(member).collect()
+                    members
+                        .map(|(index, (member, (load, reporting)))| {
+                            let target = self.reference(bound, index)?;
+                            Ok(Member { name: member.name.clone(), target, load, reporting })
+                        })
+                        .collect()
                 })
                 .await
             }
@@ -315,7 +285,6 @@ impl<S: Store> Service<S> {
     }
 }
 
-/// Returns a binding in the form of the interface.
 pub(super) fn wire_binding((key, binding_type): &(Key, zorb::cos_naming::BindingType)) -> Binding {
     Binding { binding_name: vec![key.component()], binding_type: *binding_type }
 }

@@ -16,14 +16,13 @@ use crate::store::{
 use crate::zorb_naming::balanced_context::{GroupFull, NoGroup, NoMember};
 use crate::zorb_naming::{self, BalancedContextRef};
 
-/// The maximum number of components of a name.
 pub(crate) const MAX_COMPONENTS: usize = 256;
 
 /// The maximum number of services through which one name may lead. Each service awaits the next one's reply.
 const MAX_HOPS: u8 = 16;
 
-/// The service context in which services of zorb count how many services the request has passed. Services of
-/// other vendors do not forward it. Loops through them end too, because each service removes a component.
+/// Service contexts in which services of zorb count how many services the request has passed. Loops through
+/// other services end too, because each service removes a component.
 const HOPS: ServiceContextId = ServiceContextId(0x5A4F_5210);
 
 /// An operation that changes the binding of a name.
@@ -41,8 +40,7 @@ pub(crate) enum Operation<'a> {
 
 /// The context in which the last component of a name is bound.
 pub(super) enum NameEnd<'n> {
-    /// A context of this service. `key` and `last` are the last component of the name, and `is_nested` is
-    /// true if other components precede it.
+    /// `key` and `last` are the last component of the name, and `is_nested` is true if others precede it.
     Local { context: ContextId, key: Key, last: &'n [NameComponent], is_nested: bool },
     /// A context of another service, and the rest of the name in that context.
     Remote { context: NamingContextRef, rest: &'n [NameComponent] },
@@ -55,17 +53,13 @@ impl<S: Store> Service<S> {
         context: ContextId,
         n: &'n [NameComponent],
     ) -> Result<NameEnd<'n>, Fault> {
-        if n.is_empty() || n.len() > MAX_COMPONENTS {
+        if n.len() > MAX_COMPONENTS {
             return Err(Fault::InvalidName(InvalidName));
         }
-        let mut keys = Vec::with_capacity(n.len());
-        for component in n {
-            keys.push(Key::new(component).ok_or(Fault::InvalidName(InvalidName))?);
-        }
+        let keys: Option<Vec<Key>> = n.iter().map(Key::new).collect();
+        let keys = keys.ok_or(Fault::InvalidName(InvalidName))?;
         let mut current = context;
-        let mut keys = keys.into_iter().enumerate();
-        loop {
-            let Some((i, key)) = keys.next() else { return Err(Fault::InvalidName(InvalidName)) };
+        for (i, key) in keys.into_iter().enumerate() {
             let rest = n.get(i..).unwrap_or_default();
             if rest.len() == 1 {
                 return Ok(NameEnd::Local { context: current, key, last: rest, is_nested: i > 0 });
@@ -78,22 +72,20 @@ impl<S: Store> Service<S> {
             match &bound.target {
                 Target::Context(next) => current = *next,
                 Target::Foreign(_) => {
-                    let remaining = rest.get(1..).unwrap_or_default();
-                    let context = self.single_reference(&bound)?.ok_or_else(|| Fault::missing(rest))?;
-                    return Ok(NameEnd::Remote {
-                        context: NamingContextRef::from_object(context),
-                        rest: remaining,
-                    });
+                    let reference = self.single_reference(&bound)?.ok_or_else(|| Fault::missing(rest))?;
+                    let context = NamingContextRef::from_object(reference);
+                    return Ok(NameEnd::Remote { context, rest: rest.get(1..).unwrap_or_default() });
                 }
                 Target::Object(_) | Target::Group(_) => {
                     return Err(Fault::not_found(NotFoundReason::NotContext, rest));
                 }
             }
         }
+        // The name is empty.
+        Err(Fault::InvalidName(InvalidName))
     }
 
-    /// Returns the failure for a destroyed context: the context that was called, or, if `is_nested`, a
-    /// context to which the name leads.
+    /// Returns the failure for a destroyed context: the called one, unless `is_nested`.
     pub(super) fn no_context(&self, context: ContextId, rest: &[NameComponent], is_nested: bool) -> Fault {
         match self.context_ref::<NamingContextRef>(context) {
             Ok(reference) if is_nested => Fault::cannot_proceed(reference, rest),
@@ -111,7 +103,8 @@ impl<S: Store> Service<S> {
         let (context, key, last, is_nested) = match self.follow_name(context, n).await? {
             NameEnd::Local { context, key, last, is_nested } => (context, key, last, is_nested),
             NameEnd::Remote { context, rest } => {
-                return self.execute_remotely(&context, rest, operation).await;
+                let executed = self.execute_remotely(&context, rest, operation).await;
+                return executed.map_err(|fault| remote_fault(fault, &context, rest));
             }
         };
         let group_id = (context, key.clone());
@@ -144,24 +137,25 @@ impl<S: Store> Service<S> {
             Operation::Leave(member) => Change::Leave { context, key, member: member.to_owned() },
         };
         let is_join = matches!(change, Change::Join { .. });
-        let created = self.store.change(change).await.map_err(|error| match error {
-            ChangeError::Refused(refusal) => self.refusal_fault(refusal, context, last, is_nested),
-            ChangeError::Store(error) => error.into(),
-        })?;
+        let created = self.store.change(change).await;
+        let created = created.map_err(|error| self.change_fault(error, context, last, is_nested))?;
         if !is_join {
             self.balancer.forget(&group_id);
         }
         created.map(|created| self.context_ref(created)).transpose()
     }
 
-    /// Returns the failure for a change that the store refused.
-    pub(super) fn refusal_fault(
+    pub(super) fn change_fault(
         &self,
-        refusal: Refusal,
+        error: ChangeError,
         context: ContextId,
         last: &[NameComponent],
         is_nested: bool,
     ) -> Fault {
+        let refusal = match error {
+            ChangeError::Refused(refusal) => refusal,
+            ChangeError::Store(error) => return error.into(),
+        };
         match refusal {
             Refusal::NoContext => self.no_context(context, last, is_nested),
             Refusal::AlreadyBound => Fault::AlreadyBound(AlreadyBound),
@@ -190,44 +184,26 @@ impl<S: Store> Service<S> {
         operation: Operation<'_>,
     ) -> Result<Option<NamingContextRef>, Fault> {
         let remote = self.remote_context(context, rest)?;
-        let result = match operation {
-            Operation::Bind(object, MayReplace::Nothing) => {
-                remote.bind(rest, object).await.map_err(Fault::from)
-            }
-            Operation::Bind(object, _) => remote.rebind(rest, object).await.map_err(Fault::from),
-            Operation::BindContext(bound, MayReplace::Nothing) => {
-                remote.bind_context(rest, bound).await.map_err(Fault::from)
-            }
-            Operation::BindContext(bound, _) => remote.rebind_context(rest, bound).await.map_err(Fault::from),
-            Operation::BindNewContext => {
-                let created = remote.bind_new_context(rest).await.map_err(Fault::from);
-                return created.map_err(|fault| remote_fault(fault, context, rest));
-            }
+        let balanced = || self.remote_balanced_context(context, rest);
+        match operation {
+            Operation::Bind(object, MayReplace::Nothing) => remote.bind(rest, object).await?,
+            Operation::Bind(object, _) => remote.rebind(rest, object).await?,
+            Operation::BindContext(bound, MayReplace::Nothing) => remote.bind_context(rest, bound).await?,
+            Operation::BindContext(bound, _) => remote.rebind_context(rest, bound).await?,
+            Operation::BindNewContext => return Ok(remote.bind_new_context(rest).await?),
             Operation::BindFor(object, time) => {
-                let remote = self.remote_balanced_context(context, rest).await?;
                 let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
-                remote.bind_for(rest, object, seconds).await.map_err(Fault::from)
+                balanced().await?.bind_for(rest, object, seconds).await?;
             }
-            Operation::Unbind => remote.unbind(rest).await.map_err(Fault::from),
-            Operation::BindGroup(strategy) => {
-                let remote = self.remote_balanced_context(context, rest).await?;
-                remote.bind_group(rest, strategy).await.map_err(Fault::from)
-            }
-            Operation::Join(member, object) => {
-                let remote = self.remote_balanced_context(context, rest).await?;
-                remote.join(rest, member, object).await.map_err(Fault::from)
-            }
-            Operation::Leave(member) => {
-                let remote = self.remote_balanced_context(context, rest).await?;
-                remote.leave(rest, member).await.map_err(Fault::from)
-            }
-        };
-        result.map(|()| None).map_err(|fault| remote_fault(fault, context, rest))
+            Operation::Unbind => remote.unbind(rest).await?,
+            Operation::BindGroup(strategy) => balanced().await?.bind_group(rest, strategy).await?,
+            Operation::Join(member, object) => balanced().await?.join(rest, member, object).await?,
+            Operation::Leave(member) => balanced().await?.leave(rest, member).await?,
+        }
+        Ok(None)
     }
 
-    /// Returns a context of another service with the hop count and the timeout of forwarded calls.
-    ///
-    /// # Errors
+    /// Returns a context of another service with the hop count and the timeout of forwarded calls, or
     /// `CannotProceed` if the request has already passed too many services.
     pub(super) fn remote_context(
         &self,
@@ -245,11 +221,7 @@ impl<S: Store> Service<S> {
         Ok(reference.with_timeout(self.options.foreign_timeout))
     }
 
-    /// Returns a context of another service as in [`remote_context`](Self::remote_context), with the
-    /// interface for groups.
-    ///
-    /// # Errors
-    /// `CannotProceed` also if the context does not have this interface.
+    /// Like [`remote_context`](Self::remote_context), but requires the interface for groups.
     pub(super) async fn remote_balanced_context(
         &self,
         context: &NamingContextRef,
@@ -260,8 +232,7 @@ impl<S: Store> Service<S> {
     }
 }
 
-/// Returns the failure for an error of a call to another service. User exceptions are passed on. For a system
-/// exception, `CannotProceed` returns the context of the other service and the rest of the name.
+/// Passes on user exceptions. After others, `CannotProceed` has the other service and the rest.
 pub(super) fn remote_fault(fault: Fault, context: &NamingContextRef, rest: &[NameComponent]) -> Fault {
     match fault {
         Fault::System(error) => {

@@ -7,10 +7,8 @@ use papaya::{Equivalent, HashMap};
 
 use super::{ContextId, Key, Lookup, StoredBinding};
 
-/// The contents of every context of a store, for lookups.
-///
-/// A binding takes about 200 bytes in addition to its reference. One million bindings with references of 150
-/// bytes take 350 MB.
+/// The contents of every context of a store, for lookups. A binding takes about 200 bytes in addition to its
+/// reference.
 #[derive(Default)]
 pub(super) struct Index {
     contexts: HashMap<ContextId, ()>,
@@ -61,10 +59,8 @@ impl Index {
         self.bindings.pin().insert(BindingId(context, key), Arc::new(bound));
     }
 
-    /// Replaces the contents by those of another index. Returns the number of contexts and bindings that
-    /// differed.
-    ///
-    /// Lookups may run at the same time. They always find the entries that are in both indexes.
+    /// Replaces the contents. Returns the number of contexts and bindings that differed. Concurrent lookups
+    /// always find entries that are in both indexes.
     pub(super) fn replace_contents(&self, other: &Self) -> usize {
         let mut differences = 0;
         let (contexts, others) = (self.contexts.pin(), other.contexts.pin());

@@ -114,7 +114,6 @@ impl Store for MemoryStore {
     }
 }
 
-/// Checks whether a new binding may replace `found`.
 pub(super) fn may_bind(found: Option<&Target>, may_replace: MayReplace) -> Result<(), Refusal> {
     let Some(found) = found else { return Ok(()) };
     match (may_replace, found.binding_type()) {

@@ -110,7 +110,7 @@ pub struct Page {
     pub has_more: bool,
 }
 
-/// The size of a binding in a reply in addition to its name: lengths, ends of strings, padding, and the type.
+/// The size of a binding in a reply in addition to its name: lengths, ends of strings, padding and type.
 const BINDING_OVERHEAD_BYTES: usize = 32;
 
 impl Page {
@@ -192,7 +192,6 @@ pub enum Lookup {
 /// The decoded references of a binding. They are counted in `total_count` until they are dropped.
 #[derive(Debug)]
 pub(crate) struct DecodedReferences {
-    /// One reference, or one for each member of a group.
     pub(crate) references: Box<[Option<ObjectRef>]>,
     /// The number of decoded references of all bindings of a service.
     pub(crate) total_count: Arc<AtomicUsize>,
@@ -209,8 +208,7 @@ impl Drop for DecodedReferences {
 pub struct StoredBinding {
     /// The target of the binding.
     pub target: Target,
-    /// The decoded references of the target. Set when the name is first resolved, unless too many references
-    /// are decoded already.
+    /// Set when the name is first resolved, unless too many references are decoded already.
     pub(crate) decoded: OnceLock<DecodedReferences>,
 }
 
@@ -291,7 +289,6 @@ pub enum Change {
 }
 
 impl Change {
-    /// Returns the approximate number of bytes of its names and references.
     pub(crate) fn byte_size(&self) -> usize {
         match self {
             Self::Bind { key, target, .. } | Self::BindFor { key, target, .. } => {

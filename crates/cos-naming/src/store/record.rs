@@ -66,14 +66,12 @@ impl Strategy {
 }
 
 impl Member {
-    /// Returns the number of bytes of its name and its reference.
     pub(super) fn byte_size(&self) -> usize {
         self.name.len() + self.object.len()
     }
 }
 
 impl Target {
-    /// Returns the number of bytes of its names and references.
     pub(super) fn byte_size(&self) -> usize {
         match self {
             Self::Object(object) | Self::Foreign(object) => object.len(),
@@ -149,14 +147,12 @@ pub(super) fn checksum(context: u64, key: &str, bytes: &[u8]) -> u32 {
     sum.finalize()
 }
 
-/// Writes the length of some bytes, then the bytes.
 pub(super) fn put_bytes(out: &mut impl BufMut, bytes: &[u8]) {
     // Cannot fail: names and references come from messages, which are much shorter.
     out.put_u32(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
     out.put_slice(bytes);
 }
 
-/// Reads what [`put_bytes`] wrote, and removes it from `rest`.
 pub(super) fn take_bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = usize::try_from(rest.try_get_u32().ok()?).ok()?;
     let (bytes, remaining) = rest.split_at_checked(len)?;

@@ -13,18 +13,18 @@ use super::tables::{
 };
 use super::writer::BatchResults;
 
-/// The stage at which a batch of changes failed.
 pub(super) enum FailedStage {
-    /// The database rejected the changes.
     Prepare,
     /// Writing to the journal failed. If `is_lost`, the contents of the journal are unknown.
-    Journal { is_lost: bool },
+    Journal {
+        is_lost: bool,
+    },
     /// The database failed during the commit. The changes may be in the file, which then has this version.
     Commit(BatchResults, Version),
 }
 
-/// Makes the changes that the contents allow. They are on disk when this function returns. Without such
-/// changes nothing is written, unless `always_writes` is set.
+/// Makes the changes that the contents allow, and waits until they are on disk. Without such changes nothing
+/// is written, unless `always_writes` is set.
 pub(super) fn commit(
     db: &Database,
     journal: &mut Journal,
@@ -106,10 +106,8 @@ pub(super) fn replay(
                 Effect::AddContext(ContextId(id)) => drop(contexts.insert(*id, context_checksum(*id))?),
                 Effect::RemoveContext(ContextId(id)) => drop(contexts.remove(*id)?),
                 Effect::Bind(ContextId(id), key, target) => {
-                    drop(
-                        bindings
-                            .insert((*id, key.text()), encode_record(*id, key.text(), target).as_slice())?,
-                    );
+                    let record = encode_record(*id, key.text(), target);
+                    bindings.insert((*id, key.text()), record.as_slice())?;
                 }
                 Effect::Unbind(ContextId(id), key) => drop(bindings.remove((*id, key.text()))?),
             }
@@ -121,11 +119,9 @@ pub(super) fn replay(
     Ok(())
 }
 
-/// The reason why a change is not made.
 enum ChangeFailure {
     /// The contents do not allow the change. The other changes of the batch are still made.
     Refused(Refusal),
-    /// The whole batch fails.
     Database(Failure),
 }
 
@@ -141,7 +137,6 @@ impl From<redb::StorageError> for ChangeFailure {
     }
 }
 
-/// The tables in a transaction, and the effects of the changes that were made in it.
 struct BatchBuilder<'t> {
     contexts: Table<'t, u64, u32>,
     bindings: Table<'t, (u64, &'static str), &'static [u8]>,

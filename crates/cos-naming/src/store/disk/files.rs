@@ -12,19 +12,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use redb::backends::FileBackend;
 use redb::{Database, DatabaseError, StorageBackend};
 
-/// The maximum size of the database's page cache. The index in memory is not included. Only `list` reads the
-/// database.
+/// The maximum size of the database's page cache, in addition to the index. Only `list` reads the database.
 const CACHE_BYTES: usize = 32 * 1024 * 1024;
 
 /// The size of the blocks in which an [`Overlay`] stores written data.
 const BLOCK_BYTES: usize = 4096;
 
-/// The suffix of a journal's file name.
 pub(super) const JOURNAL_SUFFIX: &str = ".journal";
 
 /// Access to the files of a store. The tests simulate failures with another implementation.
 pub(super) trait Files: Send + Sync + 'static {
-    /// Returns the path of the database.
     fn path(&self) -> &Path;
 
     /// Opens and locks the file of the database. Creates it if it does not exist.
@@ -40,9 +37,7 @@ pub(super) trait Files: Send + Sync + 'static {
     fn replace_journal(&self) -> io::Result<()>;
 }
 
-/// The file of a journal.
 pub(super) trait JournalFile: Read + Write + Seek + Send {
-    /// Sets the length of the file.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
     /// Waits until the contents of the file are on disk.
@@ -59,7 +54,6 @@ impl JournalFile for File {
     }
 }
 
-/// The files of a store in the file system.
 #[derive(Debug)]
 pub(super) struct DiskFiles {
     path: PathBuf,
@@ -116,13 +110,12 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Opens the database in a file.
 pub(super) fn open_database(file: Arc<dyn StorageBackend>) -> Result<Database, DatabaseError> {
     database_builder(CACHE_BYTES).create_with_backend(BoundsChecked::new(file)?)
 }
 
-/// Opens the database in a file that may be damaged. The file is not changed: data that the database writes
-/// stays in memory. Damaged pages may refer to each other in a cycle, so reads fail after `max_reads`.
+/// Opens the database in a file that may be damaged, without changing it. Damaged pages may refer to each
+/// other in a cycle, so reads fail after `max_reads`.
 pub(super) fn open_overlay(
     file: Arc<dyn StorageBackend>,
     max_reads: Option<u64>,
@@ -143,14 +136,12 @@ fn out_of_range() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "a page is beyond the end of the file")
 }
 
-/// Returns an error if a range is beyond the end of a file with a length of `file_len`.
 fn check_range(offset: u64, len: usize, file_len: u64) -> io::Result<()> {
     let end = u64::try_from(len).ok().and_then(|len| offset.checked_add(len));
     if end.is_some_and(|end| end <= file_len) { Ok(()) } else { Err(out_of_range()) }
 }
 
-/// A file that rejects reads beyond its end. Otherwise, a damaged length in a page could make the database
-/// allocate terabytes.
+/// A file that rejects reads beyond its end, because damage could make the database allocate terabytes.
 #[derive(Debug)]
 struct BoundsChecked {
     file: Arc<dyn StorageBackend>,

@@ -48,8 +48,7 @@ const FRAME_EFFECT_BYTES: usize = 1024 * 1024;
 /// The number of bytes by which a journal may exceed twice its initial length before it is rewritten.
 const MAX_EXCESS_BYTES: u64 = 1024 * 1024;
 
-/// The maximum time until appended data is synchronized to disk. The database is synchronized at once, so the
-/// delay only matters if a loss of power also damages the database.
+/// The maximum time until appended data is synchronized to disk. Until then, the database has the data.
 const SYNC_DELAY: Duration = Duration::from_secs(1);
 
 /// A change of one context or binding, as a part of a batch.
@@ -72,28 +71,20 @@ impl Effect {
         }
     }
 
-    /// Encodes the effect.
     fn write(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::AddContext(ContextId(id)) => {
-                out.put_u8(0);
-                out.put_u64(*id);
-            }
-            Self::RemoveContext(ContextId(id)) => {
-                out.put_u8(1);
-                out.put_u64(*id);
-            }
-            Self::Bind(ContextId(id), key, target) => {
-                out.put_u8(2);
-                out.put_u64(*id);
-                put_bytes(out, key.text().as_bytes());
-                put_bytes(out, &target.encode());
-            }
-            Self::Unbind(ContextId(id), key) => {
-                out.put_u8(3);
-                out.put_u64(*id);
-                put_bytes(out, key.text().as_bytes());
-            }
+        let (kind, ContextId(id)) = match self {
+            Self::AddContext(id) => (0, id),
+            Self::RemoveContext(id) => (1, id),
+            Self::Bind(id, ..) => (2, id),
+            Self::Unbind(id, _) => (3, id),
+        };
+        out.put_u8(kind);
+        out.put_u64(*id);
+        if let Self::Bind(_, key, _) | Self::Unbind(_, key) = self {
+            put_bytes(out, key.text().as_bytes());
+        }
+        if let Self::Bind(.., target) = self {
+            put_bytes(out, &target.encode());
         }
     }
 
@@ -151,8 +142,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Creates the batch of changes to a store that had the version `previous`. `counts` are those after the
-    /// changes.
+    /// Creates the batch after version `previous`. `counts` are those after the changes.
     pub(super) fn new(previous: Version, counts: &Counts, effects: &[Effect]) -> Self {
         // Of several changes of one name only the last one is written. Otherwise a batch in which many
         // members join a group would contain the whole group many times.
@@ -187,14 +177,12 @@ impl Batch {
     }
 }
 
-/// A journal that is open for writing.
 pub(super) struct Journal {
     file: Box<dyn JournalFile>,
     len: u64,
     /// The version of the store after the last batch of the journal.
     version: Version,
-    /// The version and the length before the last batch, if that batch was appended since the journal was
-    /// opened.
+    /// The version and the length before the last batch, if it was appended since the journal was opened.
     previous: Option<(Version, u64)>,
     /// The length above which the journal is rewritten.
     max_len: u64,
@@ -203,10 +191,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens an existing journal for writing after its last complete batch.
-    ///
-    /// # Errors
-    /// The incomplete batch after it cannot be cut off.
+    /// Opens an existing journal for writing after its last complete batch. The rest is cut off.
     pub(super) fn resume(file: Box<dyn JournalFile>, scan: &Scan) -> io::Result<Self> {
         if !scan.is_complete {
             file.set_len(scan.end)?;
@@ -222,10 +207,7 @@ impl Journal {
         })
     }
 
-    /// Writes a new journal with the contents of the database.
-    ///
-    /// # Errors
-    /// The database is damaged, or the disk is full. The existing journal is left unchanged.
+    /// Writes a new journal with the contents of the database. A failure leaves the existing one unchanged.
     pub(super) fn rewrite(files: &dyn Files, db: &Database) -> Result<Self, Failure> {
         let txn = db.begin_read()?;
         let meta = txn.open_table(super::tables::META)?;
@@ -271,10 +253,7 @@ impl Journal {
         Ok(Self { file, len, version, previous: None, max_len: max_len(len), unsynced_since: None })
     }
 
-    /// Appends a batch.
-    ///
-    /// # Errors
-    /// The error, and whether the journal is unusable. Otherwise the journal is unchanged.
+    /// Appends a batch. The error tells whether the journal is unusable. Otherwise the journal is unchanged.
     pub(super) fn append(&mut self, batch: &Batch) -> Result<(), (io::Error, bool)> {
         let written =
             self.file.seek(SeekFrom::Start(self.len)).and_then(|_| self.file.write_all(&batch.frames));
@@ -288,8 +267,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes the last batch if the store has the version before it. Returns whether the journal now has the
-    /// version of the store.
+    /// Removes the last batch if the store has the version before it. Returns whether the versions now agree.
     pub(super) fn roll_back_to(&mut self, version: Version) -> bool {
         if self.version == version {
             return true;
@@ -304,7 +282,6 @@ impl Journal {
         true
     }
 
-    /// Returns whether the journal is so long that it must be rewritten.
     pub(super) fn is_too_long(&self) -> bool {
         self.len > self.max_len
     }
@@ -319,7 +296,6 @@ impl Journal {
         self.unsynced_since.map(|since| since + SYNC_DELAY)
     }
 
-    /// Waits until all of the journal is on disk.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         self.file.sync()?;
         self.unsynced_since = None;
@@ -332,9 +308,7 @@ impl Journal {
 pub(super) struct Scan {
     /// The version of the store after the last complete batch, or the default without one.
     pub(super) version: Version,
-    /// The offset of the end of the last complete batch.
     pub(super) end: u64,
-    /// The offset of the end of the initial part.
     pub(super) initial_end: u64,
     /// The offset of the end of the batch that results in the version that was searched.
     pub(super) found: Option<u64>,
@@ -367,14 +341,14 @@ impl Scan {
     }
 }
 
-/// The contexts and bindings in a journal.
+/// The contents of a journal or of a database.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     pub(super) contexts: BTreeSet<u64>,
     pub(super) bindings: BTreeMap<(u64, String), Target>,
     pub(super) counts: Option<Counts>,
     pub(super) version: Version,
-    /// True if the journal was read to its end, and has as many entries as its counts.
+    /// True if nothing is damaged, and there are as many entries as in the counts.
     pub(super) is_complete: bool,
 }
 
@@ -426,8 +400,7 @@ impl Contents {
     }
 }
 
-/// Returns the effects of the last batch, which starts at `start`, with the counts and the version of the
-/// store after this batch.
+/// Returns the effects of the last batch, which starts at `start`, with the counts and version after it.
 pub(super) fn last_batch(
     file: &mut dyn JournalFile,
     start: u64,
@@ -463,8 +436,8 @@ struct FrameHead {
     counts: Counts,
 }
 
-/// Reads frames until one is damaged or `on_frame` returns false. `on_frame` receives the head, the effects
-/// and the offset of the end of a frame. Returns whether the whole file was read.
+/// Reads frames until one is damaged or `on_frame`, which gets the head, effects and end offset, returns
+/// false. Returns whether the whole file was read.
 fn read_frames(
     file: &mut dyn JournalFile,
     mut on_frame: impl FnMut(FrameHead, &[u8], u64) -> bool,

@@ -93,7 +93,6 @@ pub enum OpenError {
     },
 }
 
-/// The state that the store and its writer thread share.
 struct Shared {
     database: DatabaseSlot,
     index: Index,
@@ -135,7 +134,7 @@ impl DiskStore {
             health: Health::default(),
         });
         let (jobs, queue) = std::sync::mpsc::channel();
-        let writer = Writer::new(files, Arc::clone(&shared), journal, version);
+        let writer = Writer { files, shared: Arc::clone(&shared), journal, version, outage: None };
         let thread = std::thread::Builder::new().name("names-store".to_owned());
         let thread = thread.spawn(move || writer.run(&queue));
         let thread = thread.map_err(|source| OpenError::Io { path, source })?;
@@ -159,7 +158,6 @@ struct Opened {
     version: Version,
 }
 
-/// Opens both files, and makes them consistent.
 fn open(files: &dyn Files) -> Result<(Opened, Option<Journal>), OpenError> {
     let path = files.path();
     // An empty file is the result of a crash before anything was written.
@@ -181,7 +179,6 @@ fn open(files: &dyn Files) -> Result<(Opened, Option<Journal>), OpenError> {
     Ok((opened, journal))
 }
 
-/// Creates a new file without names.
 fn create(files: &dyn Files) -> Result<(), OpenError> {
     let path = files.path();
     let io = |source| OpenError::Io { path: path.to_owned(), source };
@@ -239,9 +236,8 @@ fn open_existing(files: &dyn Files) -> Result<Opened, OpenError> {
     Ok(Opened { db, index, version })
 }
 
-/// Returns the journal if it matches the database, and `None` if a new journal must be written. One batch
-/// that is only in the journal is applied to the database. This happens if the process is killed between the
-/// two writes, or if the database discards an incomplete commit.
+/// Returns the journal if it matches the database. One batch that is only in the journal is applied, which
+/// happens if the process is killed between the two writes, or if the database discards an incomplete commit.
 fn reconcile_journal(files: &dyn Files, opened: &mut Opened) -> Result<Option<Journal>, OpenError> {
     let path = files.path();
     let io = |source| OpenError::Io { path: path.to_owned(), source };
@@ -285,8 +281,7 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs code that reads a possibly damaged file, and returns a panic as an error, without printing it. The
-/// database panics for some kinds of damage.
+/// Returns a panic, which the database has for some kinds of damage, as an error, without printing it.
 fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -316,7 +311,6 @@ impl<E: std::error::Error> From<E> for Failure {
     }
 }
 
-/// The reason why the contents of a file cannot be read.
 enum LoadError {
     /// The file has this unsupported format.
     Format(u64),

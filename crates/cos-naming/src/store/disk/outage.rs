@@ -34,7 +34,6 @@ impl Outage {
         Self { last_error: error, next_attempt: Instant::now() + pause, pause, ..self }
     }
 
-    /// Returns the error of the last attempt.
     pub(super) fn last_error(&self) -> &str {
         &self.last_error
     }
@@ -43,7 +42,6 @@ impl Outage {
         self.start
     }
 
-    /// Returns the time of the next attempt.
     pub(super) fn next_attempt(&self) -> Instant {
         self.next_attempt
     }

@@ -1,6 +1,5 @@
 //! Recreating a damaged file from its journal, and from the readable parts of the file.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -76,17 +75,6 @@ pub enum RepairError {
     },
 }
 
-/// The data that was read from a file or journal.
-#[derive(Default)]
-struct RecoveredData {
-    contexts: BTreeSet<u64>,
-    bindings: BTreeMap<(u64, String), Target>,
-    counts: Option<Counts>,
-    version: Version,
-    /// True if nothing was damaged.
-    is_complete: bool,
-}
-
 pub(super) fn repair(path: &Path) -> Result<RepairSummary, RepairError> {
     let io_error = |path: &Path| {
         let path = path.to_owned();
@@ -144,16 +132,13 @@ fn link_or_copy(path: &Path, second: &Path) -> io::Result<()> {
     fs::hard_link(path, second).or_else(|_| fs::copy(path, second).map(drop))
 }
 
-/// Selects the data of the file, the data of the journal, or a combination. Also returns whether all data
-/// comes from the journal.
+/// Selects the data of the file, the journal, or both. Also returns whether all data is from the journal.
 fn choose_source(
     path: &Path,
-    read: Result<RecoveredData, String>,
+    read: Result<Contents, String>,
     journal: Contents,
-) -> Result<(RecoveredData, bool), RepairError> {
+) -> Result<(Contents, bool), RepairError> {
     let has_journal = journal.is_complete || !journal.contexts.is_empty();
-    let Contents { contexts, bindings, counts, version, is_complete } = journal;
-    let journal = RecoveredData { contexts, bindings, counts, version, is_complete };
     let (mut data, from_journal) = match read {
         Err(reason) if !has_journal => return Err(RepairError::Nothing { path: path.to_owned(), reason }),
         Err(_) => (journal, true),
@@ -169,20 +154,20 @@ fn choose_source(
 }
 
 /// Merges the data of both files. If an entry is in both, that of the newer version is used.
-fn merge(file: RecoveredData, journal: RecoveredData) -> RecoveredData {
+fn merge(file: Contents, journal: Contents) -> Contents {
     let (newer, older) =
         if file.version.number >= journal.version.number { (file, journal) } else { (journal, file) };
-    let RecoveredData { mut contexts, mut bindings, .. } = older;
+    let Contents { mut contexts, mut bindings, .. } = older;
     contexts.extend(newer.contexts);
     bindings.extend(newer.bindings);
     // The new version matches neither file, so the next start of a store replaces the journal.
     let Version { number, chain } = newer.version;
     let version = Version { number: number.saturating_add(1), chain: !chain };
-    RecoveredData { contexts, bindings, counts: newer.counts, version, is_complete: false }
+    Contents { contexts, bindings, counts: newer.counts, version, is_complete: false }
 }
 
 /// Reads a damaged file in a separate thread with a large stack.
-fn read_in_thread(file: &Arc<dyn StorageBackend>) -> io::Result<Result<RecoveredData, String>> {
+fn read_in_thread(file: &Arc<dyn StorageBackend>) -> io::Result<Result<Contents, String>> {
     let file = Arc::clone(file);
     let thread = std::thread::Builder::new().name("names-repair".to_owned()).stack_size(STACK_BYTES);
     let thread = thread.spawn(move || guarded(|| read(&file)).and_then(|read| read))?;
@@ -190,8 +175,8 @@ fn read_in_thread(file: &Arc<dyn StorageBackend>) -> io::Result<Result<Recovered
 }
 
 /// Reads a file, each table from both ends up to the damage. The file is not changed.
-fn read(file: &Arc<dyn StorageBackend>) -> Result<RecoveredData, String> {
-    let mut data = RecoveredData::default();
+fn read(file: &Arc<dyn StorageBackend>) -> Result<Contents, String> {
+    let mut data = Contents::default();
     let pages = file.len().map_err(|error| error.to_string())? / 4096;
     let max_reads = BASE_READS + READS_PER_PAGE * pages;
     data.is_complete = guarded(|| {
@@ -235,9 +220,8 @@ fn read(file: &Arc<dyn StorageBackend>) -> Result<RecoveredData, String> {
     Ok(data)
 }
 
-impl RecoveredData {
-    /// Adds the root context and all contexts that have bindings. If the number of contexts is not as
-    /// expected, also adds all contexts that are bound to a name.
+impl Contents {
+    /// Adds the root context and contexts that have bindings or, if some are missing, are bound to a name.
     fn add_missing_contexts(&mut self) {
         let has_all = self.counts.is_some_and(|counts| counts.contexts == self.contexts.len() as u64);
         self.contexts.insert(ContextId::ROOT.0);
@@ -253,8 +237,7 @@ impl RecoveredData {
     }
 }
 
-/// Writes the data to a new file.
-fn write(path: &Path, data: &RecoveredData) -> Result<Counts, Failure> {
+fn write(path: &Path, data: &Contents) -> Result<Counts, Failure> {
     let db = open_database(DiskFiles::new(path).database()?)?;
     let last_context = data.contexts.last().copied().unwrap_or_default();
     let counts = Counts {

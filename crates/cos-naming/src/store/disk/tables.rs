@@ -9,8 +9,7 @@ use super::super::record::checksum;
 use super::super::{ContextId, Target};
 use super::Failure;
 
-/// The format number in [`META`]. It must be changed whenever the tables change in a way that this code
-/// cannot read.
+/// The format in [`META`]. It must be changed whenever the tables change in a way that this code cannot read.
 pub(super) const FORMAT: u64 = 2;
 
 /// The previous format, without [`Version`]. The first change converts it to the current one.
@@ -29,7 +28,6 @@ pub(super) struct Counts {
     pub(super) format: u64,
     pub(super) contexts: u64,
     pub(super) bindings: u64,
-    /// The number of the next new context.
     pub(super) next_context: u64,
 }
 
@@ -46,7 +44,6 @@ impl Counts {
         Ok(Some(Self { format, contexts, bindings, next_context: next }))
     }
 
-    /// Writes the numbers in the current format.
     pub(super) fn write(&self, table: &mut Table<'_, &'static str, u64>) -> Result<(), redb::StorageError> {
         let Self { contexts, bindings, next_context, .. } = *self;
         for (name, number) in
@@ -61,7 +58,6 @@ impl Counts {
 /// The version of a store, by which the database and the journal are compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Version {
-    /// The number of batches of changes so far.
     pub(super) number: u64,
     /// A checksum of all batches so far.
     pub(super) chain: u64,
@@ -94,7 +90,6 @@ pub(super) fn create(db: &Database) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A bound of a range of bindings.
 type BindingBound<'a> = Bound<(u64, &'a str)>;
 
 /// Returns the range of the bindings of a context, all or those after a key.
@@ -106,8 +101,7 @@ pub(super) fn bindings_after(context: ContextId, key: Option<&str>) -> (BindingB
     (start, Bound::Excluded((context.0.saturating_add(1), "")))
 }
 
-/// Encodes a target: a checksum of the target and its name, followed by the target. The database itself does
-/// not verify the data that it reads.
+/// Encodes a target after a checksum of it and its name, because the database does not verify data.
 pub(super) fn encode_record(context: u64, key: &str, target: &Target) -> Vec<u8> {
     let target = target.encode();
     let mut record = checksum(context, key, &target).to_be_bytes().to_vec();
@@ -129,7 +123,6 @@ pub(super) fn binding_type_of(record: &[u8]) -> BindingType {
     }
 }
 
-/// Returns the checksum of the number of a context.
 pub(super) fn context_checksum(context: u64) -> u32 {
     checksum(context, "", &[])
 }

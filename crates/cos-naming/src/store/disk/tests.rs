@@ -54,10 +54,8 @@ async fn create_filled_store(path: &Path) -> DiskStore {
         for number in 0..30 {
             store.change(bind(context, &format!("binding {number} of level {level}"))).await.unwrap();
         }
-        store
-            .change(Change::Unbind { context, key: key(&format!("binding 7 of level {level}")) })
-            .await
-            .unwrap();
+        let seventh = key(&format!("binding 7 of level {level}"));
+        store.change(Change::Unbind { context, key: seventh }).await.unwrap();
         let key = key("further");
         context = store.change(Change::BindNewContext { context, key }).await.unwrap().unwrap();
     }
@@ -209,10 +207,8 @@ async fn the_journal_stays_short_if_a_name_is_rebound_many_times() {
     let target = Target::Object(Bytes::from(vec![7; 100_000]));
     for _ in 0..60 {
         let (context, target) = (ContextId::ROOT, target.clone());
-        store
-            .change(Change::Bind { context, key: key("a"), target, may_replace: MayReplace::Object })
-            .await
-            .unwrap();
+        let rebind = Change::Bind { context, key: key("a"), target, may_replace: MayReplace::Object };
+        store.change(rebind).await.unwrap();
     }
     let len = fs::metadata(with_suffix(&path, ".journal")).unwrap().len();
     assert!(len < 2 * 1024 * 1024, "{len} bytes");

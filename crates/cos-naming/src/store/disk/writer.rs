@@ -23,7 +23,6 @@ const MAX_BATCH_BYTES: usize = 64 * 1024 * 1024;
 /// The writer waits for more changes for the duration of the last transaction divided by this number.
 const GATHER_DIVISOR: u32 = 4;
 
-/// A change whose outcome is awaited.
 pub(super) struct Job {
     pub(super) change: Change,
     pub(super) reply: oneshot::Sender<Result<Option<ContextId>, ChangeError>>,
@@ -32,7 +31,6 @@ pub(super) struct Job {
 /// The results of a batch of changes, and their effects.
 pub(super) type BatchResults = (Vec<Result<Option<ContextId>, Refusal>>, Vec<Effect>);
 
-/// The failure of a batch of changes.
 struct BatchFailure {
     reason: String,
     /// True if the changes may be on disk all the same.
@@ -47,25 +45,16 @@ impl BatchFailure {
 
 /// The state of the writer thread, which makes changes and reopens the files after a disk failure.
 pub(super) struct Writer {
-    files: Arc<dyn Files>,
-    shared: Arc<Shared>,
+    pub(super) files: Arc<dyn Files>,
+    pub(super) shared: Arc<Shared>,
     /// `None` if the journal must be written again.
-    journal: Option<Journal>,
+    pub(super) journal: Option<Journal>,
     /// The version of the store after the last batch.
-    version: Version,
-    outage: Option<Outage>,
+    pub(super) version: Version,
+    pub(super) outage: Option<Outage>,
 }
 
 impl Writer {
-    pub(super) fn new(
-        files: Arc<dyn Files>,
-        shared: Arc<Shared>,
-        journal: Option<Journal>,
-        version: Version,
-    ) -> Self {
-        Self { files, shared, journal, version, outage: None }
-    }
-
     /// Makes changes until the store is dropped.
     pub(super) fn run(mut self, queue: &Receiver<Job>) {
         // The expected number of changes is that of the last batch, plus those received while it was written.
@@ -128,8 +117,7 @@ impl Writer {
         }
     }
 
-    /// Waits for a change. If the next attempt of an outage or the synchronization of the journal is due
-    /// first, does this and returns `None`.
+    /// Waits for a change. Returns `None` after an attempt or a synchronization that was due first.
     fn wait(&mut self, queue: &Receiver<Job>) -> Result<Option<Job>, RecvTimeoutError> {
         let sync_time = self.journal.as_ref().and_then(Journal::sync_time);
         let due = match (self.outage.as_ref().map(Outage::next_attempt), sync_time) {
@@ -153,7 +141,6 @@ impl Writer {
         }
     }
 
-    /// Synchronizes the journal if it is due.
     fn sync_if_due(&mut self) {
         let Some(journal) = &mut self.journal else { return };
         if journal.sync_time().is_some_and(|due| due <= Instant::now())
@@ -215,7 +202,6 @@ impl Writer {
         }
     }
 
-    /// Makes changes in both files and in the index.
     fn write(&mut self, changes: Vec<Change>) -> Result<BatchResults, BatchFailure> {
         if self.shared.database.is_empty() {
             self.reopen().map_err(BatchFailure::not_made)?;
@@ -256,14 +242,12 @@ impl Writer {
         }
     }
 
-    /// Closes the database.
     fn close(&self) {
         let db = self.shared.database.write().take();
         // Closing may write to the file, and therefore panic.
         let _ = guarded(|| drop(db));
     }
 
-    /// Reopens the database, and updates the index from its contents.
     fn reopen(&mut self) -> Result<(), Failure> {
         self.close();
         let opened = super::open_existing(&*self.files).map_err(|error| Failure(error.to_string()))?;

@@ -10,12 +10,6 @@ use serde::{Deserialize, Serialize, Serializer};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Base64Bytes(pub(super) Vec<u8>);
 
-impl Base64Bytes {
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
 impl From<String> for Base64Bytes {
     fn from(text: String) -> Self {
         Self(text.into_bytes())
@@ -40,10 +34,8 @@ impl<'de> Deserialize<'de> for Base64Bytes {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TextI64(pub(super) i64);
 
-impl TextI64 {
-    fn is_zero(&self) -> bool {
-        self.0 == 0
-    }
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Serialize for TextI64 {
@@ -62,13 +54,13 @@ impl<'de> Deserialize<'de> for TextI64 {
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct RangeRequest {
     pub(super) key: Base64Bytes,
-    #[serde(skip_serializing_if = "Base64Bytes::is_empty")]
+    #[serde(skip_serializing_if = "is_default")]
     pub(super) range_end: Base64Bytes,
-    #[serde(skip_serializing_if = "TextI64::is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub(super) limit: TextI64,
-    #[serde(skip_serializing_if = "TextI64::is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub(super) revision: TextI64,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "is_default")]
     pub(super) keys_only: bool,
 }
 
@@ -76,7 +68,7 @@ pub(super) struct RangeRequest {
 pub(super) struct PutRequest {
     pub(super) key: Base64Bytes,
     pub(super) value: Base64Bytes,
-    #[serde(skip_serializing_if = "TextI64::is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub(super) lease: TextI64,
 }
 
@@ -85,17 +77,16 @@ pub(super) struct DeleteRequest {
     pub(super) key: Base64Bytes,
 }
 
-/// A condition of a transaction.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Compare {
     result: &'static str,
     target: &'static str,
     key: Base64Bytes,
-    #[serde(skip_serializing_if = "Base64Bytes::is_empty")]
+    #[serde(skip_serializing_if = "is_default")]
     range_end: Base64Bytes,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "is_default")]
     create_revision: Option<TextI64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "is_default")]
     mod_revision: Option<TextI64>,
 }
 
@@ -105,12 +96,10 @@ impl Compare {
         Self { result, target, key, range_end, create_revision: None, mod_revision: None }
     }
 
-    /// The key exists.
     pub(super) fn exists(key: String) -> Self {
         Self { create_revision: Some(TextI64(0)), ..Self::new("GREATER", "CREATE", key) }
     }
 
-    /// The key does not exist.
     pub(super) fn missing(key: String) -> Self {
         Self { create_revision: Some(TextI64(0)), ..Self::new("EQUAL", "CREATE", key) }
     }
@@ -215,7 +204,6 @@ pub(super) struct WatchCreate {
     pub(super) start_revision: TextI64,
 }
 
-/// One line of the response to a watch request.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WatchLine {
@@ -252,8 +240,7 @@ pub(super) struct KeepAliveRequest {
     pub(super) id: TextI64,
 }
 
-/// The response to [`GrantRequest`], and a part of the response to [`KeepAliveRequest`]. `ttl` is 0 if the
-/// lease has expired.
+/// The response to [`GrantRequest`] and a part of that to [`KeepAliveRequest`]. `ttl` is 0 after expiry.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Lease {
@@ -280,7 +267,6 @@ pub(super) struct AuthResponse {
     pub(super) token: String,
 }
 
-/// An error response.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ErrorResponse {

@@ -11,7 +11,6 @@ use super::api::{Event, KeyValue, TextI64};
 use super::keys::{KeyTarget, Keys, decode_value};
 use super::{ContextId, Key, Lookup, Page, PageLimit, StoreError, StoredBinding, Target};
 
-/// All contexts and bindings below the prefix.
 #[derive(Default)]
 pub(super) struct Cache(RwLock<Content>);
 
@@ -22,12 +21,10 @@ pub(super) struct Content {
     bindings: HashMap<ContextId, BTreeMap<Key, Entry>>,
 }
 
-/// A binding in etcd.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     /// `None` if the value is damaged.
     pub(super) binding: Option<Arc<StoredBinding>>,
-    /// The revision of the last change.
     pub(super) revision: TextI64,
     /// The lease on which the binding depends, or 0.
     pub(super) lease: TextI64,
@@ -36,7 +33,6 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Decodes a binding received from etcd.
     pub(super) fn decode(context: ContextId, key: &Key, kv: &KeyValue) -> Self {
         let (binding, change_id) = match decode_value(context, key, &kv.value.0) {
             Some((change_id, target)) => (Some(Arc::new(StoredBinding::new(target))), change_id),
@@ -48,7 +44,6 @@ impl Entry {
         Self { binding, revision: kv.mod_revision, lease: kv.lease, change_id }
     }
 
-    /// Returns the target of the binding.
     pub(super) fn target(&self) -> Result<&Target, StoreError> {
         self.binding.as_ref().map(|binding| &binding.target).ok_or_else(damaged_binding)
     }
@@ -60,7 +55,6 @@ fn damaged_binding() -> StoreError {
 }
 
 impl Content {
-    /// Adds or replaces a context or binding.
     pub(super) fn put(&mut self, keys: &Keys, kv: &KeyValue) {
         match keys.decode(&kv.key.0) {
             Some(KeyTarget::Context(context)) => drop(self.contexts.insert(context)),
@@ -93,7 +87,6 @@ impl Cache {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces the whole contents.
     pub(super) fn replace(&self, content: Content) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = content;
     }

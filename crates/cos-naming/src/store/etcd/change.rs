@@ -16,8 +16,7 @@ use super::http::Failure;
 use super::keys::encode_value;
 use super::{Change, ChangeError, ContextId, Key, Shared, StoreError, Target, unavailable};
 
-/// The number of context numbers that a server reserves at a time. Numbers that it does not use are never
-/// used by another server.
+/// The number of context numbers that a server reserves at a time. Unused ones are lost.
 const RESERVED_IDS: u64 = 1000;
 
 impl Shared {
@@ -69,7 +68,6 @@ impl Shared {
     }
 }
 
-/// A change in progress.
 struct ChangeExecution<'s> {
     shared: &'s Shared,
     change: Change,
@@ -78,9 +76,7 @@ struct ChangeExecution<'s> {
     change_id: u128,
     /// The revision of the cache when the change was requested.
     initial_revision: TextI64,
-    /// The number of the context that the change creates.
     new_context: Option<ContextId>,
-    /// The lease of the new binding.
     lease: Option<TextI64>,
     /// True if a transaction was sent whose outcome is unknown.
     may_be_made: bool,
@@ -98,14 +94,11 @@ struct View {
     is_from_etcd: bool,
 }
 
-/// The next step of a change.
 enum Step {
     Send(TxnRequest),
-    /// Nothing remains to be done.
     Done,
 }
 
-/// The reason why a change cannot be made.
 enum PlanError {
     Refused(Refusal),
     Store(StoreError),
@@ -131,8 +124,7 @@ impl From<Failure> for PlanError {
 }
 
 impl ChangeExecution<'_> {
-    /// Makes the change. The first attempt is based on the cache. A change is refused only because of data
-    /// that was read from etcd.
+    /// Makes the change, first based on the cache. Only data read from etcd leads to a refusal.
     async fn run(&mut self) -> Result<Option<ContextId>, ChangeError> {
         let mut view = self.cached_view();
         loop {
@@ -152,9 +144,8 @@ impl ChangeExecution<'_> {
                     continue;
                 }
                 Err(PlanError::Refused(_)) if self.may_conflict_with_itself(&view) => {
-                    let failure =
-                        Failure::Unknown("etcd did not report whether the change was made".to_owned());
-                    return Err(self.change_error(&failure));
+                    let reason = "etcd did not report whether the change was made";
+                    return Err(self.change_error(&Failure::Unknown(reason.to_owned())));
                 }
                 Err(PlanError::Refused(refusal)) => return Err(refusal.into()),
                 Err(PlanError::Store(error)) => return Err(error.into()),
@@ -199,8 +190,7 @@ impl ChangeExecution<'_> {
         unavailable(failure, if is_unknown { CompletionStatus::Maybe } else { CompletionStatus::No }).into()
     }
 
-    /// Returns the context and the name that the change modifies. There is none for a new context without a
-    /// name, and no name if a context is destroyed.
+    /// Returns the context and the name that the change modifies, if there are any.
     fn modified_name(&self) -> Option<(ContextId, Option<&Key>)> {
         match &self.change {
             Change::NewContext => None,
@@ -214,7 +204,6 @@ impl ChangeExecution<'_> {
         }
     }
 
-    /// Returns the view from the cache.
     fn cached_view(&self) -> View {
         let cache = &self.shared.cache;
         let Some((context, key)) = self.modified_name() else {
@@ -228,7 +217,6 @@ impl ChangeExecution<'_> {
         }
     }
 
-    /// Returns the requests that read the view from etcd.
     fn view_reads(&self) -> Vec<Op> {
         let keys = &self.shared.keys;
         match self.modified_name() {
@@ -252,19 +240,13 @@ impl ChangeExecution<'_> {
         }
     }
 
-    /// Reads the view from etcd.
     async fn read_view(&self) -> Result<View, ChangeError> {
         let txn = TxnRequest { success: self.view_reads(), ..TxnRequest::default() };
-        let response: TxnResponse = self
-            .shared
-            .cluster
-            .request_from_any("/v3/kv/txn", &txn, self.deadline)
-            .await
-            .map_err(|failure| self.change_error(&failure))?;
+        let response = self.shared.cluster.request_from_any("/v3/kv/txn", &txn, self.deadline).await;
+        let response: TxnResponse = response.map_err(|failure| self.change_error(&failure))?;
         Ok(self.decode_view(response.responses))
     }
 
-    /// Decodes the responses to [`view_reads`](Self::view_reads).
     fn decode_view(&self, responses: Vec<OpResponse>) -> View {
         let mut ranges =
             responses.into_iter().map(|response| response.response_range.unwrap_or_default().kvs);
@@ -287,8 +269,7 @@ impl ChangeExecution<'_> {
         }
     }
 
-    /// Returns whether an earlier attempt may have made the change and thereby caused the conflict that the
-    /// view shows.
+    /// Returns whether an earlier attempt may have made the change and thereby caused the conflict.
     fn may_conflict_with_itself(&self, view: &View) -> bool {
         self.may_be_made
             && match (&self.change, &view.entry) {

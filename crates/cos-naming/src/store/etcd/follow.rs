@@ -59,7 +59,6 @@ impl Shared {
         self.load().await.map_err(unavailable)
     }
 
-    /// Reads all names, as of one revision.
     async fn load(&self) -> Result<(), Failure> {
         let mut content = Content::default();
         let (mut key, mut revision) = (Base64Bytes::from(self.keys.prefix.clone()), TextI64(0));
@@ -86,8 +85,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Waits until the cache has all changes that were acknowledged before the call. Concurrent callers share
-    /// one request.
+    /// Waits until the cache has all changes acknowledged before the call. Callers share requests.
     pub(super) async fn barrier(&self) -> Result<(), Failure> {
         // A barrier that has already started may miss the latest acknowledged changes.
         let needed_number = self.started_barriers.load(Ordering::Acquire) + 1;

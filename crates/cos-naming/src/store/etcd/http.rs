@@ -25,24 +25,19 @@ use super::api::{AuthRequest, AuthResponse, ErrorResponse};
 use super::tls::Tls;
 use super::{ConnectError, EtcdConfig};
 
-/// The maximum number of concurrent requests to the cluster, each over its own connection. Further requests
-/// are queued.
+/// The maximum number of concurrent requests to the cluster, each over its own connection. Others are queued.
 const MAX_REQUESTS: usize = 64;
 
-/// The members of a cluster.
 pub(super) struct Cluster {
     members: Vec<Member>,
     /// The index of the member that is queried first.
     preferred: AtomicUsize,
     request_slots: Semaphore,
-    /// The timeout of a request to one member.
     member_timeout: Duration,
     login: Option<(String, String)>,
-    /// The token of the last login.
     token: RwLock<Option<String>>,
 }
 
-/// A member of the cluster.
 struct Member {
     /// `host:port`.
     address: String,
@@ -53,10 +48,8 @@ struct Member {
 
 type Connection = SendRequest<Full<Bytes>>;
 
-/// The reason why a request failed.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The request was not sent.
     NotSent(String),
     /// The request may have been executed or not.
     Unknown(String),
@@ -131,8 +124,7 @@ impl Cluster {
         }
     }
 
-    /// Sends a request to the preferred member. If it does not answer, the next member becomes the preferred
-    /// one.
+    /// Sends a request to the preferred member. If it does not answer, the next one is preferred.
     pub(super) async fn request<Q: Serialize, A: DeserializeOwned>(
         &self,
         path: &str,
@@ -158,8 +150,7 @@ impl Cluster {
         response
     }
 
-    /// Repeats an idempotent request, to one member after the other, until one answers or the deadline
-    /// passes.
+    /// Repeats an idempotent request to other members, until one answers or the deadline passes.
     pub(super) async fn request_from_any<Q: Serialize, A: DeserializeOwned>(
         &self,
         path: &str,
@@ -187,7 +178,6 @@ impl Cluster {
         }
     }
 
-    /// Requests a token if a login is configured.
     pub(super) async fn log_in(&self) -> Result<(), Failure> {
         let Some((name, password)) = &self.login else { return Ok(()) };
         *self.token.write().unwrap_or_else(PoisonError::into_inner) = None;
@@ -221,8 +211,7 @@ impl Cluster {
         }
     }
 
-    /// Sends a request. Returns the response and the connection, which can be reused after the whole response
-    /// was read.
+    /// Sends a request. The returned connection can be reused after the whole response was read.
     async fn post<Q: Serialize>(
         &self,
         member: &Member,
@@ -320,7 +309,6 @@ async fn spawn(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) -> 
     Ok(sender)
 }
 
-/// A response that is a stream of lines.
 pub(super) struct Lines {
     body: Incoming,
     /// The bytes received after the last complete line.

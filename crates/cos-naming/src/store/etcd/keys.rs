@@ -3,8 +3,7 @@
 use super::super::record::checksum;
 use super::{ContextId, Key, Target};
 
-/// The keys below a prefix: `format`, `next`, `stamp`, `c/CONTEXT` for each context, and `b/CONTEXT/ID\0KIND`
-/// for each binding.
+/// Keys: `format`, `next`, `stamp`, `c/CONTEXT` for contexts, `b/CONTEXT/ID\0KIND` for bindings.
 #[derive(Debug)]
 pub(super) struct Keys {
     /// Ends with a slash.
@@ -22,7 +21,6 @@ impl Keys {
         Self { prefix: format!("{}/", prefix.trim_end_matches('/')) }
     }
 
-    /// Returns the key of the format number.
     pub(super) fn format(&self) -> String {
         format!("{}format", self.prefix)
     }
@@ -41,7 +39,6 @@ impl Keys {
         format!("{}c/{:016x}", self.prefix, context.0)
     }
 
-    /// Returns the prefix of the keys of all bindings of a context.
     pub(super) fn bindings(&self, context: ContextId) -> String {
         format!("{}b/{:016x}/", self.prefix, context.0)
     }

@@ -115,8 +115,7 @@ impl EtcdConfig {
         }
     }
 
-    /// Sets the prefix of all keys, `/zorb/names` by default. Services with different prefixes are
-    /// independent.
+    /// Sets the prefix of all keys, `/zorb/names` by default. Each service needs its own prefix.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
@@ -147,8 +146,7 @@ impl EtcdConfig {
         self
     }
 
-    /// Sets the PEM files of the client certificates and the private key, for clusters that authenticate
-    /// clients.
+    /// Sets the PEM files of the client's certificates and key, for clusters that authenticate clients.
     pub fn identity(mut self, certificates: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.identity = Some((certificates.into(), key.into()));
         self
@@ -171,7 +169,6 @@ impl fmt::Debug for EtcdConfig {
     }
 }
 
-/// The state that the store and its tasks share.
 struct Shared {
     cluster: Cluster,
     keys: Keys,
@@ -185,8 +182,8 @@ struct Shared {
     unavailable_since: Mutex<Option<Instant>>,
     /// Notified when the watch lags and must be restarted at another member.
     restart_watch: Notify,
-    /// The number of the last barrier that succeeded. A barrier reads the current revision of etcd and waits
-    /// until the cache has it. Locked while a barrier runs.
+    /// The number of the last successful barrier, which reads the current revision of etcd and waits until
+    /// the cache has it. Locked while a barrier runs.
     last_finished_barrier: tokio::sync::Mutex<u64>,
     started_barriers: AtomicU64,
     /// Context numbers that are reserved for this server and not yet used.
@@ -232,7 +229,6 @@ impl Shared {
         })
     }
 
-    /// Returns an id that no other change of any server has.
     fn unique_change_id(&self) -> u128 {
         u128::from(self.server_id) << 64 | u128::from(self.next_change.fetch_add(1, Ordering::Relaxed))
     }
@@ -259,8 +255,7 @@ impl Shared {
         }
     }
 
-    /// Waits until the cache has the current contents of etcd. Fails if etcd is unavailable, but only with
-    /// [`ReadConsistency::Latest`].
+    /// Waits until the cache has the current contents of etcd. Fails only with [`ReadConsistency::Latest`].
     async fn catch_up(&self) -> Result<(), StoreError> {
         let failure = match self.unavailable_since() {
             Some(_) => Failure::NotSent("no majority of the members of etcd answers".to_owned()),

@@ -14,38 +14,30 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::{ConnectError, EtcdConfig};
 
-/// The configuration of TLS connections to the members.
 #[derive(Clone)]
 pub(super) struct Tls(TlsConnector);
 
 impl Tls {
     pub(super) fn client(config: &EtcdConfig) -> Result<Self, ConnectError> {
-        let config_error = |reason: String| ConnectError::Config(reason);
         let mut roots = RootCertStore::empty();
         if let Some(path) = &config.ca {
             for certificate in certificates(path)? {
-                roots
-                    .add(certificate)
-                    .map_err(|error| config_error(format!("{}: {error}", path.display())))?;
+                roots.add(certificate).map_err(|error| file_error(path, &error))?;
             }
         } else if config.endpoints.iter().any(|endpoint| endpoint.starts_with("https:")) {
-            return Err(config_error(
-                "https:// requires the certificates of the CAs that etcd's members use".to_owned(),
-            ));
+            let reason = "https:// requires the certificates of the CAs that etcd's members use";
+            return Err(ConnectError::Config(reason.to_owned()));
         }
         let client = ClientConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
-            .map_err(|error| config_error(error.to_string()))?
+            .map_err(|error| ConnectError::Config(error.to_string()))?
             .with_root_certificates(roots);
         let client = match &config.identity {
             None => client.with_no_client_auth(),
             Some((chain, key)) => {
-                let key_error =
-                    |error: &dyn std::fmt::Display| config_error(format!("{}: {error}", key.display()));
-                let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| key_error(&error))?;
-                client
-                    .with_client_auth_cert(certificates(chain)?, secret)
-                    .map_err(|error| key_error(&error))?
+                let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| file_error(key, &error))?;
+                let client = client.with_client_auth_cert(certificates(chain)?, secret);
+                client.map_err(|error| file_error(key, &error))?
             }
         };
         Ok(Self(TlsConnector::from(Arc::new(client))))
@@ -59,12 +51,11 @@ impl Tls {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ConnectError> {
-    let config_error =
-        |error: &dyn std::fmt::Display| ConnectError::Config(format!("{}: {error}", path.display()));
-    let all = CertificateDer::pem_file_iter(path).map_err(|error| config_error(&error))?;
-    let all: Vec<_> = all.collect::<Result<_, _>>().map_err(|error| config_error(&error))?;
-    if all.is_empty() {
-        return Err(config_error(&"it contains no certificate"));
-    }
-    Ok(all)
+    let all = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let all = all.map_err(|error| file_error(path, &error))?;
+    if all.is_empty() { Err(file_error(path, &"it contains no certificate")) } else { Ok(all) }
+}
+
+fn file_error(path: &Path, error: &dyn std::fmt::Display) -> ConnectError {
+    ConnectError::Config(format!("{}: {error}", path.display()))
 }

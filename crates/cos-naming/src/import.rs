@@ -141,7 +141,6 @@ fn import_error(error: ChangeError, change: Option<&Change>) -> ImportError {
     }
 }
 
-/// The names that exist at the end of a log.
 struct Log {
     /// The bindings of each context. The key of a context is the end of its object key.
     contexts: HashMap<Vec<u8>, HashMap<Key, LoggedBinding>>,
@@ -150,7 +149,6 @@ struct Log {
 struct LoggedBinding {
     binding_type: BindingType,
     object: Bytes,
-    /// The end of the object key, which identifies the context if the object is a context of this log.
     context_key: Option<Vec<u8>>,
 }
 
@@ -175,7 +173,6 @@ impl Log {
         }
     }
 
-    /// Makes the change of one line.
     fn apply_line(&mut self, line: &str) -> Result<(), &'static str> {
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
         match verb {
@@ -238,8 +235,7 @@ fn context_key(text: &str) -> Option<Vec<u8>> {
     Some(key_end(ior.iiop_profile()?.object_key.as_slice()).to_vec())
 }
 
-/// Returns the end of an object key, which identifies a context. It follows a byte FF, the name of a
-/// persistent POA and a NUL. The key of the root context has no such prefix.
+/// Returns the end of an object key after a byte FF, the name of a persistent POA and a NUL, if it has these.
 fn key_end(key: &[u8]) -> &[u8] {
     match key {
         [0xFF, rest @ ..] => {
@@ -258,8 +254,7 @@ fn hex_bytes(digits: &str) -> Option<Vec<u8>> {
         .then(|| pairs.map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect())
 }
 
-/// Splits a line at spaces. A backslash escapes a space and a backslash, and starts the escape sequences of
-/// C.
+/// Splits a line at spaces. A backslash escapes a space and a backslash, and starts escape sequences of C.
 fn split_fields(rest: &str) -> Result<Vec<String>, &'static str> {
     let mut fields = vec![String::new()];
     let mut chars = rest.chars();
