@@ -144,33 +144,10 @@ macro_rules! orb_errors {
 }
 
 orb_errors! {
-    ActivateError;
-    AdapterInactive;
-    AnyError;
-    ArgsError;
-    BitsError;
-    BoundError;
-    BuildError;
-    CharConversionError;
-    CodeSetError;
-    CreateError;
-    DynError;
-    EncodeError;
-    FixedError;
-    FixedLengthError;
-    InvalidName;
-    InvalidPolicy;
-    InvalidPolicyValue;
-    LimitsError;
-    ManagerAlreadyExists;
-    NameTextError;
-    NarrowError;
-    ParseIorError;
-    PoaError;
-    RangeError;
-    ResolveError;
-    SystemExceptionKind;
-    TypeCodeError;
+    ActivateError; AdapterInactive; AnyError; ArgsError; BitsError; BoundError; BuildError;
+    CharConversionError; CodeSetError; CreateError; DynError; EncodeError; FixedError; FixedLengthError;
+    InvalidName; InvalidPolicy; InvalidPolicyValue; LimitsError; ManagerAlreadyExists; NameTextError;
+    NarrowError; ParseIorError; PoaError; RangeError; ResolveError; SystemExceptionKind; TypeCodeError;
     UrlError;
     #[cfg(feature = "csi")] crate::csi::LoginRefused;
     #[cfg(feature = "csi")] crate::csi::RulesError;

@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 /// An `Arc` of a type that is `Send` and `Sync`, as the wrapper itself declares.
 ///
-/// For each function of generated code that needs the proof that an `Arc<T>` is `Send`, the compiler visits
-/// all types inside `T`, here all types of an ORB, which takes a tenth of a second for each interface. Here,
-/// the proof is made once, where an `Opaque` is created.
+/// In each function of generated code that sends an `Arc<T>`, the compiler would visit all types inside `T`.
+/// For the types of an ORB, this takes a tenth of a second for each interface.
 pub(crate) struct Opaque<T: 'static>(Arc<T>);
 
 #[expect(unsafe_code, reason = "the compiler would otherwise repeat the proof for each stub")]

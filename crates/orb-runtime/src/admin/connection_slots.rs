@@ -72,7 +72,7 @@ mod tests {
         first.set_request_received();
         let third = slots.acquire().unwrap();
         let is_open =
-            |slot: &ConnectionSlot| slots.lock().iter().any(|state| Arc::ptr_eq(state, &slot.state));
+            |slot: &ConnectionSlot| lock(&slots.taken).iter().any(|state| Arc::ptr_eq(state, &slot.state));
         assert!(is_open(&first) && !is_open(&second) && is_open(&third));
         third.set_request_received();
         assert!(slots.acquire().is_none(), "both have sent a request");

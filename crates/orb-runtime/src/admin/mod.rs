@@ -12,9 +12,8 @@
 //! | `/ready` | 200 while the ORB serves requests; 503 while it holds them (`OrbBuilder::start_paused`) or shuts down |
 //!
 //! The methods are GET and HEAD. A request whose `Host` is a name other than `localhost` is refused with 403.
-//! This protects against DNS rebinding, in which a web page makes its own host name point to this address in
-//! order to read the answers. The same applies to the authority of an absolute URI. A request with several
-//! `Host` fields is refused with 400.
+//! This protects against DNS rebinding. The same applies to the authority of an absolute URI. A request with
+//! several `Host` fields is refused with 400.
 //!
 //! At most 16 connections are served concurrently. Each is closed after its response. It has 5 s for its
 //! request and 10 s in total. If all slots are taken, a new connection evicts the oldest one that has not

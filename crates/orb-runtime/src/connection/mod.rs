@@ -5,11 +5,9 @@
 //!   buffers that the machine lends, and locks again to commit. While the flag is set, other callers only
 //!   queue. The driver writes what the socket did not accept, so a dropped future never leaves half a
 //!   message.
-//! * **Read.** If a client connection has one pending call, its caller reads the socket itself. In all other
-//!   cases the driver reads. A caller reads only during one poll and never holds the read role across
-//!   `Pending`.
-//! * **Spin.** If configured, a reader polls the socket for a limited time before it sleeps, without the
-//!   lock.
+//! * **Read.** If a client connection has one pending call, its caller reads the socket, else the driver.
+//!   A caller never holds the read role across `Pending`.
+//! * **Spin.** A reader may poll the socket for a limited time before it sleeps, without the lock.
 //! * **Low water.** While the rest of a large message arrives in small pieces, the low-water mark of the
 //!   socket is raised: the socket becomes readable only when a large part has arrived.
 //! * **Timers.** The driver has one timer. A call only changes it if the deadline of the call is earlier.

@@ -168,10 +168,8 @@ impl SharedConnection {
                 } else {
                     ReadCompletion::Message
                 };
-                self.apply_low_water(
-                    &mut state,
-                    if completion == ReadCompletion::LowWater { rest.min(MAX_LOW_WATER_BYTES) } else { 1 },
-                );
+                let is_raised = completion == ReadCompletion::LowWater;
+                self.apply_low_water(&mut state, if is_raised { rest.min(MAX_LOW_WATER_BYTES) } else { 1 });
                 state.ring.receive_started = now;
                 ring.start_read(state.machine.take_read_buf(), completion);
             }

@@ -121,10 +121,8 @@ impl Guard {
             Err(error) => {
                 orb.counters.hit_decoding_limit(&error);
                 self.log_refusal("the security context cannot be decoded");
-                return AuthOutcome::Refused(Box::new(Refusal {
-                    exception: error.system(CompletionStatus::No),
-                    context: None,
-                }));
+                let exception = error.system(CompletionStatus::No);
+                return AuthOutcome::Refused(Box::new(Refusal { exception, context: None }));
             }
         };
         outcome.unwrap_or_else(|rejection| self.refuse(number, rejection))

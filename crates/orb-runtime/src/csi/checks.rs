@@ -90,7 +90,7 @@ mod tests {
     }
 
     fn is_queued(entry: &QueueEntry) -> bool {
-        entry.queue.lock().iter().any(|login| Arc::ptr_eq(login, &entry.login))
+        lock(&entry.queue.queued).iter().any(|login| Arc::ptr_eq(login, &entry.login))
     }
 
     #[test]

@@ -25,6 +25,7 @@ use crate::csi::security::Security;
 ///
 /// A reference with its own credentials may share connections with other references.
 #[derive(Clone, Default)]
+#[must_use]
 pub struct Credentials {
     login: Option<(String, String)>,
     realm: Option<String>,
@@ -54,20 +55,17 @@ impl Credentials {
     }
 
     /// Creates credentials without a login, for clients that are authenticated by their certificate.
-    #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
     /// Sends the login only to servers whose references name this realm, and not to all that request one.
-    #[must_use]
     pub fn for_realm(mut self, realm: impl Into<String>) -> Self {
         self.realm = Some(realm.into());
         self
     }
 
     /// Asserts the identity of another caller. A call to a server that accepts no asserted identity fails.
-    #[must_use]
     pub fn assert_identity(mut self, identity: AssertedIdentity) -> Self {
         self.identity = match identity {
             AssertedIdentity::Anonymous => IdentityToken::Anonymous,
@@ -79,14 +77,12 @@ impl Credentials {
     }
 
     /// Also sends the password and the asserted identity over plain TCP, which others can read and change.
-    #[must_use]
     pub fn allow_plaintext_passwords(mut self) -> Self {
         self.allows_plaintext = true;
         self
     }
 
     /// Also sends the credentials if the reference has no security information, such as a `corbaloc:` URL.
-    #[must_use]
     pub fn always_send(mut self) -> Self {
         self.always_sent = true;
         self

@@ -47,6 +47,7 @@ struct CallerData {
 /// A hash of a security context or of a login. Their bytes are not kept, because they include a password.
 pub(super) type TokenDigest = [u8; 32];
 
+#[derive(Default)]
 pub(super) struct AcceptedContexts {
     salt: [u8; 16],
     epoch: u64,
@@ -65,7 +66,7 @@ impl Guard {
             security: security.clone(),
             peer,
             certificate: Caller::new(principal, None),
-            accepted: AcceptedContexts::default(),
+            accepted: AcceptedContexts::new(),
             pending_login: None,
             failures: 0,
             has_warned: false,
@@ -102,23 +103,13 @@ impl fmt::Debug for Caller {
     }
 }
 
-impl Default for AcceptedContexts {
-    fn default() -> Self {
+impl AcceptedContexts {
+    fn new() -> Self {
         // `RandomState` is the random number generator of the standard library.
         let (one, other) = (RandomState::new().hash_one(0), RandomState::new().hash_one(1));
-        let salt = (u128::from(one) << 64 | u128::from(other)).to_be_bytes();
-        Self {
-            salt,
-            epoch: 0,
-            recent: Vec::new(),
-            next_replaced: 0,
-            logins: Vec::new(),
-            table: HashMap::new(),
-        }
+        Self { salt: (u128::from(one) << 64 | u128::from(other)).to_be_bytes(), ..Self::default() }
     }
-}
 
-impl AcceptedContexts {
     /// Removes all entries if the users have changed since the entries were accepted.
     pub(super) fn discard_outdated(&mut self, epoch: u64) {
         if self.epoch != epoch {

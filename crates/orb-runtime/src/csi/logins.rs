@@ -87,6 +87,7 @@ pub enum Required {
 /// The requirements of a server on the logins of its callers, and the callers that may assert identities of
 /// others: [`OrbBuilder::logins`](crate::OrbBuilder::logins). Clones share the authenticator.
 #[derive(Clone)]
+#[must_use]
 pub struct Logins {
     pub(super) authenticator: Arc<dyn Authenticator>,
     pub(super) required: Required,
@@ -104,7 +105,6 @@ pub struct Logins {
 
 impl Logins {
     /// Requires a login of every request, checked by `authenticator`, such as [`Users`](super::Users).
-    #[must_use]
     pub fn new(authenticator: impl Authenticator) -> Self {
         Self {
             authenticator: Arc::new(authenticator),
@@ -123,7 +123,6 @@ impl Logins {
     }
 
     /// Sets the identification that each request must contain (default: a login).
-    #[must_use]
     pub fn required(mut self, required: Required) -> Self {
         self.required = required;
         self
@@ -131,21 +130,18 @@ impl Logins {
 
     /// Sets the realm in which user names are valid. References contain it, logins for other realms are
     /// refused, and user names may have the form `user@realm`. By default, there is no realm.
-    #[must_use]
     pub fn realm(mut self, realm: impl Into<String>) -> Self {
         self.realm = Some(realm.into());
         self
     }
 
     /// Also accepts passwords over plain TCP, where others on the network can read them.
-    #[must_use]
     pub fn allow_plaintext_passwords(mut self) -> Self {
         self.allows_plaintext = true;
         self
     }
 
     /// Trusts the user with this name to assert the identity of other callers. Can be called several times.
-    #[must_use]
     pub fn trust_user(mut self, user: impl Into<String>) -> Self {
         self.trusted_users.insert(user.into());
         self
@@ -153,7 +149,6 @@ impl Logins {
 
     /// Trusts clients with a certificate for this subject, in the form of `TlsSession::subject`
     /// (`CN=gateway,O=Example`), to assert the identity of other callers. Can be called several times.
-    #[must_use]
     pub fn trust_subject(mut self, subject: impl Into<String>) -> Self {
         self.trusted_subjects.insert(subject.into());
         self
@@ -161,7 +156,6 @@ impl Logins {
 
     /// Sets the number of logins that may fail on a connection (default 3). Afterwards, new logins on the
     /// connection are refused without a check. Accepted logins remain valid.
-    #[must_use]
     pub fn max_failures(mut self, failures: u32) -> Self {
         self.max_failures = failures;
         self
@@ -173,7 +167,6 @@ impl Logins {
     ///
     /// Beyond that, no login from the address is checked. Accepted logins remain valid. IPv6 addresses are
     /// counted by their first 64 bits. Logins over Unix sockets and in-memory pipes are not counted.
-    #[must_use]
     pub fn max_failures_per_address(mut self, failures: u32, interval: Duration) -> Self {
         self.throttle = Throttle::new(failures, interval);
         self
@@ -181,14 +174,12 @@ impl Logins {
 
     /// Sets the number of security contexts that the ORB keeps for each connection (default 64). For further
     /// ones, clients send the login with each request instead of a reference to the context.
-    #[must_use]
     pub fn max_contexts(mut self, contexts: usize) -> Self {
         self.max_contexts = contexts;
         self
     }
 
     /// Sets the number of logins that are checked concurrently (default 4), at most one of each connection.
-    #[must_use]
     pub fn max_checks(mut self, checks: usize) -> Self {
         self.max_checks = checks;
         self.queue = LoginQueue::new(checks, self.max_waiting);
@@ -201,7 +192,6 @@ impl Logins {
     /// If the queue is full, a login from an address with few entries evicts the last login of the address
     /// with the most. The request of the evicted or the new login gets `TRANSIENT` with zorb's minor code 1
     /// (`minor::TRANSIENT_OVERLOADED`), COMPLETED_NO. A connection is not read while its login is queued.
-    #[must_use]
     pub fn max_waiting(mut self, logins: usize) -> Self {
         self.max_waiting = logins;
         self.queue = LoginQueue::new(self.max_checks, logins);

@@ -62,12 +62,7 @@ impl Logins {
                 mechanism: Oid::GSSUP,
                 target_name: self.target_name(),
             },
-            false => AsContextSec {
-                supports: AssociationOptions::NONE,
-                requires: AssociationOptions::NONE,
-                mechanism: Oid::new(bytes::Bytes::new()),
-                target_name: bytes::Bytes::new(),
-            },
+            false => AsContextSec::default(),
         };
         let mut attributes = SasContextSec::default();
         if !(self.trusted_users.is_empty() && self.trusted_subjects.is_empty()) {

@@ -288,9 +288,7 @@ fn table(text: &str) -> Result<Table, ContentError> {
         match &**key.get_ref() {
             "default" => default = Some(decision(value)?),
             "rule" => {
-                let found = value.get_ref().as_array().ok_or_else(|| {
-                    ContentError(value.span().start, "rules are written as [[rule]]".to_owned())
-                })?;
+                let found = value.get_ref().as_array().ok_or_else(|| not_a_rule(value.span().start))?;
                 for value in found.iter() {
                     rules.push(rule(value)?);
                 }
@@ -298,20 +296,17 @@ fn table(text: &str) -> Result<Table, ContentError> {
             other => return Err(ContentError(key.span().start, unknown(other, "default, rule"))),
         }
     }
-    let missing = || {
-        ContentError(
-            0,
-            "the decision for calls that match no rule is missing: default = \"deny\" or \"allow\""
-                .to_owned(),
-        )
-    };
-    Ok(Table { default: default.ok_or_else(missing)?, rules })
+    let reason = "the decision for calls that match no rule is missing: default = \"deny\" or \"allow\"";
+    Ok(Table { default: default.ok_or_else(|| ContentError(0, reason.to_owned()))?, rules })
+}
+
+fn not_a_rule(at: usize) -> ContentError {
+    ContentError(at, "rules are written as [[rule]]".to_owned())
 }
 
 fn rule(value: &Spanned<DeValue<'_>>) -> Result<Rule, ContentError> {
     let at = value.span().start;
-    let table = value.get_ref().as_table();
-    let table = table.ok_or_else(|| ContentError(at, "rules are written as [[rule]]".to_owned()))?;
+    let table = value.get_ref().as_table().ok_or_else(|| not_a_rule(at))?;
     let (mut rule_decision, mut patterns) = (None, Patterns::default());
     for (key, value) in table {
         match &**key.get_ref() {
@@ -361,17 +356,16 @@ fn decision(value: &Spanned<DeValue<'_>>) -> Result<Decision, ContentError> {
 
 /// Returns the positions and contents of one or more texts. An empty list, which matches all, is an error.
 fn texts<'v>(value: &'v Spanned<DeValue<'_>>) -> Result<Vec<(usize, &'v str)>, ContentError> {
+    let error = |at, reason: &str| ContentError(at, reason.to_owned());
     let text = |value: &'v Spanned<DeValue<'_>>| {
-        let at = value.span().start;
-        let text = value.get_ref().as_str();
-        text.map(|text| (at, text))
-            .ok_or_else(|| ContentError(at, "expected a text or a list of texts".to_owned()))
+        let (at, text) = (value.span().start, value.get_ref().as_str());
+        Ok((at, text.ok_or_else(|| error(at, "expected a text or a list of texts"))?))
     };
     match value.get_ref().as_array() {
-        Some(list) if list.is_empty() => Err(ContentError(
-            value.span().start,
-            "the list is empty; omit the key if the rule applies to all values".to_owned(),
-        )),
+        Some(list) if list.is_empty() => {
+            let reason = "the list is empty; omit the key if the rule applies to all values";
+            Err(error(value.span().start, reason))
+        }
         Some(list) => list.iter().map(text).collect(),
         None => Ok(vec![text(value)?]),
     }

@@ -114,6 +114,6 @@ mod tests {
             let address = std::net::Ipv4Addr::from_bits(0x0b00_0000 + number);
             throttle.record_failure(&Peer::Tcp((address, 1).into()), start);
         }
-        assert_eq!(throttle.lock().len(), MAX_ADDRESSES);
+        assert_eq!(lock(&throttle.addresses).len(), MAX_ADDRESSES);
     }
 }

@@ -31,13 +31,10 @@ const MAX_TARGETS: usize = 16;
 
 /// A servant that forwards every request to another object, and returns its reply, for any interface.
 ///
-/// Messages are not decoded, and bodies of 4 KiB or more are not copied. Both the buffer into which the
-/// header of a large message was read, with its first part, and that of the rest are written to the target.
+/// Messages are not decoded, and bodies of 4 KiB or more are not copied. These bytes are copied once
+/// nevertheless:
 ///
-/// The following bytes are copied once nevertheless:
-///
-/// * bodies of less than 4 KiB;
-/// * a message in fragments, unless its fragments are large;
+/// * a message in small fragments;
 /// * the bytes that are received together with the header of the first message in which a peer announces that
 ///   it supports block lists;
 /// * for an object of a servant locator, the bytes of the request that are received together with its header.
@@ -223,9 +220,6 @@ impl DynServant for ReencodingServant {
 
 /// Returns the reference with those of the service contexts that are forwarded, in addition to its own.
 fn with_contexts(target: &ObjectRef, contexts: &ServiceContexts<'_>) -> ObjectRef {
-    if contexts.is_empty() {
-        return target.clone();
-    }
     let contexts = forwarded_contexts(contexts.to_vec());
     match contexts.is_empty() {
         true => target.clone(),

@@ -161,20 +161,15 @@ async fn run_or_offload<T: Send + 'static>(
 #[cold]
 fn check_raised(exception: &Any, operation: &OperationInfo) -> Result<(), SystemException> {
     let code = exception.type_code().unaliased();
+    let name = &operation.name;
     if code.kind() != TcKind::Except {
         return Err(SystemException::bad_param()
             .with_minor(minor::BAD_PARAM_ANY_NO_EXCEPTION)
             .completed(CompletionStatus::Maybe)
-            .with_reason(format!(
-                "`{}` raised a value of type `{code}`, which is not an exception",
-                operation.name
-            )));
+            .with_reason(format!("`{name}` raised a value of type `{code}`, which is not an exception")));
     }
     if operation.raises.iter().any(|listed| listed.equivalent(&code)) {
         return Ok(());
     }
-    Err(unreportable_user_exception(format!(
-        "`{}` raised {code}, which is not in its raises clause",
-        operation.name
-    )))
+    Err(unreportable_user_exception(format!("`{name}` raised {code}, which is not in its raises clause")))
 }

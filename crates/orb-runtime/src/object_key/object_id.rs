@@ -26,6 +26,7 @@ const MAX_INLINE: usize = 22;
 /// assert_eq!(ObjectId::from([0, 0x41]).to_string(), r"\x00A");
 /// ```
 #[doc(alias = "PortableServer::ObjectId")]
+#[doc(alias = "string_to_ObjectId")]
 #[derive(Clone)]
 pub struct ObjectId(Repr);
 
@@ -75,36 +76,17 @@ impl From<&[u8]> for ObjectId {
     }
 }
 
-impl From<&str> for ObjectId {
-    #[doc(alias = "string_to_ObjectId")]
-    fn from(text: &str) -> Self {
-        text.as_bytes().into()
-    }
+macro_rules! from_bytes {
+    ($([$($generics:tt)*] $bytes:ty,)+) => {$(
+        impl $($generics)* From<$bytes> for ObjectId {
+            fn from(bytes: $bytes) -> Self {
+                Self::from(AsRef::<[u8]>::as_ref(&bytes))
+            }
+        }
+    )+};
 }
 
-impl From<String> for ObjectId {
-    fn from(text: String) -> Self {
-        text.as_bytes().into()
-    }
-}
-
-impl From<Vec<u8>> for ObjectId {
-    fn from(bytes: Vec<u8>) -> Self {
-        bytes.as_slice().into()
-    }
-}
-
-impl<const N: usize> From<[u8; N]> for ObjectId {
-    fn from(bytes: [u8; N]) -> Self {
-        bytes.as_slice().into()
-    }
-}
-
-impl<const N: usize> From<&[u8; N]> for ObjectId {
-    fn from(bytes: &[u8; N]) -> Self {
-        bytes.as_slice().into()
-    }
-}
+from_bytes! { [] &str, [] String, [] Vec<u8>, [<const N: usize>] [u8; N], [<const N: usize>] &[u8; N], }
 
 impl From<&ObjectId> for ObjectId {
     fn from(id: &ObjectId) -> Self {

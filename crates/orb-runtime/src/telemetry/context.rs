@@ -15,7 +15,6 @@ const TRACEPARENT_LEN: usize = 55;
 ///
 /// It is sent in the service context [`ContextId::ZORB_TRACE`]. Cloning does not allocate.
 ///
-/// # Examples
 /// ```
 /// # use orb_runtime::telemetry::TraceContext;
 /// let text = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";

@@ -43,12 +43,10 @@ use crate::runtime::Shared;
 /// The target of all spans, for the filters of subscribers.
 pub const TARGET: &str = "zorb::calls";
 
-/// A bridge to a tracing system that generates the ids of spans, such as OpenTelemetry. Without a bridge,
-/// zorb generates them.
+/// A bridge to a tracing system that generates the ids of spans, such as OpenTelemetry.
 ///
 /// With `tracing-opentelemetry`, `inject` returns the span context of `span.context()`, and `extract` sets
 /// `context` as the remote parent by `span.set_parent(..)`.
-///
 pub trait Propagate: Send + Sync + 'static {
     /// Returns the trace context of the call's span, which is sent with the call, if it is not `None`.
     fn inject(&self, span: &tracing::Span) -> Option<TraceContext>;

@@ -189,15 +189,12 @@ impl Table {
 impl Row {
     fn add(&self, nanos: u64, end: CallEnd) {
         self.latencies.record(nanos);
-        match end {
-            CallEnd::Results => {}
-            CallEnd::UserException => {
-                self.user_exceptions.fetch_add(1, Ordering::Relaxed);
-            }
-            CallEnd::Failure | CallEnd::Unknown => {
-                self.failures.fetch_add(1, Ordering::Relaxed);
-            }
-        }
+        let counter = match end {
+            CallEnd::Results => return,
+            CallEnd::UserException => &self.user_exceptions,
+            CallEnd::Failure | CallEnd::Unknown => &self.failures,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
     }
 
     fn snapshot(&self, interface: &str, operation: &str) -> RowSnapshot {

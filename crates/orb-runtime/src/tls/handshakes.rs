@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn is_evicted(handshake: &Handshake) -> bool {
-        let slots = handshake.handshakes.lock();
+        let slots = lock(&handshake.handshakes.slots);
         !slots.iter().any(|slot| Arc::ptr_eq(slot, &handshake.slot))
     }
 

@@ -422,10 +422,8 @@ impl LoadedConfig {
                     (ClientCertificates::None, _) => builder.with_no_client_auth(),
                     (_, None) => return Err(TlsError::NoTrust),
                     (requested, Some(roots)) => {
-                        let clients = WebPkiClientVerifier::builder_with_provider(
-                            Arc::clone(roots),
-                            Arc::clone(&provider),
-                        );
+                        let (roots, provider) = (Arc::clone(roots), Arc::clone(&provider));
+                        let clients = WebPkiClientVerifier::builder_with_provider(roots, provider);
                         let clients = revocations.configure_client_check(clients);
                         let clients = match requested {
                             ClientCertificates::Required => clients,

@@ -9,7 +9,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{Error, PemObject};
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
-use rustls::sign::{CertifiedKey, SigningKey};
+use rustls::sign::CertifiedKey;
 use rustls::{RootCertStore, SignatureScheme};
 
 use crate::tls::TlsError;
@@ -56,11 +56,9 @@ impl Identity {
             Error::NoItemsFound => self.key.error("it contains no private key (BEGIN PRIVATE KEY)"),
             error => self.key.error(describe(&error)),
         })?;
-        let key: Arc<dyn SigningKey> = provider
-            .key_provider
-            .load_private_key(key)
-            .map_err(|error| self.key.error(format!("the private key cannot be used: {error}")))?;
-        let certified = CertifiedKey::new(chain, key);
+        let key = provider.key_provider.load_private_key(key);
+        let unusable = |error| self.key.error(format!("the private key cannot be used: {error}"));
+        let certified = CertifiedKey::new(chain, key.map_err(unusable)?);
         match certified.keys_match() {
             // Accept keys for which the check is not possible.
             Ok(()) | Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::Unknown)) => {

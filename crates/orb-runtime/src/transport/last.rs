@@ -1,8 +1,7 @@
 //! Closing a listener without resetting connections in its backlog.
 //!
-//! When a listener is closed, the system resets connections that are established but not accepted, and their
-//! clients do not know whether requests were executed. Therefore new connections are blocked, and all others
-//! accepted, before a listener is closed.
+//! When a listener is closed, the system resets connections that are established but not accepted. Therefore
+//! new connections are blocked, and all others accepted, before a listener is closed.
 
 use tokio::net::TcpListener;
 

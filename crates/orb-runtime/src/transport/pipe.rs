@@ -91,19 +91,10 @@ struct Queue {
     accepted_bytes: u64,
     /// Bytes that were lost after a silent cut. They use capacity, like bytes that a kernel holds.
     lost_bytes: usize,
-    state: PipeState,
+    broken: Option<Cut>,
     random: Option<Random>,
     reader: Option<Waker>,
     writer: Option<Waker>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum PipeState {
-    #[default]
-    Open,
-    Ended,
-    Reset,
-    Silent,
 }
 
 /// Creates two connected ends. `first_to_second` applies to the bytes that the first end writes.
@@ -124,7 +115,7 @@ impl PipeEnd {
 
     pub(super) fn try_read(&self, buf: &mut ReadBuf) -> io::Result<Option<usize>> {
         let mut queue = lock(&self.incoming.queue);
-        if queue.state == PipeState::Reset {
+        if queue.broken == Some(Cut::Reset) {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
         let available = queue.readable();
@@ -151,10 +142,10 @@ impl PipeEnd {
         let faults = self.outgoing.faults;
         while !transmit.is_empty() {
             let mut queue = lock(&self.outgoing.queue);
-            match queue.state {
-                PipeState::Ended => return Err(io::ErrorKind::BrokenPipe.into()),
-                PipeState::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
-                PipeState::Open | PipeState::Silent => {}
+            match queue.broken {
+                Some(Cut::End) => return Err(io::ErrorKind::BrokenPipe.into()),
+                Some(Cut::Reset) => return Err(io::ErrorKind::ConnectionReset.into()),
+                None | Some(Cut::Silence) => {}
             }
             let space = faults.capacity.saturating_sub(queue.queued()).min(faults.write_max);
             if space == 0 {
@@ -169,7 +160,7 @@ impl PipeEnd {
                 queue.put(slice.get(..n).unwrap_or_default(), &faults);
                 written += n;
             }
-            let was_reset = queue.state == PipeState::Reset;
+            let was_reset = queue.broken == Some(Cut::Reset);
             // Saturates because a reset clears the queue.
             let queued = queue.bytes.len().saturating_sub(before);
             queue.add_arrival(queued, faults.delay);
@@ -178,7 +169,7 @@ impl PipeEnd {
             drop(queue);
             transmit.advance(written);
             if was_reset {
-                lock(&self.incoming.queue).set_state(PipeState::Reset);
+                lock(&self.incoming.queue).cut(Cut::Reset);
             }
             if stops {
                 // The pipe is still writable, so that the driver continues.
@@ -189,12 +180,12 @@ impl PipeEnd {
     }
 
     pub(super) fn shut_down_write(&self) {
-        lock(&self.outgoing.queue).set_state(PipeState::Ended);
+        lock(&self.outgoing.queue).cut(Cut::End);
     }
 
     pub(super) fn shut_down_socket(&self) {
         for direction in [&self.incoming, &self.outgoing] {
-            lock(&direction.queue).set_state(PipeState::Ended);
+            lock(&direction.queue).cut(Cut::End);
         }
     }
 
@@ -241,7 +232,7 @@ impl Breaker {
     pub(crate) fn cut(&self, how: Cut) -> bool {
         let directions = [self.0.upgrade(), self.1.upgrade()];
         for direction in directions.iter().flatten() {
-            lock(&direction.queue).set_state(how.state());
+            lock(&direction.queue).cut(how);
         }
         directions.iter().any(Option::is_some)
     }
@@ -249,11 +240,11 @@ impl Breaker {
 
 impl Queue {
     fn put(&mut self, bytes: &[u8], faults: &PipeFaults) {
-        let cut = faults.cut_after.filter(|_| self.state == PipeState::Open);
+        let cut = faults.cut_after.filter(|_| self.broken.is_none());
         let before_cut = cut.map_or(u64::MAX, |cut| cut.saturating_sub(self.accepted_bytes));
         let (before_cut, rest) =
             bytes.split_at(bytes.len().min(usize::try_from(before_cut).unwrap_or(usize::MAX)));
-        if self.state == PipeState::Open {
+        if self.broken.is_none() {
             let start = self.bytes.len();
             self.bytes.extend(before_cut);
             let flip =
@@ -264,15 +255,15 @@ impl Queue {
                 *byte ^= 1 << bit;
             }
             self.accepted_bytes += before_cut.len() as u64;
-        } else if self.state == PipeState::Silent {
+        } else if self.broken == Some(Cut::Silence) {
             self.lost_bytes += before_cut.len();
         }
         if !rest.is_empty() {
-            self.set_state(faults.cut.state());
-            if self.state == PipeState::Silent {
+            self.cut(faults.cut);
+            if self.broken == Some(Cut::Silence) {
                 self.lost_bytes += rest.len();
             }
-            // In other states the rest is lost, like bytes that a system accepted but could not deliver.
+            // Otherwise the rest is lost, like bytes that a system accepted but could not deliver.
         }
     }
 
@@ -310,17 +301,17 @@ impl Queue {
         }
     }
 
-    /// Changes the state. A broken pipe keeps its state, but a reset replaces an end.
-    fn set_state(&mut self, state: PipeState) {
-        if self.state == PipeState::Open || state == PipeState::Reset && self.state != PipeState::Silent {
-            self.state = state;
+    /// Breaks the pipe. If it is broken already, only a reset replaces an end.
+    fn cut(&mut self, how: Cut) {
+        if self.broken.is_none() || how == Cut::Reset && self.broken == Some(Cut::End) {
+            self.broken = Some(how);
         }
-        match self.state {
-            PipeState::Reset => {
+        match self.broken {
+            Some(Cut::Reset) => {
                 self.bytes.clear();
                 self.arrivals.clear();
             }
-            PipeState::Silent => {
+            Some(Cut::Silence) => {
                 // Bytes in transit are lost, too.
                 let in_transit = self.bytes.len() - self.readable();
                 self.bytes.truncate(self.bytes.len() - in_transit);
@@ -328,18 +319,18 @@ impl Queue {
                 let now = Instant::now();
                 self.arrivals.retain(|(at, _)| *at <= now);
             }
-            PipeState::Open | PipeState::Ended => {}
+            None | Some(Cut::End) => {}
         }
         wake(&mut self.reader);
         wake(&mut self.writer);
     }
 
     fn is_closed(&self) -> bool {
-        matches!(self.state, PipeState::Ended | PipeState::Reset)
+        matches!(self.broken, Some(Cut::End | Cut::Reset))
     }
 
     fn is_at_end(&self) -> bool {
-        self.state == PipeState::Reset || self.state == PipeState::Ended && self.bytes.is_empty()
+        self.broken == Some(Cut::Reset) || self.broken == Some(Cut::End) && self.bytes.is_empty()
     }
 
     fn queued(&self) -> usize {
@@ -356,16 +347,6 @@ impl Queue {
                 _ => max.min(1 + random.below(max as u64) as usize),
             },
             None => max,
-        }
-    }
-}
-
-impl Cut {
-    fn state(self) -> PipeState {
-        match self {
-            Self::End => PipeState::Ended,
-            Self::Reset => PipeState::Reset,
-            Self::Silence => PipeState::Silent,
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The threads of `Transport::IoUringThreads`. Each has a current_thread runtime and an io_uring.
 //!
-//! The driver and the servants of a connection run on one thread. Callers on all threads share the
-//! connection.
+//! The driver and the servants of a connection run on one thread. Its callers may run on any thread.
 
 use std::future::Future;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};

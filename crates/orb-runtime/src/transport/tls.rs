@@ -1,10 +1,9 @@
 //! TLS over a TCP socket: rustls between the socket and the buffers of the GIOP state machine.
 //!
-//! * **Reading.** One `read` of up to 64 KiB fills a staging buffer, whose records rustls decrypts. The plaintext
-//!   is copied to the state machine's buffer. A connection has a staging buffer only while bytes are left in it.
-//! * **Writing.** A batch of up to 256 KiB is encrypted and sent by one `writev`. Until all of its records are
-//!   sent, its last byte is not reported as written, so that the state machine waits for the socket and applies
-//!   its timeout. The peer cannot decrypt the last record before.
+//! * **Reading.** One `read` of up to 64 KiB fills a staging buffer, whose records rustls decrypts into the
+//!   state machine's buffer. A connection has a staging buffer only while bytes are left in it.
+//! * **Writing.** A batch of up to 256 KiB is encrypted and sent by one `writev`. Its last byte counts as
+//!   written when all of its records are sent, so that the state machine waits and applies its timeout.
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice, Write};

@@ -1,7 +1,4 @@
-//! A connection of a ring, with the buffers that the kernel uses.
-//!
-//! A buffer is moved into the connection before its address is taken, and is moved out after the operation
-//! has completed. `ring` explains why this is required.
+//! A connection of a ring, with the buffers that the kernel uses. `ring` has the rules for their ownership.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;

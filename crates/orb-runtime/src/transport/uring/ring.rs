@@ -3,14 +3,14 @@
 //! # Soundness
 //! The kernel accesses memory between the submission of an operation and its completion.
 //!
-//! * All such memory belongs to a [`Conn`]. Receive and transmit buffers are moved into the `Conn` before their
+//! * All such memory belongs to a [`Conn`]. Receive and transmit buffers are moved into it before their
 //!   addresses are taken. They are moved out only by [`Ring::complete`], after the operation has completed.
 //! * Moving a `ReadBuf`, a `Transmit` or a `Conn` moves a box, not the memory that the kernel uses.
 //! * A descriptor is closed with its `Conn`, which is dropped after its last operation. Therefore no entry
 //!   contains a descriptor that was reused.
 //! * A ring that is dropped before its operations have completed leaks their memory.
-//! * Memory that a servant lends (`DepositTarget`) is returned by a method that borrows the target. The target is
-//!   neither used nor dropped before the operation has completed, so that the memory stays exclusively borrowed.
+//! * Memory that a servant lends (`DepositTarget`) is returned by a method that borrows the target. The
+//!   target is neither used nor dropped before the operation has completed: the memory stays borrowed.
 //!
 //! # Locks
 //! The queues have their own lock, which is held during system calls. The lock of the connections is taken

@@ -44,29 +44,13 @@ fn pair() -> Option<End> {
 }
 
 impl End {
-    async fn read(&self) -> RingRead {
-        poll_fn(|cx| match self.socket.poll_read_ready(cx) {
-            Poll::Ready(_) => Poll::Ready(self.socket.take_read()),
-            Poll::Pending => Poll::Pending,
-        })
-        .await
-    }
-
     /// Reads into the receiver's buffer, and returns the number of bytes.
     async fn receive(&mut self) -> io::Result<usize> {
         self.socket.start_read(self.receiver.take_read_buf(), ReadCompletion::Message);
-        let RingRead::Read(buf, outcome) = self.read().await else { panic!("no read is over") };
+        let RingRead::Read(buf, outcome) = read(&self.socket).await else { panic!("no read is over") };
         let n = outcome.as_ref().map_or(0, |n| *n);
         self.receiver.handle_read(buf, n);
         outcome
-    }
-
-    async fn written(&self) -> (Transmit, io::Result<()>) {
-        poll_fn(|cx| {
-            self.socket.set_waker(cx);
-            self.socket.take_written().map_or(Poll::Pending, Poll::Ready)
-        })
-        .await
     }
 
     /// Returns the next complete message.
@@ -77,6 +61,27 @@ impl End {
     fn in_flight(&self) -> usize {
         self.socket.shared.lock().ring.in_flight()
     }
+}
+
+async fn read(socket: &UringSocket) -> RingRead {
+    poll_fn(|cx| socket.poll_read_ready(cx)).await.ok();
+    socket.take_read()
+}
+
+async fn written(socket: &UringSocket) -> (Transmit, io::Result<()>) {
+    poll_fn(|cx| {
+        socket.set_waker(cx);
+        socket.take_written().map_or(Poll::Pending, Poll::Ready)
+    })
+    .await
+}
+
+/// Writes the queue, or a part of it.
+async fn write(socket: &UringSocket, outbox: &mut Outbox) {
+    socket.start_write(outbox.take());
+    let (transmit, outcome) = written(socket).await;
+    outcome.unwrap();
+    outbox.commit(transmit);
 }
 
 fn message(body: usize, with: u8) -> Vec<u8> {
@@ -122,7 +127,7 @@ async fn idle_connection_holds_no_receive_buffer() {
     settle().await;
     assert_eq!((end.in_flight(), end.pool.stats().held), (1, 0));
     end.other.write_all(&message(100, 3)).unwrap();
-    let RingRead::Header(bytes, n) = end.read().await else { panic!("no header") };
+    let RingRead::Header(bytes, n) = read(&end.socket).await else { panic!("no header") };
     assert_eq!(&bytes[..n], &message(100, 3)[..n]);
     let mut buf = end.receiver.take_read_buf();
     assert_eq!(buf.fill(&bytes[..n]), n);
@@ -133,7 +138,7 @@ async fn idle_connection_holds_no_receive_buffer() {
     drop(end.other);
     end.socket.start_header();
     end.other = UnixStream::pair().unwrap().0;
-    assert!(matches!(end.read().await, RingRead::Ended(Ok(()))));
+    assert!(matches!(read(&end.socket).await, RingRead::Ended(Ok(()))));
 }
 
 #[tokio::test]
@@ -205,7 +210,7 @@ async fn writes_of_any_number_of_pieces_arrive_completely() {
         });
         while !outbox.is_empty() {
             end.socket.start_write(outbox.take());
-            let (transmit, outcome) = end.written().await;
+            let (transmit, outcome) = written(&end.socket).await;
             outcome.unwrap();
             assert!(transmit.is_empty() || pieces > 50, "{pieces} pieces");
             outbox.commit(transmit);
@@ -220,23 +225,19 @@ async fn writes_of_any_number_of_pieces_arrive_completely() {
         outbox.push(&[8; 10]);
     }
     // The first attempt uses zero-copy, which writes nothing over such a socket.
-    end.socket.start_write(outbox.take());
-    let (transmit, outcome) = end.written().await;
-    outcome.unwrap();
-    outbox.commit(transmit);
+    write(&end.socket, &mut outbox).await;
     end.socket.start_write(outbox.take());
     settle().await;
     let mut first = [0; 1000];
     end.other.read_exact(&mut first).unwrap();
     drop(std::mem::replace(&mut end.other, UnixStream::pair().unwrap().0));
     loop {
-        let (transmit, outcome) = end.written().await;
+        let (transmit, outcome) = written(&end.socket).await;
         outbox.commit(transmit);
-        if let Err(error) = outcome {
-            assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
-            break;
+        match outcome {
+            Err(error) => break assert_eq!(error.kind(), io::ErrorKind::BrokenPipe),
+            Ok(()) => end.socket.start_write(outbox.take()),
         }
-        end.socket.start_write(outbox.take());
     }
     assert!(outbox.written() >= 1000 && outbox.backlog() > 0);
 }
@@ -256,7 +257,7 @@ async fn failed_chain_of_writes_has_one_completion() {
     assert_eq!(end.in_flight(), 1);
     drop(std::mem::replace(&mut end.other, UnixStream::pair().unwrap().0));
     loop {
-        let (transmit, outcome) = end.written().await;
+        let (transmit, outcome) = written(&end.socket).await;
         assert_eq!(end.in_flight(), 0);
         outbox.commit(transmit);
         match outcome {
@@ -290,14 +291,7 @@ async fn zero_copy_is_disabled_after_the_first_write_if_the_kernel_copies() {
         outbox.push_chunk(vec![round; 700_000].into());
         expected.extend(vec![round; 700_020]);
         while !outbox.is_empty() {
-            socket.start_write(outbox.take());
-            let written = poll_fn(|cx| {
-                socket.set_waker(cx);
-                socket.take_written().map_or(Poll::Pending, Poll::Ready)
-            });
-            let (transmit, outcome) = written.await;
-            outcome.unwrap();
-            outbox.commit(transmit);
+            write(&socket, &mut outbox).await;
         }
         let zero_copy = socket.shared.lock().ring.zero_copy(socket.index);
         assert_eq!(zero_copy, Some(conn::ZeroCopy::Off), "the kernel copies over loopback");
@@ -323,17 +317,13 @@ async fn low_water_read_completes_when_the_mark_is_reached() {
     other.write_all(&whole[..1000]).unwrap();
     let mut left = whole.len() - 1000;
     socket.start_read(receiver.take_read_buf(), ReadCompletion::Message);
-    let read = async |receiver: &mut Receiver| {
-        let got = poll_fn(|cx| match socket.poll_read_ready(cx) {
-            Poll::Ready(_) => Poll::Ready(socket.take_read()),
-            Poll::Pending => Poll::Pending,
-        });
-        let RingRead::Read(buf, outcome) = got.await else { panic!("no read is over") };
+    let receive = async |receiver: &mut Receiver| {
+        let RingRead::Read(buf, outcome) = read(&socket).await else { panic!("no read is over") };
         let n = outcome.unwrap();
         receiver.handle_read(buf, n);
         n
     };
-    assert_eq!(read(&mut receiver).await, 1000);
+    assert_eq!(receive(&mut receiver).await, 1000);
     assert!(receiver.peek().unwrap().is_none());
     while left > 0 {
         let awaited = receiver.rest().min(50_000);
@@ -345,7 +335,7 @@ async fn low_water_read_completes_when_the_mark_is_reached() {
         settle().await;
         assert!(matches!(socket.take_read(), RingRead::Pending), "{left}");
         other.write_all(&whole[sent + awaited - 1..sent + awaited]).unwrap();
-        assert_eq!(read(&mut receiver).await, awaited);
+        assert_eq!(receive(&mut receiver).await, awaited);
         left -= awaited;
         if receiver.peek().unwrap().is_some() {
             break;
@@ -355,7 +345,7 @@ async fn low_water_read_completes_when_the_mark_is_reached() {
     // The end of the stream completes the read regardless of the low water mark.
     socket.start_read(receiver.take_read_buf(), ReadCompletion::LowWater);
     drop(other);
-    assert_eq!(read(&mut receiver).await, 0);
+    assert_eq!(receive(&mut receiver).await, 0);
 }
 
 #[tokio::test]
@@ -364,7 +354,7 @@ async fn cancelled_read_returns_its_buffer() {
     end.socket.start_read(end.receiver.take_read_buf(), ReadCompletion::Message);
     settle().await;
     end.socket.cancel_read();
-    let RingRead::Read(buf, outcome) = end.read().await else { panic!("no read is over") };
+    let RingRead::Read(buf, outcome) = read(&end.socket).await else { panic!("no read is over") };
     assert_eq!(outcome.unwrap_err().raw_os_error(), Some(libc::ECANCELED));
     end.receiver.handle_read(buf, 0);
     // The stream continues.
@@ -398,10 +388,7 @@ async fn dropped_connection_keeps_buffers_that_the_kernel_uses() {
                 }
                 // This kind of socket does not support zero-copy. The first attempt detects this and writes
                 // nothing.
-                end.socket.start_write(outbox.take());
-                let (transmit, outcome) = end.written().await;
-                outcome.unwrap();
-                outbox.commit(transmit);
+                write(&end.socket, &mut outbox).await;
                 assert_eq!(outbox.written(), 0);
                 end.socket.start_write(outbox.take());
             }
@@ -458,7 +445,7 @@ async fn more_operations_than_queue_entries_complete() {
             end.other.write_all(&message(0, 0)).unwrap();
         }
         for end in &ends {
-            assert!(matches!(end.read().await, RingRead::Header(_, HEADER_LEN)), "round {round}");
+            assert!(matches!(read(&end.socket).await, RingRead::Header(_, HEADER_LEN)), "round {round}");
         }
     }
     assert_eq!(first.in_flight(), 0);
@@ -567,7 +554,7 @@ fn a_runtime_may_move_to_another_thread() {
     runtime.block_on(async {
         // The kernel cancels operations of a thread that has ended, when bytes arrive for them.
         first.other.write_all(&message(3, 3)).unwrap();
-        let RingRead::Read(buf, outcome) = first.read().await else { panic!("no read is over") };
+        let RingRead::Read(buf, outcome) = read(&first.socket).await else { panic!("no read is over") };
         assert_eq!(outcome.unwrap_err().raw_os_error(), Some(libc::ECANCELED));
         first.receiver.handle_read(buf, 0);
         assert_eq!(first.receive().await.unwrap(), 15);
