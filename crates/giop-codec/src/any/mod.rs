@@ -14,30 +14,34 @@ use crate::program::Labels;
 use crate::typecode::{Node, TcKind, TypeCode, TypeCodeError, TypeDesc, Typed};
 use crate::value::{LocalTypes, ValueBase, ValueForm, custom, formal, has_base_with_id, untyped, write};
 pub use crate::walk::MAX_ANYS;
-use crate::walk::{CODE_SETS, CopyError, Program, Stream, canonical, copy_value, read_except_id, spell};
+use crate::walk::{
+    CopyError, Program, StreamProperties, UNICODE_CODE_SETS, canonical_encoder, copy_value, copy_with_ids,
+    read_except_id,
+};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, OneLine, Version};
 
 /// A value of an arbitrary IDL type, with its [`TypeCode`].
 ///
-/// The value is kept encoded, so that a program needs no Rust type for a value that it only forwards. It may
-/// be forwarded to peers of another byte order, version and code sets.
+/// The value is stored encoded, so that a program needs no Rust type for a value that it only forwards. The
+/// peer that receives it may have another byte order, version and code sets.
 ///
 /// A value that is created locally is encoded in the byte order of this machine, with text as UTF-8 and
-/// UTF-16. A received value keeps its received bytes until another form is requested. A value of at least 4
-/// KiB is a view of its message, whose memory it keeps alive; a smaller one is copied once.
+/// UTF-16. A received value is stored as received until another form is requested. A received value of at
+/// least 4 KiB is a view of its message, whose memory it keeps alive; a smaller one is copied once.
 ///
-/// On receipt, only counts and lengths are checked. Forwarding to a peer with the same properties checks
-/// nothing. Other faults of a received value, such as invalid text, are reported when it is extracted. The
-/// result of [`get`](Any::get) may be a view of the any's memory. Cloning increments reference counts.
+/// On receipt, only counts and lengths are checked. Forwarding to a peer with the same byte order, version
+/// and code sets checks nothing. Other faults of a received value, such as invalid text, are reported when it
+/// is extracted. The result of [`get`](Any::get) may be a view of the any's memory. Cloning increments
+/// reference counts.
 ///
 /// Sharing within a graph of values is preserved. Values that the any shares with the rest of its message are
 /// copied into it. If neither the any's type code nor the program knows the type of a value, it is truncated
 /// to its declared type, if it is truncatable.
 ///
-/// Only the author of a `custom` type knows the structure of its state. Such a value is kept as it was
-/// received, and can be extracted if the program knows the type. It is forwarded in its received byte order,
-/// version and code sets, and rejected in others. The ORB chooses the byte order of a message by its first
-/// such value.
+/// Only the program that defines a `custom` type knows the structure of its state. A value of such a type is
+/// stored as received, and can be extracted if the program knows the type. It can be forwarded only in its
+/// received byte order, version and code sets. The ORB therefore sends a message in the byte order of the
+/// first custom value in it.
 ///
 /// An any cannot hold values of local interfaces and `native` types, or sequences of elements that take no
 /// bytes.
@@ -65,29 +69,29 @@ pub struct Any {
 #[derive(Clone)]
 enum Form {
     /// Created locally, or with values of value types.
-    Stored(StoredValue),
+    Checked(CheckedValue),
     Received(Arc<ReceivedValue>),
 }
 
 impl Default for Form {
     fn default() -> Form {
-        Form::Stored(StoredValue::default())
+        Form::Checked(CheckedValue::default())
     }
 }
 
 /// A value that was checked completely.
 #[derive(Clone, Default)]
-struct StoredValue {
+struct CheckedValue {
     /// The encoding, from offset 0 on.
-    value: Bytes,
-    /// The stream properties. Values with custom types keep their received ones. All others have the default.
-    stream: Stream,
-    /// The context that references and values in it need when they are decoded.
+    bytes: Bytes,
+    /// The properties of the received stream for a value that contains custom values, otherwise the default.
+    stream: StreamProperties,
+    /// The context that its references and values need when they are decoded.
     context: Option<Arc<dyn Context>>,
-    /// The types of its values, if they were created locally.
+    /// The types of its values of value types that were created locally.
     local_types: Option<Arc<LocalTypes>>,
-    /// Whether it contains a place for a value, which may be null.
-    values: bool,
+    /// Whether it has a part of a value type, which may be null.
+    has_graphs: bool,
 }
 
 impl Any {
@@ -96,7 +100,7 @@ impl Any {
     /// # Errors
     /// The value has no encoding: see [`EncodeErrorKind`].
     pub fn new<T: Typed + CdrEncode>(value: T) -> Result<Any, EncodeError> {
-        Any::encoded(T::type_code(), &value)
+        Any::from_value(T::type_code(), &value)
     }
 
     /// Creates an any of this value with the given type code, such as an alias of its type. [`new`](Any::new)
@@ -113,11 +117,11 @@ impl Any {
         if !code.is_complete() {
             return Err(EncodeError::new(EncodeErrorKind::IncompleteTypeCode).into());
         }
-        Ok(Any::encoded(code.clone(), &value)?)
+        Ok(Any::from_value(code.clone(), &value)?)
     }
 
-    fn encoded<T: CdrEncode>(code: TypeCode, value: &T) -> Result<Any, EncodeError> {
-        let mut e = canonical();
+    fn from_value<T: CdrEncode>(code: TypeCode, value: &T) -> Result<Any, EncodeError> {
+        let mut e = canonical_encoder();
         e.want_context();
         if let Some(id) = exception_id(&code) {
             e.put_ascii(id)?;
@@ -125,23 +129,20 @@ impl Any {
         value.encode(&mut e)?;
         let context = e.take_context();
         let local_types = write::take_value_types(&mut e);
-        let mut stored = StoredValue { value: e.into_bytes(), context, ..StoredValue::default() };
+        let mut checked = CheckedValue { bytes: e.into_bytes(), context, ..CheckedValue::default() };
         if let Some(local_types) = local_types {
             // The headers of values may omit their types.
-            stored.local_types = (!local_types.is_empty()).then(|| Arc::new(local_types));
-            stored.values = true;
-            let mut e = canonical();
-            stored.copy_to(&code, &mut e)?;
-            stored.value = e.into_bytes();
-        } else if Program::of(&code).contents().anys {
+            checked.local_types = (!local_types.is_empty()).then(|| Arc::new(local_types));
+            checked.has_graphs = true;
+            checked.bytes = checked.canonical_bytes(&code)?;
+        } else if Program::of(&code).contents().anys
+            && let Ok(bytes) = checked.canonical_bytes(&code)
+        {
             // Nested anys that were received are written in their received form, but equal anys must have
             // equal bytes. A nested value that does not match its type is reported when it is extracted.
-            let mut e = canonical();
-            if stored.copy_to(&code, &mut e).is_ok() {
-                stored.value = e.into_bytes();
-            }
+            checked.bytes = bytes;
         }
-        Ok(Any { code, form: Form::Stored(stored) })
+        Ok(Any { code, form: Form::Checked(checked) })
     }
 
     /// Returns the type of the value, aliases included; [`TypeCode::NULL`] if there is no value.
@@ -149,14 +150,14 @@ impl Any {
         &self.code
     }
 
-    /// Returns whether the value can be extracted as a `T`. That requires that the types are equivalent. A
-    /// reference can also be extracted as one to any object, and a value of a value type as one of a base or
+    /// Returns whether the value can be extracted as a `T`: the types must be equivalent. In addition, a
+    /// reference can be extracted as a reference to `Object`, and a value of a value type as one of a base or
     /// of `ValueBase`.
     pub fn is<T: Typed>(&self) -> bool {
-        self.is_of(&T::type_code())
+        self.is_extractable_as(&T::type_code())
     }
 
-    fn is_of(&self, wanted: &TypeCode) -> bool {
+    fn is_extractable_as(&self, wanted: &TypeCode) -> bool {
         let is_reference = |kind| matches!(kind, TcKind::ObjRef | TcKind::Component | TcKind::Home);
         self.code.equivalent(wanted)
             || wanted.kind() == TcKind::ObjRef
@@ -165,10 +166,8 @@ impl Any {
             || has_base(&self.code, wanted)
     }
 
-    /// Returns the value, if its type is [`equivalent`](TypeCode::equivalent) to that of `T`. A reference of
-    /// any interface can also be returned as one to an object (`Any::to_object`). A value of a value type can
-    /// also be returned as one of a base, or as a [`ValueBase`]. If the program does
-    /// not know its type, it is then truncated, if its type code permits that.
+    /// Returns the value, if it [`is`](Any::is) a `T`. If the program does not know the value type that is
+    /// returned as a base, the value is truncated, if its type code permits that.
     ///
     /// Sequences of bytes and numbers in the result are views of the any's memory.
     ///
@@ -177,7 +176,7 @@ impl Any {
     /// does not match its type code, or if a bound or reference does not match `T`.
     pub fn get<T: Typed + CdrDecode>(&self) -> Result<T, AnyError> {
         let wanted = T::type_code();
-        if !self.is_of(&wanted) {
+        if !self.is_extractable_as(&wanted) {
             return Err(AnyError::TypeMismatch { wanted, found: self.code.clone() });
         }
         let mut d = self.decoder();
@@ -202,102 +201,93 @@ impl Any {
     /// The value has no encoding in this version and these code sets.
     pub fn encode_value(&self, e: &mut Encoder) -> Result<(), EncodeError> {
         match &self.form {
-            Form::Stored(stored) => stored.encode(&self.code, e),
+            Form::Checked(checked) => checked.encode(&self.code, e),
             Form::Received(received) => received.encode(&self.code, e),
         }
     }
 
-    /// Reads a value of this type, without a type code. Keeps its received form: a view from 4 KiB on,
-    /// otherwise a copy.
+    /// Reads a value of this type, without a type code. Stores it as received: a view if it has at least
+    /// 4 KiB, otherwise a copy.
     ///
     /// # Errors
     /// The bytes are not those of such a value, as far as its structure tells.
     pub fn decode_value(code: &TypeCode, d: &mut Decoder<'_>) -> Result<Any, DecodeError> {
         let form = match ReceivedValue::take(code, d)? {
             Some(received) => Form::Received(Arc::new(received)),
-            None => Form::Stored(d.nested(|d| StoredValue::read(code, d))?),
+            None => Form::Checked(d.nested(|d| CheckedValue::read(code, d))?),
         };
         Ok(Any { code: code.clone(), form })
     }
 
-    /// Returns the number of bytes of the kept value, without its type: about as many as in a message. Forms
+    /// Returns the size in bytes of the encoded value, without its type: about as many as in a message. Forms
     /// for programs, such as a tree or text, take several times as much memory.
     pub fn byte_len(&self) -> usize {
         match &self.form {
-            Form::Stored(stored) => stored.value.len(),
-            Form::Received(received) => received.octets.len(),
+            Form::Checked(checked) => checked.bytes.len(),
+            Form::Received(received) => received.bytes.len(),
         }
     }
 
-    fn stored(&self) -> Result<&StoredValue, DecodeError> {
+    fn checked(&self) -> Result<&CheckedValue, DecodeError> {
         match &self.form {
-            Form::Stored(stored) => Ok(stored),
-            Form::Received(received) => received.stored(&self.code),
+            Form::Checked(checked) => Ok(checked),
+            Form::Received(received) => received.checked(&self.code),
         }
     }
 
-    /// Creates an any of a value that was written to a [`canonical`] encoder that wants its context.
-    pub(crate) fn of_encoded(code: &TypeCode, mut e: Encoder) -> Result<Any, DecodeError> {
+    /// Creates an any of a value that was written to a [`canonical_encoder`] that collects its context.
+    pub(crate) fn from_encoder(code: &TypeCode, mut e: Encoder) -> Result<Any, DecodeError> {
         let context = e.take_context();
         let local_types = write::take_value_types(&mut e).filter(|local_types| !local_types.is_empty());
-        let stored = StoredValue {
-            context,
-            local_types: local_types.map(Arc::new),
-            value: e.into_bytes(),
-            ..StoredValue::default()
-        };
+        let local_types = local_types.map(Arc::new);
+        let mut value =
+            CheckedValue { context, local_types, bytes: e.into_bytes(), ..CheckedValue::default() };
         let program = Program::of(code);
         let contents = program.contents();
-        let code = code.clone();
-        if !contents.anys && !contents.graphs && !program.steps().may_have_empties() {
-            return Ok(Any { code, form: Form::Stored(stored) });
+        if contents.anys || contents.graphs || program.steps().empties {
+            // Finds out whether there are values of value types, and checks that an any may hold the value.
+            let checked = CheckedValue::read(code, &mut without_alloc_limit(value.decoder()))?;
+            value = checked;
         }
-        // Read it again to find out whether it contains values.
-        let mut d = stored.decoder();
-        d.set_limits(DecodeLimits { alloc: usize::MAX, ..d.limits() });
-        let stored = StoredValue::read(&code, &mut d)?;
-        Ok(Any { code, form: Form::Stored(stored) })
+        Ok(Any { code: code.clone(), form: Form::Checked(value) })
     }
 
     /// Returns the value as one of a base of its type, which the program knows.
     #[cold]
     fn get_truncated<T: CdrDecode>(&self, error: DecodeError) -> Result<T, DecodeError> {
-        let stored = self.stored()?;
-        let mut e = stored.stream.encoder();
-        let mut d = stored.decoder();
-        d.set_limits(DecodeLimits { alloc: usize::MAX, ..d.limits() });
-        spell(&self.code, &mut d, &mut e).map_err(|_| error)?;
-        let value = e.into_bytes();
-        let mut d = stored.decoder_of(&value);
+        let checked = self.checked()?;
+        let mut e = checked.stream.encoder();
+        copy_with_ids(&self.code, &mut without_alloc_limit(checked.decoder()), &mut e).map_err(|_| error)?;
+        let bytes = e.into_bytes();
+        let mut d = checked.decoder_of(&bytes);
         let value = T::decode(&mut d)?;
         if d.remaining() == 0 { Ok(value) } else { Err(d.error(DecodeErrorKind::Malformed)) }
     }
 
-    /// Returns a decoder of the value in the form in which it is kept.
     pub(crate) fn decoder(&self) -> Decoder<'_> {
         match &self.form {
-            Form::Stored(stored) => stored.decoder(),
+            Form::Checked(checked) => checked.decoder(),
             Form::Received(received) => received.decoder(),
         }
     }
 }
 
-impl StoredValue {
+impl CheckedValue {
     /// Copies a value once, and checks all of it.
-    fn read(code: &TypeCode, d: &mut Decoder<'_>) -> Result<StoredValue, DecodeError> {
-        let (start, bookmark, nesting, came) =
-            (d.position(), d.bookmark(), custom::nesting(d), Stream::of(d));
-        let stored = match StoredValue::read_into(Stream::default(), code, d) {
+    fn read(code: &TypeCode, d: &mut Decoder<'_>) -> Result<CheckedValue, DecodeError> {
+        let (start, bookmark, nesting, received_stream) =
+            (d.position(), d.bookmark(), custom::nesting(d), StreamProperties::of(d));
+        let checked = match CheckedValue::read_into(StreamProperties::default(), code, d) {
             Err(CopyError::Encode(EncodeError { kind: EncodeErrorKind::CustomState }))
-                if came != Stream::default() =>
+                if received_stream != StreamProperties::default() =>
             {
                 d.return_to(bookmark);
                 custom::return_to_nesting(d, nesting);
-                StoredValue::read_into(came, code, d)
+                CheckedValue::read_into(received_stream, code, d)
             }
             read => read,
         };
-        stored.map_err(|fault| match fault {
+        checked.map_err(|fault| match fault {
             CopyError::Decode(error) => error,
             CopyError::Encode(EncodeError { kind: EncodeErrorKind::CustomState }) => {
                 DecodeError::new(DecodeErrorKind::NotInAny, start)
@@ -307,21 +297,25 @@ impl StoredValue {
         })
     }
 
-    fn read_into(stream: Stream, code: &TypeCode, d: &mut Decoder<'_>) -> Result<StoredValue, CopyError> {
+    fn read_into(
+        stream: StreamProperties,
+        code: &TypeCode,
+        d: &mut Decoder<'_>,
+    ) -> Result<CheckedValue, CopyError> {
         let mut e = stream.encoder();
-        let seen = copy_value(code, d, &mut e)?;
-        let context = if seen.references || seen.values { d.keep_context() } else { None };
-        let local_types = if seen.values { untyped::local_types(d).cloned() } else { None };
-        Ok(StoredValue { value: e.into_bytes(), stream, context, local_types, values: seen.values })
+        let found = copy_value(code, d, &mut e)?;
+        let context = if found.references || found.graphs { d.keep_context() } else { None };
+        let local_types = if found.graphs { untyped::local_types(d).cloned() } else { None };
+        Ok(CheckedValue { bytes: e.into_bytes(), stream, context, local_types, has_graphs: found.graphs })
     }
 
     fn decoder(&self) -> Decoder<'_> {
-        self.decoder_of(&self.value)
+        self.decoder_of(&self.bytes)
     }
 
     /// Returns a decoder of these bytes in place of the value.
-    fn decoder_of<'v>(&'v self, value: &'v Bytes) -> Decoder<'v> {
-        let d = self.stream.decoder(value);
+    fn decoder_of<'v>(&'v self, bytes: &'v Bytes) -> Decoder<'v> {
+        let d = self.stream.decoder(bytes);
         untyped::with_local_types(d.with_kept_context(self.context.as_ref()), self.local_types.as_ref())
     }
 
@@ -333,42 +327,50 @@ impl StoredValue {
             untyped::note_local_types(e, local_types);
         }
         if self.is_as_written_by(code, e) {
-            e.put_shared_part(self.value.clone());
+            e.put_shared_part(self.bytes.clone());
             return Ok(());
         }
         self.copy_to(code, e)
     }
 
+    fn canonical_bytes(&self, code: &TypeCode) -> Result<Bytes, EncodeError> {
+        let mut e = canonical_encoder();
+        self.copy_to(code, &mut e)?;
+        Ok(e.into_bytes())
+    }
+
     fn copy_to(&self, code: &TypeCode, e: &mut Encoder) -> Result<(), EncodeError> {
-        let mut d = self.decoder();
-        // The value was within the limits on receipt, or was created locally.
-        d.set_limits(DecodeLimits { alloc: usize::MAX, ..d.limits() });
-        copy_value(code, &mut d, e)?;
+        copy_value(code, &mut without_alloc_limit(self.decoder()), e)?;
         Ok(())
     }
 
-    /// Returns whether `e` would write exactly the kept bytes of the value.
     fn is_as_written_by(&self, code: &TypeCode, e: &Encoder) -> bool {
         let sets = e.code_sets();
-        !self.values
-            && self.stream == Stream::default()
+        !self.has_graphs
+            && self.stream == StreamProperties::default()
             && e.order() == ByteOrder::NATIVE
             && e.version() == Version::V1_2
-            && sets.wchar == CODE_SETS.wchar
+            && sets.wchar == UNICODE_CODE_SETS.wchar
             && e.position().is_multiple_of(Program::of(code).contents().align.max(1).into())
-            && (sets.char == CharSet::Utf8 || sets.char.has_ascii() && self.value.is_ascii())
+            && (sets.char == CharSet::Utf8 || sets.char.has_ascii() && self.bytes.is_ascii())
     }
 }
 
-/// Returns whether values of type `code` are of type `base`, which is a base of it or `ValueBase`.
+/// Lifts the limit of memory: the value was within the limits on receipt, or was created locally.
+fn without_alloc_limit(mut d: Decoder<'_>) -> Decoder<'_> {
+    d.set_limits(DecodeLimits { alloc: usize::MAX, ..d.limits() });
+    d
+}
+
+/// Returns whether `base` is `ValueBase` or a base of the value type `code`.
 fn has_base(code: &TypeCode, base: &TypeCode) -> bool {
-    let (of, wanted) = (code.unaliased(), base.unaliased());
-    let is_of_value_type = |kind| matches!(kind, TcKind::Value | TcKind::Event);
-    if wanted.kind() == TcKind::Value && wanted.id() == Ok(ValueBase::REPOSITORY_ID) {
-        return is_of_value_type(of.kind()) || of.kind() == TcKind::ValueBox;
+    let (code, base) = (code.unaliased(), base.unaliased());
+    let is_value_type = matches!(code.kind(), TcKind::Value | TcKind::Event);
+    if base.kind() == TcKind::Value && base.id() == Ok(ValueBase::REPOSITORY_ID) {
+        return is_value_type || code.kind() == TcKind::ValueBox;
     }
-    is_of_value_type(of.kind())
-        && formal(&wanted.nodes, wanted.root).is_some_and(|id| has_base_with_id(&of.nodes, of.root, id))
+    is_value_type
+        && formal(&base.nodes, base.root).is_some_and(|id| has_base_with_id(&code.nodes, code.root, id))
 }
 
 /// Returns the repository id that precedes the members of an exception.
@@ -396,7 +398,7 @@ impl CdrDecode for Any {
     /// The size of a type code without parameters.
     const MIN_SIZE: usize = 4;
 
-    /// Keeps the received form of the value, see [`Any`]. Anys nest at most [`MAX_ANYS`] levels.
+    /// Stores the value as received, see [`Any`]. Anys nest at most [`MAX_ANYS`] levels.
     fn decode(d: &mut Decoder<'_>) -> Result<Any, DecodeError> {
         let code = TypeCode::decode(d)?;
         code.nodes.compile_for(d)?;
@@ -406,21 +408,21 @@ impl CdrDecode for Any {
 
 impl PartialEq for Any {
     fn eq(&self, other: &Any) -> bool {
-        let same = match (&self.form, &other.form) {
-            (Form::Received(one), Form::Received(other)) if one.same(other) => true,
+        let is_same_value = match (&self.form, &other.form) {
+            (Form::Received(one), Form::Received(other)) if one.has_same_bytes(other) => true,
             // A value that does not match its type is equal to no other one.
-            _ => match (self.stored(), other.stored()) {
-                (Ok(one), Ok(other)) => one.stream == other.stream && one.value == other.value,
+            _ => match (self.checked(), other.checked()) {
+                (Ok(one), Ok(other)) => one.stream == other.stream && one.bytes == other.bytes,
                 _ => false,
             },
         };
-        same && self.code.equal(&other.code)
+        is_same_value && self.code.equal(&other.code)
     }
 }
 
 impl fmt::Debug for Any {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Any({}, {} octets)", self.code, self.byte_len())
+        write!(f, "Any({}, {} bytes)", self.code, self.byte_len())
     }
 }
 
@@ -439,17 +441,21 @@ impl TypeCode {
             Node::Basic(kind) => Labels::of_basic(*kind).ok_or(TypeCodeError::BadKind)?,
             _ => Labels::Enum(u32::MAX),
         };
-        let mut e = canonical();
+        let mut e = canonical_encoder();
         labels.write(&mut e, label).map_err(|_| TypeCodeError::BadKind)?;
-        Ok(Any { code, form: Form::Stored(StoredValue { value: e.into_bytes(), ..StoredValue::default() }) })
+        Ok(Any {
+            code,
+            form: Form::Checked(CheckedValue { bytes: e.into_bytes(), ..CheckedValue::default() }),
+        })
     }
 }
 
 /// The reason why a value could not be put into an any, or not be extracted from it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnyError {
     /// The types are not equivalent.
+    #[error("the type of the value is `{}`, not `{}`", OneLine::new(.found), OneLine::new(.wanted))]
     TypeMismatch {
         /// The requested type.
         wanted: TypeCode,
@@ -457,48 +463,11 @@ pub enum AnyError {
         found: TypeCode,
     },
     /// The value has no encoding.
-    Encode(EncodeError),
+    #[error("{0}")]
+    Encode(#[from] EncodeError),
     /// The bytes are not those of a value of the type.
-    Decode(DecodeError),
-}
-
-impl fmt::Display for AnyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AnyError::TypeMismatch { wanted, found } => {
-                write!(
-                    f,
-                    "a value of type `{}` is none of type `{}`",
-                    OneLine::new(found),
-                    OneLine::new(wanted)
-                )
-            }
-            AnyError::Encode(error) => error.fmt(f),
-            AnyError::Decode(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for AnyError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            AnyError::TypeMismatch { .. } => None,
-            AnyError::Encode(error) => Some(error),
-            AnyError::Decode(error) => Some(error),
-        }
-    }
-}
-
-impl From<EncodeError> for AnyError {
-    fn from(error: EncodeError) -> AnyError {
-        AnyError::Encode(error)
-    }
-}
-
-impl From<DecodeError> for AnyError {
-    fn from(error: DecodeError) -> AnyError {
-        AnyError::Decode(error)
-    }
+    #[error("{0}")]
+    Decode(#[from] DecodeError),
 }
 
 impl From<AnyError> for SystemException {

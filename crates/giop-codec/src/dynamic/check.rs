@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::build::MAX_DEPTH;
-use super::{DynError, DynErrorKind, Dynamic, Items, Step, Value, ValueGraph};
+use super::{DynError, DynErrorKind, Dynamic, Items, Step, Value, ValueGraph, ValueNode};
 use crate::cdr::BoundedContent;
 use crate::typecode::{Body, Index, Labels, NamedType, Node, Nodes, TcKind, TypeCode, Typed, ValueModifier};
 use crate::value::{BYTES, ValueBase, ValueForm};
@@ -16,35 +16,34 @@ impl Dynamic {
     /// [`Bounds`](DynErrorKind::Bounds), [`InvalidValue`](DynErrorKind::InvalidValue),
     /// [`Limit`](DynErrorKind::Limit) for more than 64 levels.
     pub fn check(&self) -> Result<(), DynError> {
-        let check = Check { graph: &self.graph };
-        check.value(&self.code.nodes, self.code.root, &self.value, 0)?;
-        for (at, node) in self.graph.nodes.iter().enumerate() {
-            check
-                .node(node)
-                .map_err(|error| error.inside(Step::Node(u32::try_from(at).unwrap_or(u32::MAX))))?;
+        let checker = Checker { graph: &self.graph };
+        checker.value(&self.code.nodes, self.code.root, &self.value, 0)?;
+        for (index, node) in (0..).zip(&self.graph.nodes) {
+            checker.node(node).map_err(|error| error.inside(Step::Node(index)))?;
         }
         Ok(())
     }
 }
 
-/// Checks that the value is a value of the type.
 pub(super) fn check_value(
     code: &TypeCode,
     value: &Value,
     graph: &ValueGraph,
     depth: usize,
 ) -> Result<(), DynError> {
-    Check { graph }.value(&code.nodes, code.root, value, depth)
+    Checker { graph }.value(&code.nodes, code.root, value, depth)
 }
 
-struct Check<'a> {
+struct Checker<'a> {
     graph: &'a ValueGraph,
 }
 
-/// The reason why a custom value cannot be created from a tree.
-pub(super) const CUSTOM: &str = "what is in values of `custom` types only their authors know";
+pub(super) const NO_DISCRIMINATOR: &str = "the discriminator of the union is not a value of its type";
 
-/// Returns whether these are the members of a custom value, which are the bytes of its state.
+pub(super) const CUSTOM_STATE_UNKNOWN: &str =
+    "the members of a `custom` value are known only to the implementation of its type";
+
+/// Returns whether these are the members of a custom value: only the bytes of its state.
 pub(super) fn is_custom(members: &[(TypeCode, Box<str>)]) -> bool {
     matches!(members, [(_, name)] if &**name == BYTES)
 }
@@ -53,7 +52,7 @@ pub(super) fn is_custom(members: &[(TypeCode, Box<str>)]) -> bool {
 ///
 /// # Errors
 /// [`Inconsistent`](DynErrorKind::Inconsistent): no value has exactly this type.
-pub(super) fn state(code: &TypeCode) -> Result<Vec<(TypeCode, Box<str>)>, DynError> {
+pub(super) fn value_members(code: &TypeCode) -> Result<Vec<(TypeCode, Box<str>)>, DynError> {
     let mut bases = Vec::new();
     let mut at = code.unaliased();
     if at.kind() == TcKind::ValueBox {
@@ -67,20 +66,15 @@ pub(super) fn state(code: &TypeCode) -> Result<Vec<(TypeCode, Box<str>)>, DynErr
             // Only the implementation of a custom type knows the members of its values.
             return Ok(vec![(Bytes::type_code(), BYTES.into())]);
         }
-        let base = match at.concrete_base_type() {
-            Ok(base) => base.map(|base| base.unaliased()),
-            Err(_) => {
-                return Err(DynErrorKind::Inconsistent("a node of the graph is of no value type").into());
-            }
-        };
+        let base = at
+            .concrete_base_type()
+            .map_err(|_| DynErrorKind::Inconsistent("the type of a node of the graph is not a value type"))?;
         bases.push(at);
         if bases.len() > MAX_DEPTH {
             return Err(DynErrorKind::Limit("bases of a value type are nested over 64 deep").into());
         }
-        match base {
-            Some(base) => at = base,
-            None => break,
-        }
+        let Some(base) = base else { break };
+        at = base.unaliased();
     }
     let mut all = Vec::new();
     for base in bases.iter().rev() {
@@ -92,8 +86,8 @@ pub(super) fn state(code: &TypeCode) -> Result<Vec<(TypeCode, Box<str>)>, DynErr
     Ok(all)
 }
 
-/// Returns whether values of the type `code` are also values of `from`.
-pub(super) fn derives(code: &TypeCode, from: &TypeCode) -> bool {
+/// Returns whether values of the type `code` may also be values of `from`.
+pub(super) fn is_derived_from(code: &TypeCode, from: &TypeCode) -> bool {
     let from = from.unaliased();
     let mut at = code.unaliased();
     for _ in 0..=MAX_DEPTH {
@@ -115,15 +109,20 @@ fn is_value_base(code: &TypeCode) -> bool {
     code.kind() == TcKind::Value && code.id() == Ok(ValueBase::REPOSITORY_ID)
 }
 
-impl Check<'_> {
-    fn node(&self, node: &super::ValueNode) -> Result<(), DynError> {
-        let state = state(&node.code)?;
-        if state.len() != node.members.len() {
-            return Err(DynErrorKind::Bounds { index: node.members.len(), len: state.len() }.into());
+impl Checker<'_> {
+    fn graph_node(&self, node: u32) -> Result<&ValueNode, DynError> {
+        let (index, len) = (node as usize, self.graph.nodes.len());
+        self.graph.nodes.get(index).ok_or_else(|| DynErrorKind::Bounds { index, len }.into())
+    }
+
+    fn node(&self, node: &ValueNode) -> Result<(), DynError> {
+        let members = value_members(&node.code)?;
+        if members.len() != node.members.len() {
+            return Err(DynErrorKind::Bounds { index: node.members.len(), len: members.len() }.into());
         }
-        for ((code, name), value) in state.into_iter().zip(&node.members) {
-            let done = self.value(&code.nodes, code.root, value, 0);
-            done.map_err(|error| error.inside(Step::Member(name)))?;
+        for ((code, name), value) in members.into_iter().zip(&node.members) {
+            let result = self.value(&code.nodes, code.root, value, 0);
+            result.map_err(|error| error.inside(Step::Member(name)))?;
         }
         Ok(())
     }
@@ -136,10 +135,11 @@ impl Check<'_> {
             let wanted = TypeCode { nodes: nodes.clone(), root: index };
             DynError::new(DynErrorKind::TypeMismatch { wanted, found: value.kind_name().into() })
         };
-        let within = |len: usize, bound: u32| match bound {
-            0 => Ok(()),
-            bound if len <= bound as usize => Ok(()),
-            bound => Err(DynError::new(DynErrorKind::Bounds { index: len, len: bound as usize })),
+        let check_bound = |len: usize, bound: u32| match bound as usize {
+            bound if bound != 0 && len > bound => {
+                Err(DynError::new(DynErrorKind::Bounds { index: len, len: bound }))
+            }
+            _ => Ok(()),
         };
         let unaliased = nodes.unaliased(index);
         match (nodes.at(unaliased), value) {
@@ -149,27 +149,26 @@ impl Check<'_> {
                 if text.contains('\0') {
                     return Err(DynErrorKind::InvalidValue("a string contains a NUL character").into());
                 }
-                within(text.bounded_len(), *bound)
+                check_bound(text.bounded_len(), *bound)
             }
             (Node::Text { wide: true, bound }, Value::WString(text)) => {
                 if text.as_wstr().has_nul() {
                     return Err(DynErrorKind::InvalidValue("a wstring contains a NUL character").into());
                 }
-                within(text.bounded_len(), *bound)
+                check_bound(text.bounded_len(), *bound)
             }
             (Node::Fixed { digits, scale }, Value::Fixed(number)) => {
                 if (number.digits, number.scale) != (*digits, *scale) {
                     return Err(mismatch());
                 }
-                let most = 10_u128.checked_pow(u32::from(*digits)).unwrap_or(u128::MAX);
-                if number.unscaled.unsigned_abs() < most {
-                    Ok(())
-                } else {
-                    Err(DynErrorKind::InvalidValue("the number has more digits than its type").into())
+                let limit = 10_u128.checked_pow(u32::from(*digits)).unwrap_or(u128::MAX);
+                if number.unscaled.unsigned_abs() >= limit {
+                    return Err(DynErrorKind::InvalidValue("the number has more digits than its type").into());
                 }
+                Ok(())
             }
             (Node::Sequence { element, bound }, Value::Items(items)) => {
-                within(items.len(), *bound)?;
+                check_bound(items.len(), *bound)?;
                 self.items(nodes, *element, items, depth, &mismatch)
             }
             (Node::Array { element, length }, Value::Items(items)) => {
@@ -198,60 +197,46 @@ impl Check<'_> {
                     return Err(mismatch());
                 }
                 for (member, value) in members.iter().zip(values) {
-                    let done = self.value(nodes, member.kind, value, depth + 1);
-                    done.map_err(|error| error.inside(Step::Member((*member.name).into())))?;
+                    let result = self.value(nodes, member.kind, value, depth + 1);
+                    result.map_err(|error| error.inside(Step::Member((*member.name).into())))?;
                 }
                 Ok(())
             }
             (Body::Union(union), Value::Union(value)) => {
                 let labels = Labels::of_node(nodes, union.discriminator);
                 if !labels.is_some_and(|labels| labels.has(value.discriminator)) {
-                    return Err(
-                        DynErrorKind::InvalidValue("the union's discriminator is none of its type").into()
-                    );
+                    return Err(DynErrorKind::InvalidValue(NO_DISCRIMINATOR).into());
                 }
                 match (union.selected(value.discriminator), &value.value) {
                     (Some(member), Some(value)) => {
-                        let done = self.value(nodes, member.kind, value, depth + 1);
-                        done.map_err(|error| error.inside(Step::Member((*member.name).into())))
+                        let result = self.value(nodes, member.kind, value, depth + 1);
+                        result.map_err(|error| error.inside(Step::Member((*member.name).into())))
                     }
                     (None, None) => Ok(()),
-                    (Some(_), None) => Err(DynErrorKind::InvalidValue(
-                        "the union's discriminator selects a member, and there is none",
-                    )
-                    .into()),
-                    (None, Some(_)) => Err(DynErrorKind::InvalidValue(
-                        "the union's discriminator selects no member, and there is one",
-                    )
-                    .into()),
+                    (Some(_), None) => {
+                        Err(DynErrorKind::InvalidValue("the selected member of the union is missing").into())
+                    }
+                    (None, Some(_)) => {
+                        Err(DynErrorKind::InvalidValue("the member of the union is not selected").into())
+                    }
                 }
             }
             (Body::Enumerators(names), Value::Enum(ordinal)) => {
-                if (*ordinal as usize) < names.len() {
-                    Ok(())
-                } else {
-                    Err(DynErrorKind::Bounds { index: *ordinal as usize, len: names.len() }.into())
-                }
+                let (index, len) = (*ordinal as usize, names.len());
+                if index < len { Ok(()) } else { Err(DynErrorKind::Bounds { index, len }.into()) }
             }
             (Body::Value(_) | Body::Content(_), Value::Node(None)) => Ok(()),
             (Body::Value(_) | Body::Content(_), Value::Node(Some(node))) => {
-                let Some(found) = self.graph.nodes.get(*node as usize) else {
-                    let len = self.graph.nodes.len();
-                    return Err(DynErrorKind::Bounds { index: *node as usize, len }.into());
-                };
-                let place = TypeCode { nodes: nodes.clone(), root: index };
-                if derives(&found.code, &place) { Ok(()) } else { Err(mismatch()) }
+                let found = self.graph_node(*node)?;
+                let expected = TypeCode { nodes: nodes.clone(), root: index };
+                if is_derived_from(&found.code, &expected) { Ok(()) } else { Err(mismatch()) }
             }
             (Body::Opaque, value) => match (named.kind, value) {
                 (TcKind::Native | TcKind::LocalInterface, _) => {
                     Err(DynErrorKind::Inconsistent("the type has no values outside of its process").into())
                 }
                 (TcKind::AbstractInterface, Value::Node(None)) => Ok(()),
-                (TcKind::AbstractInterface, Value::Node(Some(node))) => {
-                    let len = self.graph.nodes.len();
-                    let index = *node as usize;
-                    if index < len { Ok(()) } else { Err(DynErrorKind::Bounds { index, len }.into()) }
-                }
+                (TcKind::AbstractInterface, Value::Node(Some(node))) => self.graph_node(*node).map(drop),
                 (_, Value::Object(_)) => Ok(()),
                 _ => Err(mismatch()),
             },
@@ -272,94 +257,42 @@ impl Check<'_> {
             return if items.element_kind() == Some(kind) { Ok(()) } else { Err(mismatch()) };
         };
         for (at, value) in values.iter().enumerate() {
-            let done = self.value(nodes, element, value, depth + 1);
-            done.map_err(|error| error.inside(Step::Index(at)))?;
+            let result = self.value(nodes, element, value, depth + 1);
+            result.map_err(|error| error.inside(Step::Index(at)))?;
         }
         Ok(())
     }
 }
 
 impl Items {
-    /// Returns the element kind of contiguous elements.
-    pub(super) fn element_kind(&self) -> Option<TcKind> {
-        Some(match self {
-            Items::Octets(_) => TcKind::Octet,
-            Items::Chars(_) => TcKind::Char,
-            Items::Shorts(_) => TcKind::Short,
-            Items::UShorts(_) => TcKind::UShort,
-            Items::Longs(_) => TcKind::Long,
-            Items::ULongs(_) => TcKind::ULong,
-            Items::LongLongs(_) => TcKind::LongLong,
-            Items::ULongLongs(_) => TcKind::ULongLong,
-            Items::Floats(_) => TcKind::Float,
-            Items::Doubles(_) => TcKind::Double,
-            _ => return None,
-        })
-    }
-
-    /// Converts to separate values and calls `f` to change them.
     pub(super) fn edit<R>(&mut self, f: impl FnOnce(&mut Vec<Value>) -> R) -> R {
         let mut values = std::mem::replace(self, Items::Values(Vec::new())).into_values();
-        let done = f(&mut values);
+        let result = f(&mut values);
         *self = Items::Values(values);
-        done
+        result
     }
 }
 
 impl Value {
-    /// Returns the kind of a value if the kind fully describes its type.
-    pub(super) fn basic_kind(&self) -> Option<TcKind> {
-        Some(match self {
-            Value::Void => TcKind::Void,
-            Value::Boolean(_) => TcKind::Boolean,
-            Value::Octet(_) => TcKind::Octet,
-            Value::Short(_) => TcKind::Short,
-            Value::UShort(_) => TcKind::UShort,
-            Value::Long(_) => TcKind::Long,
-            Value::ULong(_) => TcKind::ULong,
-            Value::LongLong(_) => TcKind::LongLong,
-            Value::ULongLong(_) => TcKind::ULongLong,
-            Value::Float(_) => TcKind::Float,
-            Value::Double(_) => TcKind::Double,
-            Value::LongDouble(_) => TcKind::LongDouble,
-            Value::Char(_) => TcKind::Char,
-            Value::WChar(_) => TcKind::WChar,
-            Value::Any(_) => TcKind::Any,
-            Value::TypeCode(_) => TcKind::TypeCode,
-            Value::Principal(_) => TcKind::Principal,
-            _ => return None,
-        })
-    }
-
     /// Returns a description of the value's kind for messages.
-    pub(super) fn kind_name(&self) -> &'static str {
-        match self {
+    pub(super) fn kind_name(&self) -> String {
+        let name = match self {
             Value::Void => "nothing",
-            Value::Boolean(_) => "a boolean",
-            Value::Octet(_) => "an octet",
-            Value::Short(_) => "a short",
-            Value::UShort(_) => "an unsigned short",
-            Value::Long(_) => "a long",
-            Value::ULong(_) => "an unsigned long",
-            Value::LongLong(_) => "a long long",
-            Value::ULongLong(_) => "an unsigned long long",
-            Value::Float(_) => "a float",
-            Value::Double(_) => "a double",
-            Value::LongDouble(_) => "a long double",
-            Value::Char(_) => "a char",
-            Value::WChar(_) => "a wchar",
             Value::String(_) => "a string",
             Value::WString(_) => "a wstring",
             Value::Enum(_) => "an enumerator",
             Value::Fixed(_) => "a fixed-point number",
-            Value::Any(_) => "an any",
-            Value::TypeCode(_) => "a type code",
             Value::Object(_) => "an object reference",
             Value::Struct(_) => "a struct",
             Value::Union(_) => "a union",
             Value::Items(_) => "a sequence or array",
             Value::Node(_) => "a value of a value type",
-            Value::Principal(_) => "a principal",
-        }
+            basic => {
+                let keyword = basic.basic_kind().map_or("value", TcKind::keyword);
+                let article = if keyword.starts_with(['a', 'o', 'u']) { "an" } else { "a" };
+                return format!("{article} {keyword}");
+            }
+        };
+        name.to_owned()
     }
 }

@@ -7,14 +7,13 @@ use core::fmt;
 pub struct Decimal {
     /// All digits as an integer, less than 10 to the power of `digits`.
     pub unscaled: i128,
-    /// Number of digits of the type, 1 to 31.
+    /// The number of digits of the type, 1 to 31.
     pub digits: u16,
-    /// Number of digits after the decimal point. A negative scale is a number of zeros before the point.
+    /// The number of digits after the decimal point. A negative scale is a number of zeros before the point.
     pub scale: i16,
 }
 
-/// The maximum number of zeros that a negative scale adds.
-const MOST_ZEROS: usize = 31;
+const MAX_ZEROS: usize = 31;
 
 impl Decimal {
     /// Parses a text with an optional sign and an optional decimal point. Returns `None` if it is not a
@@ -23,7 +22,7 @@ impl Decimal {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
         let all = [whole, fraction].concat();
-        if all.is_empty() || !all.bytes().all(|octet| octet.is_ascii_digit()) {
+        if all.is_empty() || !all.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
         // Zeros at both ends are not significant. `places` is the number of significant digits after the
@@ -47,7 +46,7 @@ impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = self.unscaled.unsigned_abs().to_string();
         let places = usize::try_from(self.scale).unwrap_or(0);
-        let zeros = usize::from(self.scale.min(0).unsigned_abs()).min(MOST_ZEROS);
+        let zeros = usize::from(self.scale.min(0).unsigned_abs()).min(MAX_ZEROS);
         let text = if places > 0 {
             let digits = format!("{digits:0>width$}", width = places + 1);
             let (whole, fraction) = digits.split_at(digits.len() - places);
@@ -66,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_decimal_has_its_point() {
+    fn a_decimal_is_written_with_its_point() {
         let text = |unscaled, scale| Decimal { unscaled, digits: 31, scale }.to_string();
         assert_eq!(text(1250, 2), "12.50");
         assert_eq!(text(-5, 2), "-0.05");
@@ -77,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_a_decimal_of_its_digits_or_none() {
+    fn a_text_is_parsed_if_its_digits_fit() {
         let parsed = |text, digits, scale| Decimal::parse(text, digits, scale).map(|number| number.unscaled);
         assert_eq!(parsed("12.5", 5, 2), Some(1250));
         assert_eq!(parsed("-0.050", 5, 2), Some(-5));

@@ -18,14 +18,17 @@ struct Fault {
 }
 
 /// The kind of a fault.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DynErrorKind {
     /// The bytes are not the encoding of a value of the type.
-    Decode(DecodeError),
+    #[error("{0}")]
+    Decode(#[source] DecodeError),
     /// The value has no encoding.
-    Encode(EncodeError),
+    #[error("{0}")]
+    Encode(#[source] EncodeError),
     /// The value is not of the required type (`DynamicAny::DynAny::TypeMismatch`).
+    #[error("{} is no value of type `{}`", OneLine::new(.found), OneLine::new(.wanted))]
     TypeMismatch {
         /// The required type.
         wanted: TypeCode,
@@ -34,17 +37,23 @@ pub enum DynErrorKind {
     },
     /// A value that the type does not have, or that has no current component
     /// (`DynamicAny::DynAny::InvalidValue`).
+    #[error("{0}")]
     InvalidValue(&'static str),
     /// The type has no values, or none outside of its process
     /// (`DynamicAny::DynAnyFactory::InconsistentTypeCode`).
+    #[error("{0}")]
     Inconsistent(&'static str),
-    /// The type has no such member.
+    /// The type has no member with this name.
+    #[error("there is no member `{}`", Printable::new(.0))]
     NoSuchMember(Box<str>),
     /// A member is missing.
+    #[error("the member `{}` is missing", Printable::new(.0))]
     MissingMember(Box<str>),
     /// A member occurs twice.
-    DoubledMember(Box<str>),
+    #[error("the member `{}` occurs twice", Printable::new(.0))]
+    DuplicateMember(Box<str>),
     /// The element does not exist.
+    #[error("{index} is out of bounds: at most {len}")]
     Bounds {
         /// The index that was requested, or the actual number of elements.
         index: usize,
@@ -52,6 +61,7 @@ pub enum DynErrorKind {
         len: usize,
     },
     /// An array has another number of elements than its type.
+    #[error("{found} element{} for an array of {wanted}", if *found == 1 { "" } else { "s" })]
     Length {
         /// The number of elements of the type.
         wanted: usize,
@@ -59,8 +69,10 @@ pub enum DynErrorKind {
         found: usize,
     },
     /// A limit of zorb was exceeded.
+    #[error("limit exceeded: {0}")]
     Limit(&'static str),
     /// A text does not match its grammar.
+    #[error("{}", OneLine::new(.0))]
     Syntax(Box<str>),
 }
 
@@ -94,8 +106,8 @@ impl DynError {
         self
     }
 
-    /// Converts to the system exception for the source of the value. Decoding and encoding errors determine
-    /// their own exception. Otherwise it is `BAD_OPERATION` for another type, `IMP_LIMIT` for a limit, else
+    /// Converts to a system exception: that of a decoding or encoding error, `BAD_OPERATION` for
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch), `IMP_LIMIT` for [`Limit`](DynErrorKind::Limit), else
     /// `BAD_PARAM`.
     #[cold]
     pub fn system(&self, completed: CompletionStatus) -> SystemException {
@@ -107,33 +119,6 @@ impl DynError {
             _ => SystemExceptionKind::BadParam,
         };
         SystemException::new(kind, MinorCode::NONE, completed).with_source(self.clone())
-    }
-}
-
-impl fmt::Display for DynErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DynErrorKind::Decode(error) => error.fmt(f),
-            DynErrorKind::Encode(error) => error.fmt(f),
-            DynErrorKind::TypeMismatch { wanted, found } => {
-                write!(f, "{} is no value of type `{}`", OneLine::new(found), OneLine::new(wanted))
-            }
-            DynErrorKind::InvalidValue(text) | DynErrorKind::Inconsistent(text) => f.write_str(text),
-            DynErrorKind::NoSuchMember(name) => write!(f, "there is no member `{}`", Printable::new(name)),
-            DynErrorKind::MissingMember(name) => {
-                write!(f, "the member `{}` is missing", Printable::new(name))
-            }
-            DynErrorKind::DoubledMember(name) => {
-                write!(f, "the member `{}` is there twice", Printable::new(name))
-            }
-            DynErrorKind::Bounds { index, len } => write!(f, "{index} is out of bounds: at most {len}"),
-            DynErrorKind::Length { wanted, found } => {
-                let s = if *found == 1 { "" } else { "s" };
-                write!(f, "{found} element{s} for an array of {wanted}")
-            }
-            DynErrorKind::Limit(text) => write!(f, "{text}, which is more than is taken"),
-            DynErrorKind::Syntax(text) => OneLine::new(text).fmt(f),
-        }
     }
 }
 
@@ -154,11 +139,7 @@ impl fmt::Debug for DynError {
 
 impl std::error::Error for DynError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self.kind() {
-            DynErrorKind::Decode(error) => Some(error),
-            DynErrorKind::Encode(error) => Some(error),
-            _ => None,
-        }
+        std::error::Error::source(self.kind())
     }
 }
 

@@ -28,8 +28,8 @@ impl Mode {
     }
 }
 
-/// The definition of an interface, as data: from IDL that is read at run time, from an Interface Repository,
-/// or of a generated type.
+/// The definition of an interface, as data. It comes from IDL that is read at run time, from an Interface
+/// Repository, or from a generated type.
 #[derive(Debug)]
 pub struct Interface {
     id: Box<str>,
@@ -138,24 +138,24 @@ impl Interface {
         &self.attributes
     }
 
-    /// Returns whether an object with this interface also has the interface with that repository id.
+    /// Returns whether an object with this interface also has the interface with this repository id.
     pub fn is_a(&self, id: &str) -> bool {
         id == "IDL:omg.org/CORBA/Object:1.0" || self.lineage().iter().any(|one| *one.id == *id)
     }
 
-    /// Returns this interface, first, and all its direct and indirect bases, each once.
+    /// Returns this interface and after it all its direct and indirect bases, each once.
     pub fn lineage(&self) -> Vec<&Interface> {
-        let (mut met, mut all, mut waiting) = (HashSet::new(), Vec::new(), vec![self]);
-        while let Some(interface) = waiting.pop() {
-            if met.insert(&*interface.id) {
+        let (mut visited, mut all, mut pending) = (HashSet::new(), Vec::new(), vec![self]);
+        while let Some(interface) = pending.pop() {
+            if visited.insert(&*interface.id) {
                 all.push(interface);
-                waiting.extend(interface.bases.iter().rev().map(|base| &**base));
+                pending.extend(interface.bases.iter().rev().map(|base| &**base));
             }
         }
         all
     }
 
-    /// Returns the operation with that name in messages, including operations of attributes and bases.
+    /// Returns the operation with this name in messages. Searches the operations of attributes and bases too.
     pub fn find(&self, wire_name: &str) -> Option<&Arc<OperationInfo>> {
         self.by_wire_name
             .get_or_init(|| {
@@ -178,52 +178,49 @@ impl Interface {
 
     /// Creates the interface of a description, with its bases. Each call creates it anew.
     pub fn of_desc(desc: &'static InterfaceDesc) -> Arc<Interface> {
-        let mut made = HashMap::new();
-        let mut waiting = vec![desc];
-        while let Some(desc) = waiting.pop() {
-            let known =
-                |base: &&InterfaceDesc| made.contains_key(&std::ptr::from_ref::<InterfaceDesc>(*base));
+        let mut created = HashMap::new();
+        let mut pending = vec![desc];
+        while let Some(desc) = pending.pop() {
+            let is_created =
+                |base: &&InterfaceDesc| created.contains_key(&std::ptr::from_ref::<InterfaceDesc>(*base));
             let bases: Vec<&'static InterfaceDesc> = desc.bases.iter().map(|base| base()).collect();
-            let missing: Vec<_> = bases.iter().copied().filter(|base| !known(base)).collect();
+            let missing: Vec<_> = bases.iter().copied().filter(|base| !is_created(base)).collect();
             if missing.is_empty() {
-                let bases = bases.iter().filter_map(|base| made.get(&std::ptr::from_ref(*base)).cloned());
-                let interface = Arc::new(Interface::described(desc, bases.collect()));
-                made.insert(std::ptr::from_ref(desc), interface);
+                let bases = bases.iter().filter_map(|base| created.get(&std::ptr::from_ref(*base)).cloned());
+                let interface = Arc::new(Interface::from_desc(desc, bases.collect()));
+                created.insert(std::ptr::from_ref(desc), interface);
             } else {
-                waiting.push(desc);
-                waiting.extend(missing);
+                pending.push(desc);
+                pending.extend(missing);
             }
         }
-        let own = made.remove(&std::ptr::from_ref(desc));
-        own.unwrap_or_else(|| Arc::new(Interface::described(desc, Vec::new())))
+        let own = created.remove(&std::ptr::from_ref(desc));
+        own.unwrap_or_else(|| Arc::new(Interface::from_desc(desc, Vec::new())))
     }
 
-    fn described(desc: &'static InterfaceDesc, bases: Vec<Arc<Interface>>) -> Interface {
+    fn from_desc(desc: &'static InterfaceDesc, bases: Vec<Arc<Interface>>) -> Interface {
         let codes = |descs: &[&'static TypeDesc]| descs.iter().map(|desc| TypeCode::of_desc(desc)).collect();
-        let operation = |of: &OperationDesc| OperationInfo {
-            id: of.id.into(),
-            name: of.name.into(),
-            oneway: of.oneway,
-            result: TypeCode::of_desc(of.result),
-            params: of
-                .params
-                .iter()
-                .map(|(name, mode, desc)| ParamInfo {
-                    name: (*name).into(),
-                    mode: *mode,
-                    code: TypeCode::of_desc(desc),
-                })
-                .collect(),
-            raises: codes(of.raises),
-            contexts: of.contexts.iter().map(|&name| name.into()).collect(),
+        let param = |&(name, mode, desc): &(&str, Mode, &'static TypeDesc)| ParamInfo {
+            name: name.into(),
+            mode,
+            code: TypeCode::of_desc(desc),
         };
-        let attribute = |of: &AttributeDesc| AttributeInfo {
-            id: of.id.into(),
-            name: of.name.into(),
-            readonly: of.readonly,
-            code: TypeCode::of_desc(of.desc),
-            get_raises: codes(of.get_raises),
-            set_raises: codes(of.set_raises),
+        let operation = |desc: &OperationDesc| OperationInfo {
+            id: desc.id.into(),
+            name: desc.name.into(),
+            oneway: desc.oneway,
+            result: TypeCode::of_desc(desc.result),
+            params: desc.params.iter().map(param).collect(),
+            raises: codes(desc.raises),
+            contexts: desc.contexts.iter().map(|&name| name.into()).collect(),
+        };
+        let attribute = |desc: &AttributeDesc| AttributeInfo {
+            id: desc.id.into(),
+            name: desc.name.into(),
+            readonly: desc.readonly,
+            code: TypeCode::of_desc(desc.desc),
+            get_raises: codes(desc.get_raises),
+            set_raises: codes(desc.set_raises),
         };
         let operations = desc.operations.iter().map(operation).collect();
         let attributes = desc.attributes.iter().map(attribute).collect();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::build::{default_value, discriminator_for, discriminator_value, label_of};
-use super::check::{check_value, state};
+use super::check::{NO_DISCRIMINATOR, check_value, value_members};
 use super::{DynError, DynErrorKind, Dynamic, Path, Step, Value, ValueGraph};
 use crate::typecode::{Body, Labels, Member, NamedType, Node, Nodes, TypeCode};
 
@@ -22,13 +22,13 @@ impl Dynamic {
     pub fn at(&self, path: &str) -> Result<(TypeCode, Value), DynError> {
         let mut code = self.code.clone();
         let mut value = Cow::Borrowed(&self.value);
-        let mut done = Path::ROOT;
+        let mut found_path = Path::ROOT;
         for step in path.parse::<Path>()?.steps() {
-            let here = |error: DynError| DynError::at(error.kind().clone(), done.clone());
-            let index = component_of(&code, &value, &self.graph, step).map_err(here)?;
-            let found = look(&code, value, &self.graph, index);
-            (code, value) = found.ok_or_else(|| here(no_component(step)))?;
-            done = done.then(step.clone());
+            let with_path = |error: DynError| DynError::at(error.kind().clone(), found_path.clone());
+            let index = component_index(&code, &value, &self.graph, step).map_err(with_path)?;
+            let found = component(&code, value, &self.graph, index);
+            (code, value) = found.ok_or_else(|| with_path(no_component(step)))?;
+            found_path = found_path.then(step.clone());
         }
         Ok((code, value.into_owned()))
     }
@@ -49,8 +49,9 @@ impl Dynamic {
             Ok(())
         };
         let steps = path.steps();
-        let index =
-            |at: usize, code: &TypeCode, value: &Value| component_of(code, value, graph, steps.get(at)?).ok();
+        let index = |at: usize, code: &TypeCode, value: &Value| {
+            component_index(code, value, graph, steps.get(at)?).ok()
+        };
         let Some((at, code, node)) = last_node(code, root, graph, steps.len(), &index) else {
             return set_at(code, root, graph, steps, &mut change);
         };
@@ -60,8 +61,8 @@ impl Dynamic {
     }
 }
 
-/// Returns the last value of a value type on a path of `steps` steps: its position on the path, the type of
-/// its place, and its node. A change starts from that node, so that a cyclic path sees the current state.
+/// Returns the last value of a value type on a path of `steps` steps: the number of steps before it, its
+/// declared type, and its node. A change starts from that node, so that a cyclic path sees the current state.
 /// `index` returns the component for a step.
 pub(super) fn last_node(
     code: &TypeCode,
@@ -76,7 +77,7 @@ pub(super) fn last_node(
         if let Value::Node(Some(node)) = &*value {
             last = Some((step, code.clone(), *node));
         }
-        let found = index(step, &code, &value).and_then(|index| look(&code, value, graph, index));
+        let found = index(step, &code, &value).and_then(|index| component(&code, value, graph, index));
         match found {
             Some(found) => (code, value) = found,
             None => break,
@@ -89,41 +90,45 @@ fn no_component(step: &Step) -> DynError {
     match step {
         Step::Member(name) => DynErrorKind::NoSuchMember(name.clone()).into(),
         Step::Index(index) => DynErrorKind::Bounds { index: *index, len: *index }.into(),
-        Step::Content | Step::Node(_) => DynErrorKind::InvalidValue("there is nothing in it").into(),
+        Step::Content | Step::Node(_) => DynErrorKind::InvalidValue("the value has no components").into(),
     }
 }
 
-/// Returns the number of the component that a step leads to.
-fn component_of(code: &TypeCode, value: &Value, graph: &ValueGraph, step: &Step) -> Result<usize, DynError> {
+fn component_index(
+    code: &TypeCode,
+    value: &Value,
+    graph: &ValueGraph,
+    step: &Step,
+) -> Result<usize, DynError> {
     match (step, value) {
         (Step::Index(index), Value::Items(items)) if *index < items.len() => Ok(*index),
         (Step::Index(index), Value::Items(items)) => {
             Err(DynErrorKind::Bounds { index: *index, len: items.len() }.into())
         }
         (Step::Member(name), Value::Node(Some(node))) => {
-            // The value may be of a type that is derived from the type of its place.
+            // The value may be of a type that is derived from the declared type.
             let found = graph.nodes.get(*node as usize).ok_or_else(|| no_component(step))?;
-            let names = state(&found.code)?;
+            let names = value_members(&found.code)?;
             let at = names.iter().position(|(_, member)| member == name);
             at.ok_or_else(|| DynErrorKind::NoSuchMember(name.clone()).into())
         }
-        (Step::Member(name), Value::Union(union)) => match member_of(code, name)? {
+        (Step::Member(name), Value::Union(union)) => match member_index(code, name)? {
             member if is_selected(code, union.discriminator, member) => Ok(1),
             _ => Err(DynErrorKind::InvalidValue("another member of the union is selected").into()),
         },
-        (Step::Member(name), Value::Struct(_)) => member_of(code, name),
+        (Step::Member(name), Value::Struct(_)) => member_index(code, name),
         _ => Err(no_component(step)),
     }
 }
 
-fn member_of(code: &TypeCode, name: &str) -> Result<usize, DynError> {
+fn member_index(code: &TypeCode, name: &str) -> Result<usize, DynError> {
     let code = code.unaliased();
     let count = code.member_count().unwrap_or(0);
     let found = (0..count).find(|index| code.member_name(*index) == Ok(name));
     found.ok_or_else(|| DynErrorKind::NoSuchMember(name.into()).into())
 }
 
-/// Returns whether the discriminator selects a member with that member's name, whatever its label.
+/// Returns whether the discriminator selects this member, possibly by another of its labels.
 fn is_selected(code: &TypeCode, discriminator: i64, member: usize) -> bool {
     let code = code.unaliased();
     let Ok(union) = code.union() else { return false };
@@ -133,13 +138,13 @@ fn is_selected(code: &TypeCode, discriminator: i64, member: usize) -> bool {
 
 /// Returns whether two members, each for its own label, are one member in IDL. Types without a name are
 /// repeated for each label, so they are compared.
-pub(super) fn is_same(nodes: &Nodes, one: &Member, other: &Member) -> bool {
-    let of = |member: &Member| TypeCode::new(nodes.clone(), member.kind);
-    one.name == other.name && (one.kind == other.kind || of(one).equal(&of(other)))
+pub(super) fn is_same_member(nodes: &Nodes, one: &Member, other: &Member) -> bool {
+    let code = |member: &Member| TypeCode::new(nodes.clone(), member.kind);
+    one.name == other.name && (one.kind == other.kind || code(one).equal(&code(other)))
 }
 
 /// Returns the number of components of a value: members, elements, or a union's discriminator and member.
-pub(super) fn count(value: &Value, graph: &ValueGraph) -> usize {
+pub(super) fn component_count(value: &Value, graph: &ValueGraph) -> usize {
     match value {
         Value::Struct(members) => members.len(),
         Value::Items(items) => items.len(),
@@ -149,11 +154,10 @@ pub(super) fn count(value: &Value, graph: &ValueGraph) -> usize {
     }
 }
 
-/// Returns the type of a component of a struct, sequence, array or union.
-fn type_of(code: &TypeCode, value: &Value, graph: &ValueGraph, index: usize) -> Option<TypeCode> {
+fn component_type(code: &TypeCode, value: &Value, graph: &ValueGraph, index: usize) -> Option<TypeCode> {
     if let Value::Node(node) = value {
         let node = graph.nodes.get((*node)? as usize)?;
-        return state(&node.code).ok()?.into_iter().nth(index).map(|(code, _)| code);
+        return value_members(&node.code).ok()?.into_iter().nth(index).map(|(code, _)| code);
     }
     let code = code.unaliased();
     match (code.nodes.at(code.root), value) {
@@ -170,14 +174,13 @@ fn type_of(code: &TypeCode, value: &Value, graph: &ValueGraph, index: usize) -> 
     }
 }
 
-/// Returns a component of a value.
-pub(super) fn look<'v>(
+pub(super) fn component<'v>(
     code: &TypeCode,
     value: Cow<'v, Value>,
     graph: &'v ValueGraph,
     index: usize,
 ) -> Option<(TypeCode, Cow<'v, Value>)> {
-    let kind = type_of(code, &value, graph, index)?;
+    let kind = component_type(code, &value, graph, index)?;
     let part = match value {
         Cow::Borrowed(Value::Struct(members)) => Cow::Borrowed(members.get(index)?),
         Cow::Owned(Value::Struct(members)) => Cow::Owned(members.into_iter().nth(index)?),
@@ -189,11 +192,7 @@ pub(super) fn look<'v>(
         },
         value => Cow::Owned(match &*value {
             Value::Items(items) => items.get(index)?,
-            Value::Union(union) => {
-                let code = code.unaliased();
-                let Ok(of) = code.union() else { return None };
-                discriminator_value(&code.nodes, of.discriminator, union.discriminator)
-            }
+            Value::Union(union) => discriminator_value(&kind.nodes, kind.root, union.discriminator),
             Value::Node(node) => {
                 return Some((kind, Cow::Borrowed(graph.nodes.get((*node)? as usize)?.members.get(index)?)));
             }
@@ -204,72 +203,72 @@ pub(super) fn look<'v>(
 }
 
 /// Calls `f` with a component of a value and its type, to change it.
-pub(super) fn edit<R>(
+pub(super) fn edit_component<R>(
     code: &TypeCode,
     value: &mut Value,
     graph: &mut ValueGraph,
     index: usize,
     f: Change<'_, R>,
 ) -> Result<R, DynError> {
-    let len = count(value, graph);
-    let none = || DynError::new(DynErrorKind::Bounds { index, len });
-    let kind = type_of(code, value, graph, index).ok_or_else(none)?;
+    let len = component_count(value, graph);
+    let out_of_bounds = || DynError::new(DynErrorKind::Bounds { index, len });
+    let kind = component_type(code, value, graph, index).ok_or_else(out_of_bounds)?;
     match value {
-        Value::Struct(members) => f(&kind, members.get_mut(index).ok_or_else(none)?, graph),
-        Value::Items(items) => items.edit(|values| f(&kind, values.get_mut(index).ok_or_else(none)?, graph)),
-        Value::Union(union) if index == 1 => f(&kind, union.value.as_mut().ok_or_else(none)?, graph),
+        Value::Struct(members) => f(&kind, members.get_mut(index).ok_or_else(out_of_bounds)?, graph),
+        Value::Items(items) => {
+            items.edit(|values| f(&kind, values.get_mut(index).ok_or_else(out_of_bounds)?, graph))
+        }
+        Value::Union(union) if index == 1 => f(&kind, union.value.as_mut().ok_or_else(out_of_bounds)?, graph),
         Value::Union(union) => {
-            let of = code.unaliased();
             let mut part = discriminator_value(&kind.nodes, kind.root, union.discriminator);
-            let done = f(&kind, &mut part, graph)?;
-            let label = label_of(&part).ok_or_else(none)?;
-            select(&of, value, label)?;
-            Ok(done)
+            let result = f(&kind, &mut part, graph)?;
+            let label = label_of(&part).ok_or_else(out_of_bounds)?;
+            select(code, value, label)?;
+            Ok(result)
         }
         Value::Node(Some(node)) => {
             // Take the member out for the change, because it may refer back to its own node.
             let node = *node as usize;
-            let place = |graph: &mut ValueGraph, part: Value| {
+            let replace_member = |graph: &mut ValueGraph, part: Value| {
                 let member = graph.nodes.get_mut(node).and_then(|node| node.members.get_mut(index));
                 member.map(|member| std::mem::replace(member, part))
             };
-            let mut part = place(graph, Value::Void).ok_or_else(none)?;
-            let done = f(&kind, &mut part, graph);
-            place(graph, part);
-            done
+            let mut part = replace_member(graph, Value::Void).ok_or_else(out_of_bounds)?;
+            let result = f(&kind, &mut part, graph);
+            replace_member(graph, part);
+            result
         }
-        _ => Err(none()),
+        _ => Err(out_of_bounds()),
     }
 }
 
-/// Sets a union's discriminator. The member is kept if both discriminators select it. Otherwise the newly
-/// selected member gets its default value.
+/// Sets a union's discriminator. If the selected member changes, it gets its default value.
 pub(super) fn select(code: &TypeCode, value: &mut Value, label: i64) -> Result<(), DynError> {
     let code = code.unaliased();
-    let (Ok(of), Value::Union(union)) = (code.union(), value) else {
-        return Err(DynErrorKind::InvalidValue("it is no union").into());
+    let (Ok(definition), Value::Union(union)) = (code.union(), value) else {
+        return Err(DynErrorKind::InvalidValue("the value is not a union").into());
     };
-    if !Labels::of_node(&code.nodes, of.discriminator).is_some_and(|labels| labels.has(label)) {
-        return Err(DynErrorKind::InvalidValue("the discriminator is none of its type").into());
+    if !Labels::of_node(&code.nodes, definition.discriminator).is_some_and(|labels| labels.has(label)) {
+        return Err(DynErrorKind::InvalidValue(NO_DISCRIMINATOR).into());
     }
-    let (before, now) = (of.selected(union.discriminator), of.selected(label));
-    let same = before.zip(now).is_some_and(|(before, now)| is_same(&code.nodes, before, now));
-    if !same || union.value.is_none() {
-        union.value = now.map(|member| default_value(&code.nodes, member.kind)).transpose()?;
+    let (old, new) = (definition.selected(union.discriminator), definition.selected(label));
+    let is_same = old.zip(new).is_some_and(|(old, new)| is_same_member(&code.nodes, old, new));
+    if !is_same || union.value.is_none() {
+        union.value = new.map(|member| default_value(&code.nodes, member.kind)).transpose()?;
     }
     union.discriminator = label;
     Ok(())
 }
 
-/// Selects a union's member by its name.
 fn select_member(code: &TypeCode, value: &mut Value, name: &str) -> Result<(), DynError> {
-    let member = member_of(code, name)?;
-    let of = code.unaliased();
-    let Ok(union) = of.union() else { return Ok(()) };
-    let label = discriminator_for(&of.nodes, union, member);
-    select(code, value, label.ok_or(DynErrorKind::InvalidValue("no discriminator selects the member"))?)
+    let member = member_index(code, name)?;
+    let code = code.unaliased();
+    let Ok(union) = code.union() else { return Ok(()) };
+    let label = discriminator_for(&code.nodes, union, member);
+    select(&code, value, label.ok_or(DynErrorKind::InvalidValue("no discriminator selects the member"))?)
 }
 
+/// Calls `f` with the part at the end of the path. Undoes the selection of members if it fails.
 fn set_at(
     code: &TypeCode,
     value: &mut Value,
@@ -278,25 +277,25 @@ fn set_at(
     f: Change<'_, ()>,
 ) -> Result<(), DynError> {
     let Some((step, further)) = steps.split_first() else { return f(code, value, graph) };
-    let before = match (step, &*value) {
+    let original = match (step, &*value) {
         (Step::Member(name), Value::Union(union))
-            if !is_selected(code, union.discriminator, member_of(code, name)?) =>
+            if !is_selected(code, union.discriminator, member_index(code, name)?) =>
         {
-            let before = value.clone();
+            let original = value.clone();
             select_member(code, value, name)?;
-            Some(before)
+            Some(original)
         }
         _ => None,
     };
-    let done = component_of(code, value, graph, step).and_then(|index| {
-        edit(code, value, graph, index, &mut |code, part, graph| {
+    let result = component_index(code, value, graph, step).and_then(|index| {
+        edit_component(code, value, graph, index, &mut |code, part, graph| {
             set_at(code, part, graph, further, f).map_err(|error| error.inside(step.clone()))
         })
     });
-    if let (Err(_), Some(before)) = (&done, before) {
-        *value = before;
+    if let (Err(_), Some(original)) = (&result, original) {
+        *value = original;
     }
-    done
+    result
 }
 
 impl std::str::FromStr for Path {
@@ -305,29 +304,28 @@ impl std::str::FromStr for Path {
     /// # Errors
     /// [`Syntax`](DynErrorKind::Syntax).
     fn from_str(text: &str) -> Result<Path, DynError> {
-        let wrong =
-            |what: &str| DynError::new(DynErrorKind::Syntax(format!("`{text}` is no path: {what}").into()));
+        let invalid = |reason: &str| {
+            DynError::new(DynErrorKind::Syntax(format!("`{text}` is not a path: {reason}").into()))
+        };
         let mut steps = Vec::new();
         let mut rest = text;
         while !rest.is_empty() {
-            if let Some(inside) = rest.strip_prefix('[') {
-                let (index, behind) = inside.split_once(']').ok_or_else(|| wrong("a `]` is missing"))?;
-                steps.push(Step::Index(index.parse().map_err(|_| wrong("an index is no number"))?));
-                rest = behind;
+            if let Some(after_bracket) = rest.strip_prefix('[') {
+                let (index, following) =
+                    after_bracket.split_once(']').ok_or_else(|| invalid("a `]` is missing"))?;
+                steps.push(Step::Index(index.parse().map_err(|_| invalid("an index is not a number"))?));
+                rest = following;
                 continue;
             }
-            let name = if steps.is_empty() {
-                rest
-            } else {
-                rest.strip_prefix('.').ok_or_else(|| wrong("a `.` is missing"))?
-            };
-            let end = name.find(['.', '[']).unwrap_or(name.len());
-            let (name, behind) = name.split_at(end);
+            if !steps.is_empty() {
+                rest = rest.strip_prefix('.').ok_or_else(|| invalid("a `.` is missing"))?;
+            }
+            let (name, following) = rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len()));
             if name.is_empty() {
-                return Err(wrong("a name is missing"));
+                return Err(invalid("a name is missing"));
             }
             steps.push(Step::Member(name.into()));
-            rest = behind;
+            rest = following;
         }
         Ok(steps.into_iter().collect())
     }

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_reads_as_in_programs() {
+    fn a_path_is_written_with_dots_and_brackets() {
         let path: Path = [Step::Index(3), Step::Member("width".into())].into_iter().collect();
         let path = path.inside(Step::Member("frames".into())).inside(Step::Member("payload".into()));
         assert_eq!(path.to_string(), "payload.frames[3].width");

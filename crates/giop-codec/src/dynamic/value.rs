@@ -6,7 +6,7 @@ use super::Decimal;
 use crate::any::Any;
 use crate::cdr::{Char, LongDouble, Seq, WChar, WString};
 use crate::ior::Ior;
-use crate::typecode::TypeCode;
+use crate::typecode::{Index, Node, Nodes, TcKind, TypeCode};
 
 /// A value as a tree, without its type; [`Dynamic`] combines both.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,7 +78,8 @@ pub struct UnionValue {
     pub value: Option<Value>,
 }
 
-/// The elements of a sequence or array. Numbers are contiguous, and may be a view of a received message.
+/// The elements of a sequence or array. Numbers and characters are contiguous, and may be a view of a
+/// received message.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Items {
@@ -106,44 +107,71 @@ pub enum Items {
     Values(Vec<Value>),
 }
 
-impl Items {
-    /// Returns the number of elements.
-    pub fn len(&self) -> usize {
-        match self {
-            Items::Octets(items) => items.len(),
-            Items::Chars(items) => items.len(),
-            Items::Shorts(items) => items.len(),
-            Items::UShorts(items) => items.len(),
-            Items::Longs(items) => items.len(),
-            Items::ULongs(items) => items.len(),
-            Items::LongLongs(items) => items.len(),
-            Items::ULongLongs(items) => items.len(),
-            Items::Floats(items) => items.len(),
-            Items::Doubles(items) => items.len(),
-            Items::Values(items) => items.len(),
-        }
-    }
+macro_rules! contiguous_items {
+    ($($variant:ident $kind:ident $element:ty;)*) => {
+        impl Items {
+            /// Returns the number of elements.
+            pub fn len(&self) -> usize {
+                match self {
+                    $(Items::$variant(items) => items.len(),)*
+                    Items::Values(items) => items.len(),
+                }
+            }
 
+            /// Returns the element at `index`.
+            pub fn get(&self, index: usize) -> Option<Value> {
+                Some(match self {
+                    $(Items::$variant(items) => Value::$kind(*items.get(index)?),)*
+                    Items::Values(items) => items.get(index)?.clone(),
+                })
+            }
+
+            pub(super) fn element_kind(&self) -> Option<TcKind> {
+                match self {
+                    $(Items::$variant(_) => Some(TcKind::$kind),)*
+                    Items::Values(_) => None,
+                }
+            }
+
+            /// Returns an empty list, in contiguous form if the element type allows it.
+            pub(super) fn empty(nodes: &Nodes, element: Index) -> Items {
+                match nodes.at(nodes.unaliased(element)) {
+                    $(Node::Basic(TcKind::$kind) => Items::$variant(Default::default()),)*
+                    _ => Items::Values(Vec::new()),
+                }
+            }
+
+            /// Truncates contiguous elements, or appends zeros. Calls `charge` before with the number of
+            /// bytes to be appended. Returns `false` for elements that are not contiguous.
+            pub(super) fn resize_contiguous<E>(
+                &mut self,
+                length: usize,
+                charge: impl FnOnce(usize) -> Result<(), E>,
+            ) -> Result<bool, E> {
+                match self {
+                    $(Items::$variant(items) => {
+                        charge(length.saturating_sub(items.len()).saturating_mul(size_of::<$element>()))?;
+                        let mut resized = items.to_vec();
+                        resized.resize(length, <$element>::default());
+                        *items = resized.into();
+                    })*
+                    Items::Values(_) => return Ok(false),
+                }
+                Ok(true)
+            }
+        }
+    };
+}
+
+contiguous_items! {
+    Octets Octet u8; Chars Char Char; Shorts Short i16; UShorts UShort u16; Longs Long i32; ULongs ULong u32;
+    LongLongs LongLong i64; ULongLongs ULongLong u64; Floats Float f32; Doubles Double f64;
+}
+
+impl Items {
     /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Returns the element at `index`.
-    pub fn get(&self, index: usize) -> Option<Value> {
-        Some(match self {
-            Items::Octets(items) => Value::Octet(*items.get(index)?),
-            Items::Chars(items) => Value::Char(*items.get(index)?),
-            Items::Shorts(items) => Value::Short(*items.get(index)?),
-            Items::UShorts(items) => Value::UShort(*items.get(index)?),
-            Items::Longs(items) => Value::Long(*items.get(index)?),
-            Items::ULongs(items) => Value::ULong(*items.get(index)?),
-            Items::LongLongs(items) => Value::LongLong(*items.get(index)?),
-            Items::ULongLongs(items) => Value::ULongLong(*items.get(index)?),
-            Items::Floats(items) => Value::Float(*items.get(index)?),
-            Items::Doubles(items) => Value::Double(*items.get(index)?),
-            Items::Values(items) => items.get(index)?.clone(),
-        })
     }
 
     /// Converts to a vector of separate values.
@@ -176,7 +204,7 @@ pub struct ValueGraph {
 /// A value of a value type, or a value box.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueNode {
-    /// The type of the value, which may be derived from the type of its place.
+    /// The type of the value, which may be derived from the type that is expected where it is used.
     pub code: TypeCode,
     /// Its state, that of its bases first; a single value for a box.
     pub members: Vec<Value>,

@@ -1,4 +1,4 @@
-//! Bulk transfer of values of fixed layout: between streams, or to memory.
+//! Transfer of runs between streams, or to memory.
 
 use bytes::Bytes;
 
@@ -7,35 +7,33 @@ use super::plan::{FieldKind, Plan};
 use crate::cdr::{Decoder, Encoder};
 use crate::{DecodeError, DecodeErrorKind};
 
-/// Elements as encoded in a message.
+/// A run as encoded in a message.
 #[derive(Clone, Copy)]
-pub(crate) struct Run<'a> {
+struct Run<'a> {
     /// The first element and its phase, if its layout differs from that of the others.
     first: Option<(&'a [u8], usize)>,
     /// All other elements, a stride apart.
     others: &'a [u8],
 }
 
-/// Writes an array of numbers; shares it if no byte swap is needed.
+/// Writes numbers of `1 << width` bytes. Shares the bytes if no byte swap is needed.
 #[inline(never)]
-pub(crate) fn put_numbers(e: &mut Encoder, width: u8, octets: &Bytes) {
-    if octets.is_empty() {
+pub(crate) fn put_numbers(e: &mut Encoder, width: u8, bytes: &Bytes) {
+    if bytes.is_empty() {
         return;
     }
     e.align((1 << width).min(8));
     if width == 0 || !e.is_foreign() {
-        e.put_shared_ref(octets);
+        e.put_shared_ref(bytes);
     } else {
-        e.put_swapped(width, octets);
+        e.put_swapped(width, bytes);
     }
 }
 
 impl Plan {
-    /// # Errors
-    /// [`InvalidEnum`](DecodeErrorKind::InvalidEnum) at `start`.
     #[inline(never)]
-    fn check(&self, octets: &[u8], phase: usize, stride: usize, swap: bool, start: usize) -> StepResult {
-        match self.ordinals(octets, phase, stride, swap) {
+    fn check(&self, bytes: &[u8], phase: usize, stride: usize, swap: bool, start: usize) -> StepResult {
+        match self.has_valid_ordinals(bytes, phase, stride, swap) {
             true => Ok(()),
             false => Err(DecodeError::new(DecodeErrorKind::InvalidEnum, start)),
         }
@@ -46,48 +44,46 @@ impl Plan {
         if let Some((first, phase)) = run.first {
             self.check(first, phase, first.len(), swap, start)?;
         }
-        self.check(run.others, self.end(), self.stride(), swap, start)
+        self.check(run.others, self.end_phase, self.stride, swap, start)
     }
 
-    /// Takes the next elements if they are contiguous. Otherwise returns `None` and takes nothing.
-    fn take<'a>(&self, d: &mut Decoder<'a>, count: usize) -> StepResult<Option<Run<'a>>> {
+    /// Takes the next elements if they are in one fragment. Otherwise returns `None` and takes nothing.
+    fn take_contiguous<'a>(&self, d: &mut Decoder<'a>, count: usize) -> StepResult<Option<Run<'a>>> {
         let phase = d.phase();
-        let lead = self.lead(phase);
-        let len = match lead {
-            Some(pad) => self.stride().saturating_mul(count).saturating_add(pad),
-            None => self.run(phase, count),
+        let lead_padding = self.lead_padding(phase);
+        let len = match lead_padding {
+            Some(pad) => self.stride.saturating_mul(count).saturating_add(pad),
+            None => self.run_size(phase, count),
         };
         if !d.in_piece(len) {
             return Ok(None);
         }
-        let octets = d.take(len)?;
-        let (before, others) = octets.split_at(lead.unwrap_or(self.size(phase)).min(octets.len()));
-        Ok(Some(Run { first: lead.is_none().then_some((before, phase)), others }))
+        let bytes = d.take(len)?;
+        let (before, others) = bytes.split_at(lead_padding.unwrap_or(self.size(phase)).min(bytes.len()));
+        Ok(Some(Run { first: lead_padding.is_none().then_some((before, phase)), others }))
     }
 
     /// Returns the width and count of the numbers in an element, if consecutive elements consist only of
     /// numbers.
-    fn one_run(&self, d: &Decoder<'_>) -> Option<(u8, usize)> {
+    fn as_numbers(&self, d: &Decoder<'_>) -> Option<(u8, usize)> {
         self.uniform().filter(|_| self.number || !d.is_piecewise())
     }
 
-    /// Reads one element in native order into zeroed memory of its size at phase 0, even if its parts are not
-    /// contiguous.
+    /// Reads one element that is not in one fragment: in native order, into zeroed memory of its size at
+    /// phase 0.
     #[cold]
-    fn take_apart(&self, d: &mut Decoder<'_>, to: &mut [u8]) -> StepResult {
+    fn read_scattered(&self, d: &mut Decoder<'_>, to: &mut [u8]) -> StepResult {
         let start = d.position();
         for (field, mut at) in self.fields_at(0) {
             // After a fragment boundary, each member is aligned individually.
-            let apart = field.width > 2 && !field.joined && d.is_piecewise();
-            let (times, count) = if apart { (field.count, 1) } else { (1, field.count) };
-            for _ in 0..times {
+            let one_by_one = field.width > 2 && !field.joined && d.is_piecewise();
+            let (reads, count) = if one_by_one { (field.count, 1) } else { (1, field.count) };
+            for _ in 0..reads {
                 let from = d.read_numbers(field.width, count as usize)?;
-                let place = to.get_mut(at..at + from.len()).unwrap_or_default();
-                let truth = field.what == FieldKind::Bool;
-                place
-                    .iter_mut()
-                    .zip(&from)
-                    .for_each(|(to, from)| *to = if truth { (*from != 0).into() } else { *from });
+                let target = to.get_mut(at..at + from.len()).unwrap_or_default();
+                let is_bool = field.what == FieldKind::Bool;
+                let bytes = target.iter_mut().zip(&from);
+                bytes.for_each(|(to, from)| *to = if is_bool { (*from != 0).into() } else { *from });
                 at += from.len();
             }
         }
@@ -95,19 +91,19 @@ impl Plan {
     }
 
     /// Skips `count` values and checks their ordinals if `checks` is set.
-    pub(crate) fn pass(&self, d: &mut Decoder<'_>, count: usize, checks: bool) -> StepResult {
+    pub(crate) fn skip(&self, d: &mut Decoder<'_>, count: usize, checks: bool) -> StepResult {
         let mut left = count;
         while left > 0 {
             let start = d.position();
-            match self.take(d, left)? {
+            match self.take_contiguous(d, left)? {
                 Some(run) if checks => return self.check_run(run, d.is_foreign(), start),
                 Some(_) => return Ok(()),
                 None => {
-                    if let Some((width, each)) = self.one_run(d) {
-                        let octets = d.read_numbers(width, left.saturating_mul(each))?;
-                        return self.check(&octets, 0, self.stride(), false, start);
+                    if let Some((width, each)) = self.as_numbers(d) {
+                        let bytes = d.read_numbers(width, left.saturating_mul(each))?;
+                        return self.check(&bytes, 0, self.stride, false, start);
                     }
-                    self.take_apart(d, &mut vec![0; self.size(0)])?;
+                    self.read_scattered(d, &mut vec![0; self.size(0)])?;
                 }
             }
             left -= 1;
@@ -118,64 +114,64 @@ impl Plan {
     /// Copies `count` values from one stream to another. Numbers are shared if the streams allow it;
     /// everything else is copied once.
     pub(crate) fn copy(&self, d: &mut Decoder<'_>, e: &mut Encoder, count: usize) -> StepResult {
-        if let Some((width, each)) = self.one_run(d) {
+        if let Some((width, each)) = self.as_numbers(d) {
             let start = d.position();
-            let octets = d.read_numbers(width, count.saturating_mul(each))?;
-            self.check(&octets, 0, self.stride(), false, start)?;
-            put_numbers(e, width, &octets);
+            let bytes = d.read_numbers(width, count.saturating_mul(each))?;
+            self.check(&bytes, 0, self.stride, false, start)?;
+            put_numbers(e, width, &bytes);
             return Ok(());
         }
         let mut left = count;
         while left > 0 {
             let start = d.position();
-            if let Some(run) = self.take(d, left)? {
+            if let Some(run) = self.take_contiguous(d, left)? {
                 self.check_run(run, d.is_foreign(), start)?;
                 self.put(run, d.is_foreign(), e);
                 return Ok(());
             }
             let mut element = vec![0; self.size(0)];
-            self.take_apart(d, &mut element)?;
-            self.put_one(&element, 0, e.is_foreign(), e);
+            self.read_scattered(d, &mut element)?;
+            self.put_element(&element, 0, e.is_foreign(), e);
             left -= 1;
         }
         Ok(())
     }
 
-    /// Reads `count` values into memory: in native order, a stride apart, at the phase at which elements end,
-    /// with zeros as padding. Returns a view if they are numbers and the stream allows it.
-    pub(crate) fn flat(&self, d: &mut Decoder<'_>, count: usize) -> StepResult<Bytes> {
+    /// Reads `count` values into memory: in native order, a stride apart, each with the layout of an element
+    /// that starts at `end_phase`, with zeros as padding. Returns a view if they are numbers and the stream
+    /// allows it.
+    pub(crate) fn read_flat(&self, d: &mut Decoder<'_>, count: usize) -> StepResult<Bytes> {
         let start = d.position();
-        if let Some((width, each)) = self.one_run(d) {
-            let octets = d.read_numbers(width, count.saturating_mul(each))?;
-            self.check(&octets, 0, self.stride(), false, start)?;
-            return Ok(octets);
+        if let Some((width, each)) = self.as_numbers(d) {
+            let bytes = d.read_numbers(width, count.saturating_mul(each))?;
+            self.check(&bytes, 0, self.stride, false, start)?;
+            return Ok(bytes);
         }
         let mut flat = d.new_vec::<u8>(0)?;
         let mut left = count;
         while left > 0 {
-            if let Some(run) = self.take(d, left)? {
+            if let Some(run) = self.take_contiguous(d, left)? {
                 let swap = d.is_foreign();
                 self.check_run(run, swap, start)?;
-                d.charge(self.stride().saturating_mul(left))?;
-                flat.reserve_exact(self.stride().saturating_mul(left));
+                d.charge(self.stride.saturating_mul(left))?;
+                flat.reserve_exact(self.stride.saturating_mul(left));
                 if let Some((first, phase)) = run.first {
-                    self.turn_one(first, phase, grow(&mut flat, self.stride()), self.end(), swap);
+                    self.convert_element(first, phase, grow(&mut flat, self.stride), self.end_phase, swap);
                 }
-                for some in run.others.chunks(self.tile()) {
-                    self.turn_run(some, grow(&mut flat, some.len()), swap);
+                for tile in run.others.chunks(self.tile_size) {
+                    self.convert_run(tile, grow(&mut flat, tile.len()), swap);
                 }
                 break;
             }
             let mut element = vec![0; self.size(0)];
-            self.take_apart(d, &mut element)?;
-            d.charge(self.stride())?;
-            self.turn_one(&element, 0, grow(&mut flat, self.stride()), self.end(), false);
+            self.read_scattered(d, &mut element)?;
+            d.charge(self.stride)?;
+            self.convert_element(&element, 0, grow(&mut flat, self.stride), self.end_phase, false);
             left -= 1;
         }
         Ok(flat.into())
     }
 
-    /// Writes values that [`flat`](Plan::flat) returned.
     pub(crate) fn put_flat(&self, flat: &Bytes, e: &mut Encoder) {
         match self.uniform() {
             Some((width, _)) => put_numbers(e, width, flat),
@@ -186,70 +182,69 @@ impl Plan {
     fn put(&self, run: Run<'_>, foreign: bool, e: &mut Encoder) {
         let swap = foreign != e.is_foreign();
         if let Some((first, phase)) = run.first {
-            self.put_one(first, phase, swap, e);
+            self.put_element(first, phase, swap, e);
         }
         let mut others = run.others;
         if others.is_empty() {
             return;
         }
-        match self.lead(e.position()) {
+        match self.lead_padding(e.position()) {
             Some(0) => {}
-            Some(_) => e.align(self.align()),
+            Some(_) => e.align(self.align),
             None => {
-                let (first, rest) = others.split_at(self.stride().min(others.len()));
-                self.put_one(first, self.end(), swap, e);
+                let (first, rest) = others.split_at(self.stride.min(others.len()));
+                self.put_element(first, self.end_phase, swap, e);
                 others = rest;
             }
         }
         e.reserve(others.len());
-        for some in others.chunks(self.tile()) {
-            self.turn_run(some, e.grow(some.len()), swap);
+        for tile in others.chunks(self.tile_size) {
+            self.convert_run(tile, e.grow(tile.len()), swap);
         }
     }
 
     #[inline(never)]
-    fn put_one(&self, element: &[u8], phase: usize, swap: bool, e: &mut Encoder) {
+    fn put_element(&self, element: &[u8], phase: usize, swap: bool, e: &mut Encoder) {
         let to = e.position();
-        self.turn_one(element, phase, e.grow(self.size(to)), to, swap);
+        self.convert_element(element, phase, e.grow(self.size(to)), to, swap);
     }
 }
 
-/// Appends zeros, to be overwritten.
 #[inline(never)]
-fn grow(octets: &mut Vec<u8>, len: usize) -> &mut [u8] {
-    let start = octets.len();
-    octets.resize(start + len, 0);
-    octets.get_mut(start..).unwrap_or_default()
+fn grow(bytes: &mut Vec<u8>, len: usize) -> &mut [u8] {
+    let start = bytes.len();
+    bytes.resize(start + len, 0);
+    bytes.get_mut(start..).unwrap_or_default()
 }
 
-/// Reads the bytes of a decimal number. Some peers send only as many bytes as the number has digits. Returns
-/// the bytes at the end of the array, extended to the type's width, and that width.
+/// Reads the bytes of a decimal number. Some peers omit leading zeros, so that the sign ends the number.
+/// Returns the bytes at the end of the array, extended to the type's width, and that width.
 pub(crate) fn read_decimal(d: &mut Decoder<'_>, digits: u16) -> StepResult<([u8; 16], usize)> {
     let start = d.position();
     let invalid = || DecodeError::new(DecodeErrorKind::InvalidFixed, start);
     let width = (usize::from(digits) / 2 + 1).min(16);
-    let mut octets = [0; 16];
+    let mut bytes = [0; 16];
     for read in 1..=width {
-        let octet = d.read_u8()?;
-        octets.rotate_left(1);
-        let [.., last] = &mut octets;
-        *last = octet;
-        match (octet >> 4, octet & 0xF) {
+        let byte = d.read_u8()?;
+        bytes.rotate_left(1);
+        let [.., last] = &mut bytes;
+        *last = byte;
+        match (byte >> 4, byte & 0xF) {
             (0..=9, 0..=9) => continue,
             (0..=9, 0xC | 0xD) => {}
             // Without a sign: positive.
-            (0..=9, 0xF) => *last = octet & 0xF0 | 0xC,
+            (0..=9, 0xF) => *last = byte & 0xF0 | 0xC,
             _ => return Err(invalid()),
         }
         // Normalize a negative zero.
-        if octets.iter().all(|octet| octet & !0xF == 0 && (*octet == 0 || *octet > 9)) {
-            octets[15] = 0xC;
+        if bytes.iter().all(|byte| byte & !0xF == 0 && (*byte == 0 || *byte > 9)) {
+            bytes[15] = 0xC;
         }
         // For an even number of digits the first digit is padding and must be 0.
         let padded = digits.is_multiple_of(2) && read == width;
-        return match octets.get(16 - width) {
+        return match bytes.get(16 - width) {
             Some(first) if padded && *first >= 0x10 => Err(invalid()),
-            _ => Ok((octets, width)),
+            _ => Ok((bytes, width)),
         };
     }
     Err(invalid())

@@ -1,9 +1,7 @@
-//! [`Labels`]: the encoding of the labels of a union.
-
 use crate::cdr::{Decoder, Encoder, WChar};
 use crate::{DecodeError, EncodeError};
 
-/// The encoding of the labels of a union: that of the values of its discriminator.
+/// The encoding of the labels of a union, which are values of its discriminator's type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Labels {
     Boolean,
@@ -20,7 +18,7 @@ pub(crate) enum Labels {
 }
 
 impl Labels {
-    /// Returns whether these are the bits of a value, extended to 64.
+    /// Returns whether the discriminator's type has this value, given as its bits extended to 64.
     pub(crate) fn has(self, label: i64) -> bool {
         match self {
             Labels::Boolean => (0..=1).contains(&label),
@@ -34,7 +32,7 @@ impl Labels {
         }
     }
 
-    /// Reads the bits of a label, extended to 64. The label of a default member may be anything, and is read
+    /// Reads the bits of a label, extended to 64. The label of a `default` member has no meaning, and is read
     /// as 0.
     pub(crate) fn read(self, d: &mut Decoder<'_>, default: bool) -> Result<i64, DecodeError> {
         let label = match self {
@@ -53,7 +51,7 @@ impl Labels {
         Ok(if default { 0 } else { label })
     }
 
-    /// Writes a label from its lowest bits.
+    /// Writes the lowest bits of `label`.
     pub(crate) fn write(self, e: &mut Encoder, label: i64) -> Result<(), EncodeError> {
         match self {
             Labels::Boolean => e.put_bool(label != 0),

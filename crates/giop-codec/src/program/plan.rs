@@ -1,11 +1,6 @@
-//! [`Plan`]: a type whose encoded size depends only on the phase at which it starts, with the computed offset
-//! of every field.
-//!
-//! The counterpart at run time of [`Layout`](crate::cdr::Layout): what the compiler evaluates there is
-//! computed here once for a type. An element of a run is then processed by a few operations on words, whose
-//! masks determine the result for each byte.
+//! [`Plan`]: the counterpart at run time of [`Layout`](crate::cdr::Layout), computed once for a type.
 
-use super::words::Words;
+use super::words::WordPattern;
 use crate::cdr::{TILE, copy, padding, swap, swap_here};
 
 /// The maximum number of fields of a plan. Adjacent fields of one kind are one field.
@@ -14,13 +9,13 @@ pub(crate) const MAX_FIELDS: usize = 256;
 /// The maximum size of a plan in bytes; longer arrays are processed element by element.
 const MAX_SIZE: u64 = 1 << 30;
 
-/// The kind of a field, as far as it needs more than copying.
+/// The validation or conversion that a field needs in addition to the byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldKind {
     Plain,
-    /// Every byte other than 0 is true.
+    /// A byte other than 0 is converted to 1.
     Bool,
-    /// An ordinal, with this number of enumerators.
+    /// An ordinal, which must be less than this number of enumerators.
     Enum(u32),
 }
 
@@ -31,8 +26,8 @@ pub(crate) struct Field {
     /// The binary logarithm of the size of each value in bytes: 0 to 4.
     pub(crate) width: u8,
     pub(crate) count: u32,
-    /// The numbers of an array, which are not realigned after a fragment boundary in GIOP 1.1. Set only for
-    /// widths for which this matters.
+    /// Whether the values are an array, which in GIOP 1.1 is not realigned after a fragment boundary. Set
+    /// only for widths for which this matters.
     pub(crate) joined: bool,
 }
 
@@ -50,33 +45,34 @@ impl Field {
     }
 }
 
-/// The method by which elements of a run are byte-swapped, or copied without the content of their padding.
+/// The method by which elements of a run are byte-swapped, or copied with zeros as padding.
 #[derive(Debug)]
-enum Form {
-    /// All values have one width and are contiguous.
+enum ConversionMethod {
+    /// At once: all values have this width and are contiguous.
     Uniform(u8),
-    /// By words of eight bytes.
-    Words(Words),
-    /// Field by field.
-    Fields,
+    ByWord(WordPattern),
+    ByField,
 }
 
-/// The properties of a type of fixed layout.
+/// A type whose encoded size depends only on the phase at which it starts.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) fields: Box<[Field]>,
     /// The offset of each field, for each phase modulo `align`.
     offsets: Box<[u32]>,
+    /// The size in bytes for each phase.
     size: [u32; 8],
-    align: usize,
-    /// The phase modulo `align` at which every element ends.
-    end: usize,
-    stride: usize,
+    pub(super) align: usize,
+    /// The phase modulo `align` at which every element ends. Elements of a run start there, possibly except
+    /// the first.
+    pub(crate) end_phase: usize,
+    pub(crate) stride: usize,
     first_align: usize,
-    tile: usize,
-    form: Form,
-    enums: bool,
-    /// The type is a number or an array of numbers: consecutive elements form one run.
+    /// The number of bytes of whole elements that are best converted at a time.
+    pub(super) tile_size: usize,
+    method: ConversionMethod,
+    has_enums: bool,
+    /// Whether the type is a number or an array of numbers, so that consecutive elements are one array.
     pub(crate) number: bool,
 }
 
@@ -98,43 +94,35 @@ impl Plan {
             }
             size.iter_mut().skip(phase).step_by(align).for_each(|size| *size = (at - phase as u64) as u32);
         }
-        let end = size[0] as usize % align;
-        let stride = size.get(end).map_or(0, |size| *size as usize);
-        let first_align = fields.first().map_or(align, |field| field.align());
-        let enums = fields.iter().any(|field| matches!(field.what, FieldKind::Enum(_)));
+        let end_phase = size[0] as usize % align;
+        let stride = size.get(end_phase).map_or(0, |size| *size as usize);
         // A pattern consists of at most eight elements.
-        let few = stride.saturating_mul(8).max(1);
-        let tile = if few > TILE { stride } else { TILE / few * few };
-        let form = Form::Fields;
-        let fields = fields.into();
+        let max_pattern = stride.saturating_mul(8).max(1);
         let mut plan = Plan {
-            fields,
+            first_align: fields.first().map_or(align, |field| field.align()),
+            has_enums: fields.iter().any(|field| matches!(field.what, FieldKind::Enum(_))),
+            fields: fields.into(),
             offsets: offsets.into(),
             size,
             align,
-            end,
+            end_phase,
             stride,
-            first_align,
-            tile,
-            form,
-            enums,
+            tile_size: if max_pattern > TILE { stride } else { TILE / max_pattern * max_pattern },
+            method: ConversionMethod::ByField,
             number: false,
         };
-        plan.form = plan.best_form();
+        plan.method = plan.best_method();
         Some(plan)
     }
 
-    fn best_form(&self) -> Form {
+    fn best_method(&self) -> ConversionMethod {
         let width = self.fields.first().map_or(0, |field| field.width);
         let len: u64 = self.fields.iter().map(|field| field.len()).sum();
         let plain = self.fields.iter().all(|field| field.width == width && field.what != FieldKind::Bool);
-        if plain && self.end == 0 && len == self.stride as u64 {
-            return Form::Uniform(width);
+        if plain && self.end_phase == 0 && len == self.stride as u64 {
+            return ConversionMethod::Uniform(width);
         }
-        match Words::new(self) {
-            Some(words) => Form::Words(words),
-            None => Form::Fields,
-        }
+        WordPattern::new(self).map_or(ConversionMethod::ByField, ConversionMethod::ByWord)
     }
 
     /// Returns the fields with their offsets in an element that starts at a phase.
@@ -144,63 +132,41 @@ impl Plan {
         self.fields.iter().zip(offsets).map(|(field, offset)| (*field, *offset as usize))
     }
 
-    /// Returns the size in bytes of one element that starts at a phase.
     #[inline]
     pub(crate) fn size(&self, phase: usize) -> usize {
         self.size.get(phase % 8).map_or(0, |size| *size as usize)
     }
 
-    /// Returns the minimum size over all phases.
+    /// Returns the minimum size in bytes over all phases.
     pub(crate) fn least(&self) -> usize {
         self.size.iter().min().map_or(0, |size| *size as usize)
     }
 
     /// Returns the approximate memory use, counted in fields.
     pub(crate) fn weight(&self) -> usize {
-        let words = if let Form::Words(words) = &self.form { words.weight() } else { 0 };
+        let words = if let ConversionMethod::ByWord(words) = &self.method { words.weight() } else { 0 };
         1 + self.fields.len() + words
     }
 
-    /// Returns the memory use in bytes.
     pub(crate) fn memory(&self) -> usize {
-        let words = if let Form::Words(words) = &self.form { words.memory() } else { 0 };
+        let words = if let ConversionMethod::ByWord(words) = &self.method { words.memory() } else { 0 };
         size_of::<Plan>() + size_of_val(&*self.fields) + size_of_val(&*self.offsets) + words
     }
 
-    pub(crate) fn align(&self) -> usize {
-        self.align
-    }
-
-    /// Returns the phase at which elements of a run start, possibly except the first.
-    pub(crate) fn end(&self) -> usize {
-        self.end
-    }
-
-    /// Returns the number of bytes from one element of a run to the next.
-    pub(crate) fn stride(&self) -> usize {
-        self.stride
-    }
-
-    /// Returns the number of bytes of whole elements that are best converted at a time.
-    pub(crate) fn tile(&self) -> usize {
-        self.tile
-    }
-
-    /// Returns the size in bytes of a run of elements.
-    pub(crate) fn run(&self, phase: usize, count: usize) -> usize {
+    pub(crate) fn run_size(&self, phase: usize, count: usize) -> usize {
         match count.checked_sub(1) {
             Some(others) => self.size(phase).saturating_add(self.stride.saturating_mul(others)),
             None => 0,
         }
     }
 
-    /// Returns the padding after which all elements of a run are a stride apart; `None` if the layout of the
+    /// Returns the padding before a run whose elements all have the same layout; `None` if the layout of the
     /// first one differs.
     #[inline]
-    pub(crate) fn lead(&self, phase: usize) -> Option<usize> {
-        if phase % self.align == self.end {
+    pub(super) fn lead_padding(&self, phase: usize) -> Option<usize> {
+        if phase % self.align == self.end_phase {
             Some(0)
-        } else if self.end == 0 && self.first_align == self.align {
+        } else if self.end_phase == 0 && self.first_align == self.align {
             Some(padding(phase, self.align))
         } else {
             None
@@ -209,20 +175,20 @@ impl Plan {
 
     /// Returns the width and count of the numbers in an element, if elements are contiguous numbers of one
     /// width.
-    pub(crate) fn uniform(&self) -> Option<(u8, usize)> {
-        match self.form {
-            Form::Uniform(width) => Some((width, self.stride >> width)),
+    pub(super) fn uniform(&self) -> Option<(u8, usize)> {
+        match self.method {
+            ConversionMethod::Uniform(width) => Some((width, self.stride >> width)),
             _ => None,
         }
     }
 
     /// Returns whether all ordinals are valid, in elements that start at a phase and are `stride` bytes
     /// apart.
-    pub(crate) fn ordinals(&self, octets: &[u8], phase: usize, stride: usize, swap: bool) -> bool {
-        !self.enums
+    pub(crate) fn has_valid_ordinals(&self, bytes: &[u8], phase: usize, stride: usize, swap: bool) -> bool {
+        !self.has_enums
             || self.fields_at(phase).all(|(field, offset)| {
                 let FieldKind::Enum(enumerators) = field.what else { return true };
-                octets.chunks_exact(stride.max(1)).all(|element| {
+                bytes.chunks_exact(stride.max(1)).all(|element| {
                     let ordinals = element.get(offset..offset + field.len() as usize).unwrap_or_default();
                     ordinals.as_chunks().0.iter().all(|ordinal| {
                         let ordinal = u32::from_ne_bytes(*ordinal);
@@ -233,27 +199,27 @@ impl Plan {
     }
 
     /// Converts elements that are a stride apart into a zeroed buffer of the same size.
-    pub(crate) fn turn_run(&self, from: &[u8], to: &mut [u8], swap: bool) {
-        match &self.form {
-            Form::Uniform(width) => turn(*width, FieldKind::Plain, from, to, swap),
-            Form::Words(words) => {
-                let (first, turned) = words.turn(from, to, swap);
-                let mut one = |at: usize| {
-                    let place = at * self.stride..(at + 1) * self.stride;
-                    if let (Some(from), Some(to)) = (from.get(place.clone()), to.get_mut(place)) {
-                        self.turn_one(from, self.end, to, self.end, swap);
+    pub(super) fn convert_run(&self, from: &[u8], to: &mut [u8], swap: bool) {
+        match &self.method {
+            ConversionMethod::Uniform(width) => convert(*width, FieldKind::Plain, from, to, swap),
+            ConversionMethod::ByWord(words) => {
+                let (first, converted) = words.convert(from, to, swap);
+                let mut convert_at = |index: usize| {
+                    let range = index * self.stride..(index + 1) * self.stride;
+                    if let (Some(from), Some(to)) = (from.get(range.clone()), to.get_mut(range)) {
+                        self.convert_element(from, self.end_phase, to, self.end_phase, swap);
                     }
                 };
-                (0..first).for_each(&mut one);
-                (turned..from.len() / self.stride).for_each(one);
+                (0..first).for_each(&mut convert_at);
+                (converted..from.len() / self.stride).for_each(convert_at);
             }
-            Form::Fields => {
+            ConversionMethod::ByField => {
                 let stride = self.stride.max(1);
-                for (field, offset) in self.fields_at(self.end) {
-                    let place = offset..offset + field.len() as usize;
+                for (field, offset) in self.fields_at(self.end_phase) {
+                    let range = offset..offset + field.len() as usize;
                     for (from, to) in from.chunks_exact(stride).zip(to.chunks_exact_mut(stride)) {
-                        if let (Some(from), Some(to)) = (from.get(place.clone()), to.get_mut(place.clone())) {
-                            turn(field.width, field.what, from, to, swap);
+                        if let (Some(from), Some(to)) = (from.get(range.clone()), to.get_mut(range.clone())) {
+                            convert(field.width, field.what, from, to, swap);
                         }
                     }
                 }
@@ -263,37 +229,45 @@ impl Plan {
 
     /// Converts one element from one phase to another, into zeroed memory.
     #[inline(never)]
-    pub(crate) fn turn_one(&self, from: &[u8], phase: usize, to: &mut [u8], to_phase: usize, swap: bool) {
+    pub(super) fn convert_element(
+        &self,
+        from: &[u8],
+        phase: usize,
+        to: &mut [u8],
+        to_phase: usize,
+        swap: bool,
+    ) {
         for ((field, at), (_, to_at)) in self.fields_at(phase).zip(self.fields_at(to_phase)) {
             let len = field.len() as usize;
             if let (Some(from), Some(to)) = (from.get(at..at + len), to.get_mut(to_at..to_at + len)) {
-                turn(field.width, field.what, from, to, swap);
+                convert(field.width, field.what, from, to, swap);
             }
         }
     }
 
-    /// Swaps elements in place, without the padding between their fields; the first one starts at `phase`.
-    pub(crate) fn turn_in_place(&self, octets: &mut [u8], phase: usize) {
-        let first = octets.len().min(self.size(phase));
-        let (first, others) = octets.split_at_mut(first);
-        let element = |element: &mut [u8], phase| {
+    /// Swaps the fields of elements in place; the first element starts at `phase`.
+    pub(crate) fn swap_in_place(&self, bytes: &mut [u8], phase: usize) {
+        let (first, others) = bytes.split_at_mut(bytes.len().min(self.size(phase)));
+        let swap_element = |element: &mut [u8], phase| {
             for (field, at) in self.fields_at(phase) {
-                if let Some(place) = element.get_mut(at..at + field.len() as usize) {
-                    swap_here(field.width, place);
+                if let Some(values) = element.get_mut(at..at + field.len() as usize) {
+                    swap_here(field.width, values);
                 }
             }
         };
-        element(first, phase);
-        match self.form {
-            Form::Uniform(width) => swap_here(width, others),
-            _ => others.chunks_exact_mut(self.stride.max(1)).for_each(|others| element(others, self.end)),
+        swap_element(first, phase);
+        match self.method {
+            ConversionMethod::Uniform(width) => swap_here(width, others),
+            _ => {
+                let others = others.chunks_exact_mut(self.stride.max(1));
+                others.for_each(|element| swap_element(element, self.end_phase));
+            }
         }
     }
 }
 
-/// Converts numbers of one width.
 #[inline(never)]
-fn turn(width: u8, what: FieldKind, from: &[u8], to: &mut [u8], swapped: bool) {
+fn convert(width: u8, what: FieldKind, from: &[u8], to: &mut [u8], swapped: bool) {
     match what {
         FieldKind::Bool => to.iter_mut().zip(from).for_each(|(to, from)| *to = u8::from(*from != 0)),
         _ if swapped => swap(width, from, to),

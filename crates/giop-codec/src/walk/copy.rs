@@ -1,14 +1,13 @@
-//! Copying of values by their type codes, from one stream to another. Byte order, phase, version and code
-//! sets of the two may differ. The steps are those of the type's program.
+//! Copies of values from one stream to another, whose byte order, phase, version and code sets may differ.
 
 use super::MAX_ANYS;
-use super::custom::canonical;
-use super::graph::GraphWalk;
-use super::run::{StepActions, length, run};
+use super::custom::canonical_encoder;
+use super::graph::GraphState;
+use super::run::{StepActions, check_fits, read_length, run};
 use super::skip::read_except_id;
-use crate::cdr::{BoundedContent, CdrDecode, CdrEncode, Decoder, Encoder, check_bound};
+use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder, check_bound};
 use crate::ior::Ior;
-use crate::program::{EMPTY_VALUE, Index, Labels, Plan, read_decimal};
+use crate::program::{EMPTY_VALUE_CHARGE, Index, Labels, Plan, read_decimal};
 use crate::typecode::{Nodes, TypeCode};
 use crate::value::write;
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
@@ -20,132 +19,105 @@ pub(crate) enum CopyError {
     Encode(EncodeError),
 }
 
-/// The findings of a copy.
+/// The contents that were found in a copied value, as in [`Contents`](crate::program::Contents).
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// The value contains an object reference.
     pub(crate) references: bool,
-    /// The value contains a place for a value, which may be null.
-    pub(crate) values: bool,
+    pub(crate) graphs: bool,
 }
 
 /// Copies one value of this type. Copies runs of numbers and bytes whole, and charges the decoder for the
 /// output.
 pub(crate) fn copy(code: &TypeCode, d: &mut Decoder<'_>, e: &mut Encoder) -> Result<Findings, CopyError> {
-    Walker::new(e).whole(code, d)
+    Copier::new(e).copy_whole(code, d)
 }
 
-/// Copies one value like [`copy`], to an encoder whose output is discarded.
-fn pass(code: &TypeCode, d: &mut Decoder<'_>, unused: &mut Encoder) -> Result<Findings, CopyError> {
-    let mut walker = Walker::new(unused);
-    walker.discards = true;
-    walker.whole(code, d)
-}
-
-/// Skips a value that [`Any::decode_value`](crate::any::Any::decode_value) would read.
-pub(crate) fn pass_over(code: &TypeCode, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
+/// Skips a value that may contain values of value types.
+pub(crate) fn skip_by_copying(code: &TypeCode, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
     let start = d.position();
-    let mut unused = canonical();
-    match pass(code, d, &mut unused) {
+    let mut unused = canonical_encoder();
+    let mut copier = Copier::new(&mut unused);
+    copier.discards_all = true;
+    match copier.copy_whole(code, d) {
         Ok(_) => Ok(()),
         Err(CopyError::Decode(error)) => Err(error),
         Err(CopyError::Encode(_)) => Err(DecodeError::new(DecodeErrorKind::Malformed, start)),
     }
 }
 
-/// Copies one value like [`copy`], with all known types of values in their headers.
-pub(crate) fn spell(code: &TypeCode, d: &mut Decoder<'_>, e: &mut Encoder) -> Result<Findings, CopyError> {
-    let mut walker = Walker::new(e);
-    walker.graph.spells = true;
-    walker.whole(code, d)
+/// Copies one value like [`copy`], with the repository ids of all known bases in the headers of its values.
+pub(crate) fn copy_with_ids(
+    code: &TypeCode,
+    d: &mut Decoder<'_>,
+    e: &mut Encoder,
+) -> Result<Findings, CopyError> {
+    let mut copier = Copier::new(e);
+    copier.graph.writes_all_ids = true;
+    copier.copy_whole(code, d)
 }
 
-pub(super) struct Walker<'a> {
+pub(super) struct Copier<'a> {
     pub(super) e: &'a mut Encoder,
-    /// Length of the output that was charged to the decoder.
+    /// The output in bytes that was charged to the decoder.
     charged: usize,
-    /// Number of enclosing anys.
     pub(super) anys: usize,
     /// The encode error, while an unspecific decode error is propagated.
-    fault: Option<EncodeError>,
-    pub(super) seen: Findings,
-    pub(super) graph: GraphWalk,
-    /// Whether the output is discarded.
-    pub(super) discards: bool,
+    encode_error: Option<EncodeError>,
+    pub(super) findings: Findings,
+    pub(super) graph: GraphState,
+    /// Whether the whole output is discarded.
+    pub(super) discards_all: bool,
 }
 
 pub(super) type CopyResult = Result<(), DecodeError>;
 
-impl<'a> Walker<'a> {
-    pub(super) fn new(e: &'a mut Encoder) -> Walker<'a> {
+impl<'a> Copier<'a> {
+    pub(super) fn new(e: &'a mut Encoder) -> Copier<'a> {
         let charged = e.len();
-        Walker {
+        Copier {
             e,
             charged,
             anys: 0,
-            fault: None,
-            seen: Findings::default(),
-            graph: GraphWalk::default(),
-            discards: false,
+            encode_error: None,
+            findings: Findings::default(),
+            graph: GraphState::default(),
+            discards_all: false,
         }
     }
 
-    /// Copies one value.
-    fn whole(mut self, code: &TypeCode, d: &mut Decoder<'_>) -> Result<Findings, CopyError> {
-        let start = d.position();
-        let copied = self.value(d, &code.nodes, code.root).and_then(|()| match d.position() == start {
-            true => d.charge(EMPTY_VALUE),
-            false => Ok(()),
-        });
-        let Err(error) = copied else { return Ok(self.seen) };
+    fn copy_whole(mut self, code: &TypeCode, d: &mut Decoder<'_>) -> Result<Findings, CopyError> {
+        let Err(error) = self.any_value(d, code) else { return Ok(self.findings) };
         // The output is incomplete, so that nothing in it may be referred to.
         write::forget_values(self.e);
-        Err(match self.fault {
-            Some(fault) => CopyError::Encode(fault),
-            None => CopyError::Decode(error),
-        })
+        Err(self.encode_error.map_or(CopyError::Decode(error), CopyError::Encode))
     }
 
-    pub(super) fn put(
+    /// Calls `f` with the encoder. Stores its error, and returns an unspecific one in place of it.
+    pub(super) fn put<R>(
         &mut self,
         d: &Decoder<'_>,
-        f: impl FnOnce(&mut Encoder) -> Result<(), EncodeError>,
-    ) -> CopyResult {
+        f: impl FnOnce(&mut Encoder) -> Result<R, EncodeError>,
+    ) -> Result<R, DecodeError> {
         f(self.e).map_err(|error| {
-            self.fault = Some(error);
+            self.encode_error = Some(error);
             d.error(DecodeErrorKind::Malformed)
         })
     }
 
-    /// Copies a value of a type.
+    /// Copies a value of this type, and charges for one that takes no bytes.
+    fn any_value(&mut self, d: &mut Decoder<'_>, code: &TypeCode) -> CopyResult {
+        let start = d.position();
+        self.value(d, &code.nodes, code.root)?;
+        if d.position() == start { d.charge(EMPTY_VALUE_CHARGE) } else { Ok(()) }
+    }
+
     pub(super) fn value(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, index: Index) -> CopyResult {
-        let body = nodes.compiled();
-        run(body, nodes, self, d, body.entry(index))
-    }
-
-    /// Copies the count of a sequence.
-    pub(super) fn counted(
-        &mut self,
-        d: &mut Decoder<'_>,
-        least: usize,
-        bound: u32,
-    ) -> Result<usize, DecodeError> {
-        let count = length(d, least)?;
-        if bound != 0 && count > bound as usize {
-            return Err(DecodeError::new(DecodeErrorKind::BoundExceeded, d.position() - 4));
-        }
-        self.count(d, count)?;
-        Ok(count)
-    }
-
-    pub(super) fn reference(&mut self, d: &mut Decoder<'_>) -> CopyResult {
-        self.seen.references = true;
-        let ior = Ior::decode(d)?;
-        self.put(d, |e| ior.encode(e))
+        let steps = nodes.compiled();
+        run(steps, nodes, self, d, steps.entry(index))
     }
 }
 
-impl StepActions for Walker<'_> {
+impl StepActions for Copier<'_> {
     fn block(&mut self, d: &mut Decoder<'_>, plan: &Plan) -> CopyResult {
         plan.copy(d, self.e, 1)
     }
@@ -154,25 +126,24 @@ impl StepActions for Walker<'_> {
         plan.copy(d, self.e, count)
     }
 
-    fn count(&mut self, d: &mut Decoder<'_>, count: usize) -> CopyResult {
+    fn on_count(&mut self, d: &mut Decoder<'_>, count: usize) -> CopyResult {
         self.put(d, |e| e.put_len(count))
     }
 
-    /// Returns an error. An any cannot store sequences of zero-size elements, because their count cannot be
-    /// validated against the remaining bytes.
+    /// Returns an error: the count of such elements could not be validated against the remaining bytes.
     #[cold]
-    fn nothing(&mut self, _: &mut Decoder<'_>, first: usize) -> CopyResult {
+    fn on_empty_elements(&mut self, _: &mut Decoder<'_>, first: usize) -> CopyResult {
         Err(DecodeError::new(DecodeErrorKind::NotInAny, first))
     }
 
     fn text(&mut self, d: &mut Decoder<'_>, wide: bool, bound: u32) -> CopyResult {
         if wide {
             let text = d.read_wstring()?;
-            within(d, &text, bound)?;
+            check_fits(d, bound, || check_bound(&text, bound as usize).is_ok())?;
             return self.put(d, |e| e.put_wstr(&text));
         }
         let text = d.read_string_ref()?;
-        within(d, &*text, bound)?;
+        check_fits(d, bound, || check_bound(&*text, bound as usize).is_ok())?;
         self.put(d, |e| e.put_str(&text))
     }
 
@@ -182,8 +153,8 @@ impl StepActions for Walker<'_> {
     }
 
     fn decimal(&mut self, d: &mut Decoder<'_>, digits: u16) -> CopyResult {
-        let (octets, width) = read_decimal(d, digits)?;
-        self.e.put_raw(octets.get(octets.len() - width..).unwrap_or_default());
+        let (bytes, width) = read_decimal(d, digits)?;
+        self.e.put_raw(bytes.get(bytes.len() - width..).unwrap_or_default());
         Ok(())
     }
 
@@ -201,11 +172,7 @@ impl StepActions for Walker<'_> {
         code.nodes.compile_for(d)?;
         self.put(d, |e| code.encode(e))?;
         self.anys += 1;
-        d.nested(|d| {
-            let start = d.position();
-            self.value(d, &code.nodes, code.root)?;
-            if d.position() == start { d.charge(EMPTY_VALUE) } else { Ok(()) }
-        })?;
+        d.nested(|d| self.any_value(d, &code))?;
         self.anys -= 1;
         Ok(())
     }
@@ -216,18 +183,20 @@ impl StepActions for Walker<'_> {
     }
 
     fn object(&mut self, d: &mut Decoder<'_>) -> CopyResult {
-        self.reference(d)
+        self.findings.references = true;
+        let ior = Ior::decode(d)?;
+        self.put(d, |e| ior.encode(e))
     }
 
     fn graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> CopyResult {
-        self.graph_at(d, nodes, place)
+        self.copy_graph(d, nodes, place)
     }
 
     fn principal(&mut self, d: &mut Decoder<'_>) -> CopyResult {
-        let count = length(d, 1)?;
-        self.count(d, count)?;
-        let octets = d.take_shared(count)?;
-        self.e.put_shared_ref(&octets);
+        let count = read_length(d, 1)?;
+        self.on_count(d, count)?;
+        let bytes = d.take_shared(count)?;
+        self.e.put_shared_ref(&bytes);
         Ok(())
     }
 
@@ -236,20 +205,12 @@ impl StepActions for Walker<'_> {
         self.put(d, |e| e.put_ascii(id))
     }
 
-    /// Charges the decoder for the output since the last call.
     #[inline]
-    fn settle(&mut self, d: &mut Decoder<'_>) -> CopyResult {
+    fn after_step(&mut self, d: &mut Decoder<'_>) -> CopyResult {
         let written = self.e.len().saturating_sub(self.charged);
         self.charged += written;
         d.charge(written)
     }
-}
-
-fn within<S: BoundedContent + ?Sized>(d: &Decoder<'_>, text: &S, bound: u32) -> CopyResult {
-    if bound == 0 {
-        return Ok(());
-    }
-    check_bound(text, bound as usize).map_err(|_| d.error(DecodeErrorKind::BoundExceeded))
 }
 
 impl From<CopyError> for EncodeError {

@@ -1,16 +1,15 @@
-//! Values of value types and boxes in anys: graphs, which are traversed with an explicit list instead of
-//! recursion.
+//! Copies of graphs of values, with an explicit list of frames instead of recursion.
 //!
 //! A written value always includes its type, so that it can be read without the any's type code. Sharing
-//! within an any is preserved. A value that the any shares with the rest of the message is traversed again,
-//! so that the any can be kept without the message.
+//! within an any is preserved. A value that the any shares with the rest of the message is copied again, so
+//! that the any can be stored without the message.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::copy::{CopyResult, Walker};
-use super::custom::canonical;
-use super::places::CopiedValues;
-use super::run::StepActions;
+use super::copy::{Copier, CopyResult};
+use super::custom::canonical_encoder;
+use super::run::{StepActions, read_count};
 use crate::cdr::Decoder;
 use crate::program::Index;
 use crate::typecode::{Nodes, TcKind};
@@ -19,88 +18,115 @@ use crate::value::{
 };
 use crate::{DecodeError, DecodeErrorKind};
 
-/// Memory charged for each value in addition to its bytes.
-pub(super) const VALUE: usize = 160;
+/// The charge in bytes for each value of a value type in addition to its bytes or members.
+pub(crate) const VALUE_CHARGE: usize = 160;
 
-/// A value whose state is being copied.
-struct Frame {
-    class: Arc<Class>,
-    /// Number of members that were begun.
-    member: usize,
-    /// Remaining elements of the previous member, if that is a sequence of values: their type and number.
-    elements: Option<(Index, usize)>,
-    read: ValueHeader,
-    /// Whether the state may contain more than the class defines.
-    skips: bool,
-    /// Whether it is written in chunks.
-    chunked: bool,
-    /// Number of bases whose state was ended.
-    ended: usize,
+/// The new positions of values, by their positions in the source. They are positions in the target of a copy,
+/// or numbers of nodes. Copying, reading and writing share its machine code.
+#[derive(Default)]
+pub(crate) struct CopiedValues(HashMap<usize, CopiedValue>);
+
+pub(crate) struct CopiedValue {
+    pub(crate) new_position: usize,
+    /// `None` for a value in the state of a custom value, because its type is not known.
+    class: Option<Arc<Class>>,
 }
 
-/// The state of a walk over values.
+impl CopiedValue {
+    /// Returns whether the value may be used where this type is expected.
+    pub(crate) fn is_a(&self, formal: Option<&str>) -> bool {
+        self.class.as_ref().is_none_or(|class| class.is_a(formal))
+    }
+}
+
+impl CopiedValues {
+    #[inline(never)]
+    pub(crate) fn get(&self, position: usize) -> Option<&CopiedValue> {
+        self.0.get(&position)
+    }
+
+    #[inline(never)]
+    pub(crate) fn insert(&mut self, position: usize, new_position: usize, class: Option<&Arc<Class>>) {
+        self.0.insert(position, CopiedValue { new_position, class: class.cloned() });
+    }
+}
+
+struct Frame {
+    class: Arc<Class>,
+    next_member: usize,
+    /// The remaining elements of the previous member, if that is a sequence of values: their type and number.
+    elements: Option<(Index, usize)>,
+    header: ValueHeader,
+    is_truncated: bool,
+    is_written_in_chunks: bool,
+    ended_bases: usize,
+}
+
 #[derive(Default)]
-pub(super) struct GraphWalk {
-    /// Whether the result of the read is discarded, so that indirections need not be resolved.
-    pub(super) skips: bool,
+pub(super) struct GraphState {
+    /// Whether the output for this graph is discarded, so that indirections need not be resolved.
+    pub(super) discards_result: bool,
     /// Whether to write headers with all ids, whatever type is expected, so that each value can be truncated.
-    pub(super) spells: bool,
+    pub(super) writes_all_ids: bool,
     frames: Vec<Frame>,
-    /// The target positions of values that were read.
-    pub(super) places: CopiedValues,
+    pub(super) copied: CopiedValues,
     classes: Classes,
 }
 
-impl Walker<'_> {
-    /// Copies the content of a place of this type, with everything that it refers to.
-    pub(super) fn graph_at(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> CopyResult {
-        let floor = self.graph.frames.len();
-        self.begin(d, nodes, place)?;
-        if self.graph.frames.len() > floor { d.nested(|d| self.states(d, floor)) } else { Ok(()) }
+impl Copier<'_> {
+    /// Copies a part of this value type, box or abstract interface, with everything that it refers to.
+    pub(super) fn copy_graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> CopyResult {
+        let first_frame = self.graph.frames.len();
+        self.begin_part(d, nodes, place)?;
+        if self.graph.frames.len() > first_frame {
+            d.nested(|d| self.copy_states(d, first_frame))
+        } else {
+            Ok(())
+        }
     }
 
     /// Copies null, an indirection, or the header of a value whose state then becomes a frame.
-    fn begin(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> CopyResult {
+    fn begin_part(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> CopyResult {
         if nodes.at(place).kind() == TcKind::AbstractInterface {
-            let reference = d.read_bool()?;
-            self.e.put_bool(reference);
-            if reference {
-                return self.reference(d);
+            let is_reference = d.read_bool()?;
+            self.e.put_bool(is_reference);
+            if is_reference {
+                return self.object(d);
             }
         }
-        self.seen.values = true;
+        self.findings.graphs = true;
         match untyped::next_value(d)? {
             NextValue::Null => {
                 untyped::put_null(self.e);
                 Ok(())
             }
-            NextValue::Back(target) => match self.graph.places.get(target) {
-                Some(known) if !known.fits(formal(nodes, place)) => {
+            NextValue::Back(target) => match self.graph.copied.get(target) {
+                Some(value) if !value.is_a(formal(nodes, place)) => {
                     Err(DecodeError::new(DecodeErrorKind::Malformed, d.position() - 8))
                 }
-                Some(known) => {
-                    let position = known.to;
+                Some(value) => {
+                    let position = value.new_position;
                     self.put(d, |e| write::put_indirection(e, position))
                 }
-                None if self.graph.skips => {
+                None if self.graph.discards_result => {
                     untyped::put_null(self.e);
                     Ok(())
                 }
                 // The value is outside of this any.
                 None => untyped::read_again(d, target, &mut |d, implied| match untyped::next_value(d)? {
                     NextValue::New(value, ids) => {
-                        let floor = self.graph.frames.len();
-                        self.enter(d, nodes, place, value, &ids, implied)?;
-                        self.states(d, floor)
+                        let first_frame = self.graph.frames.len();
+                        self.begin_value(d, nodes, place, value, &ids, implied)?;
+                        self.copy_states(d, first_frame)
                     }
                     NextValue::Null | NextValue::Back(_) => Err(d.error(DecodeErrorKind::Malformed)),
                 }),
             },
-            NextValue::New(value, ids) => self.enter(d, nodes, place, value, &ids, None),
+            NextValue::New(value, ids) => self.begin_value(d, nodes, place, value, &ids, None),
         }
     }
 
-    fn enter(
+    fn begin_value(
         &mut self,
         d: &mut Decoder<'_>,
         nodes: &Nodes,
@@ -109,82 +135,76 @@ impl Walker<'_> {
         ids: &[&str],
         implied: Option<&Arc<str>>,
     ) -> CopyResult {
-        if let Some(known) = self.graph.places.get(value.at) {
-            // A part of a value outside of this any was copied before the whole.
-            let position = known.to;
+        if let Some(part) = self.graph.copied.get(value.at) {
+            // This value is a part of a value outside of this any, and was copied before the whole.
+            let position = part.new_position;
             self.put(d, |e| write::put_indirection(e, position))?;
-            return pass_state(d, (nodes, place), value, ids, implied, self.anys);
+            return skip_known_state(d, (nodes, place), value, ids, implied, self.anys);
         }
         let chosen = self.graph.classes.choose(d, (nodes, place), value, ids, implied.map(|id| &**id))?;
-        let ClassChoice { class, exact, truncated: skips } = chosen;
-        let exact = exact && !self.graph.spells;
+        let ClassChoice { class, exact, truncated: is_truncated } = chosen;
+        let exact = exact && !self.graph.writes_all_ids;
         if class.custom {
-            return self.custom(d, class, value, ids, implied);
+            return self.copy_custom(d, class, value, ids, implied);
         }
-        // Remember the type of a value without an id for later indirections to it.
-        let own = class.ids.first().filter(|_| ids.is_empty());
-        d.charge(VALUE)?;
-        untyped::enter(d, value, own)?;
-        let mut written = (0, false);
-        self.put(d, |e| {
-            written = untyped::open(e, &class.ids, exact)?;
-            Ok(())
-        })?;
-        let (position, chunked) = written;
-        self.graph.places.insert(value.at, position, Some(&class));
+        // Later indirections to a value without an id need the id of its class.
+        let missing_id = class.ids.first().filter(|_| ids.is_empty());
+        d.charge(VALUE_CHARGE)?;
+        untyped::enter(d, value, missing_id)?;
+        let (position, is_written_in_chunks) = self.put(d, |e| untyped::open(e, &class.ids, exact))?;
+        self.graph.copied.insert(value.at, position, Some(&class));
         self.graph.frames.push(Frame {
             class,
-            member: 0,
+            next_member: 0,
             elements: None,
-            read: value,
-            skips,
-            chunked,
-            ended: 0,
+            header: value,
+            is_truncated,
+            is_written_in_chunks,
+            ended_bases: 0,
         });
-        self.settle(d)
+        self.after_step(d)
     }
 
-    /// Ends the states of bases whose members are written, if the receiver expects that.
     fn end_bases(&mut self, d: &mut Decoder<'_>) -> CopyResult {
-        let Some(frame) = self.graph.frames.last().filter(|_| self.e.ends_bases) else { return Ok(()) };
-        if frame.elements.is_some() {
-            return Ok(());
-        }
-        let (class, chunked, member, mut ended) =
-            (Arc::clone(&frame.class), frame.chunked, frame.member, frame.ended);
-        self.put(d, |e| untyped::after_members(e, &class, chunked, member, &mut ended))?;
+        let frame = self.graph.frames.last().filter(|frame| self.e.ends_bases && frame.elements.is_none());
+        let Some(frame) = frame else { return Ok(()) };
+        let (class, in_chunks, member, mut ended_bases) =
+            (Arc::clone(&frame.class), frame.is_written_in_chunks, frame.next_member, frame.ended_bases);
+        self.put(d, |e| untyped::after_members(e, &class, in_chunks, member, &mut ended_bases))?;
         if let Some(frame) = self.graph.frames.last_mut() {
-            frame.ended = ended;
+            frame.ended_bases = ended_bases;
         }
         Ok(())
     }
 
-    /// Copies the states of the values that were begun, from the frame `floor` on.
-    fn states(&mut self, d: &mut Decoder<'_>, floor: usize) -> CopyResult {
-        while self.graph.frames.len() > floor {
+    /// Copies the states of the values whose headers were copied, from the frame `first_frame` on.
+    fn copy_states(&mut self, d: &mut Decoder<'_>, first_frame: usize) -> CopyResult {
+        while self.graph.frames.len() > first_frame {
             self.end_bases(d)?;
             let Some(frame) = self.graph.frames.last_mut() else { return Ok(()) };
             let class = Arc::clone(&frame.class);
             let nodes = &class.code.nodes;
             if let Some((element, left)) = frame.elements {
                 frame.elements = (left > 1).then_some((element, left - 1));
-                self.begin(d, nodes, element)?;
+                self.begin_part(d, nodes, element)?;
                 continue;
             }
-            let Some(member) = class.members.get(frame.member) else {
-                let (read, skips, chunked) = (frame.read, frame.skips, frame.chunked);
+            let Some(member) = class.members.get(frame.next_member) else {
+                let (header, is_truncated, in_chunks) =
+                    (frame.header, frame.is_truncated, frame.is_written_in_chunks);
                 self.graph.frames.pop();
-                untyped::leave(d, read, skips)?;
-                self.put(d, |e| untyped::close(e, chunked))?;
-                self.settle(d)?;
+                untyped::leave(d, header, is_truncated)?;
+                self.put(d, |e| untyped::close(e, in_chunks))?;
+                self.after_step(d)?;
                 continue;
             };
-            frame.member += 1;
+            frame.next_member += 1;
             let member = nodes.unaliased(*member);
             match member_kind(nodes, member) {
-                MemberKind::Value => self.begin(d, nodes, member)?,
+                MemberKind::Value => self.begin_part(d, nodes, member)?,
                 MemberKind::Values(element, bound, least) => {
-                    let count = self.counted(d, least, bound)?;
+                    let count = read_count(d, least, bound)?;
+                    self.on_count(d, count)?;
                     if let Some(frame) = self.graph.frames.last_mut() {
                         frame.elements = (count > 0).then_some((element, count));
                     }
@@ -196,8 +216,9 @@ impl Walker<'_> {
     }
 }
 
-/// Skips the state of a value that was read before, after its header. `anys` is the number of enclosing anys.
-pub(crate) fn pass_state(
+/// Skips the state of a value that was copied before, after its header. `anys` is the number of enclosing
+/// anys.
+pub(crate) fn skip_known_state(
     d: &mut Decoder<'_>,
     (nodes, place): (&Nodes, Index),
     value: ValueHeader,
@@ -205,9 +226,9 @@ pub(crate) fn pass_state(
     implied: Option<&Arc<str>>,
     anys: usize,
 ) -> CopyResult {
-    let mut unused = canonical();
-    let mut skipper = Walker::new(&mut unused);
-    (skipper.anys, skipper.graph.skips) = (anys, true);
-    skipper.enter(d, nodes, place, value, ids, implied)?;
-    d.nested(|d| skipper.states(d, 0))
+    let mut unused = canonical_encoder();
+    let mut skipper = Copier::new(&mut unused);
+    (skipper.anys, skipper.graph.discards_result) = (anys, true);
+    skipper.begin_value(d, nodes, place, value, ids, implied)?;
+    d.nested(|d| skipper.copy_states(d, 0))
 }

@@ -1,21 +1,19 @@
-//! Walks over encoded values, driven by the programs of their types: values are skipped, checked, or copied
-//! from one stream to another.
+//! Processing of encoded values by the programs of their types: values are skipped, checked, or copied from
+//! one stream to another.
 
 mod copy;
 mod custom;
 mod graph;
-mod places;
 mod program;
 mod run;
 mod skip;
 
-pub(crate) use copy::{CopyError, copy as copy_value, spell};
-pub(crate) use custom::{CODE_SETS, Stream, canonical};
-pub(crate) use graph::pass_state;
-pub(crate) use places::CopiedValues;
+pub(crate) use copy::{CopyError, copy as copy_value, copy_with_ids};
+pub(crate) use custom::{StreamProperties, UNICODE_CODE_SETS, canonical_encoder};
+pub(crate) use graph::{CopiedValues, VALUE_CHARGE, skip_known_state};
 pub use program::Program;
-pub(crate) use run::{counted, length};
-pub(crate) use skip::{go_over, go_over_any, pass_wide, read_except_id};
+pub(crate) use run::{check_fits, read_count, read_length};
+pub(crate) use skip::{read_except_id, skip_in_any, skip_value, skip_wstring};
 
-/// Maximum nesting of anys that are decoded.
+/// The maximum nesting of anys that are decoded.
 pub const MAX_ANYS: usize = 32;

@@ -6,9 +6,9 @@ use super::skip::contents;
 use crate::program::{Contents, Steps};
 use crate::typecode::{Nodes, TypeCode};
 
-/// A type code with its program.
+/// A type code with its program: a list of steps, which is executed on encoded values.
 ///
-/// The program is compiled once for a type code and all types that it consists of, on first use. A clone
+/// The program of a type code and all types that it consists of is compiled once, on first use. Cloning
 /// increments a reference count.
 ///
 /// ```
@@ -22,10 +22,10 @@ use crate::typecode::{Nodes, TypeCode};
 /// names.encode(&mut e)?;
 /// e.put_u16(7);
 ///
-/// let octets = e.into_bytes();
-/// let mut d = Decoder::from_bytes(&octets, ByteOrder::Big, Version::V1_2);
-/// let seen = Program::of(&Vec::<String>::type_code()).skip(&mut d)?;
-/// assert!(seen.text);
+/// let bytes = e.into_bytes();
+/// let mut d = Decoder::from_bytes(&bytes, ByteOrder::Big, Version::V1_2);
+/// let contents = Program::of(&Vec::<String>::type_code()).skip(&mut d)?;
+/// assert!(contents.text);
 /// assert_eq!(d.read_u16()?, 7);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

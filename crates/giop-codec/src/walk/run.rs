@@ -1,26 +1,21 @@
 //! The loop over the steps of a program. [`StepActions`] performs each step.
 
 use crate::cdr::Decoder;
-use crate::program::{EMPTY_VALUE, Index, Labels, Op, Pc, Plan, StepResult, Steps};
+use crate::program::{EMPTY_VALUE_CHARGE, Index, Labels, Op, Pc, Plan, StepResult, Steps};
 use crate::typecode::{Body, NamedType, Node, Nodes};
 use crate::{DecodeError, DecodeErrorKind};
 
-/// The actions for the steps of a program.
 pub(crate) trait StepActions {
-    /// Processes one value of fixed layout.
     fn block(&mut self, d: &mut Decoder<'_>, plan: &Plan) -> StepResult;
-    /// Processes `count` consecutive values of fixed layout.
     fn run(&mut self, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> StepResult;
-    /// Is called after the count of a sequence was read.
-    fn count(&mut self, d: &mut Decoder<'_>, count: usize) -> StepResult;
-    /// Is called after the elements of a sequence, which began at `first`, were read and took no bytes.
-    fn nothing(&mut self, _d: &mut Decoder<'_>, _first: usize) -> StepResult {
+    fn on_count(&mut self, d: &mut Decoder<'_>, count: usize) -> StepResult;
+    /// Is called after the elements of a sequence that took no bytes; `first` is their position.
+    fn on_empty_elements(&mut self, _d: &mut Decoder<'_>, _first: usize) -> StepResult {
         Ok(())
     }
     fn text(&mut self, d: &mut Decoder<'_>, wide: bool, bound: u32) -> StepResult;
     fn wchar(&mut self, d: &mut Decoder<'_>) -> StepResult;
     fn decimal(&mut self, d: &mut Decoder<'_>, digits: u16) -> StepResult;
-    /// Reads a label.
     fn label(&mut self, d: &mut Decoder<'_>, labels: Labels) -> StepResult<i64> {
         labels.read(d, false)
     }
@@ -30,154 +25,158 @@ pub(crate) trait StepActions {
     fn graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> StepResult;
     fn principal(&mut self, d: &mut Decoder<'_>) -> StepResult;
     fn except_id(&mut self, d: &mut Decoder<'_>, id: &str) -> StepResult;
-    /// Is called after each step.
-    fn settle(&mut self, _d: &mut Decoder<'_>) -> StepResult {
+    fn after_step(&mut self, _d: &mut Decoder<'_>) -> StepResult {
         Ok(())
     }
 }
 
 /// Runs the steps from `pc` to their end.
 pub(crate) fn run(
-    body: &Steps,
+    steps: &Steps,
     nodes: &Nodes,
-    act: &mut dyn StepActions,
+    actions: &mut dyn StepActions,
     d: &mut Decoder<'_>,
     mut pc: Pc,
 ) -> StepResult {
-    while let Some(op) = body.ops.get(pc as usize) {
+    while let Some(op) = steps.ops.get(pc as usize) {
         pc += 1;
         match *op {
             Op::Block(plan) => {
-                if let Some(plan) = body.plan(plan) {
-                    act.block(d, plan)?;
+                if let Some(plan) = steps.plan(plan) {
+                    actions.block(d, plan)?;
                 }
             }
             Op::Run { plan, count } => {
-                if let Some(plan) = body.plan(plan) {
-                    some(act, d, plan, count as usize)?;
+                if let Some(plan) = steps.plan(plan) {
+                    fixed_elements(actions, d, plan, count as usize)?;
                 }
             }
             Op::Bulk { plan, bound } => {
-                if let Some(plan) = body.plan(plan) {
-                    let count = counted(d, plan.least(), bound)?;
-                    act.count(d, count)?;
-                    some(act, d, plan, count)?;
+                if let Some(plan) = steps.plan(plan) {
+                    let count = read_count(d, plan.least(), bound)?;
+                    actions.on_count(d, count)?;
+                    fixed_elements(actions, d, plan, count)?;
                     if plan.least() == 0 && count > 0 {
-                        act.nothing(d, d.position())?;
+                        actions.on_empty_elements(d, d.position())?;
                     }
                 }
             }
             Op::Each { element, bound } => {
-                let count = counted(d, body.least(element), bound)?;
-                act.count(d, count)?;
+                let count = read_count(d, steps.least(element), bound)?;
+                actions.on_count(d, count)?;
                 let first = d.position();
-                each(body, nodes, act, d, element, count)?;
+                elements(steps, nodes, actions, d, element, count)?;
                 if count != 0 && d.position() == first {
-                    act.nothing(d, first)?;
+                    actions.on_empty_elements(d, first)?;
                 }
             }
-            Op::Times { element, count } => each(body, nodes, act, d, element, count as usize)?,
-            Op::Text { wide, bound } => act.text(d, wide, bound)?,
-            Op::WChar => act.wchar(d)?,
-            Op::Decimal { digits } => act.decimal(d, digits)?,
-            Op::Union(switch) => union(body, nodes, act, d, switch)?,
+            Op::Times { element, count } => elements(steps, nodes, actions, d, element, count as usize)?,
+            Op::Text { wide, bound } => actions.text(d, wide, bound)?,
+            Op::WChar => actions.wchar(d)?,
+            Op::Decimal { digits } => actions.decimal(d, digits)?,
+            Op::Union(switch) => union(steps, nodes, actions, d, switch)?,
             Op::Call(index) => {
                 let start = d.position();
                 d.descend()?;
-                let done = run(body, nodes, act, d, body.entry(index));
+                let result = run(steps, nodes, actions, d, steps.entry(index));
                 d.ascend();
-                done?;
+                result?;
                 if d.position() == start {
-                    d.charge(EMPTY_VALUE)?;
+                    d.charge(EMPTY_VALUE_CHARGE)?;
                 }
             }
-            Op::Any => act.any(d)?,
-            Op::TypeCode => act.type_code(d)?,
-            Op::Object => act.object(d)?,
-            Op::Graph(place) => act.graph(d, nodes, place)?,
-            Op::Principal => act.principal(d)?,
+            Op::Any => actions.any(d)?,
+            Op::TypeCode => actions.type_code(d)?,
+            Op::Object => actions.object(d)?,
+            Op::Graph(place) => actions.graph(d, nodes, place)?,
+            Op::Principal => actions.principal(d)?,
             Op::ExceptId(index) => {
                 if let Node::Named(NamedType { id, .. }) = nodes.at(index) {
-                    act.except_id(d, id)?;
+                    actions.except_id(d, id)?;
                 }
             }
             Op::Refused => return Err(d.error(DecodeErrorKind::NotInAny)),
             Op::Return => return Ok(()),
         }
-        act.settle(d)?;
+        actions.after_step(d)?;
     }
     Ok(())
 }
 
-/// Reads a length. Not inlined, to keep the code small.
+/// Not inlined, to keep the code small.
 #[inline(never)]
-pub(crate) fn length(d: &mut Decoder<'_>, least: usize) -> StepResult<usize> {
+pub(crate) fn read_length(d: &mut Decoder<'_>, least: usize) -> StepResult<usize> {
     d.read_len(least)
 }
 
-/// Reads the count of a sequence.
+/// Reads the count of a sequence whose elements have at least `least` bytes.
 #[inline]
-pub(crate) fn counted(d: &mut Decoder<'_>, least: usize, bound: u32) -> StepResult<usize> {
-    let count = length(d, least)?;
+pub(crate) fn read_count(d: &mut Decoder<'_>, least: usize, bound: u32) -> StepResult<usize> {
+    let count = read_length(d, least)?;
     if bound != 0 && count > bound as usize {
         return Err(DecodeError::new(DecodeErrorKind::BoundExceeded, d.position() - 4));
     }
     Ok(count)
 }
 
-/// Processes consecutive values of fixed layout.
-fn some(act: &mut dyn StepActions, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> StepResult {
+fn fixed_elements(
+    actions: &mut dyn StepActions,
+    d: &mut Decoder<'_>,
+    plan: &Plan,
+    count: usize,
+) -> StepResult {
     match count {
         0 => Ok(()),
-        count if plan.least() == 0 => d.charge(count.saturating_mul(EMPTY_VALUE)),
-        count => act.run(d, plan, count),
+        count if plan.least() == 0 => d.charge(count.saturating_mul(EMPTY_VALUE_CHARGE)),
+        count => actions.run(d, plan, count),
     }
 }
 
-fn each(
-    body: &Steps,
+fn elements(
+    steps: &Steps,
     nodes: &Nodes,
-    act: &mut dyn StepActions,
+    actions: &mut dyn StepActions,
     d: &mut Decoder<'_>,
     element: Index,
     count: usize,
 ) -> StepResult {
-    let entry = body.entry(element);
+    let entry = steps.entry(element);
     d.descend()?;
-    let mut done = Ok(());
+    let mut result = Ok(());
     for _ in 0..count {
         let start = d.position();
-        done = run(body, nodes, act, d, entry);
-        if done.is_ok() && d.position() == start {
-            done = d.charge(EMPTY_VALUE);
+        result = run(steps, nodes, actions, d, entry);
+        if result.is_ok() && d.position() == start {
+            result = d.charge(EMPTY_VALUE_CHARGE);
         }
-        if done.is_err() {
+        if result.is_err() {
             break;
         }
     }
     d.ascend();
-    done
+    result
 }
 
 fn union(
-    body: &Steps,
+    steps: &Steps,
     nodes: &Nodes,
-    act: &mut dyn StepActions,
+    actions: &mut dyn StepActions,
     d: &mut Decoder<'_>,
     switch: u32,
 ) -> StepResult {
-    let Some(switch) = body.switches.get(switch as usize) else { return Ok(()) };
+    let Some(switch) = steps.switches.get(switch as usize) else { return Ok(()) };
     let Node::Named(NamedType { body: Body::Union(union), .. }) = nodes.at(switch.union) else {
         return Ok(());
     };
-    let label = act.label(d, switch.labels)?;
-    match union.selected(label) {
-        Some(member) => {
-            d.descend()?;
-            let done = run(body, nodes, act, d, body.entry(member.kind));
-            d.ascend();
-            done
-        }
-        None => Ok(()),
-    }
+    let label = actions.label(d, switch.labels)?;
+    let Some(member) = union.selected(label) else { return Ok(()) };
+    d.descend()?;
+    let result = run(steps, nodes, actions, d, steps.entry(member.kind));
+    d.ascend();
+    result
+}
+
+/// Checks a bound of text, unless the bound is 0.
+pub(crate) fn check_fits(d: &Decoder<'_>, bound: u32, fits: impl FnOnce() -> bool) -> StepResult {
+    if bound == 0 || fits() { Ok(()) } else { Err(d.error(DecodeErrorKind::BoundExceeded)) }
 }

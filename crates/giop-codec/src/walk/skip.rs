@@ -1,11 +1,11 @@
 //! Skipping and validation of values.
 
 use super::MAX_ANYS;
-use super::copy::pass_over;
-use super::run::{StepActions, length, run};
+use super::copy::skip_by_copying;
+use super::run::{StepActions, check_fits, read_length, run};
 use crate::cdr::{CdrDecode, CharSet, Decoder, WCharSet, check_bound};
 use crate::ior::Ior;
-use crate::program::{Contents, EMPTY_VALUE, Index, Labels, Plan, StepResult, read_decimal};
+use crate::program::{Contents, EMPTY_VALUE_CHARGE, Index, Labels, Plan, StepResult, read_decimal};
 use crate::typecode::{Node, Nodes, TcKind, TypeCode};
 use crate::{DecodeError, DecodeErrorKind, Version};
 
@@ -45,126 +45,126 @@ impl Contents {
     }
 }
 
-/// Skips a value in an any, with structural checks. Returns `None` if it contains a place for a value of a
-/// value type. It is then skipped only in part, before the first such value.
-pub(crate) fn go_over_any(code: &TypeCode, d: &mut Decoder<'_>) -> StepResult<Option<Contents>> {
-    let may_be = contents(&code.nodes, code.root);
-    if may_be.graphs {
+/// Skips a value in an any, with structural checks. Returns `None` if it contains parts of value types, which
+/// may be null. The decoder is then at an undefined position.
+pub(crate) fn skip_in_any(code: &TypeCode, d: &mut Decoder<'_>) -> StepResult<Option<Contents>> {
+    let possible = contents(&code.nodes, code.root);
+    if possible.graphs {
         return Ok(None);
     }
-    let seen = Contents { align: may_be.align, ..Contents::default() };
-    let mut skipper = Skipper { checks: false, in_any: true, stops: true, anys: 0, seen };
-    let start = d.position();
-    match skipper.value(d, code) {
-        _ if skipper.seen.graphs => Ok(None),
-        Ok(()) if d.position() == start => d.charge(EMPTY_VALUE).map(|()| Some(skipper.seen)),
-        done => done.map(|()| Some(skipper.seen)),
+    let found = Contents { align: possible.align, ..Contents::default() };
+    let mut skipper = Skipper { checks: false, is_in_any: true, stops_at_graphs: true, anys: 0, found };
+    match skipper.any_value(d, code) {
+        _ if skipper.found.graphs => Ok(None),
+        result => result.map(|()| Some(skipper.found)),
     }
 }
 
-/// Skips a value. One that may contain values of value types is copied without an output.
-pub(crate) fn go_over(code: &TypeCode, d: &mut Decoder<'_>, checks: bool) -> StepResult<Contents> {
-    let may_be = contents(&code.nodes, code.root);
-    if may_be.graphs {
-        pass_over(code, d)?;
-        return Ok(may_be);
+/// Skips a value. `checks` enables checks of text, its bounds, and ordinals.
+pub(crate) fn skip_value(code: &TypeCode, d: &mut Decoder<'_>, checks: bool) -> StepResult<Contents> {
+    let possible = contents(&code.nodes, code.root);
+    if possible.graphs {
+        skip_by_copying(code, d)?;
+        return Ok(possible);
     }
-    let seen = Contents { align: may_be.align, ..Contents::default() };
-    let mut skipper = Skipper { checks, in_any: false, stops: false, anys: 0, seen };
+    let found = Contents { align: possible.align, ..Contents::default() };
+    let mut skipper = Skipper { checks, is_in_any: false, stops_at_graphs: false, anys: 0, found };
     skipper.value(d, code)?;
-    Ok(skipper.seen)
+    Ok(skipper.found)
 }
 
 /// Returns the possible contents of values of a type, computed once.
 pub(crate) fn contents(nodes: &Nodes, root: Index) -> Contents {
-    let body = nodes.compiled();
+    let steps = nodes.compiled();
     let find = || {
         let mut found = Contents::default();
-        let mut seen = vec![false; nodes.all().len()];
-        let mut waiting = vec![root];
-        while let Some(index) = waiting.pop() {
-            let Some(seen @ false) = seen.get_mut(index as usize) else { continue };
-            *seen = true;
+        let mut visited = vec![false; nodes.all().len()];
+        let mut pending = vec![root];
+        while let Some(index) = pending.pop() {
+            let Some(visited @ false) = visited.get_mut(index as usize) else { continue };
+            *visited = true;
             let node = nodes.at(index);
-            found = found.and(Contents::of_node(node));
-            node.indices(|index| waiting.push(index));
+            found = found.union(Contents::of_node(node));
+            node.indices(|index| pending.push(index));
         }
         found
     };
-    match body.contents.get(root as usize) {
-        Some(place) => *place.get_or_init(find),
-        None => Contents::default(),
-    }
+    steps.contents.get(root as usize).map_or_else(Contents::default, |cell| *cell.get_or_init(find))
 }
 
 struct Skipper {
     checks: bool,
-    /// Whether the value is in an any, which must not contain certain types.
-    in_any: bool,
-    /// Whether to stop before the first value of a value type.
-    stops: bool,
-    /// Number of enclosing anys.
+    /// Whether the value is in an any, which cannot hold values of all types.
+    is_in_any: bool,
+    stops_at_graphs: bool,
     anys: usize,
-    seen: Contents,
+    found: Contents,
 }
 
 impl Skipper {
+    /// Skips a value in an any, and charges for one that takes no bytes.
+    fn any_value(&mut self, d: &mut Decoder<'_>, code: &TypeCode) -> StepResult {
+        let start = d.position();
+        self.value(d, code)?;
+        if d.position() == start { d.charge(EMPTY_VALUE_CHARGE) } else { Ok(()) }
+    }
+
     fn value(&mut self, d: &mut Decoder<'_>, code: &TypeCode) -> StepResult {
-        let body = code.nodes.compiled();
-        run(body, &code.nodes, self, d, body.entry(code.root))
+        let steps = code.nodes.compiled();
+        run(steps, &code.nodes, self, d, steps.entry(code.root))
     }
 }
 
 impl StepActions for Skipper {
     fn block(&mut self, d: &mut Decoder<'_>, plan: &Plan) -> StepResult {
-        plan.pass(d, 1, self.checks)
+        plan.skip(d, 1, self.checks)
     }
 
     fn run(&mut self, d: &mut Decoder<'_>, plan: &Plan, count: usize) -> StepResult {
-        plan.pass(d, count, self.checks)
+        plan.skip(d, count, self.checks)
     }
 
-    fn count(&mut self, _: &mut Decoder<'_>, _: usize) -> StepResult {
+    fn on_count(&mut self, _: &mut Decoder<'_>, _: usize) -> StepResult {
         Ok(())
     }
 
-    fn nothing(&mut self, _: &mut Decoder<'_>, first: usize) -> StepResult {
-        // Such a count would be rejected on decoding, because no data follows it in the any.
-        if self.in_any { Err(DecodeError::new(DecodeErrorKind::NotInAny, first)) } else { Ok(()) }
+    fn on_empty_elements(&mut self, _: &mut Decoder<'_>, first: usize) -> StepResult {
+        // The count would be rejected on decoding, because no data follows it in the any.
+        if self.is_in_any { Err(DecodeError::new(DecodeErrorKind::NotInAny, first)) } else { Ok(()) }
     }
 
     fn text(&mut self, d: &mut Decoder<'_>, wide: bool, bound: u32) -> StepResult {
         if wide {
-            self.seen.wide = true;
+            self.found.wide = true;
             if !self.checks {
-                return pass_wide(d);
+                return skip_wstring(d);
             }
             let text = d.read_wstring()?;
-            return within(d, check_bound(&text, bound as usize).is_ok(), bound);
+            return check_fits(d, bound, || check_bound(&text, bound as usize).is_ok());
         }
-        self.seen.text = true;
+        self.found.text = true;
         if !self.checks {
-            let len = length(d, 1)?;
+            let len = read_length(d, 1)?;
             return d.take(len).map(drop);
         }
         match d.code_sets().char {
             CharSet::Utf8 => {
                 let text = d.read_string_ref()?;
-                within(d, bound == 0 || check_bound(&*text, bound as usize).is_ok(), bound)
+                check_fits(d, bound, || check_bound(&*text, bound as usize).is_ok())
             }
             CharSet::Latin1 => {
-                let octets = d.read_octet_str()?;
-                within(d, octets.len() <= bound as usize, bound)
+                let text = d.read_octet_str()?;
+                check_fits(d, bound, || text.len() <= bound as usize)
             }
             CharSet::Converted(_) => {
                 let text = d.read_string()?;
-                within(d, check_bound(text.as_str(), bound as usize).is_ok(), bound)
+                check_fits(d, bound, || check_bound(text.as_str(), bound as usize).is_ok())
             }
         }
     }
 
     fn wchar(&mut self, d: &mut Decoder<'_>) -> StepResult {
-        self.seen.wide = true;
+        self.found.wide = true;
         d.read_wchar().map(drop)
     }
 
@@ -174,13 +174,13 @@ impl StepActions for Skipper {
 
     fn label(&mut self, d: &mut Decoder<'_>, labels: Labels) -> StepResult<i64> {
         if let Labels::WChar = labels {
-            self.seen.wide = true;
+            self.found.wide = true;
         }
         labels.read(d, false)
     }
 
     fn any(&mut self, d: &mut Decoder<'_>) -> StepResult {
-        self.seen.anys = true;
+        self.found.anys = true;
         if self.anys >= MAX_ANYS {
             return Err(d.error(DecodeErrorKind::DepthLimit));
         }
@@ -188,21 +188,17 @@ impl StepActions for Skipper {
         code.nodes.compile_for(d)?;
         let inner = contents(&code.nodes, code.root);
         if inner.graphs {
-            self.seen = self.seen.and(inner);
-            if self.stops {
+            self.found = self.found.union(inner);
+            if self.stops_at_graphs {
                 return Err(d.error(DecodeErrorKind::NotInAny));
             }
-            return d.nested(|d| pass_over(&code, d));
+            return d.nested(|d| skip_by_copying(&code, d));
         }
-        let around = std::mem::replace(&mut self.in_any, true);
+        let was_in_any = std::mem::replace(&mut self.is_in_any, true);
         self.anys += 1;
-        d.nested(|d| {
-            let start = d.position();
-            self.value(d, &code)?;
-            if d.position() == start { d.charge(EMPTY_VALUE) } else { Ok(()) }
-        })?;
+        d.nested(|d| self.any_value(d, &code))?;
         self.anys -= 1;
-        self.in_any = around;
+        self.is_in_any = was_in_any;
         Ok(())
     }
 
@@ -211,17 +207,17 @@ impl StepActions for Skipper {
     }
 
     fn object(&mut self, d: &mut Decoder<'_>) -> StepResult {
-        self.seen.references = true;
+        self.found.references = true;
         Ior::pass(d)
     }
 
     fn graph(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, place: Index) -> StepResult {
-        self.seen.graphs = true;
-        pass_over(&TypeCode::new(nodes.clone(), place), d)
+        self.found.graphs = true;
+        skip_by_copying(&TypeCode::new(nodes.clone(), place), d)
     }
 
     fn principal(&mut self, d: &mut Decoder<'_>) -> StepResult {
-        let len = length(d, 1)?;
+        let len = read_length(d, 1)?;
         d.take(len).map(drop)
     }
 
@@ -233,24 +229,18 @@ impl StepActions for Skipper {
 /// Reads the repository id before the members of an exception. omniORB omits it in anys, where the type code
 /// contains it too.
 pub(crate) fn read_except_id(d: &mut Decoder<'_>, id: &str) -> StepResult {
-    let there = id.is_empty() || d.clone().read_octet_str().is_ok_and(|octets| octets == id.as_bytes());
-    if there {
+    if id.is_empty() || d.clone().read_octet_str().is_ok_and(|bytes| bytes == id.as_bytes()) {
         d.read_octet_str()?;
     }
     Ok(())
 }
 
-/// Skips a wide string. Decodes the whole string if its length in the message depends on the code set,
-/// otherwise only the length.
-pub(crate) fn pass_wide(d: &mut Decoder<'_>) -> StepResult {
+/// Skips a wide string. Decodes the whole string if its size in bytes depends on the code set.
+pub(crate) fn skip_wstring(d: &mut Decoder<'_>) -> StepResult {
     let sets = d.code_sets().wchar;
     if d.version() == Version::V1_2 && sets.is_some() && sets != Some(WCharSet::Ucs4) {
-        let len = length(d, 1)?;
+        let len = read_length(d, 1)?;
         return d.take(len).map(drop);
     }
     d.read_wstring().map(drop)
-}
-
-fn within(d: &Decoder<'_>, fits: bool, bound: u32) -> StepResult {
-    if bound == 0 || fits { Ok(()) } else { Err(d.error(DecodeErrorKind::BoundExceeded)) }
 }

@@ -254,7 +254,7 @@ fn what_went_in_comes_out_by_its_type() {
     let error = any.get::<Vec<i32>>().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "a value of type `typedef long[2][3] T::Arr` is none of type `sequence<long>`"
+        "the type of the value is `typedef long[2][3] T::Arr`, not `sequence<long>`"
     );
     assert_eq!(SystemException::from(error).kind, SystemExceptionKind::BadOperation);
     assert!(matches!(
@@ -274,7 +274,7 @@ fn what_went_in_comes_out_by_its_type() {
     assert_eq!(without, any);
     assert_eq!(Any::new("a\0b").unwrap_err().kind, EncodeErrorKind::EmbeddedNul);
     assert!(Any::default().get::<i32>().is_err());
-    assert_eq!(format!("{:?}", Any::new(5_i32).unwrap()), "Any(long, 4 octets)");
+    assert_eq!(format!("{:?}", Any::new(5_i32).unwrap()), "Any(long, 4 bytes)");
 }
 
 /// The content of a context.

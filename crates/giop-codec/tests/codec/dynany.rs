@@ -128,8 +128,8 @@ fn parts_are_found_and_set_by_their_paths() {
     assert_eq!(error("points[0].y", "x".into()), "points[0].y: a string is no value of type `double`");
     assert_eq!(error("choice.p.x", "x".into()), "choice.p.x: a string is no value of type `short`");
     assert_eq!(error("color", Value::Enum(3)), "color: 3 is out of bounds: at most 3");
-    assert!(error("points[", 1.into()).ends_with("is no path: a `]` is missing"));
-    assert!(error("points[x]", 1.into()).ends_with("an index is no number"));
+    assert!(error("points[", 1.into()).ends_with("is not a path: a `]` is missing"));
+    assert!(error("points[x]", 1.into()).ends_with("an index is not a number"));
     assert!(error("points..x", 1.into()).ends_with("a name is missing"));
     assert_eq!(
         all.at("choice.n").unwrap_err().to_string(),

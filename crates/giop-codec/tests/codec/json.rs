@@ -135,7 +135,7 @@ fn what_is_wrong_is_said_with_its_place() {
         (of(r#"{"width":"x"}"#), "payload.frames[0].width: a string is no value of type `octet`"),
         (of(r#"{"height":1}"#), "payload.frames[0]: there is no member `height`"),
         (of("{}"), "payload.frames[0]: the member `width` is missing"),
-        (of(r#"{"width":1,"width":2}"#), "payload.frames[0]: the member `width` is there twice"),
+        (of(r#"{"width":1,"width":2}"#), "payload.frames[0]: the member `width` occurs twice"),
         (of(&[good; 5].join(",")), "payload.frames: 5 is out of bounds: at most 4"),
         (of("7"), "payload.frames[0]: a number is no value of type `struct W { octet width; }`"),
         (of(r#"{"width":1"#), "payload.frames[0]: expected `,` or `}` at line 1 column 33"),
@@ -150,7 +150,7 @@ fn what_is_wrong_is_said_with_its_place() {
         (code(CHOICE), "{}", "the member `$case` is missing"),
         (code(COLOR), "\"pink\"", "there is no member `pink`"),
         (code(COLOR), "2", "the number is out of the range of its type"),
-        (code("\"fixed<5,2>\""), "\"0.125\"", "the text is no decimal number of the digits of its type"),
+        (code("\"fixed<5,2>\""), "\"0.125\"", "the text is not a decimal number with the digits of its type"),
         (TypeCode::string(2), "\"abc\"", "3 is out of bounds: at most 2"),
         (TypeCode::string(0), r#""a\u0000""#, "a string contains a NUL character"),
         (TypeCode::array(&TypeCode::LONG, 2), "[1]", "1 element for an array of 2"),
@@ -168,7 +168,7 @@ fn what_is_wrong_is_said_with_its_place() {
             "\"corbaloc::h/x\"",
             "a reference is an `IOR:`: object reference, character 1: \"IOR:\" expected",
         ),
-        (code(NODE), r#"{"$ref":3}"#, "no `$id` stands before its `$ref`"),
+        (code(NODE), r#"{"$ref":3}"#, "`$ref` to an `$id` that does not occur before"),
         (code(NODE), r#"{"v":1}"#, "the member `next` is missing"),
         (TypeCode::ANY, r#"{"value":1}"#, "the member `$type` is missing"),
         (
@@ -207,7 +207,7 @@ fn deep_and_endless_types_and_values_are_refused() {
         r#"{"kind":"alias","id":"IDL:A:1.0","name":"A","type":{"kind":"sequence","element":{"$ref":"IDL:A:1.0"}}}"#,
     ];
     for json in endless {
-        assert_eq!(error(&TypeCode::TYPE_CODE, json), "values of the type `IDL:A:1.0` have no end");
+        assert_eq!(error(&TypeCode::TYPE_CODE, json), "values of the type `IDL:A:1.0` would be infinite");
     }
     let wide = format!(
         r#"{{"kind":"struct","members":[{}]}}"#,

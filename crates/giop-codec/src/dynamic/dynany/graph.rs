@@ -1,69 +1,58 @@
-//! Graphs of values whose parts are replaced. Nodes that become unreachable are dropped, and an extracted
-//! part has only its own nodes.
+//! Replacement and extraction of parts of graphs. Unreachable nodes are dropped.
 
 use super::super::{DynError, DynErrorKind, Items, Value, ValueGraph};
 
-/// The maximum number of nodes of one value.
 pub(super) const MAX_NODES: usize = 1 << 21;
 
 #[cold]
-pub(super) fn too_many() -> DynError {
+pub(super) fn too_many_nodes() -> DynError {
     DynErrorKind::Limit("the graph would have over 2097152 values").into()
 }
 
-/// The nodes that are reachable from a value.
-struct ReachableNodes {
-    /// The new index of each node, by its old index.
-    places: Vec<Option<u32>>,
-    /// The old index of each node, in the new order.
-    nodes: Vec<u32>,
+/// Returns the new index of a node. An invalid index remains invalid.
+fn new_index(indices: &[Option<u32>], node: u32) -> u32 {
+    indices.get(node as usize).copied().flatten().unwrap_or(u32::MAX)
 }
 
-/// Returns the nodes of a graph that are reachable from a value, in their order.
-fn reached(value: &Value, graph: &ValueGraph) -> ReachableNodes {
-    let mut places = vec![None; graph.nodes.len()];
-    let mut waiting = vec![value];
-    while let Some(value) = waiting.pop() {
+/// Returns for each node its index among those that are reachable from a value, or `None`.
+fn find_reachable(value: &Value, graph: &ValueGraph) -> Vec<Option<u32>> {
+    let mut new_indices = vec![None; graph.nodes.len()];
+    let mut pending = vec![value];
+    while let Some(value) = pending.pop() {
         match value {
             Value::Node(Some(node)) => {
-                if let (Some(place @ None), Some(found)) =
-                    (places.get_mut(*node as usize), graph.nodes.get(*node as usize))
+                if let (Some(new_index @ None), Some(found)) =
+                    (new_indices.get_mut(*node as usize), graph.nodes.get(*node as usize))
                 {
-                    *place = Some(0);
-                    waiting.extend(&found.members);
+                    *new_index = Some(0);
+                    pending.extend(&found.members);
                 }
             }
-            Value::Struct(members) => waiting.extend(members.iter()),
-            Value::Union(union) => waiting.extend(&union.value),
+            Value::Struct(members) => pending.extend(members.iter()),
+            Value::Union(union) => pending.extend(&union.value),
             Value::Items(items) => {
                 if let Items::Values(values) = &**items {
-                    waiting.extend(values);
+                    pending.extend(values);
                 }
             }
             _ => {}
         }
     }
-    let mut nodes = Vec::new();
-    for (at, place) in (0..).zip(&mut places) {
-        if let Some(place) = place {
-            *place = nodes.len() as u32;
-            nodes.push(at);
-        }
-    }
-    ReachableNodes { places, nodes }
+    (0..).zip(new_indices.iter_mut().flatten()).for_each(|(new, index)| *index = new);
+    new_indices
 }
 
 /// Changes all node numbers in values, but not those inside of the referenced nodes.
 fn renumber<'v>(values: impl IntoIterator<Item = &'v mut Value>, mut number: impl FnMut(u32) -> u32) {
-    let mut waiting: Vec<&mut Value> = values.into_iter().collect();
-    while let Some(value) = waiting.pop() {
+    let mut pending: Vec<&mut Value> = values.into_iter().collect();
+    while let Some(value) = pending.pop() {
         match value {
             Value::Node(Some(node)) => *node = number(*node),
-            Value::Struct(members) => waiting.extend(members.iter_mut()),
-            Value::Union(union) => waiting.extend(&mut union.value),
+            Value::Struct(members) => pending.extend(members.iter_mut()),
+            Value::Union(union) => pending.extend(&mut union.value),
             Value::Items(items) => {
                 if let Items::Values(values) = &mut **items {
-                    waiting.extend(values.iter_mut());
+                    pending.extend(values.iter_mut());
                 }
             }
             _ => {}
@@ -71,34 +60,30 @@ fn renumber<'v>(values: impl IntoIterator<Item = &'v mut Value>, mut number: imp
     }
 }
 
-fn all<'v>(value: &'v mut Value, graph: &'v mut ValueGraph) -> impl Iterator<Item = &'v mut Value> {
+fn all_values<'v>(value: &'v mut Value, graph: &'v mut ValueGraph) -> impl Iterator<Item = &'v mut Value> {
     std::iter::once(value).chain(graph.nodes.iter_mut().flat_map(|node| node.members.iter_mut()))
 }
 
-/// Returns a part of a value, with the nodes that are reachable from it.
+/// Returns the value with the nodes that are reachable from it.
 pub(super) fn extract(mut value: Value, graph: &ValueGraph) -> (Value, ValueGraph) {
     if graph.nodes.is_empty() {
         return (value, ValueGraph::default());
     }
-    let reached = reached(&value, graph);
-    let nodes = reached.nodes.iter().filter_map(|at| graph.nodes.get(*at as usize).cloned());
-    let mut graph = ValueGraph { nodes: nodes.collect() };
-    // An invalid node number remains invalid.
-    let place = |node: u32| reached.places.get(node as usize).copied().flatten().unwrap_or(u32::MAX);
-    renumber(all(&mut value, &mut graph), place);
+    let reachable = find_reachable(&value, graph);
+    let nodes = graph.nodes.iter().zip(&reachable).filter(|(_, index)| index.is_some());
+    let mut graph = ValueGraph { nodes: nodes.map(|(node, _)| node.clone()).collect() };
+    renumber(all_values(&mut value, &mut graph), |node| new_index(&reachable, node));
     (value, graph)
 }
 
-/// Drops unreachable nodes.
 pub(super) fn prune(value: &mut Value, graph: &mut ValueGraph) {
-    let reached = reached(value, graph);
-    if reached.nodes.len() == graph.nodes.len() {
+    let reachable = find_reachable(value, graph);
+    if reachable.iter().all(Option::is_some) {
         return;
     }
-    let mut places = reached.places.iter();
-    graph.nodes.retain(|_| places.next().is_some_and(Option::is_some));
-    let place = |node: u32| reached.places.get(node as usize).copied().flatten().unwrap_or(u32::MAX);
-    renumber(all(value, graph), place);
+    let mut new_indices = reachable.iter();
+    graph.nodes.retain(|_| new_indices.next().is_some_and(Option::is_some));
+    renumber(all_values(value, graph), |node| new_index(&reachable, node));
 }
 
 /// Appends the nodes of another value's graph, and renumbers the nodes in that value.
@@ -110,14 +95,14 @@ pub(super) fn append(
     mut value: Value,
     mut more: ValueGraph,
 ) -> Result<Value, DynError> {
-    let by = graph.nodes.len();
+    let offset = graph.nodes.len();
     if more.nodes.is_empty() {
         return Ok(value);
     }
-    if by.saturating_add(more.nodes.len()) > MAX_NODES {
-        return Err(too_many());
+    if offset.saturating_add(more.nodes.len()) > MAX_NODES {
+        return Err(too_many_nodes());
     }
-    renumber(all(&mut value, &mut more), |node| node.saturating_add(by as u32));
+    renumber(all_values(&mut value, &mut more), |node| node.saturating_add(offset as u32));
     graph.nodes.append(&mut more.nodes);
     Ok(value)
 }

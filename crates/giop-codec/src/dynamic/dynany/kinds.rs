@@ -1,12 +1,12 @@
-//! The views of a `DynAny` for single kinds of types, as in the standard.
+//! The views of a [`DynAny`] for single kinds of types, as in the standard.
 
 use std::ops::Deref;
 
 use super::super::build::{MAX_SIZE, default_value, discriminator_for, label_of, sized_default, unlabelled};
-use super::super::check::{CUSTOM, is_custom, state};
+use super::super::check::{CUSTOM_STATE_UNKNOWN, is_custom, value_members};
 use super::super::part::select;
 use super::super::{Decimal, DynError, DynErrorKind, Dynamic, Items, Value, ValueNode};
-use super::graph::{MAX_NODES, too_many};
+use super::graph::{MAX_NODES, too_many_nodes};
 use super::{DynAny, mismatch};
 use crate::typecode::{TcKind, TypeCode};
 
@@ -28,7 +28,7 @@ macro_rules! views {
 
         impl DynAny {
             $(
-                #[doc = concat!("The same as ", $what, ".")]
+                #[doc = concat!("Returns the same value as ", $what, ".")]
                 ///
                 /// # Errors
                 /// [`TypeMismatch`](DynErrorKind::TypeMismatch): the value is of another kind.
@@ -81,7 +81,6 @@ views! {
     DynValue as_value "a value of a value type" => TcKind::Value | TcKind::Event | TcKind::ValueBox,
 }
 
-/// Returns names and values of all components.
 fn members(of: &DynAny, names: &[Box<str>]) -> Result<Vec<(Box<str>, Dynamic)>, DynError> {
     let all = components(of, names.len())?;
     Ok(names.iter().cloned().zip(all).collect())
@@ -90,12 +89,12 @@ fn members(of: &DynAny, names: &[Box<str>]) -> Result<Vec<(Box<str>, Dynamic)>, 
 /// Returns all components, each with a graph of its own.
 fn components(of: &DynAny, count: usize) -> Result<Vec<Dynamic>, DynError> {
     let mut nodes = 0;
-    let one = |at| {
-        let one = of.component(at).dynamic()?;
-        nodes += one.graph.nodes.len();
-        if nodes > MAX_NODES { Err(too_many()) } else { Ok(one) }
+    let component = |index| {
+        let component = of.component(index).dynamic()?;
+        nodes += component.graph.nodes.len();
+        if nodes > MAX_NODES { Err(too_many_nodes()) } else { Ok(component) }
     };
-    (0..count).map(one).collect()
+    (0..count).map(component).collect()
 }
 
 /// Sets all components. Each name must be that of the member, or empty.
@@ -103,15 +102,14 @@ fn set_members(of: &DynAny, names: &[Box<str>], members: Vec<(Box<str>, Dynamic)
     if members.len() != names.len() {
         return Err(DynErrorKind::Bounds { index: members.len(), len: names.len() }.into());
     }
-    if let Some(((given, _), _)) =
-        members.iter().zip(names).find(|((given, _), name)| !given.is_empty() && given != *name)
-    {
+    let mut named = members.iter().map(|(given, _)| given).zip(names);
+    if let Some((given, _)) = named.find(|(given, name)| !given.is_empty() && given != name) {
         return Err(DynErrorKind::NoSuchMember(given.clone()).into());
     }
-    let before = of.dynamic()?;
+    let original = of.dynamic()?;
     for (at, (_, value)) in members.into_iter().enumerate() {
-        if let Err(error) = of.component(at).take(value) {
-            of.take(before)?;
+        if let Err(error) = of.component(at).assign_dynamic(value) {
+            of.assign_dynamic(original)?;
             return Err(error);
         }
     }
@@ -126,11 +124,11 @@ fn names_of(code: &TypeCode) -> Vec<Box<str>> {
     (0..code.member_count().unwrap_or(0)).filter_map(|at| code.member_name(at).ok()).map(Into::into).collect()
 }
 
-fn current(of: &DynAny, names: &[Box<str>]) -> Result<(Box<str>, TcKind), DynError> {
-    let none =
+fn current_member(of: &DynAny, names: &[Box<str>]) -> Result<(Box<str>, TcKind), DynError> {
+    let no_member =
         || DynError::from(DynErrorKind::InvalidValue("there is no current member: the position is -1"));
-    let at = of.position()?.ok_or_else(none)?;
-    let name = names.get(at).cloned().ok_or_else(none)?;
+    let at = of.position()?.ok_or_else(no_member)?;
+    let name = names.get(at).cloned().ok_or_else(no_member)?;
     Ok((name, of.component(at).type_code()?.kind()))
 }
 
@@ -144,21 +142,16 @@ impl DynStruct {
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue) at -1.
     pub fn current_member_name(&self) -> Result<Box<str>, DynError> {
-        current(self, &self.names()?).map(|(name, _)| name)
+        current_member(self, &self.names()?).map(|(name, _)| name)
     }
 
-    /// Returns the kind of the member at the current position.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue) at -1.
+    /// Returns the kind of the member at the current position, with the errors of
+    /// [`current_member_name`](Self::current_member_name).
     pub fn current_member_kind(&self) -> Result<TcKind, DynError> {
-        current(self, &self.names()?).map(|(_, kind)| kind)
+        current_member(self, &self.names()?).map(|(_, kind)| kind)
     }
 
     /// Returns all members with their names.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue).
     #[doc(alias = "get_members")]
     pub fn members(&self) -> Result<Vec<(Box<str>, Dynamic)>, DynError> {
         members(self, &self.names()?)
@@ -168,7 +161,7 @@ impl DynStruct {
     ///
     /// # Errors
     /// [`NoSuchMember`](DynErrorKind::NoSuchMember), [`TypeMismatch`](DynErrorKind::TypeMismatch),
-    /// [`Bounds`](DynErrorKind::Bounds). The value does not change then.
+    /// [`Bounds`](DynErrorKind::Bounds). The value is then unchanged.
     pub fn set_members(&self, members: Vec<(Box<str>, Dynamic)>) -> Result<(), DynError> {
         set_members(self, &self.names()?, members)
     }
@@ -181,8 +174,7 @@ impl DynUnion {
         self.component(0)
     }
 
-    /// Sets the discriminator. The member is kept if both discriminators select it. Otherwise the newly
-    /// selected member gets its default value.
+    /// Sets the discriminator. If the selected member changes, it gets its default value.
     ///
     /// # Errors
     /// [`TypeMismatch`](DynErrorKind::TypeMismatch): the value is of another type.
@@ -199,8 +191,9 @@ impl DynUnion {
     fn select(&self, label: i64) -> Result<(), DynError> {
         self.change(&mut |code, part, _| select(code, part, label))?;
         self.component(1).forget_positions();
-        let there = self.component_count()? > 1;
-        self.go(Some(usize::from(there)));
+        // The standard moves to the member if one is selected.
+        let has_member = self.component_count()? > 1;
+        self.set_position(Some(usize::from(has_member)));
         Ok(())
     }
 
@@ -231,17 +224,11 @@ impl DynUnion {
     }
 
     /// Returns whether no member is selected.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue).
     pub fn has_no_active_member(&self) -> Result<bool, DynError> {
         Ok(self.component_count()? < 2)
     }
 
     /// Returns the kind of the discriminator.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue).
     pub fn discriminator_kind(&self) -> Result<TcKind, DynError> {
         self.discriminator().type_code().map(|code| code.unaliased().kind())
     }
@@ -257,26 +244,18 @@ impl DynUnion {
         Ok(self.component(1))
     }
 
-    /// Returns the name of the selected member.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue): no member is selected.
+    /// Returns the name of the selected member, with the errors of [`member`](Self::member).
     pub fn member_name(&self) -> Result<Box<str>, DynError> {
         self.member()?;
         let (code, value) = (self.type_code()?.unaliased(), self.dynamic()?.value);
-        let found = match (code.union(), value) {
-            (Ok(of), Value::Union(union)) => {
-                of.selected(union.discriminator).map(|member| (*member.name).into())
-            }
-            _ => None,
+        let (Ok(definition), Value::Union(union)) = (code.union(), value) else {
+            return Err(super::removed_component());
         };
-        found.ok_or_else(super::gone)
+        let selected = definition.selected(union.discriminator);
+        selected.map(|member| (*member.name).into()).ok_or_else(super::removed_component)
     }
 
-    /// Returns the kind of the selected member.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue): no member is selected.
+    /// Returns the kind of the selected member, with the errors of [`member`](Self::member).
     pub fn member_kind(&self) -> Result<TcKind, DynError> {
         self.member()?.type_code().map(|code| code.kind())
     }
@@ -284,48 +263,42 @@ impl DynUnion {
 
 impl DynSequence {
     /// Returns the number of elements.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue).
     #[doc(alias = "get_length")]
     pub fn length(&self) -> Result<usize, DynError> {
         self.component_count()
     }
 
-    /// Removes elements at the end, or appends elements with default values. If the position was -1, it moves
-    /// to the first new element. It becomes -1 if its element is removed.
+    /// Removes elements at the end, or appends elements with default values. A position of -1 moves to the
+    /// first new element. The position becomes -1 if its element is removed.
     ///
     /// # Errors
     /// [`Bounds`](DynErrorKind::Bounds): the length exceeds the bound of the sequence, or differs from that
     /// of the array. [`Limit`](DynErrorKind::Limit): the new elements take over 64 MiB.
     pub fn set_length(&self, length: usize) -> Result<(), DynError> {
-        let (before, position) = (self.length()?, self.position()?);
+        let (original, position) = (self.length()?, self.position()?);
         self.change(&mut |code, part, _| {
             let code = code.unaliased();
             let bound = code.length().unwrap_or(0) as usize;
-            let fixed = code.kind() == TcKind::Array;
-            if (fixed && length != bound) || (bound != 0 && length > bound) {
+            let is_array = code.kind() == TcKind::Array;
+            if (is_array && length != bound) || (bound != 0 && length > bound) {
                 return Err(DynErrorKind::Bounds { index: length, len: bound }.into());
             }
             let (Value::Items(items), Ok(element)) = (part, code.content_type()) else {
-                return Err(super::gone());
+                return Err(super::removed_component());
             };
             resize(items, length, &element)
         })?;
-        for at in length..before {
+        for at in length..original {
             self.component(at).forget_positions();
         }
         match position {
-            None if length > before => self.go(Some(before)),
-            at => self.go(at.filter(|at| *at < length)),
+            None if length > original => self.set_position(Some(original)),
+            at => self.set_position(at.filter(|at| *at < length)),
         }
         Ok(())
     }
 
     /// Returns all elements.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue).
     #[doc(alias = "get_elements")]
     pub fn elements(&self) -> Result<Vec<Dynamic>, DynError> {
         components(self, self.length()?)
@@ -334,16 +307,19 @@ impl DynSequence {
     /// Sets all elements, and thereby the length of a sequence.
     ///
     /// # Errors
-    /// [`TypeMismatch`](DynErrorKind::TypeMismatch), [`Bounds`](DynErrorKind::Bounds). The value does not
-    /// change then.
+    /// [`TypeMismatch`](DynErrorKind::TypeMismatch), [`Bounds`](DynErrorKind::Bounds). The value is then
+    /// unchanged.
     pub fn set_elements(&self, elements: Vec<Dynamic>) -> Result<(), DynError> {
-        let before = self.dynamic()?;
+        let original = self.dynamic()?;
         let set = || {
             self.set_length(elements.len())?;
-            elements.into_iter().enumerate().try_for_each(|(at, value)| self.component(at).take(value))
+            elements
+                .into_iter()
+                .enumerate()
+                .try_for_each(|(at, value)| self.component(at).assign_dynamic(value))
         };
         if let Err(error) = set() {
-            self.take(before)?;
+            self.assign_dynamic(original)?;
             return Err(error);
         }
         self.seek(0).map(drop)
@@ -351,67 +327,39 @@ impl DynSequence {
 }
 
 fn resize(items: &mut Items, length: usize, element: &TypeCode) -> Result<(), DynError> {
-    fn room(more: usize, each: usize) -> Result<(), DynError> {
-        let fits = more.checked_mul(each).is_some_and(|size| size <= MAX_SIZE);
-        fits.then_some(())
-            .ok_or_else(|| DynErrorKind::Limit("the elements that are added take over 64 MiB").into())
+    let charge = |size: usize| match size {
+        0..=MAX_SIZE => Ok(()),
+        _ => Err(DynError::from(DynErrorKind::Limit("the elements that are added take over 64 MiB"))),
+    };
+    if items.resize_contiguous(length, charge)? {
+        return Ok(());
     }
-    fn numbers<T: Clone + Default>(all: &[T], length: usize) -> Result<Vec<T>, DynError> {
-        room(length.saturating_sub(all.len()), size_of::<T>())?;
-        let mut all = all.to_vec();
-        all.resize(length, T::default());
-        Ok(all)
-    }
-    macro_rules! numbers {
-        ($all:ident) => {
-            *$all = numbers(&$all[..], length)?.into()
-        };
-    }
-    match items {
-        Items::Octets(all) => numbers!(all),
-        Items::Chars(all) => numbers!(all),
-        Items::Shorts(all) => numbers!(all),
-        Items::UShorts(all) => numbers!(all),
-        Items::Longs(all) => numbers!(all),
-        Items::ULongs(all) => numbers!(all),
-        Items::LongLongs(all) => numbers!(all),
-        Items::ULongLongs(all) => numbers!(all),
-        Items::Floats(all) => numbers!(all),
-        Items::Doubles(all) => numbers!(all),
-        other => other.edit(|values| -> Result<(), DynError> {
-            if length > values.len() {
-                let (first, size) = sized_default(&element.nodes, element.root)?;
-                room(length - values.len(), size)?;
-                values.resize(length, first);
-            }
-            values.truncate(length);
-            Ok(())
-        })?,
-    }
-    Ok(())
+    items.edit(|values| {
+        if length > values.len() {
+            let (value, size) = sized_default(&element.nodes, element.root)?;
+            charge((length - values.len()).saturating_mul(size))?;
+            values.resize(length, value);
+        }
+        values.truncate(length);
+        Ok(())
+    })
 }
 
 impl DynEnum {
     /// Returns the enumerator's name.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue).
     #[doc(alias = "get_as_string")]
     pub fn name(&self) -> Result<Box<str>, DynError> {
         let ordinal = self.ordinal()?;
         let code = self.type_code()?.unaliased();
-        code.member_name(ordinal as usize).map(Into::into).map_err(|_| super::gone())
+        code.member_name(ordinal as usize).map(Into::into).map_err(|_| super::removed_component())
     }
 
     /// Returns the enumerator's ordinal.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue).
     #[doc(alias = "get_as_ulong")]
     pub fn ordinal(&self) -> Result<u32, DynError> {
         match self.dynamic()?.value {
             Value::Enum(ordinal) => Ok(ordinal),
-            _ => Err(super::gone()),
+            _ => Err(super::removed_component()),
         }
     }
 
@@ -438,19 +386,16 @@ impl DynEnum {
 
 impl DynFixed {
     /// Returns the number, with all digits after its decimal point.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue).
     #[doc(alias = "get_value")]
     pub fn value(&self) -> Result<String, DynError> {
         match self.dynamic()?.value {
             Value::Fixed(number) => Ok(number.to_string()),
-            _ => Err(super::gone()),
+            _ => Err(super::removed_component()),
         }
     }
 
-    /// Sets the number, with or without a decimal point; as in IDL, it may end with `d` or `D`. Returns
-    /// `false` if digits after the last one of the type were cut off.
+    /// Sets the number, with or without a decimal point. As in IDL, the text may end with `d` or `D`. Returns
+    /// `false` if digits were cut off because the type has fewer digits after the decimal point.
     ///
     /// # Errors
     /// [`Syntax`](DynErrorKind::Syntax): the text is not a number.
@@ -461,13 +406,12 @@ impl DynFixed {
         let (digits, scale) = (code.fixed_digits().unwrap_or(1), code.fixed_scale().unwrap_or(0));
         let text = text.trim().trim_end_matches(['d', 'D']);
         if !is_number(text) {
-            return Err(DynErrorKind::Syntax(format!("`{text}` is no decimal number").into()).into());
+            return Err(DynErrorKind::Syntax(format!("`{text}` is not a decimal number").into()).into());
         }
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-        let kept =
-            fraction.get(..usize::try_from(scale).unwrap_or(0).min(fraction.len())).unwrap_or(fraction);
+        let fraction = fraction.get(..usize::try_from(scale).unwrap_or(0)).unwrap_or(fraction);
         let exact = Decimal::parse(text, digits, scale);
-        let number = exact.or_else(|| Decimal::parse(&format!("{whole}.{kept}"), digits, scale));
+        let number = exact.or_else(|| Decimal::parse(&format!("{whole}.{fraction}"), digits, scale));
         let number = number.ok_or(DynErrorKind::InvalidValue("the number has more digits than its type"))?;
         self.set(Value::Fixed(Box::new(number)))?;
         Ok(exact.is_some())
@@ -478,38 +422,27 @@ fn is_number(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
     let all = whole.len() + fraction.len();
-    all > 0 && whole.bytes().chain(fraction.bytes()).all(|octet| octet.is_ascii_digit())
+    all > 0 && whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit())
 }
 
 impl DynValue {
     fn names(&self) -> Result<Vec<Box<str>>, DynError> {
-        let code = {
-            let whole = self.lock();
-            match *self.part(&whole)?.1 {
-                Value::Node(Some(node)) => {
-                    whole.dynamic.graph.nodes.get(node as usize).map(|node| node.code.clone())
-                }
-                _ => None,
-            }
+        let root = self.lock();
+        let node = match *self.part(&root)?.1 {
+            Value::Node(Some(node)) => root.dynamic.graph.nodes.get(node as usize),
+            _ => None,
         };
-        match code {
-            Some(code) => Ok(state(&code)?.into_iter().map(|(_, name)| name).collect()),
-            None => Err(DynErrorKind::InvalidValue("the value is null").into()),
-        }
+        let code = node.ok_or(DynErrorKind::InvalidValue("the value is null"))?.code.clone();
+        drop(root);
+        Ok(value_members(&code)?.into_iter().map(|(_, name)| name).collect())
     }
 
     /// Returns whether the value is null.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue).
     pub fn is_null(&self) -> Result<bool, DynError> {
         Ok(*self.part(&self.lock())?.1 == Value::Node(None))
     }
 
     /// Sets the value to null.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue).
     pub fn set_to_null(&self) -> Result<(), DynError> {
         self.set(Value::Node(None))?;
         self.forget_positions();
@@ -527,16 +460,15 @@ impl DynValue {
         }
         self.change(&mut |code, part, graph| {
             let code = code.unaliased();
-            let members = state(&code)?;
+            let members = value_members(&code)?;
             if is_custom(&members) {
-                return Err(DynErrorKind::Inconsistent(CUSTOM).into());
+                return Err(DynErrorKind::Inconsistent(CUSTOM_STATE_UNKNOWN).into());
             }
             let members = members.iter().map(|(code, _)| default_value(&code.nodes, code.root));
             let node = ValueNode { members: members.collect::<Result<_, _>>()?, code };
-            let at = u32::try_from(graph.nodes.len()).ok().filter(|at| (*at as usize) < MAX_NODES);
-            let at = at.ok_or_else(too_many)?;
+            let index = u32::try_from(graph.nodes.len()).ok().filter(|index| (*index as usize) < MAX_NODES);
+            *part = Value::Node(Some(index.ok_or_else(too_many_nodes)?));
             graph.nodes.push(node);
-            *part = Value::Node(Some(at));
             Ok(())
         })?;
         self.forget_positions();
@@ -548,15 +480,13 @@ impl DynValue {
     /// # Errors
     /// [`InvalidValue`](DynErrorKind::InvalidValue) at -1, and if the value is null.
     pub fn current_member_name(&self) -> Result<Box<str>, DynError> {
-        current(self, &self.names()?).map(|(name, _)| name)
+        current_member(self, &self.names()?).map(|(name, _)| name)
     }
 
-    /// Returns the kind of the member at the current position.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue) at -1, and if the value is null.
+    /// Returns the kind of the member at the current position, with the errors of
+    /// [`current_member_name`](Self::current_member_name).
     pub fn current_member_kind(&self) -> Result<TcKind, DynError> {
-        current(self, &self.names()?).map(|(_, kind)| kind)
+        current_member(self, &self.names()?).map(|(_, kind)| kind)
     }
 
     /// Returns the state with the members' names, that of bases first. The member of a value box is named

@@ -1,4 +1,4 @@
-//! [`DynAny`]: access to a value by its components, as in the standard ("Dynamic Management of Any Values").
+//! Access to a value by its components, as in the standard ("Dynamic Management of Any Values").
 
 mod graph;
 mod kinds;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::part::{count, edit, last_node, look};
+use super::part::{component, component_count, edit_component, last_node};
 use super::{DynError, DynErrorKind, Dynamic, Value, ValueGraph};
 use crate::any::Any;
 use crate::typecode::{TcKind, TypeCode};
@@ -44,22 +44,22 @@ use crate::typecode::{TcKind, TypeCode};
 #[doc(alias = "DynamicAny::DynAny")]
 #[derive(Clone)]
 pub struct DynAny {
-    whole: Arc<Mutex<DynAnyRoot>>,
-    /// The indices that lead from the whole to this part, component by component.
-    way: Vec<usize>,
+    root: Arc<Mutex<DynAnyRoot>>,
+    /// The index of the component at each level, from the root to this part.
+    path: Vec<usize>,
 }
 
 struct DynAnyRoot {
     dynamic: Dynamic,
     /// The number of nodes after the last removal of unreachable nodes.
-    tidy: usize,
-    /// Current positions that differ from the initial ones.
+    nodes_after_prune: usize,
+    /// Current positions that differ from the initial ones, by the paths of the parts.
     positions: BTreeMap<Vec<usize>, Option<usize>>,
 }
 
 #[cold]
-fn gone() -> DynError {
-    DynErrorKind::InvalidValue("the component is no part of its value any more").into()
+fn removed_component() -> DynError {
+    DynErrorKind::InvalidValue("the component was removed from its value").into()
 }
 
 #[cold]
@@ -67,7 +67,6 @@ fn mismatch(wanted: &TypeCode, found: &str) -> DynError {
     DynErrorKind::TypeMismatch { wanted: wanted.clone(), found: found.into() }.into()
 }
 
-/// Returns whether values of the type have components.
 fn has_components(code: &TypeCode) -> bool {
     use TcKind::{Array, Event, Except, Sequence, Struct, Union, Value, ValueBox};
     let code = code.unaliased();
@@ -107,20 +106,14 @@ impl DynAny {
     }
 
     /// Returns a copy of the value as a tree.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue).
     pub fn dynamic(&self) -> Result<Dynamic, DynError> {
-        let whole = self.lock();
-        let (code, value) = self.part(&whole)?;
-        let (value, graph) = graph::extract(value.into_owned(), &whole.dynamic.graph);
+        let root = self.lock();
+        let (code, value) = self.part(&root)?;
+        let (value, graph) = graph::extract(value.into_owned(), &root.dynamic.graph);
         Ok(Dynamic { code, value, graph })
     }
 
     /// Returns the type of the value, including aliases.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue).
     #[doc(alias = "type")]
     pub fn type_code(&self) -> Result<TypeCode, DynError> {
         self.part(&self.lock()).map(|(code, _)| code)
@@ -131,7 +124,7 @@ impl DynAny {
     /// # Errors
     /// [`TypeMismatch`](DynErrorKind::TypeMismatch), [`InvalidValue`](DynErrorKind::InvalidValue).
     pub fn assign(&self, other: &DynAny) -> Result<(), DynError> {
-        self.take(other.dynamic()?)
+        self.assign_dynamic(other.dynamic()?)
     }
 
     /// Assigns the value of an any of an equivalent type.
@@ -141,30 +134,27 @@ impl DynAny {
     /// [`Decode`](DynErrorKind::Decode).
     #[doc(alias = "from_any")]
     pub fn assign_any(&self, any: &Any) -> Result<(), DynError> {
-        self.take(any.to_dynamic()?)
+        self.assign_dynamic(any.to_dynamic()?)
     }
 
-    fn take(&self, value: Dynamic) -> Result<(), DynError> {
+    fn assign_dynamic(&self, value: Dynamic) -> Result<(), DynError> {
         let Dynamic { code, value, graph } = value;
         let mut given = Some((value, graph));
-        self.change(&mut |of, part, around| {
-            if !of.equivalent(&code) {
-                return Err(mismatch(of, &format!("a value of type `{code}`")));
+        self.change(&mut |expected, part, root_graph| {
+            if !expected.equivalent(&code) {
+                return Err(mismatch(expected, &format!("a value of type `{code}`")));
             }
             if let Some((value, graph)) = given.take() {
-                *part = graph::append(around, value, graph)?;
+                *part = graph::append(root_graph, value, graph)?;
             }
             Ok(())
         })?;
-        self.tidy();
+        self.prune_if_needed();
         self.forget_positions();
         Ok(())
     }
 
     /// Returns whether the types are equivalent and the values equal.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue).
     pub fn equal(&self, other: &DynAny) -> Result<bool, DynError> {
         let (one, other) = (self.dynamic()?, other.dynamic()?);
         if !one.code.equivalent(&other.code) {
@@ -179,22 +169,16 @@ impl DynAny {
     }
 
     /// Creates a `DynAny` with a copy of the value, at its initial position.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue).
     pub fn copy(&self) -> Result<DynAny, DynError> {
         self.dynamic().map(DynAny::from)
     }
 
     /// Returns the number of components: members, elements, or the discriminator and the member of a union; 0
     /// for other types.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue).
     pub fn component_count(&self) -> Result<usize, DynError> {
-        let whole = self.lock();
-        let (_, value) = self.part(&whole)?;
-        Ok(count(&value, &whole.dynamic.graph))
+        let root = self.lock();
+        let (_, value) = self.part(&root)?;
+        Ok(component_count(&value, &root.dynamic.graph))
     }
 
     /// Returns the component at the current position; `None` at -1.
@@ -210,103 +194,89 @@ impl DynAny {
         Ok(self.position()?.map(|index| self.component(index)))
     }
 
-    /// Moves to the component with that number. If there is none, the position becomes -1 and the result is
+    /// Moves to the component with this index. If there is none, the position becomes -1 and the result is
     /// `false`.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue).
     pub fn seek(&self, index: i32) -> Result<bool, DynError> {
         let count = self.component_count()?;
         let found = usize::try_from(index).ok().filter(|index| *index < count);
-        self.go(found);
+        self.set_position(found);
         Ok(found.is_some())
     }
 
     /// Moves to the first component.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue).
     pub fn rewind(&self) -> Result<(), DynError> {
         self.seek(0).map(drop)
     }
 
     /// Moves to the next component. After the last one, the position becomes -1 and the result is `false`.
-    ///
-    /// # Errors
-    /// [`InvalidValue`](DynErrorKind::InvalidValue).
     pub fn next(&self) -> Result<bool, DynError> {
         let next = self.position()?.map_or(0, |index| i32::try_from(index + 1).unwrap_or(-1));
         self.seek(next)
     }
 
     fn lock(&self) -> MutexGuard<'_, DynAnyRoot> {
-        self.whole.lock().unwrap_or_else(PoisonError::into_inner)
+        self.root.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn component(&self, index: usize) -> DynAny {
-        let way = self.way.iter().copied().chain([index]).collect();
-        DynAny { whole: Arc::clone(&self.whole), way }
+        let path = self.path.iter().copied().chain([index]).collect();
+        DynAny { root: Arc::clone(&self.root), path }
     }
 
-    fn go(&self, to: Option<usize>) {
-        self.lock().positions.insert(self.way.clone(), to);
+    fn set_position(&self, to: Option<usize>) {
+        self.lock().positions.insert(self.path.clone(), to);
     }
 
-    /// Returns the current position.
     fn position(&self) -> Result<Option<usize>, DynError> {
         let count = self.component_count()?;
-        let kept = self.lock().positions.get(&self.way).copied();
-        Ok(kept.unwrap_or(Some(0)).filter(|index| *index < count))
+        let stored = self.lock().positions.get(&self.path).copied();
+        Ok(stored.unwrap_or(Some(0)).filter(|index| *index < count))
     }
 
     /// Resets the positions of this part and its components to the initial ones.
     fn forget_positions(&self) {
-        let mut whole = self.lock();
-        let below: Vec<_> = whole
-            .positions
-            .range(self.way.clone()..)
-            .map(|(way, _)| way.clone())
-            .take_while(|way| way.starts_with(&self.way))
-            .collect();
-        for way in below {
-            whole.positions.remove(&way);
+        let mut root = self.lock();
+        let following = root.positions.range(self.path.clone()..).map(|(path, _)| path);
+        let own: Vec<_> = following.take_while(|path| path.starts_with(&self.path)).cloned().collect();
+        for path in own {
+            root.positions.remove(&path);
         }
     }
 
-    fn part<'w>(&self, whole: &'w DynAnyRoot) -> Result<(TypeCode, Cow<'w, Value>), DynError> {
-        let mut code = whole.dynamic.code.clone();
-        let mut value = Cow::Borrowed(&whole.dynamic.value);
-        for &index in &self.way {
-            (code, value) = look(&code, value, &whole.dynamic.graph, index).ok_or_else(gone)?;
+    fn part<'w>(&self, root: &'w DynAnyRoot) -> Result<(TypeCode, Cow<'w, Value>), DynError> {
+        let mut code = root.dynamic.code.clone();
+        let mut value = Cow::Borrowed(&root.dynamic.value);
+        for &index in &self.path {
+            (code, value) =
+                component(&code, value, &root.dynamic.graph, index).ok_or_else(removed_component)?;
         }
         Ok((code, value))
     }
 
-    /// Calls `f` to change this part.
     fn change<R>(
         &self,
         f: &mut dyn FnMut(&TypeCode, &mut Value, &mut ValueGraph) -> Result<R, DynError>,
     ) -> Result<R, DynError> {
-        let mut whole = self.lock();
-        self.part(&whole)?;
-        let Dynamic { code, value, graph } = &mut whole.dynamic;
-        let index = |at: usize, _: &TypeCode, _: &Value| self.way.get(at).copied();
-        match last_node(code, value, graph, self.way.len(), &index) {
+        let mut root = self.lock();
+        self.part(&root)?;
+        let Dynamic { code, value, graph } = &mut root.dynamic;
+        let index = |at: usize, _: &TypeCode, _: &Value| self.path.get(at).copied();
+        match last_node(code, value, graph, self.path.len(), &index) {
             Some((at, code, node)) => {
-                let further = self.way.get(at..).unwrap_or_default();
+                let further = self.path.get(at..).unwrap_or_default();
                 change(&code, &mut Value::Node(Some(node)), graph, further, f)
             }
-            None => change(code, value, graph, &self.way, f),
+            None => change(code, value, graph, &self.path, f),
         }
     }
 
     /// Drops unreachable nodes once they may be half of all nodes.
-    fn tidy(&self) {
-        let mut whole = self.lock();
-        let DynAnyRoot { dynamic, tidy, .. } = &mut *whole;
-        if dynamic.graph.nodes.len() / 2 > *tidy {
+    fn prune_if_needed(&self) {
+        let mut root = self.lock();
+        let DynAnyRoot { dynamic, nodes_after_prune, .. } = &mut *root;
+        if dynamic.graph.nodes.len() / 2 > *nodes_after_prune {
             graph::prune(&mut dynamic.value, &mut dynamic.graph);
-            *tidy = dynamic.graph.nodes.len();
+            *nodes_after_prune = dynamic.graph.nodes.len();
         }
     }
 
@@ -316,8 +286,8 @@ impl DynAny {
         if !has_components(&self.type_code()?) {
             return Ok(self.clone());
         }
-        let none = || DynErrorKind::InvalidValue("there is no current component: its position is -1").into();
-        self.position()?.map(|index| self.component(index)).ok_or_else(none)
+        let error = DynErrorKind::InvalidValue("there is no current component: the position is -1");
+        Ok(self.component(self.position()?.ok_or(error)?))
     }
 }
 
@@ -325,24 +295,25 @@ fn change<R>(
     code: &TypeCode,
     value: &mut Value,
     graph: &mut ValueGraph,
-    way: &[usize],
+    path: &[usize],
     f: &mut dyn FnMut(&TypeCode, &mut Value, &mut ValueGraph) -> Result<R, DynError>,
 ) -> Result<R, DynError> {
-    let Some((index, further)) = way.split_first() else { return f(code, value, graph) };
-    edit(code, value, graph, *index, &mut |code, part, graph| change(code, part, graph, further, f))
+    let Some((index, further)) = path.split_first() else { return f(code, value, graph) };
+    edit_component(code, value, graph, *index, &mut |code, part, graph| change(code, part, graph, further, f))
 }
 
 impl From<Dynamic> for DynAny {
     fn from(dynamic: Dynamic) -> DynAny {
-        let whole = DynAnyRoot { tidy: dynamic.graph.nodes.len(), dynamic, positions: BTreeMap::new() };
-        DynAny { whole: Arc::new(Mutex::new(whole)), way: Vec::new() }
+        let root =
+            DynAnyRoot { nodes_after_prune: dynamic.graph.nodes.len(), dynamic, positions: BTreeMap::new() };
+        DynAny { root: Arc::new(Mutex::new(root)), path: Vec::new() }
     }
 }
 
 impl fmt::Debug for DynAny {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let whole = self.lock();
-        match self.part(&whole) {
+        let root = self.lock();
+        match self.part(&root) {
             Ok((code, value)) => {
                 f.debug_struct("DynAny").field("code", &code).field("value", &value).finish()
             }

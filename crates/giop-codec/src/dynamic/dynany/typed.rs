@@ -16,22 +16,22 @@ macro_rules! simple {
         /// if its type has components.
         impl DynAny {
             $(
-                #[doc = concat!("The ", $what, " that it is.")]
+                #[doc = concat!("Returns the value, if it is of type ", $what, ".")]
                 ///
                 /// # Errors
                 /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch);
                 /// [`InvalidValue`](super::DynErrorKind::InvalidValue) at -1.
                 pub fn $get(&self) -> Result<$rust, DynError> {
                     let target = self.target()?;
-                    let whole = target.lock();
-                    let (code, value) = target.part(&whole)?;
+                    let root = target.lock();
+                    let (code, value) = target.part(&root)?;
                     match &*value {
                         $found => Ok($out),
                         _ => Err(mismatch(&code, $what)),
                     }
                 }
 
-                #[doc = concat!("Makes it that ", $what, ".")]
+                #[doc = concat!("Sets the value, if it is of type ", $what, ".")]
                 ///
                 /// # Errors
                 /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch);
@@ -72,15 +72,15 @@ macro_rules! sequences {
         /// to its current component.
         impl DynAny {
             $(
-                #[doc = concat!("The elements, if they are of type ", $what, ".")]
+                #[doc = concat!("Returns the elements, if they are of type ", $what, ".")]
                 ///
                 /// # Errors
                 /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch);
                 /// [`InvalidValue`](super::DynErrorKind::InvalidValue) at -1.
                 pub fn $get(&self) -> Result<$rust, DynError> {
                     let target = self.list()?;
-                    let whole = target.lock();
-                    let (code, value) = target.part(&whole)?;
+                    let root = target.lock();
+                    let (code, value) = target.part(&root)?;
                     let items = if let Value::Items(items) = &*value { Some(&**items) } else { None };
                     match items {
                         Some(Items::$items(items)) => Ok(items.clone()),
@@ -93,7 +93,7 @@ macro_rules! sequences {
                     }
                 }
 
-                #[doc = concat!("Makes the elements these, if they are of type ", $what, ".")]
+                #[doc = concat!("Sets the elements, if they are of type ", $what, ".")]
                 ///
                 /// # Errors
                 /// [`TypeMismatch`](super::DynErrorKind::TypeMismatch);
@@ -149,7 +149,7 @@ impl DynAny {
             }
             Ok(())
         })?;
-        self.tidy();
+        self.prune_if_needed();
         Ok(())
     }
 
@@ -157,12 +157,11 @@ impl DynAny {
     fn list(&self) -> Result<DynAny, DynError> {
         use crate::typecode::TcKind::{Array, Sequence};
         let code = self.type_code()?.unaliased();
-        let of_values =
-            |code: TypeCode| code.content_type().is_ok_and(|element| super::has_components(&element));
-        if matches!(code.kind(), Sequence | Array) && !of_values(code) {
-            Ok(self.clone())
-        } else {
-            self.target()
+        if !matches!(code.kind(), Sequence | Array)
+            || code.content_type().is_ok_and(|element| super::has_components(&element))
+        {
+            return self.target();
         }
+        Ok(self.clone())
     }
 }

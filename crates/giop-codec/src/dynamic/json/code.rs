@@ -8,7 +8,7 @@ use serde::ser::{Error as _, Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value as Json};
 
 use super::super::Value as Tree;
-use super::super::build::discriminator_value;
+use super::super::build::{discriminator_value, label_of};
 use super::key;
 use crate::ior::MAX_REPOSITORY_ID;
 use crate::typecode::{
@@ -16,32 +16,20 @@ use crate::typecode::{
     Union, Value, ValueModifier, has_digits,
 };
 
-/// A type code to serialize.
-pub(super) struct Code<'a>(pub(super) &'a TypeCode);
-
-/// A deserialized type code.
-pub(super) struct ReadCode(pub(super) TypeCode);
-
 impl Serialize for TypeCode {
     /// Uses the mapping of docs/JSON.md.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        Code(self).serialize(to)
+        let remaining = size(&self.nodes).saturating_mul(4).saturating_add(MAX_REPEATED);
+        let (named, remaining) = (RefCell::default(), Cell::new(remaining));
+        let writer = CodeWriter { nodes: &self.nodes, named, remaining };
+        TypePart { writer: &writer, index: self.root, depth: 0 }.serialize(to)
     }
 }
 
 impl<'de> Deserialize<'de> for TypeCode {
     /// Accepts at most [`MAX_NODES`] types in [`MAX_LEVELS`] levels.
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<TypeCode, D::Error> {
-        ReadCode::deserialize(from).map(|read| read.0)
-    }
-}
-
-impl Serialize for Code<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let nodes = &self.0.nodes;
-        let left = size(nodes).saturating_mul(4).saturating_add(MAX_REPEATED);
-        let all = CodeWriter { nodes, named: RefCell::default(), left: Cell::new(left) };
-        TypePart { all: &all, index: self.0.root, depth: 0 }.serialize(to)
+        from_json(&Json::deserialize(from)?).map_err(D::Error::custom)
     }
 }
 
@@ -49,7 +37,7 @@ impl Serialize for Code<'_> {
 const MAX_REPEATED: usize = 1 << 20;
 
 /// The approximate size of a node's text in bytes, without names.
-const NODE: usize = 48;
+const NODE_SIZE: usize = 48;
 
 /// Returns the approximate size of a node's text in bytes, without the nodes that it refers to.
 fn size_of_node(node: &Node) -> usize {
@@ -60,25 +48,23 @@ fn size_of_node(node: &Node) -> usize {
         }
         _ => 0,
     };
-    NODE + names + node.members().iter().map(|member| NODE + member.name.len()).sum::<usize>()
+    NODE_SIZE + names + node.members().iter().map(|member| NODE_SIZE + member.name.len()).sum::<usize>()
 }
 
-/// Returns the approximate size in bytes of the text of all types, each written once.
+/// Returns the approximate size in bytes of the text of all nodes, each written once.
 pub(super) fn size(nodes: &Nodes) -> usize {
     nodes.all().iter().map(size_of_node).sum()
 }
 
-/// The state of writing a type code.
 struct CodeWriter<'a> {
     nodes: &'a Nodes,
-    /// The last type written for each id, to which a reference by id refers.
+    /// For each id, the last type written with it: the target of a reference by id.
     named: RefCell<HashMap<Box<str>, Index>>,
-    /// Bytes that may still be written, counted roughly.
-    left: Cell<usize>,
+    remaining: Cell<usize>,
 }
 
 struct TypePart<'a> {
-    all: &'a CodeWriter<'a>,
+    writer: &'a CodeWriter<'a>,
     index: Index,
     depth: usize,
 }
@@ -89,24 +75,21 @@ fn name_of(kind: TcKind) -> &'static str {
     name.strip_prefix("tk_").unwrap_or(name)
 }
 
-fn modifier_name(modifier: ValueModifier) -> Option<&'static str> {
-    match modifier {
-        ValueModifier::None => None,
-        ValueModifier::Custom => Some("custom"),
-        ValueModifier::Abstract => Some("abstract"),
-        ValueModifier::Truncatable => Some("truncatable"),
-    }
-}
+const MODIFIERS: [(&str, ValueModifier); 3] = [
+    ("custom", ValueModifier::Custom),
+    ("abstract", ValueModifier::Abstract),
+    ("truncatable", ValueModifier::Truncatable),
+];
 
 impl Serialize for TypePart<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let all = self.all;
-        let node = all.nodes.at(self.index);
-        let Some(left) = all.left.get().checked_sub(size_of_node(node)) else {
-            return Err(S::Error::custom("the type has too many types without an id"));
+        let writer = self.writer;
+        let node = writer.nodes.at(self.index);
+        let Some(remaining) = writer.remaining.get().checked_sub(size_of_node(node)) else {
+            return Err(S::Error::custom("the type uses types without an id too often"));
         };
-        all.left.set(left);
-        let part = |index| TypePart { all, index, depth: self.depth + 1 };
+        writer.remaining.set(remaining);
+        let part = |index| TypePart { writer, index, depth: self.depth + 1 };
         if self.depth > MAX_LEVELS {
             return Err(S::Error::custom(format_args!("types are nested over {MAX_LEVELS} deep")));
         }
@@ -138,12 +121,12 @@ impl Serialize for TypePart<'_> {
                 map.serialize_entry("length", length)?;
                 return map.end();
             }
-            Node::Recursive(_) => return Err(S::Error::custom("the type is not whole")),
+            Node::Recursive(_) => return Err(S::Error::custom("the type is incomplete")),
             Node::Named(named) => named,
         };
         let mut map = to.serialize_map(None)?;
         if !named.id.is_empty()
-            && all.named.borrow_mut().insert((*named.id).into(), self.index) == Some(self.index)
+            && writer.named.borrow_mut().insert((*named.id).into(), self.index) == Some(self.index)
         {
             map.serialize_entry(key::REF, &*named.id)?;
             return map.end();
@@ -155,24 +138,19 @@ impl Serialize for TypePart<'_> {
             Body::Opaque => {}
             Body::Content(content) => map.serialize_entry("type", &part(*content))?,
             Body::Enumerators(names) => map.serialize_entry("members", &**names)?,
-            Body::Members(members) => {
-                map.serialize_entry("members", &Members { of: self, members, union: None })?
-            }
+            Body::Members(members) => map.serialize_entry("members", &Members { of: self, members })?,
             Body::Union(union) => {
                 map.serialize_entry("discriminator", &part(union.discriminator))?;
-                map.serialize_entry(
-                    "members",
-                    &Members { of: self, members: &union.members, union: Some(union) },
-                )?;
+                map.serialize_entry("members", &Members { of: self, members: &union.members })?;
             }
             Body::Value(value) => {
-                if let Some(modifier) = modifier_name(value.modifier) {
-                    map.serialize_entry("modifier", modifier)?;
+                if let Some((name, _)) = MODIFIERS.iter().find(|(_, modifier)| *modifier == value.modifier) {
+                    map.serialize_entry("modifier", name)?;
                 }
                 if let Some(base) = value.base {
                     map.serialize_entry("base", &part(base))?;
                 }
-                map.serialize_entry("members", &Members { of: self, members: &value.members, union: None })?;
+                map.serialize_entry("members", &Members { of: self, members: &value.members })?;
             }
         }
         map.end()
@@ -182,38 +160,39 @@ impl Serialize for TypePart<'_> {
 struct Members<'a> {
     of: &'a TypePart<'a>,
     members: &'a [Member],
-    union: Option<&'a Union>,
 }
 
 impl Serialize for Members<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq((0..self.members.len()).map(|at| OneMember { of: self, at }))
+        let members = self.members.iter().enumerate();
+        to.collect_seq(members.map(|(index, member)| OneMember { of: self.of, member, index }))
     }
 }
 
 struct OneMember<'a> {
-    of: &'a Members<'a>,
-    at: usize,
+    of: &'a TypePart<'a>,
+    member: &'a Member,
+    index: usize,
 }
 
 impl Serialize for OneMember<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let all = self.of.of.all;
+        let (writer, member) = (self.of.writer, self.member);
+        let Node::Named(NamedType { body, .. }) = writer.nodes.at(self.of.index) else {
+            return to.serialize_unit();
+        };
         let mut map = to.serialize_map(None)?;
-        let Some(member) = self.of.members.get(self.at) else { return map.end() };
-        if let Some(union) = self.of.union {
-            if union.default.is_some_and(|default| default as usize == self.at) {
+        if let Body::Union(union) = body {
+            if union.default.is_some_and(|default| default as usize == self.index) {
                 map.serialize_entry("default", &true)?;
             } else {
-                let label = discriminator_value(all.nodes, union.discriminator, member.label);
-                map.serialize_entry("label", &label_json(all.nodes, union.discriminator, &label))?;
+                let label = discriminator_value(writer.nodes, union.discriminator, member.label);
+                map.serialize_entry("label", &label_json(writer.nodes, union.discriminator, &label))?;
             }
         }
         map.serialize_entry("name", &*member.name)?;
-        let depth = self.of.of.depth + 1;
-        map.serialize_entry("type", &TypePart { all, index: member.kind, depth })?;
-        let owner = all.nodes.at(self.of.of.index);
-        if matches!(owner, Node::Named(NamedType { body: Body::Value(_), .. })) && member.label == 0 {
+        map.serialize_entry("type", &TypePart { writer, index: member.kind, depth: self.of.depth + 1 })?;
+        if matches!(body, Body::Value(_)) && member.label == 0 {
             map.serialize_entry("visibility", "private")?;
         }
         map.end()
@@ -234,40 +213,23 @@ fn label_json(nodes: &Nodes, discriminator: Index, label: &Tree) -> Json {
             }
             _ => Json::from(*ordinal),
         },
-        Tree::Octet(value) => Json::from(*value),
-        Tree::Short(value) => Json::from(*value),
-        Tree::UShort(value) => Json::from(*value),
-        Tree::Long(value) => Json::from(*value),
-        Tree::ULong(value) => Json::from(*value),
-        Tree::LongLong(value) => Json::from(*value),
         Tree::ULongLong(value) => Json::from(*value),
-        _ => Json::Null,
+        number => label_of(number).map_or(Json::Null, Json::from),
     }
 }
 
-impl<'de> Deserialize<'de> for ReadCode {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<ReadCode, D::Error> {
-        let json = Json::deserialize(from)?;
-        from_json(&json).map(ReadCode).map_err(D::Error::custom)
-    }
-}
-
-/// Reads a type code from its JSON.
-///
-/// # Errors
-/// A description of the fault.
+/// Reads a type code from its JSON. The error is a description of the fault.
 pub(super) fn from_json(json: &Json) -> Result<TypeCode, String> {
     let mut reader = Reader { builder: Builder::default(), named: HashMap::new(), open: Vec::new() };
     let root = reader.code(json)?;
-    let nodes = reader.builder.finish().ok_or("the type is not whole")?;
+    let nodes = reader.builder.finish().ok_or("the type is incomplete")?;
     Ok(TypeCode { nodes, root })
 }
 
 struct Reader {
     builder: Builder,
-    /// The types that are read or begun, by their ids.
     named: HashMap<String, Index>,
-    /// The types that are being read, and whether recursion through them can end.
+    /// The types that are being read, and for each whether recursion through it can end.
     open: Vec<(Index, bool)>,
 }
 
@@ -275,18 +237,14 @@ fn text<'j>(object: &'j Map<String, Json>, name: &str) -> Result<&'j str, String
     match object.get(name) {
         None => Ok(""),
         Some(Json::String(text)) if text.len() <= MAX_REPOSITORY_ID => Ok(text),
-        Some(_) => Err(format!("`{name}` of a type is a string of at most {MAX_REPOSITORY_ID} octets")),
+        Some(_) => Err(format!("`{name}` of a type is a string of at most {MAX_REPOSITORY_ID} bytes")),
     }
 }
 
 fn number(object: &Map<String, Json>, name: &str) -> Result<u32, String> {
-    match object.get(name) {
-        None => Ok(0),
-        Some(json) => {
-            let number = json.as_u64().and_then(|number| u32::try_from(number).ok());
-            number.ok_or_else(|| format!("`{name}` of a type is a number up to 4294967295"))
-        }
-    }
+    let Some(json) = object.get(name) else { return Ok(0) };
+    let number = json.as_u64().and_then(|number| u32::try_from(number).ok());
+    number.ok_or_else(|| format!("`{name}` of a type is a number up to 4294967295"))
 }
 
 impl Reader {
@@ -337,11 +295,14 @@ impl Reader {
     }
 
     fn reference(&self, id: &str) -> Result<Index, String> {
-        let index = *self.named.get(id).ok_or_else(|| format!("no type `{id}` stands before `$ref`"))?;
-        let around = self.open.iter().position(|(open, _)| *open == index);
-        match around {
-            Some(around) if !self.open.iter().skip(around).any(|(_, ends)| *ends) => {
-                Err(format!("values of the type `{id}` have no end"))
+        let index = *self
+            .named
+            .get(id)
+            .ok_or_else(|| format!("`$ref` to the type `{id}`, which is not defined before"))?;
+        let enclosing = self.open.iter().position(|(open, _)| *open == index);
+        match enclosing {
+            Some(first) if !self.open.iter().skip(first).any(|(_, ends)| *ends) => {
+                Err(format!("values of the type `{id}` would be infinite"))
             }
             _ => Ok(index),
         }
@@ -356,7 +317,7 @@ impl Reader {
         }
         let word = text(object, "kind")?;
         let kind = TcKind::ALL.iter().find(|kind| !kind.is_basic() && name_of(**kind) == word);
-        let kind = *kind.ok_or_else(|| format!("there is no kind of types `{word}`"))?;
+        let kind = *kind.ok_or_else(|| format!("`{word}` is not a kind of types"))?;
         let index = self.reserve()?;
         self.open.push((index, !matches!(kind, TcKind::Sequence | TcKind::Array | TcKind::Alias)));
         let node = match kind {
@@ -401,17 +362,13 @@ impl Reader {
             }
             TcKind::Union => Body::Union(Box::new(self.union(object)?)),
             TcKind::Value | TcKind::Event => {
-                let modifier = match text(object, "modifier")? {
-                    "" => ValueModifier::None,
-                    "custom" => ValueModifier::Custom,
-                    "abstract" => ValueModifier::Abstract,
-                    "truncatable" => ValueModifier::Truncatable,
-                    other => return Err(format!("there is no modifier `{other}` of value types")),
+                let word = text(object, "modifier")?;
+                let modifier = match MODIFIERS.iter().find(|(name, _)| *name == word) {
+                    Some((_, modifier)) => *modifier,
+                    None if word.is_empty() => ValueModifier::None,
+                    None => return Err(format!("`{word}` is not a modifier of value types")),
                 };
-                let base = match object.get("base") {
-                    Some(base) => Some(self.code(base)?),
-                    None => None,
-                };
+                let base = object.get("base").map(|base| self.code(base)).transpose()?;
                 let mut all = Vec::new();
                 for json in members(object)? {
                     let private = json.get("visibility").and_then(Json::as_str) == Some("private");
@@ -438,11 +395,11 @@ impl Reader {
         {
             unaliased = *of;
         }
-        let node = self.builder.get(unaliased).ok_or("a union is its own discriminator")?.clone();
-        let of = Nodes::from(Box::<[Node]>::from([node]));
-        let known = Labels::of_node(&of, 0);
-        let known = known.ok_or("the discriminator of a union is an integer, char, boolean or enum")?;
-        let by_name: HashMap<&str, usize> = match of.at(0) {
+        let node = self.builder.get(unaliased).ok_or("a union cannot be its own discriminator")?.clone();
+        let nodes = Nodes::from(Box::<[Node]>::from([node]));
+        let valid_labels = Labels::of_node(&nodes, 0)
+            .ok_or("the discriminator of a union is an integer, char, boolean or enum")?;
+        let by_name: HashMap<&str, usize> = match nodes.at(0) {
             Node::Named(NamedType { body: Body::Enumerators(names), .. }) => {
                 names.iter().enumerate().rev().map(|(at, name)| (&**name, at)).collect()
             }
@@ -453,18 +410,18 @@ impl Reader {
             let at = u32::try_from(all.len()).map_err(|_| "too many members")?;
             let label = if json.get("default") == Some(&Json::Bool(true)) {
                 if default.replace(at).is_some() {
-                    return Err("a union has one default member".to_owned());
+                    return Err("a union has at most one default member".to_owned());
                 }
                 0
             } else {
                 let label =
                     json.get("label").ok_or("a union's member has a `label` or `\"default\": true`")?;
-                let label = label_from(of.at(0), &by_name, label).filter(|label| known.has(*label));
-                label.ok_or("a label is none of the discriminator's type")?
+                let label = label_from(nodes.at(0), &by_name, label).filter(|label| valid_labels.has(*label));
+                label.ok_or("a label is not a value of the discriminator's type")?
             };
             let member = self.member(json, label)?;
             if default != Some(at) && !labels.insert(label) {
-                return Err(format!("the label of `{}` is there twice", member.name));
+                return Err(format!("the label of `{}` occurs twice", member.name));
             }
             all.push(member);
         }
@@ -480,17 +437,16 @@ fn members(object: &Map<String, Json>) -> Result<&[Json], String> {
     }
 }
 
-/// Returns the label for its JSON, given the discriminator's type and its enumerators.
-fn label_from(of: &Node, by_name: &HashMap<&str, usize>, json: &Json) -> Option<i64> {
-    let one = |text: &str| {
+fn label_from(discriminator: &Node, enumerators: &HashMap<&str, usize>, json: &Json) -> Option<i64> {
+    let single_char = |text: &str| {
         let mut chars = text.chars();
-        chars.next().filter(|_| chars.next().is_none()).map(|one| i64::from(u32::from(one)))
+        chars.next().filter(|_| chars.next().is_none()).map(|char| i64::from(u32::from(char)))
     };
-    match (of, json) {
+    match (discriminator, json) {
         (Node::Basic(TcKind::Boolean), json) => json.as_bool().map(i64::from),
-        (Node::Basic(TcKind::Char | TcKind::WChar), Json::String(text)) => one(text),
+        (Node::Basic(TcKind::Char | TcKind::WChar), Json::String(text)) => single_char(text),
         (Node::Basic(TcKind::ULongLong), json) => json.as_u64().map(u64::cast_signed),
-        (Node::Named(_), Json::String(text)) => by_name.get(&**text).and_then(|at| (*at).try_into().ok()),
+        (Node::Named(_), Json::String(text)) => enumerators.get(&**text).and_then(|at| (*at).try_into().ok()),
         (_, json) => json.as_i64(),
     }
 }

@@ -25,9 +25,9 @@ impl Dynamic {
     /// Returns the value as JSON, without its type.
     ///
     /// # Errors
-    /// Those of [`check`](Self::check), if it is not a value of its type. [`Limit`](DynErrorKind::Limit) for
-    /// more than 64 levels, where each value of a value type within another one is a level, and if repeated
-    /// names take over 16 MiB. Those of [`Any::to_dynamic`] for the content of anys.
+    /// Those of [`check`](Self::check). [`Limit`](DynErrorKind::Limit) for more than 64 levels, where each
+    /// value of a value type within another one is a level, and if repeated names take over 16 MiB. Those of
+    /// [`Any::to_dynamic`] for the content of anys.
     pub fn to_json(&self) -> Result<String, DynError> {
         let mut json = Vec::new();
         self.json_to(&mut json)?;
@@ -45,23 +45,22 @@ impl Dynamic {
 
     fn json_to(&self, out: impl std::io::Write) -> Result<(), DynError> {
         self.check()?;
-        let all = write::OutputState::default();
-        let written = serde_json::to_writer(out, &write::NestedValue { value: self, depth: 0, all: &all });
-        written.map_err(|error| match all.fault.take() {
+        let output = write::OutputState::default();
+        let value = write::NestedValue { value: self, depth: 0, output: &output };
+        serde_json::to_writer(out, &value).map_err(|error| match output.fault.take() {
             Some(fault) => fault,
-            None if error.is_io() => DynErrorKind::Limit("the text is longer").into(),
+            None if error.is_io() => DynErrorKind::Limit("the output accepts no more text").into(),
             None => syntax(error),
         })
     }
 
-    /// Reads a value of the type from its JSON.
-    ///
-    /// Memory use depends on the length of the text, not on the type.
+    /// Reads a value of the type from its JSON. Memory use depends on the length of the text, not on the
+    /// type.
     ///
     /// # Errors
     /// The fault and its path in the value: [`Syntax`](DynErrorKind::Syntax) with line and column,
     /// [`NoSuchMember`](DynErrorKind::NoSuchMember), [`MissingMember`](DynErrorKind::MissingMember),
-    /// [`DoubledMember`](DynErrorKind::DoubledMember), [`Bounds`](DynErrorKind::Bounds),
+    /// [`DuplicateMember`](DynErrorKind::DuplicateMember), [`Bounds`](DynErrorKind::Bounds),
     /// [`Limit`](DynErrorKind::Limit) for more than 64 levels.
     pub fn from_json(code: &TypeCode, text: &str) -> Result<Dynamic, DynError> {
         Dynamic::from_json_knowing(code, &ValueTypes::default(), text)
@@ -92,7 +91,7 @@ impl Dynamic {
         text: &str,
     ) -> Result<Vec<Dynamic>, DynError> {
         let mut json = serde_json::Deserializer::from_str(text);
-        let values = read::read_apart(members, known, &mut json)?;
+        let values = read::read_named_values(members, known, &mut json)?;
         json.end().map_err(syntax)?;
         Ok(values)
     }
@@ -115,7 +114,7 @@ impl Any {
     pub fn from_json(text: &str) -> Result<Any, DynError> {
         match Dynamic::from_json(&TypeCode::ANY, text)?.value {
             super::Value::Any(any) => Ok(*any),
-            _ => Err(DynErrorKind::InvalidValue("it is no any").into()),
+            _ => Err(DynErrorKind::InvalidValue("the value is not an any").into()),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Deserialization of values, driven by their types.
 
-mod named_values;
 mod objects;
 mod scalars;
 
@@ -12,7 +11,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value as Json;
 
-use super::super::build::{MAX_DEPTH, no_items};
+use super::super::build::MAX_DEPTH;
 use super::super::{DynError, DynErrorKind, Dynamic, Items, Path, Step, Value, ValueGraph, ValueNode};
 use super::{code, syntax};
 use crate::ior::Ior;
@@ -39,7 +38,7 @@ pub struct OfType<'a> {
 }
 
 impl<'a> OfType<'a> {
-    /// Creates a seed for values of that type.
+    /// Creates a seed for values of this type.
     pub fn new(code: &'a TypeCode) -> OfType<'a> {
         OfType { code, known: ValueTypes::default() }
     }
@@ -56,15 +55,15 @@ impl<'a> OfType<'a> {
     ) -> Result<Dynamic, DynError> {
         let mut state = State { known: self.known.clone(), ..State::default() };
         let value = self.part(&mut state).deserialize(from).map_err(|error| state.error(error))?;
-        self.whole(value, state)
+        self.complete(value, state)
     }
 
-    fn whole(&self, value: Value, mut state: State) -> Result<Dynamic, DynError> {
-        let whole = Dynamic { code: self.code.clone(), value, graph: state.take_graph() };
-        if state.early {
-            whole.check()?;
+    fn complete(&self, value: Value, mut state: State) -> Result<Dynamic, DynError> {
+        let value = Dynamic { code: self.code.clone(), value, graph: state.take_graph() };
+        if state.has_unchecked_reference {
+            value.check()?;
         }
-        Ok(whole)
+        Ok(value)
     }
 
     fn part<'s>(&'s self, state: &'s mut State) -> PartSeed<'s> {
@@ -79,27 +78,26 @@ impl<'de> DeserializeSeed<'de> for OfType<'_> {
         let mut state = State { known: self.known.clone(), ..State::default() };
         let value = self.part(&mut state).deserialize(from);
         match value {
-            Ok(value) => self.whole(value, state).map_err(D::Error::custom),
+            Ok(value) => self.complete(value, state).map_err(D::Error::custom),
             Err(error) if state.path.is_empty() => Err(error),
             Err(error) => Err(D::Error::custom(format_args!("{}: {error}", state.path()))),
         }
     }
 }
 
-/// The state of deserialization, with the current path.
 #[derive(Default)]
 struct State {
     path: Vec<Step>,
-    /// A fault that is not a syntax error.
+    /// An error that serde cannot pass on.
     fault: Option<DynErrorKind>,
     nodes: Vec<Option<ValueNode>>,
-    /// Whether a value was referenced before it was complete, so that its type was not checked at that place.
-    early: bool,
+    /// Whether the text refers to a value in that value itself, where its type could not be checked yet.
+    has_unchecked_reference: bool,
     /// The nodes by their ids in the text.
     ids: HashMap<u64, u32>,
     /// Value types that the text may name.
     known: ValueTypes,
-    /// Index of the names in long enums and unions, by the address of their types. The types are kept, so
+    /// Index of the names in long enums and unions, by the address of their types. The types are retained, so
     /// that the addresses are not reused.
     names: HashMap<(usize, Index), (Nodes, Names)>,
 }
@@ -107,8 +105,7 @@ struct State {
 /// The first position of each name, and whether the name is unique.
 type Names = HashMap<Box<str>, (usize, bool)>;
 
-/// The maximum number of names for a linear search.
-const FEW: usize = 16;
+const MAX_LINEAR_SEARCH: usize = 16;
 
 impl State {
     fn path(&self) -> Path {
@@ -123,13 +120,13 @@ impl State {
     }
 
     /// Returns the first position of a name among those of a node, and whether the name is unique.
-    fn position<'n>(
+    fn find_name<'n>(
         &mut self,
         (nodes, index): (&Nodes, Index),
         names: impl ExactSizeIterator<Item = &'n str> + Clone,
         name: &str,
     ) -> Option<(usize, bool)> {
-        if names.len() <= FEW {
+        if names.len() <= MAX_LINEAR_SEARCH {
             let mut found = names.enumerate().filter(|(_, other)| *other == name);
             return found.next().map(|(at, _)| (at, found.next().is_none()));
         }
@@ -158,18 +155,76 @@ impl State {
     }
 }
 
-/// Reads an object with values of these names and types, each with a graph of its own.
-pub(super) fn read_apart<'de>(
+pub(super) fn read_named_values<'de>(
     members: &[(&str, &TypeCode)],
     known: &ValueTypes,
     from: impl Deserializer<'de, Error = serde_json::Error>,
 ) -> Result<Vec<Dynamic>, DynError> {
     let mut state = State { known: known.clone(), ..State::default() };
-    let read = named_values::NamedValues { state: &mut state, members }.deserialize(from);
+    let read = NamedValues { state: &mut state, members }.deserialize(from);
     read.map_err(|error| state.error(error))
 }
 
-/// A seed for a part of the value.
+/// Returns the values, which must all be present.
+fn all_members<'n, T, E: Error>(
+    state: &mut State,
+    values: Vec<Option<T>>,
+    names: impl Iterator<Item = &'n str>,
+) -> Result<Vec<T>, E> {
+    let all = values.into_iter().zip(names);
+    all.map(|(value, name)| value.ok_or_else(|| state.fail(DynErrorKind::MissingMember(name.into()))))
+        .collect()
+}
+
+/// A seed for values of these names and types, each with a graph of its own.
+struct NamedValues<'s> {
+    state: &'s mut State,
+    members: &'s [(&'s str, &'s TypeCode)],
+}
+
+impl<'de> DeserializeSeed<'de> for NamedValues<'_> {
+    type Value = Vec<Dynamic>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Vec<Dynamic>, D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for NamedValues<'_> {
+    type Value = Vec<Dynamic>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vec<Dynamic>, A::Error> {
+        let NamedValues { state, members } = self;
+        let mut all: Vec<Option<Dynamic>> = vec![None; members.len()];
+        while let Some(name) = map.next_key::<String>()? {
+            let found = members.iter().zip(&mut all).find(|((member, _), _)| **member == *name);
+            let Some(((_, code), place)) = found else {
+                return Err(state.fail(DynErrorKind::NoSuchMember(name.into())));
+            };
+            if place.is_some() {
+                return Err(state.fail(DynErrorKind::DuplicateMember(name.into())));
+            }
+            state.path.push(Step::Member(name.into()));
+            let part = PartSeed { state, nodes: &code.nodes, index: code.root, depth: 1 };
+            let value = map.next_value_seed(part)?;
+            let value = Dynamic { code: (*code).clone(), value, graph: state.take_graph() };
+            if std::mem::take(&mut state.has_unchecked_reference)
+                && let Err(error) = value.check()
+            {
+                state.path.extend(error.path().steps().iter().cloned());
+                return Err(state.fail(error.kind().clone()));
+            }
+            state.path.pop();
+            *place = Some(value);
+        }
+        all_members(state, all, members.iter().map(|(name, _)| *name))
+    }
+}
+
 struct PartSeed<'s> {
     state: &'s mut State,
     nodes: &'s Nodes,
@@ -208,11 +263,10 @@ impl<'s> PartSeed<'s> {
         self.state.fail(DynErrorKind::InvalidValue("the number is out of the range of its type"))
     }
 
-    fn of(&mut self, index: Index) -> PartSeed<'_> {
+    fn part(&mut self, index: Index) -> PartSeed<'_> {
         PartSeed { state: self.state, nodes: self.nodes, index, depth: self.depth + 1 }
     }
 
-    /// Reads the value of an entry of a map.
     fn entry<'de, A: MapAccess<'de>>(
         &mut self,
         step: Step,
@@ -220,16 +274,23 @@ impl<'s> PartSeed<'s> {
         map: &mut A,
     ) -> Result<Value, A::Error> {
         self.state.path.push(step);
-        let value = map.next_value_seed(self.of(index))?;
+        let value = map.next_value_seed(self.part(index))?;
         self.state.path.pop();
         Ok(value)
     }
 
-    fn bounded<E: Error>(&mut self, len: usize, bound: u32) -> Result<(), E> {
+    fn check_bound<E: Error>(&mut self, len: usize, bound: u32) -> Result<(), E> {
         if bound != 0 && len > bound as usize {
             return Err(self.state.fail(DynErrorKind::Bounds { index: len, len: bound as usize }));
         }
         Ok(())
+    }
+
+    fn check_length<E: Error>(&mut self, found: usize, length: Option<u32>) -> Result<(), E> {
+        match length.map(|length| length as usize) {
+            Some(wanted) if found != wanted => Err(self.state.fail(DynErrorKind::Length { wanted, found })),
+            _ => Ok(()),
+        }
     }
 
     fn is_of_octets(&self, element: Index) -> bool {
@@ -237,10 +298,9 @@ impl<'s> PartSeed<'s> {
     }
 
     fn type_code<E: Error>(self, json: &Json) -> Result<Value, E> {
-        match code::from_json(json) {
-            Ok(code) => Ok(Value::TypeCode(Box::new(code))),
-            Err(text) => Err(self.state.fail(DynErrorKind::Syntax(text.into()))),
-        }
+        let code = code::from_json(json);
+        let code = code.map_err(|text| self.state.fail(DynErrorKind::Syntax(text.into())))?;
+        Ok(Value::TypeCode(Box::new(code)))
     }
 
     fn elements<'de, A: SeqAccess<'de>>(
@@ -249,13 +309,13 @@ impl<'s> PartSeed<'s> {
         (bound, length): (u32, Option<u32>),
         mut seq: A,
     ) -> Result<Value, A::Error> {
-        let most =
+        let max =
             length.map_or(if bound == 0 { usize::MAX } else { bound as usize }, |length| length as usize);
         let mut at = 0;
         macro_rules! numbers {
             ($variant:ident $item:ident) => {{
                 let mut all = Vec::new();
-                while let Some(value) = self.element(element, at, (most, length.is_some()), &mut seq)? {
+                while let Some(value) = self.element(element, at, (max, length.is_some()), &mut seq)? {
                     if let Value::$item(value) = value {
                         all.push(value);
                     }
@@ -264,7 +324,7 @@ impl<'s> PartSeed<'s> {
                 Items::$variant(all.into())
             }};
         }
-        let all = match no_items(self.nodes, element) {
+        let all = match Items::empty(self.nodes, element) {
             Items::Octets(_) => numbers!(Octets Octet),
             Items::Chars(_) => numbers!(Chars Char),
             Items::Shorts(_) => numbers!(Shorts Short),
@@ -277,47 +337,42 @@ impl<'s> PartSeed<'s> {
             Items::Doubles(_) => numbers!(Doubles Double),
             _ => {
                 let mut all = Vec::new();
-                while let Some(value) = self.element(element, at, (most, length.is_some()), &mut seq)? {
+                while let Some(value) = self.element(element, at, (max, length.is_some()), &mut seq)? {
                     all.push(value);
                     at += 1;
                 }
                 Items::Values(all)
             }
         };
-        match length {
-            Some(length) if all.len() != length as usize => {
-                let (wanted, found) = (length as usize, all.len());
-                Err(self.state.fail(DynErrorKind::Length { wanted, found }))
-            }
-            _ => Ok(items(all)),
-        }
+        self.check_length(all.len(), length)?;
+        Ok(items(all))
     }
 
     fn element<'de, A: SeqAccess<'de>>(
         &mut self,
         element: Index,
         at: usize,
-        (most, is_array): (usize, bool),
+        (max, is_array): (usize, bool),
         seq: &mut A,
     ) -> Result<Option<Value>, A::Error> {
         self.state.path.push(Step::Index(at));
-        let value = seq.next_element_seed(self.of(element))?;
+        let value = seq.next_element_seed(self.part(element))?;
         self.state.path.pop();
-        if value.is_some() && at >= most {
+        if value.is_some() && at >= max {
             let mut found = at + 1;
             while is_array && seq.next_element::<IgnoredAny>()?.is_some() {
                 found += 1;
             }
             return Err(self.state.fail(match is_array {
-                true => DynErrorKind::Length { wanted: most, found },
-                false => DynErrorKind::Bounds { index: found, len: most },
+                true => DynErrorKind::Length { wanted: max, found },
+                false => DynErrorKind::Bounds { index: found, len: max },
             }));
         }
         Ok(value)
     }
 
     /// Returns the key and value types, if the elements are entries of a `map` with text keys.
-    fn is_map(&self, element: Index) -> Option<(Index, Index)> {
+    fn map_types(&self, element: Index) -> Option<(Index, Index)> {
         let Node::Named(NamedType { body: Body::Members(members), id, .. }) =
             self.nodes.at(self.nodes.unaliased(element))
         else {
@@ -383,8 +438,10 @@ impl<'de> Visitor<'de> for PartSeed<'_> {
         match self.node() {
             Node::Sequence { element, bound } => self.elements(*element, (*bound, None), seq),
             Node::Array { element, length } => self.elements(*element, (0, Some(*length)), seq),
-            Node::Text { wide: true, bound } => self.units(*bound, seq),
-            Node::Named(NamedType { body: Body::Members(members), .. }) => self.listed(members, seq),
+            Node::Text { wide: true, bound } => self.utf16_units(*bound, seq),
+            Node::Named(NamedType { body: Body::Members(members), .. }) => {
+                self.members_from_list(members, seq)
+            }
             _ => Err(self.mismatch("an array")),
         }
     }
@@ -401,10 +458,11 @@ impl<'de> Visitor<'de> for PartSeed<'_> {
             }
             Node::Named(NamedType { body: Body::Union(union), .. }) => self.union(union, map),
             Node::Named(NamedType { body: Body::Value(_), .. })
-            | Node::Named(NamedType { kind: TcKind::ValueBox, .. }) => self.value(map),
-            Node::Named(NamedType { kind: TcKind::AbstractInterface, .. }) => self.value(map),
-            Node::Sequence { element, bound } => match self.is_map(*element) {
-                Some((key, value)) => self.entries((key, value, *bound), map),
+            | Node::Named(NamedType { kind: TcKind::ValueBox | TcKind::AbstractInterface, .. }) => {
+                self.value(map)
+            }
+            Node::Sequence { element, bound } => match self.map_types(*element) {
+                Some((key, value)) => self.map_entries((key, value, *bound), map),
                 None => Err(self.mismatch("an object")),
             },
             _ => Err(self.mismatch("an object")),

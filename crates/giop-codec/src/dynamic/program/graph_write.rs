@@ -3,44 +3,39 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::read::inside_element;
-use super::write::{WriteResult, Writer, mismatch};
+use super::read::{inside_element, inside_node};
+use super::write::{WRONG_MEMBER_COUNT, WriteResult, Writer, mismatch, put_count};
 use crate::DecodeErrorKind;
 use crate::cdr::{CdrEncode, Encoder};
-use crate::dynamic::check::CUSTOM;
+use crate::dynamic::check::CUSTOM_STATE_UNKNOWN;
 use crate::dynamic::{DynError, DynErrorKind, Items, Step, Value, ValueNode};
 use crate::program::Index;
 use crate::typecode::{Nodes, TcKind, TypeCode};
 use crate::value::{Class, Classes, MemberKind, concrete, formal, member_kind, untyped, write};
 use crate::walk::CopiedValues;
 
-/// The state of encoding a graph.
 #[derive(Default)]
-pub(super) struct Walk<'v> {
+pub(super) struct GraphState<'v> {
     frames: Vec<Frame<'v>>,
-    /// The position and class of each written node.
-    places: CopiedValues,
+    written: CopiedValues,
     classes: Classes,
-    /// The types of nodes by their ids: the first type for each id.
+    /// The types of nodes by their ids. Of several types with one id, the first.
     types: HashMap<Box<str>, TypeCode>,
 }
 
-/// A value whose state is being written.
 struct Frame<'v> {
     class: Arc<Class>,
     node: u32,
     members: &'v [Value],
-    /// Number of members begun.
-    member: usize,
-    /// Elements of the member begun last: their type, all of them, and the number of elements begun.
+    next_member: usize,
+    /// The elements of the previous member: their type, all of them, and the index of the next one.
     elements: Option<(Index, &'v [Value], usize)>,
     chunked: bool,
-    /// Number of bases whose end is written.
-    ended: usize,
+    ended_bases: usize,
 }
 
 impl<'v> Writer<'v> {
-    /// Writes the content of a place of a value type, box or abstract interface, and all that it refers to.
+    /// Writes a part of a value type, box or abstract interface, with everything that it refers to.
     pub(super) fn graph_at(
         &mut self,
         e: &mut Encoder,
@@ -48,21 +43,21 @@ impl<'v> Writer<'v> {
         place: Index,
         value: &Value,
     ) -> WriteResult {
-        let floor = self.walk().frames.len();
-        self.begin(e, nodes, place, value)?;
-        if self.walk().frames.len() == floor {
+        let first_frame = self.graph_state().frames.len();
+        self.write_part(e, nodes, place, value)?;
+        if self.graph_state().frames.len() == first_frame {
             return Ok(());
         }
-        self.deeper(|writer| writer.states(e, floor))
+        self.nested(|writer| writer.write_states(e, first_frame))
     }
 
-    fn walk(&mut self) -> &mut Walk<'v> {
-        self.walk.get_or_insert_default()
+    fn graph_state(&mut self) -> &mut GraphState<'v> {
+        self.graph_state.get_or_insert_default()
     }
 
     /// Writes null, an indirection, a reference, or the header of a value; the value's state then becomes a
     /// frame.
-    fn begin(&mut self, e: &mut Encoder, nodes: &Nodes, place: Index, value: &Value) -> WriteResult {
+    fn write_part(&mut self, e: &mut Encoder, nodes: &Nodes, place: Index, value: &Value) -> WriteResult {
         let is_abstract = nodes.at(place).kind() == TcKind::AbstractInterface;
         let node = match value {
             Value::Object(reference) if is_abstract => {
@@ -79,48 +74,59 @@ impl<'v> Writer<'v> {
             untyped::put_null(e);
             return Ok(());
         };
-        if let Some(known) = self.walk().places.get(node as usize) {
-            if !known.fits(formal(nodes, place)) {
+        if let Some(known) = self.graph_state().written.get(node as usize) {
+            if !known.is_a(formal(nodes, place)) {
                 return Err(mismatch(nodes, place, value));
             }
-            return Ok(write::put_indirection(e, known.to)?);
+            return Ok(write::put_indirection(e, known.new_position)?);
         }
         let graph = self.graph;
-        let none = || DynErrorKind::Bounds { index: node as usize, len: graph.nodes.len() };
-        let found = graph.nodes.get(node as usize).ok_or_else(none)?;
+        let out_of_bounds = || DynErrorKind::Bounds { index: node as usize, len: graph.nodes.len() };
+        let found = graph.nodes.get(node as usize).ok_or_else(out_of_bounds)?;
         let (class, exact) = self.class_of(found, nodes, place)?;
         if !class.is_a(formal(nodes, place)) {
             return Err(mismatch(nodes, place, value));
         }
         if class.custom {
-            return Err(DynError::from(DynErrorKind::Inconsistent(CUSTOM)).inside(Step::Node(node)));
+            return Err(
+                DynError::from(DynErrorKind::Inconsistent(CUSTOM_STATE_UNKNOWN)).inside(Step::Node(node))
+            );
         }
         let members = &found.members[..];
         if members.len() != class.members.len() {
-            let text = "it has another number of members than its type";
-            return Err(DynError::new(DynErrorKind::InvalidValue(text)).inside(Step::Node(node)));
+            let error = DynError::new(DynErrorKind::InvalidValue(WRONG_MEMBER_COUNT));
+            return Err(error.inside(Step::Node(node)));
         }
         let (at, chunked) = untyped::open(e, &class.ids, exact)?;
         if let Some(id) = class.ids.first() {
             untyped::note_value_type(e, id, &class.code);
         }
-        let walk = self.walk();
-        walk.places.insert(node as usize, at, Some(&class));
-        walk.frames.push(Frame { class, node, members, member: 0, elements: None, chunked, ended: 0 });
+        let graph_state = self.graph_state();
+        graph_state.written.insert(node as usize, at, Some(&class));
+        graph_state.frames.push(Frame {
+            class,
+            node,
+            members,
+            next_member: 0,
+            elements: None,
+            chunked,
+            ended_bases: 0,
+        });
         Ok(())
     }
 
-    /// Returns the class of a node in a place, as the receiver determines it, and whether it is exactly the
-    /// type of the place.
+    /// Returns the class of a node where the type `place` is expected, as the receiver will determine it, and
+    /// whether the node is of exactly that type.
     fn class_of(&mut self, node: &ValueNode, nodes: &Nodes, place: Index) -> WriteResult<(Arc<Class>, bool)> {
         let TypeCode { nodes: of, root } = node.code.unaliased();
-        let none = DynErrorKind::Inconsistent("a node of the graph is of no type that has values");
-        let id = concrete(of.at(root)).ok_or(none)?;
-        let walk = self.walk();
-        if !walk.types.contains_key(id) {
-            walk.types.insert(id.into(), TypeCode { nodes: of.clone(), root });
+        let not_value_type =
+            DynErrorKind::Inconsistent("the type of a node of the graph is not a value type");
+        let id = concrete(of.at(root)).ok_or(not_value_type)?;
+        let graph_state = self.graph_state();
+        if !graph_state.types.contains_key(id) {
+            graph_state.types.insert(id.into(), TypeCode { nodes: of.clone(), root });
         }
-        let Walk { classes, types, .. } = walk;
+        let GraphState { classes, types, .. } = graph_state;
         let known = |id: &str| types.get(id).cloned();
         let exact = formal(nodes, place) == Some(id);
         let found = if exact { None } else { classes.type_with_id(&known, nodes, id) };
@@ -131,40 +137,41 @@ impl<'v> Writer<'v> {
         Ok((class.map_err(no_class)?, exact))
     }
 
-    /// Writes the states of the values that were begun, from the frame `floor` on.
-    fn states(&mut self, e: &mut Encoder, floor: usize) -> WriteResult {
+    /// Writes the states of the values whose headers were written, from the frame `first_frame` on.
+    fn write_states(&mut self, e: &mut Encoder, first_frame: usize) -> WriteResult {
         loop {
-            let frames = &mut self.walk().frames;
+            let frames = &mut self.graph_state().frames;
             let at = frames.len().wrapping_sub(1);
-            let Some(frame) = frames.last_mut().filter(|_| at >= floor) else { return Ok(()) };
+            let Some(frame) = frames.last_mut().filter(|_| at >= first_frame) else { return Ok(()) };
             let (class, node) = (Arc::clone(&frame.class), frame.node);
             let nodes = &class.code.nodes;
             if let Some((kind, values, index)) = frame.elements {
-                let member = frame.member - 1;
+                let member = frame.next_member - 1;
                 let Some(value) = values.get(index) else {
                     frame.elements = None;
                     continue;
                 };
                 frame.elements = Some((kind, values, index + 1));
-                self.begin(e, nodes, kind, value)
-                    .map_err(|error| inside(inside_element(error, index), &class, node, member))?;
+                self.write_part(e, nodes, kind, value)
+                    .map_err(|error| inside_node(inside_element(error, index), &class, node, member))?;
                 continue;
             }
-            let member = frame.member;
-            untyped::after_members(e, &class, frame.chunked, member, &mut frame.ended)?;
+            let member = frame.next_member;
+            untyped::after_members(e, &class, frame.chunked, member, &mut frame.ended_bases)?;
             let (Some(kind), Some(value)) = (class.members.get(member), frame.members.get(member)) else {
                 let chunked = frame.chunked;
                 frames.pop();
                 untyped::close(e, chunked)?;
                 continue;
             };
-            frame.member += 1;
+            frame.next_member += 1;
             let kind = nodes.unaliased(*kind);
-            self.member(e, nodes, kind, value, at).map_err(|error| inside(error, &class, node, member))?;
+            self.member(e, nodes, kind, value, at)
+                .map_err(|error| inside_node(error, &class, node, member))?;
         }
     }
 
-    /// Writes a member of the value in a frame, or begins it.
+    /// Writes a member of the value in a frame. The state of a member that is a value becomes a frame.
     fn member(
         &mut self,
         e: &mut Encoder,
@@ -174,15 +181,11 @@ impl<'v> Writer<'v> {
         at: usize,
     ) -> WriteResult {
         match (member_kind(nodes, kind), value) {
-            (MemberKind::Value, value) => self.begin(e, nodes, kind, value),
+            (MemberKind::Value, value) => self.write_part(e, nodes, kind, value),
             (MemberKind::Values(element, bound, _), Value::Items(items)) => {
                 let Items::Values(values) = &**items else { return self.value(e, nodes, kind, value) };
-                let (len, most) = (values.len(), bound as usize);
-                if most != 0 && len > most {
-                    return Err(DynErrorKind::Bounds { index: len, len: most }.into());
-                }
-                e.put_len(len)?;
-                if let Some(frame) = self.walk().frames.get_mut(at) {
+                put_count(e, values.len(), bound)?;
+                if let Some(frame) = self.graph_state().frames.get_mut(at) {
                     frame.elements = Some((element, values, 0));
                 }
                 Ok(())
@@ -193,15 +196,10 @@ impl<'v> Writer<'v> {
 }
 
 #[cold]
-fn inside(error: DynError, class: &Class, node: u32, member: usize) -> DynError {
-    error.inside(Step::Member(class.member_name(member))).inside(Step::Node(node))
-}
-
-#[cold]
 fn no_class(kind: DecodeErrorKind) -> DynError {
     DynErrorKind::Inconsistent(match kind {
-        DecodeErrorKind::LimitExceeded => "the repository id of a value type is longer than 1024 octets",
-        _ => "a value type has other bases than can be",
+        DecodeErrorKind::LimitExceeded => "the repository id of a value type is longer than 1024 bytes",
+        _ => "the bases of a value type are invalid",
     })
     .into()
 }

@@ -1,21 +1,48 @@
 //! [`Program`]: a type code compiled once into a flat list of steps, which small loops execute on bytes and
 //! values.
 //!
-//! Everything that depends only on the type is computed once: the sizes of fixed layouts for each phase,
-//! contiguous members, the minimum size of an element, the labels of a union. Numbers and structs of numbers
-//! are processed in runs: one bounds check, then a few operations on words. The program is kept with the type
-//! code, for all types that it consists of.
+//! Everything that depends only on the type is computed once: the sizes of fixed layouts, the minimum size of
+//! an element, the labels of a union. Consecutive numbers and structs of numbers are processed together: one
+//! bounds check, then a few operations on words. The program is stored with the type code.
 
 mod copy;
 mod graph_read;
 mod graph_write;
 mod print;
 mod read;
-mod skip;
 mod swap;
 mod write;
 
-pub(crate) use read::locate_kept;
+pub(crate) use read::locate_in_any;
 
+use crate::cdr::Decoder;
+use crate::dynamic::DynError;
 pub use crate::program::Contents;
 pub use crate::walk::Program;
+use crate::walk::skip_value;
+
+impl Program {
+    /// Skips a value and returns its contents. Checks counts, lengths and discriminators, but not text,
+    /// ordinals or the content of type codes. Allocates nothing, except for values of value types and type
+    /// codes that are not cached.
+    ///
+    /// # Errors
+    /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path to the fault.
+    pub fn skip(&self, d: &mut Decoder<'_>) -> Result<Contents, DynError> {
+        self.skip_with_path(d, false)
+    }
+
+    /// Skips a value with all checks that a decoder of the type makes, including in anys. A value that passes
+    /// can be decoded.
+    ///
+    /// # Errors
+    /// [`Decode`](crate::dynamic::DynErrorKind::Decode), with the path to the fault.
+    pub fn validate(&self, d: &mut Decoder<'_>) -> Result<Contents, DynError> {
+        self.skip_with_path(d, true)
+    }
+
+    fn skip_with_path(&self, d: &mut Decoder<'_>, checks: bool) -> Result<Contents, DynError> {
+        let bookmark = d.bookmark();
+        skip_value(self.type_code(), d, checks).map_err(|error| self.locate(d, bookmark, error, checks))
+    }
+}

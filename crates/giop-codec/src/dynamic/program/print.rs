@@ -6,39 +6,35 @@ use super::Program;
 use crate::Printable;
 use crate::any::Any;
 use crate::cdr::Decoder;
-use crate::dynamic::check::state;
+use crate::dynamic::check::value_members;
 use crate::dynamic::{DynError, DynErrorKind, Dynamic, Items, UnionValue, Value, ValueGraph};
 use crate::program::Index;
-use crate::typecode::{Body as Shape, Member, NamedType, Node, Nodes, TypeCode, Union};
+use crate::typecode::{Body, NamedType, Node, Nodes, Union};
 
-/// The maximum number of bytes of a text that are shown.
-const MAX_TEXT: usize = 1024;
-
-/// The maximum number of elements of a sequence that are shown.
+const MAX_TEXT_BYTES: usize = 1024;
 const MAX_ITEMS: usize = 256;
-
-/// The maximum number of levels that are shown.
 const MAX_LEVELS: usize = crate::cdr::MAX_DEPTH as usize;
 
-/// The maximum total number of bytes. Without it, a name that occurs once in a type could be repeated for
+/// The maximum size of the whole text. Without it, a name that occurs once in a type could be repeated for
 /// many values.
-const MAX_SHOWN: usize = 1 << 20;
+const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
-/// A writer with a limit.
 struct LimitedWriter<'a> {
-    to: &'a mut dyn Write,
-    left: usize,
+    output: &'a mut dyn Write,
+    remaining_bytes: usize,
 }
 
 impl Write for LimitedWriter<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        if let Some(left) = self.left.checked_sub(text.len()) {
-            self.left = left;
-            return self.to.write_str(text);
+        if let Some(remaining) = self.remaining_bytes.checked_sub(text.len()) {
+            self.remaining_bytes = remaining;
+            return self.output.write_str(text);
         }
-        let left = std::mem::take(&mut self.left);
-        self.to.write_str(text.floor_char_boundary_of(left))?;
-        self.to.write_str("...")?;
+        let mut end = std::mem::take(&mut self.remaining_bytes);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        write!(self.output, "{}...", text.get(..end).unwrap_or_default())?;
         Err(fmt::Error)
     }
 }
@@ -54,20 +50,19 @@ impl Program {
     /// accepts no more text.
     pub fn print(&self, d: &mut Decoder<'_>, out: &mut dyn Write) -> Result<(), DynError> {
         let value = self.decode(d)?;
-        write!(out, "{value}").map_err(|_| DynErrorKind::Limit("the text is longer").into())
+        write!(out, "{value}").map_err(|_| DynErrorKind::Limit("the output accepts no more text").into())
     }
 }
 
 impl fmt::Display for Dynamic {
-    /// Uses the format of [`Program::print`]. A part that is not of the type of its place is formatted with
+    /// Uses the format of [`Program::print`]. A part that is not of the expected type is formatted with
     /// `{:?}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = vec![false; self.graph.nodes.len()];
-        let mut out = LimitedWriter { to: f, left: MAX_SHOWN };
-        let mut show = ValuePrinter { graph: &self.graph, shown };
-        match show.value(&mut out, &self.code.nodes, self.code.root, &self.value, 0) {
-            Err(_) if out.left == 0 => Ok(()),
-            done => done,
+        let mut out = LimitedWriter { output: f, remaining_bytes: MAX_OUTPUT_BYTES };
+        let mut printer = ValuePrinter::new(&self.graph);
+        match printer.value(&mut out, &self.code.nodes, self.code.root, &self.value, 0) {
+            Err(_) if out.remaining_bytes == 0 => Ok(()),
+            result => result,
         }
     }
 }
@@ -83,13 +78,16 @@ impl fmt::Display for Any {
     }
 }
 
-/// The state of writing a value: its graph, and the nodes already written.
 struct ValuePrinter<'a> {
     graph: &'a ValueGraph,
-    shown: Vec<bool>,
+    printed: Vec<bool>,
 }
 
 impl ValuePrinter<'_> {
+    fn new(graph: &ValueGraph) -> ValuePrinter<'_> {
+        ValuePrinter { graph, printed: vec![false; graph.nodes.len()] }
+    }
+
     fn value(
         &mut self,
         f: &mut LimitedWriter<'_>,
@@ -103,51 +101,39 @@ impl ValuePrinter<'_> {
         }
         let node = nodes.at(nodes.compiled().unaliased(index));
         match (node, value) {
-            (Node::Named(NamedType { body: Shape::Members(members), .. }), Value::Struct(values)) => {
+            (Node::Named(NamedType { body: Body::Members(members), .. }), Value::Struct(values)) => {
                 f.write_str("{")?;
                 for (at, (member, value)) in members.iter().zip(values).enumerate() {
                     f.write_str(if at == 0 { " " } else { ", " })?;
-                    self.member(f, nodes, member, at, value, level)?;
+                    self.named(f, (&member.name, at), nodes, member.kind, value, level)?;
                 }
                 f.write_str(if members.is_empty() { "}" } else { " }" })
             }
-            (Node::Named(NamedType { body: Shape::Enumerators(names), .. }), Value::Enum(ordinal)) => {
+            (Node::Named(NamedType { body: Body::Enumerators(names), .. }), Value::Enum(ordinal)) => {
                 match names.get(*ordinal as usize) {
                     Some(name) if !name.is_empty() => write!(f, "{}", Printable::new(name)),
                     _ => write!(f, "{ordinal}"),
                 }
             }
-            (Node::Named(NamedType { body: Shape::Union(union), .. }), Value::Union(value)) => {
+            (Node::Named(NamedType { body: Body::Union(union), .. }), Value::Union(value)) => {
                 self.union(f, nodes, union, value, level)
             }
             (Node::Sequence { element, .. } | Node::Array { element, .. }, Value::Items(items)) => {
                 self.items(f, nodes, *element, items, level)
             }
             (_, Value::Any(any)) => match any.to_dynamic() {
-                Ok(inner) => {
-                    let shown = vec![false; inner.graph.nodes.len()];
-                    let mut inside = ValuePrinter { graph: &inner.graph, shown };
-                    inside.value(f, &inner.code.nodes, inner.code.root, &inner.value, level + 1)
+                Ok(content) => {
+                    let mut printer = ValuePrinter::new(&content.graph);
+                    printer.value(f, &content.code.nodes, content.code.root, &content.value, level + 1)
                 }
                 Err(error) => write!(f, "<{error}>"),
             },
             (_, Value::Node(Some(node))) => self.node(f, *node, level),
-            (_, value) => show_leaf(f, value),
+            (_, value) => print_leaf(f, value),
         }
     }
 
-    fn member(
-        &mut self,
-        f: &mut LimitedWriter<'_>,
-        nodes: &Nodes,
-        member: &Member,
-        at: usize,
-        value: &Value,
-        level: usize,
-    ) -> fmt::Result {
-        self.named(f, (&member.name, at), nodes, member.kind, value, level)
-    }
-
+    /// Writes a member with its name, or its index if it has none.
     fn named(
         &mut self,
         f: &mut LimitedWriter<'_>,
@@ -174,7 +160,7 @@ impl ValuePrinter<'_> {
     ) -> fmt::Result {
         let label = value.discriminator;
         match nodes.at(nodes.compiled().unaliased(union.discriminator)) {
-            Node::Named(NamedType { body: Shape::Enumerators(names), .. }) => {
+            Node::Named(NamedType { body: Body::Enumerators(names), .. }) => {
                 let name = usize::try_from(label).ok().and_then(|label| names.get(label));
                 write!(f, "({})", Printable::new(name.map_or("", |name| name)))?;
             }
@@ -182,7 +168,7 @@ impl ValuePrinter<'_> {
         }
         let (Some(member), Some(value)) = (union.selected(label), &value.value) else { return Ok(()) };
         f.write_str(" ")?;
-        self.member(f, nodes, member, 0, value, level)
+        self.named(f, (&member.name, 0), nodes, member.kind, value, level)
     }
 
     fn items(
@@ -194,8 +180,8 @@ impl ValuePrinter<'_> {
         level: usize,
     ) -> fmt::Result {
         f.write_str("[")?;
-        let shown = items.len().min(MAX_ITEMS);
-        for at in 0..shown {
+        let printed = items.len().min(MAX_ITEMS);
+        for at in 0..printed {
             if at > 0 {
                 f.write_str(", ")?;
             }
@@ -205,12 +191,12 @@ impl ValuePrinter<'_> {
                     self.value(f, nodes, element, value, level + 1)?;
                 }
                 items => match items.get(at) {
-                    Some(value) => show_leaf(f, &value)?,
+                    Some(value) => print_leaf(f, &value)?,
                     None => break,
                 },
             }
         }
-        match items.len() - shown {
+        match items.len() - printed {
             0 => f.write_str("]"),
             more => write!(f, ", and {more} more]"),
         }
@@ -220,23 +206,23 @@ impl ValuePrinter<'_> {
     fn node(&mut self, f: &mut LimitedWriter<'_>, node: u32, level: usize) -> fmt::Result {
         write!(f, "->{node}")?;
         let graph = self.graph;
-        let (Some(shown @ false), Some(found)) =
-            (self.shown.get_mut(node as usize), graph.nodes.get(node as usize))
+        let (Some(printed @ false), Some(found)) =
+            (self.printed.get_mut(node as usize), graph.nodes.get(node as usize))
         else {
             return Ok(());
         };
-        *shown = true;
-        let Ok(state) = state(&found.code) else { return Ok(()) };
+        *printed = true;
+        let Ok(members) = value_members(&found.code) else { return Ok(()) };
         f.write_str(" {")?;
-        for (at, ((code, name), value)) in state.iter().zip(&found.members).enumerate() {
+        for (at, ((code, name), value)) in members.iter().zip(&found.members).enumerate() {
             f.write_str(if at == 0 { " " } else { ", " })?;
             self.named(f, (name, at), &code.nodes, code.root, value, level)?;
         }
-        f.write_str(if state.is_empty() { "}" } else { " }" })
+        f.write_str(if members.is_empty() { "}" } else { " }" })
     }
 }
 
-fn show_leaf(f: &mut LimitedWriter<'_>, value: &Value) -> fmt::Result {
+fn print_leaf(f: &mut LimitedWriter<'_>, value: &Value) -> fmt::Result {
     match value {
         Value::Void => f.write_str("null"),
         Value::Boolean(value) => write!(f, "{value}"),
@@ -252,45 +238,21 @@ fn show_leaf(f: &mut LimitedWriter<'_>, value: &Value) -> fmt::Result {
         Value::LongDouble(value) => write!(f, "{value}"),
         Value::Char(value) => write!(f, "{:?}", char::from(*value)),
         Value::WChar(value) => write!(f, "{:?}", char::from(*value)),
-        Value::String(text) => write!(f, "{:?}", Printable::new(text).max_bytes(MAX_TEXT)),
+        Value::String(text) => write!(f, "{:?}", Printable::new(text).max_bytes(MAX_TEXT_BYTES)),
         Value::WString(text) => {
-            write!(f, "{:?}", Printable::new(&text.to_string_lossy()).max_bytes(MAX_TEXT))
+            write!(f, "{:?}", Printable::new(&text.to_string_lossy()).max_bytes(MAX_TEXT_BYTES))
         }
         Value::Fixed(number) => write!(f, "{number}"),
-        Value::TypeCode(code) => write!(f, "`{}`", TypeName(code)),
+        Value::TypeCode(code) => match code.name() {
+            Ok(name) if !name.is_empty() => write!(f, "`{}`", Printable::new(name)),
+            _ => write!(f, "`{code}`"),
+        },
         Value::Object(reference) if reference.profiles.is_empty() => f.write_str("nil"),
         Value::Object(reference) => write!(f, "object {:?}", Printable::new(&reference.type_id)),
         Value::Node(None) => f.write_str("null"),
         Value::Node(Some(node)) => write!(f, "->{node}"),
-        Value::Principal(octets) => write!(f, "{} octets", octets.len()),
-        // The value is not of the type of its place.
+        Value::Principal(bytes) => write!(f, "{} octets", bytes.len()),
+        // The value is not of the expected type.
         Value::Struct(_) | Value::Union(_) | Value::Items(_) | Value::Any(_) => write!(f, "{value:?}"),
-    }
-}
-
-/// A type, displayed by its name if it has one.
-struct TypeName<'a>(&'a TypeCode);
-
-impl fmt::Display for TypeName<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.name() {
-            Ok(name) if !name.is_empty() => Printable::new(name).fmt(f),
-            _ => self.0.fmt(f),
-        }
-    }
-}
-
-trait Cut {
-    /// Returns the longest prefix of whole characters that takes at most `octets` bytes.
-    fn floor_char_boundary_of(&self, octets: usize) -> &str;
-}
-
-impl Cut for str {
-    fn floor_char_boundary_of(&self, octets: usize) -> &str {
-        let mut end = octets.min(self.len());
-        while !self.is_char_boundary(end) {
-            end -= 1;
-        }
-        self.get(..end).unwrap_or_default()
     }
 }

@@ -1,14 +1,15 @@
 //! Decoding of values as trees, and location of errors in a value.
 
 use super::Program;
-use super::graph_read::Walk;
+use super::graph_read::GraphState;
 use crate::any::{Any, MAX_ANYS};
 use crate::cdr::{Bookmark, CdrDecode, Decoder, Seq, check_bound};
 use crate::dynamic::{Decimal, DynError, DynErrorKind, Dynamic, Items, Step, UnionValue, Value, ValueGraph};
 use crate::ior::Ior;
-use crate::program::{EMPTY_VALUE, Index, Labels, StepResult, read_decimal};
-use crate::typecode::{Body as Shape, Member, NamedType, Node, Nodes, TcKind, TypeCode, Union};
-use crate::walk::{length, pass_wide, read_except_id};
+use crate::program::{EMPTY_VALUE_CHARGE, Index, Labels, StepResult, read_decimal};
+use crate::typecode::{Body, Member, NamedType, Node, Nodes, TcKind, TypeCode, Union};
+use crate::value::Class;
+use crate::walk::{check_fits, read_except_id, read_length, skip_wstring};
 use crate::{DecodeError, DecodeErrorKind};
 
 pub(super) type ReadResult<T = Value> = Result<T, DynError>;
@@ -25,8 +26,8 @@ impl Program {
         Ok(Dynamic { code: self.code.clone(), value, graph: reader.graph })
     }
 
-    /// Locates an error in a value that began at `bookmark`. Reads the value again with names, within the
-    /// limits that were left there; `checks` tells whether text and ordinals are checked.
+    /// Locates an error in a value that began at `bookmark`. Reads the value again, within the limits that
+    /// remained there. `checks` tells whether text and ordinals are checked.
     #[cold]
     pub(super) fn locate<'a>(
         &self,
@@ -39,7 +40,7 @@ impl Program {
         again.return_to(bookmark);
         let mut reader = Reader::new(checks, true);
         match reader.value(&mut again, self.nodes(), self.code.root) {
-            Err(found) if may_be(found.kind(), error.kind) => {
+            Err(found) if may_be_same_error(found.kind(), error.kind) => {
                 DynError::at(DynErrorKind::Decode(error), found.path().clone())
             }
             _ => error.into(),
@@ -47,39 +48,36 @@ impl Program {
     }
 }
 
-/// Returns whether the error found may be the one to be located. It is a different one if the search reached
-/// a limit first.
-fn may_be(found: &DynErrorKind, wanted: DecodeErrorKind) -> bool {
+/// Returns whether the error that the search found may be the one to be located. It is a different one if the
+/// search reached a limit first.
+fn may_be_same_error(found: &DynErrorKind, wanted: DecodeErrorKind) -> bool {
     let is_limit = |kind| matches!(kind, DecodeErrorKind::AllocLimit | DecodeErrorKind::DepthLimit);
     matches!(found, DynErrorKind::Decode(found) if found.kind == wanted || !is_limit(found.kind))
 }
 
 pub(super) struct Reader {
     pub(super) graph: ValueGraph,
-    /// Set after the first value of a value type.
-    pub(super) walk: Option<Box<Walk>>,
-    /// Whether text and ordinals are checked.
+    pub(super) graph_state: Option<Box<GraphState>>,
     checks: bool,
-    /// Whether this only locates an error, including in anys. Values are then counted and charged for, but
-    /// not kept.
-    locates: bool,
-    /// Number of enclosing anys; counted only while locating an error.
+    /// Whether this only locates an error, including in anys. Values are then charged for, but not stored.
+    pub(super) only_locates: bool,
+    /// The number of enclosing anys; counted only while locating an error.
     anys: usize,
 }
 
 impl Reader {
-    fn new(checks: bool, locates: bool) -> Reader {
-        Reader { graph: ValueGraph::default(), walk: None, checks, locates, anys: 0 }
+    fn new(checks: bool, only_locates: bool) -> Reader {
+        Reader { graph: ValueGraph::default(), graph_state: None, checks, only_locates, anys: 0 }
     }
 
-    /// Reads a value. Values that need no further function are read by [`leaf`](Self::leaf), because this
-    /// function is on the stack once for each level.
+    /// Reads a value. Values without parts are read by [`leaf`](Self::leaf), which keeps the stack frame of
+    /// this function small: it is on the stack once for each level.
     pub(super) fn value(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, index: Index) -> ReadResult {
         let index = nodes.compiled().unaliased(index);
         match nodes.at(index) {
-            Node::Basic(TcKind::Any) if self.locates => self.look_into(d),
+            Node::Basic(TcKind::Any) if self.only_locates => self.read_any_content(d),
             Node::Sequence { element, bound } => {
-                let count = counted(d, nodes, *element, *bound)?;
+                let count = read_count(d, nodes, *element, *bound)?;
                 self.items(d, nodes, *element, count)
             }
             Node::Array { element, length } => self.items(d, nodes, *element, *length as usize),
@@ -91,40 +89,33 @@ impl Reader {
     #[inline(never)]
     fn leaf(&self, d: &mut Decoder<'_>, node: &Node) -> ReadResult {
         Ok(match node {
-            Node::Basic(TcKind::Any) => {
-                let any = any(d)?;
-                Value::Any(boxed(d, any)?)
-            }
+            Node::Basic(TcKind::Any) => Value::Any(read_boxed(d, any)?),
             Node::Basic(kind) => basic(d, *kind)?,
             Node::Text { wide: false, .. } if !self.checks => {
-                let len = length(d, 1)?;
+                let len = read_length(d, 1)?;
                 d.take(len)?;
                 Value::Void
             }
             Node::Text { wide: true, .. } if !self.checks => {
-                pass_wide(d)?;
+                skip_wstring(d)?;
                 Value::Void
             }
             Node::Text { wide: false, bound } => {
                 let text = d.read_string()?;
-                within(d, *bound, || check_bound(text.as_str(), *bound as usize).is_ok())?;
+                check_fits(d, *bound, || check_bound(text.as_str(), *bound as usize).is_ok())?;
                 Value::String(text.into())
             }
             Node::Text { wide: true, bound } => {
                 let text = d.read_wstring()?;
-                within(d, *bound, || check_bound(&text, *bound as usize).is_ok())?;
+                check_fits(d, *bound, || check_bound(&text, *bound as usize).is_ok())?;
                 Value::WString(text)
             }
-            Node::Fixed { digits, scale } => {
-                let number = decimal(d, *digits, *scale)?;
-                Value::Fixed(boxed(d, number)?)
-            }
+            Node::Fixed { digits, scale } => Value::Fixed(read_boxed(d, |d| decimal(d, *digits, *scale))?),
             Node::Named(named) => match (&named.body, named.kind) {
-                (Shape::Enumerators(_), _) if !self.checks => Value::Enum(d.read_u32()?),
-                (Shape::Enumerators(names), _) => Value::Enum(d.read_enum(names.len() as u32)?),
+                (Body::Enumerators(_), _) if !self.checks => Value::Enum(d.read_u32()?),
+                (Body::Enumerators(names), _) => Value::Enum(d.read_enum(names.len() as u32)?),
                 (_, TcKind::ObjRef | TcKind::Component | TcKind::Home) => {
-                    let reference = Ior::decode(d)?;
-                    Value::Object(boxed(d, reference)?)
+                    Value::Object(read_boxed(d, Ior::decode)?)
                 }
                 _ => return Err(d.error(DecodeErrorKind::NotInAny).into()),
             },
@@ -134,13 +125,13 @@ impl Reader {
         })
     }
 
-    /// Reads the content of an any to locate an error, within the limits for its reception.
-    fn look_into(&mut self, d: &mut Decoder<'_>) -> ReadResult {
+    /// Reads the content of an any to locate an error, within the limits that apply when it is received.
+    fn read_any_content(&mut self, d: &mut Decoder<'_>) -> ReadResult {
         let code = self.any_type(d)?;
-        let mut inside = Reader::new(self.checks, true);
-        inside.anys = self.anys + 1;
+        let mut reader = Reader::new(self.checks, true);
+        reader.anys = self.anys + 1;
         d.descend()?;
-        let read = inside.value(d, &code.nodes, code.root);
+        let read = reader.value(d, &code.nodes, code.root);
         d.ascend();
         read.map_err(|error| error.inside(Step::Content)).map(|_| Value::Void)
     }
@@ -157,7 +148,7 @@ impl Reader {
 
     fn named(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, named: &NamedType, index: Index) -> ReadResult {
         match (&named.body, named.kind) {
-            (Shape::Members(members), kind) => {
+            (Body::Members(members), kind) => {
                 if kind == TcKind::Except {
                     read_except_id(d, &named.id)?;
                 }
@@ -166,7 +157,7 @@ impl Reader {
                 d.ascend();
                 read
             }
-            (Shape::Union(union), _) => self.union(d, nodes, union),
+            (Body::Union(union), _) => self.union(d, nodes, union),
             (_, TcKind::Value | TcKind::Event | TcKind::ValueBox | TcKind::AbstractInterface) => {
                 self.graph_at(d, nodes, index)
             }
@@ -189,7 +180,7 @@ impl Reader {
     }
 
     fn members(&mut self, d: &mut Decoder<'_>, nodes: &Nodes, members: &[Member]) -> ReadResult {
-        let mut values = self.list(d, members.len())?;
+        let mut values = self.new_list(d, members.len())?;
         for member in members {
             match self.value(d, nodes, member.kind) {
                 Ok(value) => self.push(&mut values, value),
@@ -199,21 +190,17 @@ impl Reader {
         Ok(Value::Struct(values.into()))
     }
 
-    /// Returns a list with capacity for `count` values. The decoder is charged even if none are kept.
-    pub(super) fn list(&self, d: &mut Decoder<'_>, count: usize) -> Result<Vec<Value>, DecodeError> {
-        if !self.locates {
+    /// Returns a list with capacity for `count` values. The decoder is charged even if none are stored.
+    pub(super) fn new_list(&self, d: &mut Decoder<'_>, count: usize) -> Result<Vec<Value>, DecodeError> {
+        if !self.only_locates {
             return d.new_vec(count);
         }
         d.charge(count.saturating_mul(size_of::<Value>()))?;
         Ok(Vec::new())
     }
 
-    pub(super) fn keeps_nothing(&self) -> bool {
-        self.locates
-    }
-
     pub(super) fn push(&self, values: &mut Vec<Value>, value: Value) {
-        if !self.locates {
+        if !self.only_locates {
             values.push(value);
         }
     }
@@ -227,9 +214,9 @@ impl Reader {
             return Ok(Value::Items(boxed(d, items)?));
         }
         if d.is_piecewise()
-            && let Some(each) = nodes.compiled().joined(element)
+            && let Some(stride) = nodes.compiled().wide_number_stride(element)
         {
-            return self.joined(d, nodes, element, (count, each));
+            return self.read_joined_numbers(d, nodes, element, (count, stride));
         }
         d.descend()?;
         let values = self.elements(d, nodes, element, count);
@@ -244,7 +231,7 @@ impl Reader {
         element: Index,
         count: usize,
     ) -> ReadResult<Vec<Value>> {
-        let mut values = self.list(d, count)?;
+        let mut values = self.new_list(d, count)?;
         for index in 0..count {
             let start = d.position();
             match self.value(d, nodes, element) {
@@ -252,30 +239,30 @@ impl Reader {
                 Err(error) => return Err(inside_element(error, index)),
             }
             if d.position() == start {
-                d.charge(EMPTY_VALUE)?;
+                d.charge(EMPTY_VALUE_CHARGE)?;
             }
         }
         Ok(values)
     }
 
-    /// Reads the numbers of arrays in a fragmented message. They are taken together, because the sender does
-    /// not realign within the run.
+    /// Reads arrays of 8-byte numbers in a fragmented message. They are taken together, because the sender
+    /// does not realign them after a fragment boundary.
     #[cold]
-    fn joined(
+    fn read_joined_numbers(
         &mut self,
         d: &mut Decoder<'_>,
         nodes: &Nodes,
         element: Index,
-        (count, each): (usize, usize),
+        (count, stride): (usize, usize),
     ) -> ReadResult {
         if count > 0 && d.begin_run(8) > 0 {
             return Err(d.error(DecodeErrorKind::EndOfData).into());
         }
-        let octets = d.take(count.saturating_mul(each))?;
-        let mut alone = Decoder::new(octets, d.order(), d.version());
-        alone.set_limits(d.limits());
-        let items = self.items(&mut alone, nodes, element, count);
-        d.set_limits(alone.limits());
+        let bytes = d.take(count.saturating_mul(stride))?;
+        let mut numbers_decoder = Decoder::new(bytes, d.order(), d.version());
+        numbers_decoder.set_limits(d.limits());
+        let items = self.items(&mut numbers_decoder, nodes, element, count);
+        d.set_limits(numbers_decoder.limits());
         items
     }
 }
@@ -296,12 +283,9 @@ fn basic(d: &mut Decoder<'_>, kind: TcKind) -> ReadResult {
         TcKind::Double => Value::Double(f64::from_bits(number(d, 3)?)),
         TcKind::LongDouble => Value::LongDouble(CdrDecode::decode(d)?),
         TcKind::WChar => Value::WChar(d.read_wchar()?),
-        TcKind::TypeCode => {
-            let code = TypeCode::decode(d)?;
-            Value::TypeCode(boxed(d, code)?)
-        }
+        TcKind::TypeCode => Value::TypeCode(read_boxed(d, TypeCode::decode)?),
         TcKind::Principal => {
-            let len = length(d, 1)?;
+            let len = read_length(d, 1)?;
             d.charge(len)?;
             Value::Principal(d.take(len)?.into())
         }
@@ -309,10 +293,18 @@ fn basic(d: &mut Decoder<'_>, kind: TcKind) -> ReadResult {
     })
 }
 
-/// Boxes a part that is not stored in the tree itself, and charges for it.
+/// Charges for a part that is not stored in the tree itself.
 pub(super) fn boxed<T>(d: &mut Decoder<'_>, value: T) -> Result<Box<T>, DecodeError> {
     d.charge(size_of::<T>())?;
     Ok(Box::new(value))
+}
+
+pub(super) fn read_boxed<'a, T, E: From<DecodeError>>(
+    d: &mut Decoder<'a>,
+    read: impl FnOnce(&mut Decoder<'a>) -> Result<T, E>,
+) -> Result<Box<T>, E> {
+    let value = read(d)?;
+    Ok(boxed(d, value)?)
 }
 
 /// Reads a number of `1 << width` bytes. Not inlined, to keep the code small.
@@ -326,15 +318,13 @@ fn number(d: &mut Decoder<'_>, width: u8) -> StepResult<u64> {
     })
 }
 
-/// Reads the count of a sequence.
 #[inline(never)]
-fn counted(d: &mut Decoder<'_>, nodes: &Nodes, element: Index, bound: u32) -> ReadResult<usize> {
-    let count = length(d, nodes.compiled().least(element))?;
-    within(d, bound, || count <= bound as usize)?;
+fn read_count(d: &mut Decoder<'_>, nodes: &Nodes, element: Index, bound: u32) -> ReadResult<usize> {
+    let count = read_length(d, nodes.compiled().least(element))?;
+    check_fits(d, bound, || count <= bound as usize)?;
     Ok(count)
 }
 
-/// Reads the label of a union.
 #[inline(never)]
 fn discriminator(d: &mut Decoder<'_>, nodes: &Nodes, union: &Union) -> ReadResult<i64> {
     let labels = Labels::of_node(nodes, union.discriminator)
@@ -344,7 +334,7 @@ fn discriminator(d: &mut Decoder<'_>, nodes: &Nodes, union: &Union) -> ReadResul
     Ok(discriminator)
 }
 
-/// Reads an any; an error in its content includes the path there.
+/// Reads an any. Locates an error in its content.
 #[inline(never)]
 fn any(d: &mut Decoder<'_>) -> ReadResult<Any> {
     let bookmark = d.bookmark();
@@ -357,21 +347,20 @@ fn any(d: &mut Decoder<'_>) -> ReadResult<Any> {
             Ok(Program::of(&code))
         });
         match content {
-            Ok(content) => locate_kept(&content, &again, again.bookmark(), error).inside(Step::Content),
+            Ok(content) => locate_in_any(&content, &again, again.bookmark(), error).inside(Step::Content),
             Err(_) => error.into(),
         }
     })
 }
 
-/// Locates an error in a value that was to be kept in an any.
 #[cold]
-pub(crate) fn locate_kept<'a>(
+pub(crate) fn locate_in_any<'a>(
     program: &Program,
     d: &Decoder<'a>,
     bookmark: Bookmark<'a>,
     error: DecodeError,
 ) -> DynError {
-    // Most anys are received with structural checks only, so locate without other checks first.
+    // Most anys are received with structural checks only, so search without other checks first.
     let found = program.locate(d, bookmark, error, false);
     if found.path().is_root() { program.locate(d, bookmark, error, true) } else { found }
 }
@@ -385,27 +374,27 @@ fn numbers(d: &mut Decoder<'_>, kind: TcKind, count: usize) -> ReadResult<Option
         TcKind::LongLong | TcKind::ULongLong | TcKind::Double => 3,
         _ => return Ok(None),
     };
-    let octets = d.read_numbers(width, count)?;
+    let bytes = d.read_numbers(width, count)?;
     Ok(Some(match kind {
-        TcKind::Char => Items::Chars(Seq::from_checked(octets)),
-        TcKind::Short => Items::Shorts(Seq::from_checked(octets)),
-        TcKind::UShort => Items::UShorts(Seq::from_checked(octets)),
-        TcKind::Long => Items::Longs(Seq::from_checked(octets)),
-        TcKind::ULong => Items::ULongs(Seq::from_checked(octets)),
-        TcKind::LongLong => Items::LongLongs(Seq::from_checked(octets)),
-        TcKind::ULongLong => Items::ULongLongs(Seq::from_checked(octets)),
-        TcKind::Float => Items::Floats(Seq::from_checked(octets)),
-        TcKind::Double => Items::Doubles(Seq::from_checked(octets)),
-        _ => Items::Octets(octets),
+        TcKind::Char => Items::Chars(Seq::from_checked(bytes)),
+        TcKind::Short => Items::Shorts(Seq::from_checked(bytes)),
+        TcKind::UShort => Items::UShorts(Seq::from_checked(bytes)),
+        TcKind::Long => Items::Longs(Seq::from_checked(bytes)),
+        TcKind::ULong => Items::ULongs(Seq::from_checked(bytes)),
+        TcKind::LongLong => Items::LongLongs(Seq::from_checked(bytes)),
+        TcKind::ULongLong => Items::ULongLongs(Seq::from_checked(bytes)),
+        TcKind::Float => Items::Floats(Seq::from_checked(bytes)),
+        TcKind::Double => Items::Doubles(Seq::from_checked(bytes)),
+        _ => Items::Octets(bytes),
     }))
 }
 
 #[inline(never)]
 fn decimal(d: &mut Decoder<'_>, digits: u16, scale: i16) -> ReadResult<Decimal> {
-    let (octets, width) = read_decimal(d, digits)?;
+    let (bytes, width) = read_decimal(d, digits)?;
     let (mut unscaled, mut sign) = (0_i128, 1);
-    for octet in octets.iter().skip(octets.len() - width) {
-        for digit in [octet >> 4, octet & 0xF] {
+    for byte in bytes.iter().skip(bytes.len() - width) {
+        for digit in [byte >> 4, byte & 0xF] {
             match digit {
                 0..=9 => unscaled = unscaled * 10 + i128::from(digit),
                 0xD => sign = -1,
@@ -416,31 +405,16 @@ fn decimal(d: &mut Decoder<'_>, digits: u16, scale: i16) -> ReadResult<Decimal> 
     Ok(Decimal { unscaled: unscaled * sign, digits, scale })
 }
 
-/// Runs `f` one level of nesting deeper.
-pub(super) fn deeper<T>(
-    d: &mut Decoder<'_>,
-    f: impl FnOnce(&mut Decoder<'_>) -> ReadResult<T>,
-) -> ReadResult<T> {
-    d.descend()?;
-    let done = f(d);
-    d.ascend();
-    done
-}
-
-/// Stores an error with a path for a caller that can return only decode errors.
-pub(super) fn put_aside<T>(
-    fault: &mut Option<DynError>,
+/// Stores an error for a caller that can return only decode errors.
+pub(super) fn store_error<T>(
+    stored: &mut Option<DynError>,
     at: usize,
     result: ReadResult<T>,
 ) -> Result<T, DecodeError> {
     result.map_err(|error| {
-        *fault = Some(error);
+        *stored = Some(error);
         DecodeError::new(DecodeErrorKind::Malformed, at)
     })
-}
-
-pub(super) fn within(d: &Decoder<'_>, bound: u32, fits: impl FnOnce() -> bool) -> ReadResult<()> {
-    if bound == 0 || fits() { Ok(()) } else { Err(d.error(DecodeErrorKind::BoundExceeded).into()) }
 }
 
 #[cold]
@@ -451,4 +425,9 @@ pub(super) fn inside_member(error: DynError, member: &Member) -> DynError {
 #[cold]
 pub(super) fn inside_element(error: DynError, index: usize) -> DynError {
     error.inside(Step::Index(index))
+}
+
+#[cold]
+pub(super) fn inside_node(error: DynError, class: &Class, node: u32, member: usize) -> DynError {
+    error.inside(Step::Member(class.member_name(member))).inside(Step::Node(node))
 }

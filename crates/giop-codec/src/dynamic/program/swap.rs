@@ -4,7 +4,7 @@ use super::Program;
 use crate::cdr::{CdrDecode, DecodeLimits, Decoder, padding};
 use crate::dynamic::{DynError, DynErrorKind};
 use crate::program::{Index, Labels, Op, Pc, Plan, Switch};
-use crate::typecode::{Body as Shape, NamedType, Node, Nodes, TcKind, TypeCode};
+use crate::typecode::{Body, NamedType, Node, Nodes, TcKind, TypeCode};
 use crate::{ByteOrder, DecodeErrorKind, Version};
 
 impl Program {
@@ -20,90 +20,86 @@ impl Program {
     /// refer to each other.
     pub fn swap(
         &self,
-        octets: &mut [u8],
+        bytes: &mut [u8],
         phase: usize,
-        from: ByteOrder,
+        order: ByteOrder,
         version: Version,
         limits: DecodeLimits,
     ) -> Result<usize, DynError> {
-        let mut d = Decoder::new(octets, from, version).shifted(phase % 8);
+        let mut d = Decoder::new(bytes, order, version).shifted(phase % 8);
         d.set_limits(limits);
         let malformed = d.error(DecodeErrorKind::Malformed);
-        let seen = self.skip(&mut d)?;
-        if seen.graphs {
-            return Err(DynErrorKind::Inconsistent("values of value types are not turned in place").into());
+        if self.skip(&mut d)?.graphs {
+            return Err(
+                DynErrorKind::Inconsistent("values of value types cannot be converted in place").into()
+            );
         }
-        let mut swapper = Swapper { octets, at: 0, phase: phase % 8, from, version };
-        // This cannot fail, because the value was skipped before.
-        swapper.value(&self.code).ok_or(malformed)?;
-        Ok(swapper.at)
+        let mut swapper = Swapper { bytes, position: 0, phase: phase % 8, order, version };
+        // This cannot fail, because the value was checked.
+        swapper.swap_value(&self.code).ok_or(malformed)?;
+        Ok(swapper.position)
     }
 }
 
-/// A second pass over a value, which swaps its numbers.
 struct Swapper<'a> {
-    octets: &'a mut [u8],
-    at: usize,
+    bytes: &'a mut [u8],
+    position: usize,
     phase: usize,
-    from: ByteOrder,
+    order: ByteOrder,
     version: Version,
 }
 
-/// `None` means that the value differs from the one that was skipped.
+/// `None` means that the value differs from the one that was checked.
 type SwapResult<T = ()> = Option<T>;
 
 impl Swapper<'_> {
-    fn value(&mut self, code: &TypeCode) -> SwapResult {
-        self.steps(&code.nodes, code.nodes.compiled().entry(code.root))
+    fn swap_value(&mut self, code: &TypeCode) -> SwapResult {
+        self.swap_steps(&code.nodes, code.nodes.compiled().entry(code.root))
     }
 
-    fn steps(&mut self, nodes: &Nodes, mut pc: Pc) -> SwapResult {
-        let body = nodes.compiled();
+    fn swap_steps(&mut self, nodes: &Nodes, mut pc: Pc) -> SwapResult {
+        let steps = nodes.compiled();
         loop {
-            let op = body.ops.get(pc as usize)?;
+            let op = steps.ops.get(pc as usize)?;
             pc += 1;
             match *op {
-                Op::Block(plan) => self.run(body.plan(plan)?, 1)?,
-                Op::Run { plan, count } => self.run(body.plan(plan)?, count as usize)?,
+                Op::Block(plan) => self.swap_run(steps.plan(plan)?, 1)?,
+                Op::Run { plan, count } => self.swap_run(steps.plan(plan)?, count as usize)?,
                 Op::Bulk { plan, .. } => {
-                    let count = self.long()? as usize;
-                    self.run(body.plan(plan)?, count)?;
+                    let count = self.swap_long()? as usize;
+                    self.swap_run(steps.plan(plan)?, count)?;
                 }
                 Op::Each { element, .. } => {
-                    let count = self.long()?;
-                    self.each(nodes, element, count)?;
+                    let count = self.swap_long()?;
+                    self.swap_elements(nodes, element, count)?;
                 }
-                Op::Times { element, count } => self.each(nodes, element, count)?,
+                Op::Times { element, count } => self.swap_elements(nodes, element, count)?,
                 Op::Text { wide: true, .. } if self.version < Version::V1_2 => {
-                    let units = self.long()?;
-                    (0..units).try_for_each(|_| self.number::<2>().map(drop))?;
+                    let units = self.swap_long()?;
+                    (0..units).try_for_each(|_| self.swap_number::<2>().map(drop))?;
                 }
-                Op::Text { .. } | Op::Principal => self.counted()?,
-                Op::WChar if self.version < Version::V1_2 => drop(self.number::<2>()?),
-                Op::WChar => {
-                    let [len] = self.number::<1>()?;
-                    self.pass(len.into())?;
-                }
-                Op::Decimal { .. } => while self.number::<1>()?[0] & 0xF < 0xA {},
-                Op::Union(switch) => self.union(nodes, body.switches.get(switch as usize)?)?,
-                Op::Call(index) => self.steps(nodes, body.entry(index))?,
+                Op::Text { .. } | Op::Principal => self.skip_counted()?,
+                Op::WChar => self.swap_wchar()?,
+                Op::Decimal { .. } => while self.swap_number::<1>()?[0] & 0xF < 0xA {},
+                Op::Union(switch) => self.swap_union(nodes, steps.switches.get(switch as usize)?)?,
+                Op::Call(index) => self.swap_steps(nodes, steps.entry(index))?,
                 Op::Any => {
-                    let code = self.type_code()?;
-                    self.value(&code)?;
+                    let code = self.swap_type_code()?;
+                    self.swap_value(&code)?;
                 }
-                Op::TypeCode => drop(self.type_code()?),
+                Op::TypeCode => drop(self.swap_type_code()?),
                 Op::Object => {
-                    self.counted()?;
-                    for _ in 0..self.long()? {
-                        self.long()?;
-                        self.counted()?;
+                    self.skip_counted()?;
+                    for _ in 0..self.swap_long()? {
+                        self.swap_long()?;
+                        self.skip_counted()?;
                     }
                 }
                 Op::ExceptId(index) => {
                     let Node::Named(NamedType { id, .. }) = nodes.at(index) else { return None };
                     let next = self.decoder().read_octet_str();
-                    if id.is_empty() || next.is_ok_and(|octets| octets == id.as_bytes()) {
-                        self.counted()?;
+                    if id.is_empty() || next.is_ok_and(|bytes| bytes == id.as_bytes()) {
+                        self.skip_counted()?;
                     }
                 }
                 Op::Graph(_) | Op::Refused => return None,
@@ -112,90 +108,91 @@ impl Swapper<'_> {
         }
     }
 
-    fn each(&mut self, nodes: &Nodes, element: Index, count: u32) -> SwapResult {
+    fn swap_elements(&mut self, nodes: &Nodes, element: Index, count: u32) -> SwapResult {
         let entry = nodes.compiled().entry(element);
-        (0..count).try_for_each(|_| self.steps(nodes, entry))
+        (0..count).try_for_each(|_| self.swap_steps(nodes, entry))
     }
 
-    fn union(&mut self, nodes: &Nodes, switch: &Switch) -> SwapResult {
-        let Node::Named(NamedType { body: Shape::Union(union), .. }) = nodes.at(switch.union) else {
+    fn swap_union(&mut self, nodes: &Nodes, switch: &Switch) -> SwapResult {
+        let Node::Named(NamedType { body: Body::Union(union), .. }) = nodes.at(switch.union) else {
             return None;
         };
         let label = switch.labels.read(&mut self.decoder(), false).ok()?;
         match switch.labels {
-            Labels::Boolean | Labels::Octet => drop(self.number::<1>()?),
-            Labels::Short | Labels::UShort => drop(self.number::<2>()?),
-            Labels::Long | Labels::ULong | Labels::Enum(_) => drop(self.number::<4>()?),
-            Labels::LongLong | Labels::ULongLong => drop(self.number::<8>()?),
-            Labels::WChar if self.version < Version::V1_2 => drop(self.number::<2>()?),
-            Labels::WChar => {
-                let [len] = self.number::<1>()?;
-                self.pass(len.into())?;
-            }
+            Labels::Boolean | Labels::Octet => drop(self.swap_number::<1>()?),
+            Labels::Short | Labels::UShort => drop(self.swap_number::<2>()?),
+            Labels::Long | Labels::ULong | Labels::Enum(_) => drop(self.swap_number::<4>()?),
+            Labels::LongLong | Labels::ULongLong => drop(self.swap_number::<8>()?),
+            Labels::WChar => self.swap_wchar()?,
         }
-        match union.selected(label) {
-            Some(member) => self.steps(nodes, nodes.compiled().entry(member.kind)),
-            None => Some(()),
+        let Some(member) = union.selected(label) else { return Some(()) };
+        self.swap_steps(nodes, nodes.compiled().entry(member.kind))
+    }
+
+    fn swap_wchar(&mut self) -> SwapResult {
+        if self.version < Version::V1_2 {
+            return self.swap_number::<2>().map(drop);
         }
+        let [len] = self.swap_number::<1>()?;
+        self.skip_bytes(len.into())
     }
 
     /// Decodes a type code and swaps its numbers that are outside of encapsulations.
-    fn type_code(&mut self) -> SwapResult<TypeCode> {
+    fn swap_type_code(&mut self) -> SwapResult<TypeCode> {
         let code = TypeCode::decode(&mut self.decoder()).ok()?;
-        let kind = TcKind::from_number(self.long()?)?;
+        let kind = TcKind::from_number(self.swap_long()?)?;
         match kind {
             kind if kind.is_basic() => {}
-            TcKind::String | TcKind::WString => drop(self.long()?),
+            TcKind::String | TcKind::WString => drop(self.swap_long()?),
             TcKind::Fixed => {
-                self.number::<2>()?;
-                self.number::<2>()?;
+                self.swap_number::<2>()?;
+                self.swap_number::<2>()?;
             }
-            _ => self.counted()?,
+            _ => self.skip_counted()?,
         }
         Some(code)
     }
 
-    fn run(&mut self, plan: &Plan, count: usize) -> SwapResult {
-        let phase = self.at + self.phase;
-        let len = plan.run(phase, count);
-        let end = self.at.checked_add(len)?;
-        plan.turn_in_place(self.octets.get_mut(self.at..end)?, phase);
-        self.at = end;
+    fn swap_run(&mut self, plan: &Plan, count: usize) -> SwapResult {
+        let phase = self.position + self.phase;
+        let len = plan.run_size(phase, count);
+        let end = self.position.checked_add(len)?;
+        plan.swap_in_place(self.bytes.get_mut(self.position..end)?, phase);
+        self.position = end;
         Some(())
     }
 
     /// Returns a decoder at the current position, where the data is not swapped yet.
     fn decoder(&self) -> Decoder<'_> {
-        Decoder::new(self.octets, self.from, self.version).shifted(self.phase).at(self.at)
+        Decoder::new(self.bytes, self.order, self.version).shifted(self.phase).at(self.position)
     }
 
     /// Swaps a number; returns its original bytes.
-    fn number<const N: usize>(&mut self) -> SwapResult<[u8; N]> {
-        let start = self.at + padding(self.at + self.phase, N);
-        let place = self.octets.get_mut(start..)?.first_chunk_mut::<N>()?;
-        let number = *place;
-        place.reverse();
-        self.at = start + N;
-        Some(number)
+    fn swap_number<const N: usize>(&mut self) -> SwapResult<[u8; N]> {
+        let start = self.position + padding(self.position + self.phase, N);
+        let number = self.bytes.get_mut(start..)?.first_chunk_mut::<N>()?;
+        let original = *number;
+        number.reverse();
+        self.position = start + N;
+        Some(original)
     }
 
     #[inline(never)]
-    fn long(&mut self) -> SwapResult<u32> {
-        let octets = self.number::<4>()?;
-        Some(match self.from {
-            ByteOrder::Big => u32::from_be_bytes(octets),
-            ByteOrder::Little => u32::from_le_bytes(octets),
+    fn swap_long(&mut self) -> SwapResult<u32> {
+        let bytes = self.swap_number::<4>()?;
+        Some(match self.order {
+            ByteOrder::Big => u32::from_be_bytes(bytes),
+            ByteOrder::Little => u32::from_le_bytes(bytes),
         })
     }
 
     /// Swaps a byte count, and skips that number of bytes.
-    fn counted(&mut self) -> SwapResult {
-        let len = self.long()? as usize;
-        self.pass(len)
+    fn skip_counted(&mut self) -> SwapResult {
+        self.swap_long().and_then(|len| self.skip_bytes(len as usize))
     }
 
-    fn pass(&mut self, len: usize) -> SwapResult {
-        self.at = self.at.checked_add(len).filter(|at| *at <= self.octets.len())?;
+    fn skip_bytes(&mut self, len: usize) -> SwapResult {
+        self.position = self.position.checked_add(len).filter(|position| *position <= self.bytes.len())?;
         Some(())
     }
 }

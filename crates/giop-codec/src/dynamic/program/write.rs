@@ -1,17 +1,19 @@
 //! Encoding of trees of values.
 
 use super::Program;
-use super::graph_write::Walk;
+use super::graph_write::GraphState;
 use super::read::{inside_element, inside_member};
 use crate::cdr::{CdrEncode, Encoder, check_bound};
+use crate::dynamic::check::NO_DISCRIMINATOR;
 use crate::dynamic::{Decimal, DynError, DynErrorKind, Dynamic, Items, UnionValue, Value, ValueGraph};
 use crate::program::{Index, Labels, put_numbers};
-use crate::typecode::{Body as Shape, Member, NamedType, Node, Nodes, TcKind, TypeCode, Union};
+use crate::typecode::{Body, Member, NamedType, Node, Nodes, TcKind, TypeCode, Union};
 use crate::value::write;
 use crate::{EncodeError, EncodeErrorKind};
 
-/// The maximum nesting of constructed types, which is the limit of receivers.
 const MAX_DEPTH: usize = crate::cdr::MAX_DEPTH as usize;
+
+pub(super) const WRONG_MEMBER_COUNT: &str = "the value has another number of members than its type";
 
 pub(super) type WriteResult<T = ()> = Result<T, DynError>;
 
@@ -25,21 +27,20 @@ impl Program {
     /// if a value has no encoding; with the path to the fault. The encoder then contains an incomplete value:
     /// rewind it.
     pub fn encode(&self, value: &Dynamic, e: &mut Encoder) -> Result<(), DynError> {
-        let mut writer = Writer { depth: 0, graph: &value.graph, walk: None };
-        let written = writer.value(e, self.nodes(), self.code.root, &value.value);
-        if written.is_err() && writer.walk.is_some() {
+        let mut writer = Writer { depth: 0, graph: &value.graph, graph_state: None };
+        let result = writer.value(e, self.nodes(), self.code.root, &value.value);
+        if result.is_err() && writer.graph_state.is_some() {
             // Later values must not refer to parts of an incomplete value.
             write::forget_values(e);
         }
-        written
+        result
     }
 }
 
 pub(super) struct Writer<'v> {
     depth: usize,
     pub(super) graph: &'v ValueGraph,
-    /// Set after the first value of a value type.
-    pub(super) walk: Option<Box<Walk<'v>>>,
+    pub(super) graph_state: Option<Box<GraphState<'v>>>,
 }
 
 impl Writer<'_> {
@@ -71,11 +72,7 @@ impl Writer<'_> {
             }
             (Node::Fixed { digits, scale }, Value::Fixed(number)) => decimal(e, *digits, *scale, number)?,
             (Node::Sequence { element, bound }, Value::Items(items)) => {
-                let (len, most) = (items.len(), *bound as usize);
-                if most != 0 && len > most {
-                    return Err(DynErrorKind::Bounds { index: len, len: most }.into());
-                }
-                e.put_len(len)?;
+                put_count(e, items.len(), *bound)?;
                 self.items(e, nodes, *element, items)?;
             }
             (Node::Array { element, length }, Value::Items(items)) => {
@@ -100,20 +97,20 @@ impl Writer<'_> {
         value: &Value,
     ) -> WriteResult {
         match (&named.body, named.kind, value) {
-            (Shape::Members(members), kind, Value::Struct(values)) => {
+            (Body::Members(members), kind, Value::Struct(values)) => {
                 if kind == TcKind::Except {
                     e.put_ascii(&named.id)?;
                 }
-                self.deeper(|writer| writer.members(e, nodes, members, values))
+                self.nested(|writer| writer.members(e, nodes, members, values))
             }
-            (Shape::Enumerators(names), _, Value::Enum(ordinal)) => {
+            (Body::Enumerators(names), _, Value::Enum(ordinal)) => {
                 if *ordinal as usize >= names.len() {
                     return Err(DynErrorKind::InvalidValue("there is no such enumerator").into());
                 }
                 e.put_u32(*ordinal);
                 Ok(())
             }
-            (Shape::Union(union), _, Value::Union(value)) => self.union(e, nodes, union, value),
+            (Body::Union(union), _, Value::Union(value)) => self.union(e, nodes, union, value),
             (_, TcKind::ObjRef | TcKind::Component | TcKind::Home, Value::Object(reference)) => {
                 Ok(reference.encode(e)?)
             }
@@ -135,7 +132,7 @@ impl Writer<'_> {
         values: &[Value],
     ) -> WriteResult {
         if values.len() != members.len() {
-            return Err(DynErrorKind::InvalidValue("it has another number of members than its type").into());
+            return Err(DynErrorKind::InvalidValue(WRONG_MEMBER_COUNT).into());
         }
         for (member, value) in members.iter().zip(values) {
             self.value(e, nodes, member.kind, value).map_err(|error| inside_member(error, member))?;
@@ -147,12 +144,12 @@ impl Writer<'_> {
         let labels = Labels::of_node(nodes, union.discriminator);
         let label = value.discriminator;
         let labels = labels.filter(|labels| labels.has(label));
-        let labels = labels.ok_or(DynErrorKind::InvalidValue("the discriminator is no value of its type"))?;
+        let labels = labels.ok_or(DynErrorKind::InvalidValue(NO_DISCRIMINATOR))?;
         labels.write(e, label)?;
         match (union.selected(label), &value.value) {
             (Some(member), Some(value)) => {
-                let written = self.deeper(|writer| writer.value(e, nodes, member.kind, value));
-                written.map_err(|error| inside_member(error, member))
+                let result = self.nested(|writer| writer.value(e, nodes, member.kind, value));
+                result.map_err(|error| inside_member(error, member))
             }
             (None, None) => Ok(()),
             (Some(member), None) => Err(DynErrorKind::MissingMember(Box::from(&*member.name)).into()),
@@ -160,22 +157,17 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes the elements of a sequence or array, without a count.
     fn items(&mut self, e: &mut Encoder, nodes: &Nodes, element: Index, items: &Items) -> WriteResult {
         let element = nodes.compiled().unaliased(element);
         if let Items::Values(values) = items {
-            return self.deeper(|writer| {
+            return self.nested(|writer| {
                 for (index, value) in values.iter().enumerate() {
                     writer.value(e, nodes, element, value).map_err(|error| inside_element(error, index))?;
                 }
                 Ok(())
             });
         }
-        let kind = match nodes.at(element) {
-            Node::Basic(kind) => *kind,
-            _ => TcKind::Null,
-        };
-        let (width, octets) = match (kind, items) {
+        let (width, bytes) = match (nodes.at(element).kind(), items) {
             (TcKind::Octet, Items::Octets(items)) => (0, items),
             (TcKind::Char, Items::Chars(items)) => (0, items.shared()),
             (TcKind::Short, Items::Shorts(items)) => (1, items.shared()),
@@ -193,11 +185,11 @@ impl Writer<'_> {
                 };
             }
         };
-        put_numbers(e, width, octets);
+        put_numbers(e, width, bytes);
         Ok(())
     }
 
-    pub(super) fn deeper(&mut self, f: impl FnOnce(&mut Self) -> WriteResult) -> WriteResult {
+    pub(super) fn nested(&mut self, f: impl FnOnce(&mut Self) -> WriteResult) -> WriteResult {
         if self.depth >= MAX_DEPTH {
             return Err(EncodeError::new(EncodeErrorKind::DepthLimit).into());
         }
@@ -206,6 +198,14 @@ impl Writer<'_> {
         self.depth -= 1;
         Ok(())
     }
+}
+
+/// Writes the count of a sequence. A bound of 0 means unbounded.
+pub(super) fn put_count(e: &mut Encoder, count: usize, bound: u32) -> WriteResult {
+    if bound != 0 && count > bound as usize {
+        return Err(DynErrorKind::Bounds { index: count, len: bound as usize }.into());
+    }
+    Ok(e.put_len(count)?)
 }
 
 /// Writes a value of a basic type; returns `false` if the value is of another kind.
@@ -226,9 +226,9 @@ fn basic(e: &mut Encoder, kind: TcKind, value: &Value) -> WriteResult<bool> {
         (TcKind::WChar, Value::WChar(value)) => e.put_wchar(*value)?,
         (TcKind::Any, Value::Any(value)) => value.encode(e)?,
         (TcKind::TypeCode, Value::TypeCode(value)) => value.encode(e)?,
-        (TcKind::Principal, Value::Principal(octets)) => {
-            e.put_len(octets.len())?;
-            e.put_raw(octets);
+        (TcKind::Principal, Value::Principal(bytes)) => {
+            e.put_len(bytes.len())?;
+            e.put_raw(bytes);
         }
         (TcKind::Null | TcKind::Void, Value::Void) => {}
         _ => return Ok(false),
@@ -248,20 +248,20 @@ fn put_number(e: &mut Encoder, width: u8, number: u64) {
 }
 
 fn decimal(e: &mut Encoder, digits: u16, scale: i16, number: &Decimal) -> WriteResult {
-    let most = 10_u128.checked_pow(digits.into()).unwrap_or(u128::MAX);
-    let mut left = number.unscaled.unsigned_abs();
-    if number.scale != scale || left >= most {
-        return Err(DynErrorKind::InvalidValue("the number has not the digits of its type").into());
+    let limit = 10_u128.checked_pow(digits.into()).unwrap_or(u128::MAX);
+    let mut remaining = number.unscaled.unsigned_abs();
+    if number.scale != scale || remaining >= limit {
+        return Err(DynErrorKind::InvalidValue("the number does not have the digits of its type").into());
     }
-    let mut octets = [0; 16];
+    let mut bytes = [0; 16];
     let mut low = if number.unscaled < 0 { 0xD } else { 0xC };
-    for octet in octets.iter_mut().rev() {
-        *octet = low | ((left % 10) as u8) << 4;
-        low = (left / 10 % 10) as u8;
-        left /= 100;
+    for byte in bytes.iter_mut().rev() {
+        *byte = low | ((remaining % 10) as u8) << 4;
+        low = (remaining / 10 % 10) as u8;
+        remaining /= 100;
     }
     let width = usize::from(digits) / 2 + 1;
-    e.put_raw(octets.get(16_usize.saturating_sub(width)..).unwrap_or_default());
+    e.put_raw(bytes.get(16_usize.saturating_sub(width)..).unwrap_or_default());
     Ok(())
 }
 

@@ -17,8 +17,8 @@ use crate::{DecodeError, DecodeErrorKind, EncodeError};
 type WriteResult = Result<(), EncodeError>;
 type ReadResult<T = ()> = Result<T, DecodeError>;
 
-/// Implements types that encode and decode themselves and slices of themselves.
-macro_rules! leaves {
+/// Implements the traits for types that encode and decode themselves and slices of themselves.
+macro_rules! self_coding_types {
     ($([$($generic:tt)*] $type:ty;)*) => {$(
         impl<$($generic)*> ReflectWrite for $type
         where
@@ -52,7 +52,7 @@ macro_rules! leaves {
             }
 
             fn read_slice(items: &mut [Self], r: &mut ReflectReader<'_, '_>) -> ReadResult {
-                leaf_slice(items, r)
+                read_array(items, r)
             }
 
             fn read_vec(items: &mut Vec<Self>, r: &mut ReflectReader<'_, '_>) -> ReadResult {
@@ -64,10 +64,10 @@ macro_rules! leaves {
     )*};
 }
 
-/// Reads an array of elements that decode themselves.
-fn leaf_slice<T: CdrDecode>(items: &mut [T], r: &mut ReflectReader<'_, '_>) -> ReadResult {
+fn read_array<T: CdrDecode>(items: &mut [T], r: &mut ReflectReader<'_, '_>) -> ReadResult {
     if !r.d.in_piece(size_of_val(items).saturating_add(8)) {
-        // The array must be decoded as one run if it extends over a fragment boundary.
+        // An array that extends over a fragment boundary must be decoded as a whole, because it is not
+        // aligned again after the boundary.
         let read = T::decode_vec(r.d, items.len())?;
         items.iter_mut().zip(read).for_each(|(item, read)| *item = read);
         return Ok(());
@@ -78,7 +78,7 @@ fn leaf_slice<T: CdrDecode>(items: &mut [T], r: &mut ReflectReader<'_, '_>) -> R
     Ok(())
 }
 
-leaves! {
+self_coding_types! {
     [] bool;
     [] u8;
     [] i8;
@@ -133,19 +133,19 @@ impl<T: Blank> Blank for Vec<T> {
 
 impl<T: ReflectWrite, const N: usize> ReflectWrite for [T; N] {
     fn write(&self, w: &mut ReflectWriter<'_>) -> WriteResult {
-        w.enter();
+        w.enter_elements();
         T::write_slice(self, w)
     }
 
     fn write_slice(items: &[Self], w: &mut ReflectWriter<'_>) -> WriteResult {
-        w.enter();
+        w.enter_elements();
         T::write_slice(items.as_flattened(), w)
     }
 }
 
 impl<T: Blank, const N: usize> ReflectRead for [T; N] {
     fn read(&mut self, r: &mut ReflectReader<'_, '_>) -> ReadResult {
-        r.enter();
+        r.enter_elements();
         T::read_slice(self, r)
     }
 }
@@ -156,7 +156,7 @@ impl<T: Blank, const N: usize> Blank for [T; N] {
     }
 
     fn read_slice(items: &mut [Self], r: &mut ReflectReader<'_, '_>) -> ReadResult {
-        r.enter();
+        r.enter_elements();
         T::read_slice(items.as_flattened_mut(), r)
     }
 }

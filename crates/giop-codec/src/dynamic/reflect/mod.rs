@@ -32,7 +32,6 @@ fn code_of(desc: &'static TypeDesc) -> Cow<'static, TypeCode> {
     }
 }
 
-/// Returns the node of a type code with all aliases resolved.
 fn root(code: &TypeCode) -> Index {
     code.nodes.unaliased(code.root)
 }

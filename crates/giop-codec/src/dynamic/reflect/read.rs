@@ -9,7 +9,6 @@ use crate::program::{Index, Labels, Steps};
 use crate::typecode::{Body, NamedType, Node, Nodes, TypeDesc};
 use crate::{DecodeError, DecodeErrorKind};
 
-/// The result of reading.
 type ReadResult<T = ()> = Result<T, DecodeError>;
 
 /// A value whose parts can be filled by a decoder.
@@ -18,43 +17,31 @@ type ReadResult<T = ()> = Result<T, DecodeError>;
 /// error, its content is unspecified.
 pub trait ReflectRead {
     /// Passes the parts to the reader, or reads the value if it has none.
-    ///
-    /// # Errors
-    /// Those of [`CdrDecode`](crate::cdr::CdrDecode).
     fn read(&mut self, r: &mut ReflectReader<'_, '_>) -> ReadResult;
 }
 
 /// A type with an initial value.
 pub trait Blank: ReflectRead + Sized {
-    /// Returns any value, to be filled afterwards.
+    /// Returns a value to be filled afterwards.
     fn blank() -> Self;
 
     /// Reads consecutive values; for each of them the reader is set to the current node.
-    ///
-    /// # Errors
-    /// Those of [`read`](ReflectRead::read).
     fn read_slice(items: &mut [Self], r: &mut ReflectReader<'_, '_>) -> ReadResult {
-        r.row(&mut &mut *items)
+        r.slice(&mut &mut *items)
     }
 
     /// Reads a sequence into an empty vector.
-    ///
-    /// # Errors
-    /// Those of [`read`](ReflectRead::read), or [`AllocLimit`](DecodeErrorKind::AllocLimit).
     fn read_vec(items: &mut Vec<Self>, r: &mut ReflectReader<'_, '_>) -> ReadResult {
         r.sequence(items)
     }
 }
 
-/// A vector of any element type.
 pub(super) trait DynVec {
-    /// Returns the memory size of an element in bytes.
     fn size(&self) -> usize;
 
     /// Reserves capacity for `n` elements; returns `false` if the allocation fails.
-    fn room(&mut self, n: usize) -> bool;
+    fn reserve(&mut self, n: usize) -> bool;
 
-    /// Appends an element, to be filled.
     fn grow(&mut self) -> Option<&mut dyn ReflectRead>;
 }
 
@@ -63,30 +50,23 @@ impl<T: Blank> DynVec for Vec<T> {
         size_of::<T>()
     }
 
-    fn room(&mut self, n: usize) -> bool {
+    fn reserve(&mut self, n: usize) -> bool {
         self.try_reserve_exact(n).is_ok()
     }
 
     fn grow(&mut self) -> Option<&mut dyn ReflectRead> {
         self.push(T::blank());
-        match self.last_mut() {
-            Some(last) => Some(last),
-            None => None,
-        }
+        self.last_mut().map(|last| last as _)
     }
 }
 
-/// A slice of any element type.
 pub(super) trait DynSliceMut {
     fn at(&mut self, index: usize) -> Option<&mut dyn ReflectRead>;
 }
 
 impl<T: ReflectRead> DynSliceMut for &mut [T] {
     fn at(&mut self, index: usize) -> Option<&mut dyn ReflectRead> {
-        match self.get_mut(index) {
-            Some(item) => Some(item),
-            None => None,
-        }
+        self.get_mut(index).map(|item| item as _)
     }
 }
 
@@ -94,15 +74,14 @@ impl<T: ReflectRead> DynSliceMut for &mut [T] {
 pub struct ReflectReader<'a, 'd> {
     pub(super) d: &'a mut Decoder<'d>,
     nodes: &'a Nodes,
-    body: &'a Steps,
+    steps: &'a Steps,
     index: Index,
-    /// The label of the union that was begun last.
     label: i64,
 }
 
 impl fmt::Debug for ReflectReader<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reading").field("index", &self.index).finish_non_exhaustive()
+        f.debug_struct("ReflectReader").field("index", &self.index).finish_non_exhaustive()
     }
 }
 
@@ -133,11 +112,8 @@ impl<'d> ReflectReader<'_, 'd> {
         Ok(())
     }
 
-    /// Reads the label of a union. Returns the number of the first member with the name that the label
+    /// Reads the label of a union. Returns the index of the first member with the name that the label
     /// selects, and moves to that member's node. Returns `usize::MAX` if no member is selected.
-    ///
-    /// # Errors
-    /// Those of the discriminator.
     #[inline(never)]
     pub fn union(&mut self) -> ReadResult<usize> {
         let nodes = self.nodes;
@@ -148,8 +124,8 @@ impl<'d> ReflectReader<'_, 'd> {
         self.label = labels.read(self.d, false)?;
         let Some(selected) = union.selected(self.label) else { return Ok(usize::MAX) };
         self.index = nodes.unaliased(selected.kind);
-        let number = union.members.iter().position(|member| member.name == selected.name);
-        Ok(number.unwrap_or(usize::MAX))
+        let index = union.members.iter().position(|member| member.name == selected.name);
+        Ok(index.unwrap_or(usize::MAX))
     }
 
     /// Returns the bits of the label that [`union`](ReflectReader::union) read.
@@ -158,9 +134,6 @@ impl<'d> ReflectReader<'_, 'd> {
     }
 
     /// Reads a part at the current node.
-    ///
-    /// # Errors
-    /// Those of the part.
     #[inline(never)]
     pub fn part(&mut self, part: &mut dyn ReflectRead) -> ReadResult {
         part.read(self)
@@ -168,7 +141,7 @@ impl<'d> ReflectReader<'_, 'd> {
 
     /// Reads consecutive values, each at the current node.
     #[inline(never)]
-    pub(super) fn row(&mut self, items: &mut dyn DynSliceMut) -> ReadResult {
+    pub(super) fn slice(&mut self, items: &mut dyn DynSliceMut) -> ReadResult {
         let index = self.index;
         let mut at = 0;
         while let Some(item) = items.at(at) {
@@ -199,47 +172,41 @@ impl<'d> ReflectReader<'_, 'd> {
     }
 
     /// Reads the count of a sequence, and moves to the node of its elements.
-    ///
-    /// # Errors
-    /// [`LengthBeyondData`](DecodeErrorKind::LengthBeyondData).
     #[inline(never)]
     pub(super) fn count(&mut self) -> ReadResult<usize> {
-        self.enter();
-        self.d.read_len(self.body.least(self.index))
+        self.enter_elements();
+        self.d.read_len(self.steps.least(self.index))
     }
 
-    /// Moves from a sequence or array to its elements.
     #[inline(never)]
-    pub(super) fn enter(&mut self) {
+    pub(super) fn enter_elements(&mut self) {
         self.index = elements(self.nodes, self.index);
     }
 
-    /// Reads a sequence of elements that expose their parts.
     #[inline(never)]
     pub(super) fn sequence(&mut self, items: &mut dyn DynVec) -> ReadResult {
         let n = self.count()?;
-        self.fill(n, items)
+        self.read_into(n, items)
     }
 
-    /// Reads `n` elements of a sequence.
     #[inline(never)]
-    fn fill(&mut self, n: usize, items: &mut dyn DynVec) -> ReadResult {
+    fn read_into(&mut self, n: usize, items: &mut dyn DynVec) -> ReadResult {
         // The same charge as in `Decoder::new_vec`.
         self.d.charge(n.saturating_mul(items.size().max(1)))?;
-        if !items.room(n) {
+        if !items.reserve(n) {
             return Err(self.d.error(DecodeErrorKind::AllocLimit));
         }
-        let ReflectReader { nodes, body, index, label, .. } = *self;
-        let mut each = |d: &mut Decoder<'d>| {
+        let ReflectReader { nodes, steps, index, label, .. } = *self;
+        let mut read_all = |d: &mut Decoder<'d>| {
             for _ in 0..n {
                 if let Some(item) = items.grow() {
-                    item.read(&mut ReflectReader { d, nodes, body, index, label })?;
+                    item.read(&mut ReflectReader { d, nodes, steps, index, label })?;
                 }
             }
             Ok(())
         };
         // Elements of fixed layout have no variable parts, so no level is counted.
-        if body.is_fixed(index) { each(self.d) } else { self.d.nested(each) }
+        if steps.is_fixed(index) { read_all(self.d) } else { self.d.nested(read_all) }
     }
 
     #[cold]
@@ -254,46 +221,37 @@ pub fn of_ordinal<E: FixedLayout>(label: i64) -> E {
 }
 
 #[inline(never)]
-fn fill(value: &mut dyn ReflectRead, desc: &'static TypeDesc, d: &mut Decoder<'_>) -> ReadResult {
+fn read_into(value: &mut dyn ReflectRead, desc: &'static TypeDesc, d: &mut Decoder<'_>) -> ReadResult {
     let code = code_of(desc);
-    let (nodes, body) = (&code.nodes, code.nodes.compiled());
-    value.read(&mut ReflectReader { d, nodes, body, index: root(&code), label: 0 })
+    let (nodes, steps) = (&code.nodes, code.nodes.compiled());
+    value.read(&mut ReflectReader { d, nodes, steps, index: root(&code), label: 0 })
 }
 
 /// Reads a value of this type.
-///
-/// # Errors
-/// Those of [`CdrDecode`](crate::cdr::CdrDecode).
 pub fn interpreted<T: Blank>(desc: &'static TypeDesc, d: &mut Decoder<'_>) -> ReadResult<T> {
     let mut value = T::blank();
-    fill(&mut value, desc, d)?;
+    read_into(&mut value, desc, d)?;
     Ok(value)
 }
 
 /// Reads `n` values of this type.
-///
-/// # Errors
-/// Those of [`interpreted`], or [`AllocLimit`](DecodeErrorKind::AllocLimit).
 pub fn interpreted_vec<T: Blank>(
     desc: &'static TypeDesc,
     d: &mut Decoder<'_>,
     n: usize,
 ) -> ReadResult<Vec<T>> {
     let mut items = Vec::<T>::new();
-    fill(&mut Elements(n, &mut items), desc, d)?;
+    read_into(&mut Elements(n, &mut items), desc, d)?;
     Ok(items)
 }
 
 /// Reads an array of values of this type.
-///
-/// # Errors
-/// Those of [`interpreted`].
 pub fn interpreted_array<T: Blank, const N: usize>(
     desc: &'static TypeDesc,
     d: &mut Decoder<'_>,
 ) -> ReadResult<[T; N]> {
     let mut items = std::array::from_fn(|_| T::blank());
-    fill(&mut Row(&mut items), desc, d)?;
+    read_into(&mut Row(&mut items), desc, d)?;
     Ok(items)
 }
 
@@ -302,7 +260,7 @@ struct Elements<'a>(usize, &'a mut dyn DynVec);
 
 impl ReflectRead for Elements<'_> {
     fn read(&mut self, r: &mut ReflectReader<'_, '_>) -> ReadResult {
-        r.fill(self.0, self.1)
+        r.read_into(self.0, self.1)
     }
 }
 

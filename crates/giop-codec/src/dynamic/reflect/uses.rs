@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::cdr::{Decoder, Encoder};
 use crate::{DecodeError, DecodeErrorKind, EncodeError};
 
-/// The uses of an `@adaptive` type: the number of values written or read.
+/// The number of values of an `@adaptive` type that were written or read.
 ///
 /// Uses are counted up to the limit of the type. After that the compiled code is used and counting stops, so
 /// that threads only read the shared counter.
@@ -17,7 +17,7 @@ pub struct Uses {
 }
 
 impl Uses {
-    /// Creates the counter of the type with this scoped IDL name, which is interpreted `limit` times.
+    /// Creates the counter of the type with this scoped IDL name. The first `limit` uses are interpreted.
     #[doc(hidden)]
     pub const fn new(name: &'static str, limit: u32) -> Uses {
         Uses { name, limit, count: AtomicU32::new(0) }
@@ -33,7 +33,7 @@ impl Uses {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Returns how often the type is interpreted.
+    /// Returns the number of uses that are interpreted.
     pub fn limit(&self) -> u32 {
         self.limit
     }
@@ -44,7 +44,7 @@ impl Uses {
         self.count() >= self.limit
     }
 
-    /// Counts a use; returns `true` if it is by the compiled code.
+    /// Counts a use; returns `true` if it is to use the compiled code.
     #[doc(hidden)]
     pub fn used(&self) -> bool {
         let next = |count: u32| (count < self.limit).then(|| count + 1);
@@ -61,15 +61,9 @@ pub trait Adaptive {
 /// The compiled encoding of an adaptive type, like [`CdrEncode`](crate::cdr::CdrEncode).
 pub trait CompiledEncode {
     /// Writes the value.
-    ///
-    /// # Errors
-    /// The value has no encoding.
     fn encode(&self, e: &mut Encoder) -> Result<(), EncodeError>;
 
     /// Writes each of `items`, without a count.
-    ///
-    /// # Errors
-    /// Those of `encode`.
     fn encode_slice(items: &[Self], e: &mut Encoder) -> Result<(), EncodeError>
     where
         Self: Sized,
@@ -84,15 +78,9 @@ pub trait CompiledDecode: Sized {
     const MIN_SIZE: usize;
 
     /// Reads a value.
-    ///
-    /// # Errors
-    /// The bytes are not a value of this type.
     fn decode(d: &mut Decoder<'_>) -> Result<Self, DecodeError>;
 
     /// Reads `n` values.
-    ///
-    /// # Errors
-    /// Those of `decode`, or `AllocLimit`.
     fn decode_vec(d: &mut Decoder<'_>, n: usize) -> Result<Vec<Self>, DecodeError> {
         let mut items = d.new_vec(n)?;
         d.nested(|d| {
@@ -105,9 +93,6 @@ pub trait CompiledDecode: Sized {
     }
 
     /// Reads an array.
-    ///
-    /// # Errors
-    /// Those of `decode`.
     fn decode_array<const N: usize>(d: &mut Decoder<'_>) -> Result<[Self; N], DecodeError> {
         let start = d.position();
         let items: Vec<Self> = (0..N).map(|_| Self::decode(d)).collect::<Result<_, _>>()?;

@@ -5,7 +5,6 @@ use crate::cdr::Encoder;
 use crate::typecode::{Body, Index, Labels, NamedType, Node, Nodes, TypeDesc};
 use crate::{EncodeError, EncodeErrorKind};
 
-/// The result of writing.
 type WriteResult = Result<(), EncodeError>;
 
 /// A value that exposes its parts for writing.
@@ -13,34 +12,24 @@ type WriteResult = Result<(), EncodeError>;
 /// When `write` is called, the writer is at the node of the value's type.
 pub trait ReflectWrite {
     /// Passes the parts to the writer, or writes the value if it has none.
-    ///
-    /// # Errors
-    /// Those of [`CdrEncode`](crate::cdr::CdrEncode).
     fn write(&self, w: &mut ReflectWriter<'_>) -> WriteResult;
 
     /// Writes consecutive values; for each of them the writer is set to the current node.
-    ///
-    /// # Errors
-    /// Those of [`write`](ReflectWrite::write), for the first value that has no encoding.
     fn write_slice(items: &[Self], w: &mut ReflectWriter<'_>) -> WriteResult
     where
         Self: Sized,
     {
-        w.row(&items)
+        w.slice(&items)
     }
 }
 
-/// A slice of any element type.
 pub(super) trait DynSlice {
     fn at(&self, index: usize) -> Option<&dyn ReflectWrite>;
 }
 
 impl<T: ReflectWrite> DynSlice for &[T] {
     fn at(&self, index: usize) -> Option<&dyn ReflectWrite> {
-        match self.get(index) {
-            Some(item) => Some(item),
-            None => None,
-        }
+        self.get(index).map(|item| item as _)
     }
 }
 
@@ -60,7 +49,7 @@ impl ReflectWriter<'_> {
 
     /// Writes consecutive values, each at the current node.
     #[inline(never)]
-    pub(super) fn row(&mut self, items: &dyn DynSlice) -> WriteResult {
+    pub(super) fn slice(&mut self, items: &dyn DynSlice) -> WriteResult {
         let index = self.index;
         let mut at = 0;
         while let Some(item) = items.at(at) {
@@ -92,7 +81,7 @@ impl ReflectWriter<'_> {
         Ok(())
     }
 
-    /// Writes a union with this label, and the value of the member with this number, if there is one.
+    /// Writes a union with this label, and the value of the member with this index, if one is selected.
     ///
     /// # Errors
     /// [`IllegalDiscriminator`](EncodeErrorKind::IllegalDiscriminator) if the label selects another member.
@@ -115,10 +104,7 @@ impl ReflectWriter<'_> {
         value.write(self)
     }
 
-    /// Writes an enumerator.
-    ///
-    /// # Errors
-    /// None at present.
+    /// Writes an enumerator. Never fails.
     #[inline(never)]
     pub fn ordinal(&mut self, ordinal: u32) -> WriteResult {
         self.e.put_u32(ordinal);
@@ -126,24 +112,19 @@ impl ReflectWriter<'_> {
     }
 
     /// Writes the count of a sequence, and moves to the node of its elements.
-    ///
-    /// # Errors
-    /// [`TooLong`](EncodeErrorKind::TooLong).
     #[inline(never)]
     pub(super) fn count(&mut self, count: usize) -> WriteResult {
         self.e.put_len(count)?;
-        self.enter();
+        self.enter_elements();
         Ok(())
     }
 
-    /// Moves from a sequence or array to its elements.
     #[inline(never)]
-    pub(super) fn enter(&mut self) {
+    pub(super) fn enter_elements(&mut self) {
         self.index = elements(self.nodes, self.index);
     }
 }
 
-/// Returns the node of the elements of a sequence or array.
 pub(super) fn elements(nodes: &Nodes, index: Index) -> Index {
     match nodes.at(index) {
         Node::Sequence { element, .. } | Node::Array { element, .. } => nodes.unaliased(*element),
@@ -157,9 +138,6 @@ fn mismatch() -> EncodeError {
 }
 
 /// Writes a value of this type.
-///
-/// # Errors
-/// Those of [`CdrEncode`](crate::cdr::CdrEncode).
 #[inline(never)]
 pub fn interpret(value: &dyn ReflectWrite, desc: &'static TypeDesc, e: &mut Encoder) -> WriteResult {
     let code = code_of(desc);
@@ -167,9 +145,6 @@ pub fn interpret(value: &dyn ReflectWrite, desc: &'static TypeDesc, e: &mut Enco
 }
 
 /// Writes values of this type, without a count.
-///
-/// # Errors
-/// Those of [`interpret`], for the first value that has no encoding.
 pub fn interpret_slice<T: ReflectWrite>(
     items: &[T],
     desc: &'static TypeDesc,

@@ -321,7 +321,7 @@ fn custom_and_abstract_values_are_refused() {
     // A custom value consists only of its bytes.
     let read = Program::of(&pair).decode(&mut d).unwrap();
     assert!(matches!(&read.graph.nodes[0].members[..], [Part::Items(_)]), "{read}");
-    let text = "what is in values of `custom` types only their authors know";
+    let text = "the members of a `custom` value are known only to the implementation of its type";
     let tree = tree_with(&raw, [Part::Items(Box::new(Items::Octets(Bytes::new())))]);
     assert!(tree.check().is_ok());
     assert_eq!(Any::from_dynamic(&tree).unwrap_err().to_string(), format!("->0: {text}"));
@@ -346,7 +346,10 @@ fn custom_and_abstract_values_are_refused() {
 fn trees_that_are_none_are_refused_with_their_place() {
     let error = |tree: &Dynamic| Any::from_dynamic(tree).unwrap_err().to_string();
     let lnode = LNode::type_code();
-    assert_eq!(error(&tree_with(&lnode, [1.into()])), "->0: it has another number of members than its type");
+    assert_eq!(
+        error(&tree_with(&lnode, [1.into()])),
+        "->0: the value has another number of members than its type"
+    );
     assert_eq!(
         error(&tree_with(&lnode, [1.into(), Part::Node(Some(7))])),
         "->0.next: 7 is out of bounds: at most 1"

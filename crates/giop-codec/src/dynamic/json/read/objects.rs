@@ -6,17 +6,16 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess};
 use serde_json::Value as Json;
 
 use super::super::super::build::label_of;
-use super::super::super::check::{derives, state as state_of};
-use super::super::super::part::is_same;
+use super::super::super::check::{is_derived_from, value_members};
+use super::super::super::part::is_same_member;
 use super::super::super::{DynErrorKind, Dynamic, Items, Step, UnionValue, Value, ValueGraph, ValueNode};
 use super::super::{code, key};
-use super::{FEW, PartSeed, items};
+use super::{MAX_LINEAR_SEARCH, PartSeed, all_members, items};
 use crate::any::Any;
 use crate::typecode::{Index, Member, NamedType, TcKind, TypeCode, Union};
 
 impl PartSeed<'_> {
-    /// Reads members in order from a list.
-    pub(super) fn listed<'de, A: SeqAccess<'de>>(
+    pub(super) fn members_from_list<'de, A: SeqAccess<'de>>(
         mut self,
         members: &[Member],
         mut seq: A,
@@ -24,7 +23,7 @@ impl PartSeed<'_> {
         let mut all = Vec::new();
         for member in members {
             self.state.path.push(Step::Member((*member.name).into()));
-            let Some(value) = seq.next_element_seed(self.of(member.kind))? else {
+            let Some(value) = seq.next_element_seed(self.part(member.kind))? else {
                 self.state.path.pop();
                 return Err(self.state.fail(DynErrorKind::MissingMember((*member.name).into())));
             };
@@ -32,9 +31,8 @@ impl PartSeed<'_> {
             all.push(value);
         }
         if seq.next_element::<serde::de::IgnoredAny>()?.is_some() {
-            return Err(self
-                .state
-                .fail(DynErrorKind::Bounds { index: members.len() + 1, len: members.len() }));
+            let len = members.len();
+            return Err(self.state.fail(DynErrorKind::Bounds { index: len + 1, len }));
         }
         Ok(Value::Struct(all.into()))
     }
@@ -57,33 +55,19 @@ impl PartSeed<'_> {
                 }
                 continue;
             }
-            let of = |at: usize| members.get(at).map(|member| &*member.name);
-            let Some(at) = position(members.len(), of, &mut table, next, &name) else {
+            let name_at = |at: usize| members.get(at).map(|member| &*member.name);
+            let Some(at) = find_name(members.len(), name_at, &mut table, next, &name) else {
                 return Err(self.state.fail(DynErrorKind::NoSuchMember(name.into())));
             };
             next = at + 1;
             let (Some(member), Some(place)) = (members.get(at), all.get_mut(at)) else { continue };
             if place.is_some() {
-                return Err(self.state.fail(DynErrorKind::DoubledMember(name.into())));
+                return Err(self.state.fail(DynErrorKind::DuplicateMember(name.into())));
             }
             *place = Some(self.entry(Step::Member(name.into()), member.kind, &mut map)?);
         }
-        self.whole(all, members.iter().map(|member| &*member.name)).map(|all| Value::Struct(all.into()))
-    }
-
-    fn whole<'n, E: Error>(
-        self,
-        all: Vec<Option<Value>>,
-        names: impl Iterator<Item = &'n str>,
-    ) -> Result<Vec<Value>, E> {
-        let mut whole = Vec::with_capacity(all.len());
-        for (value, name) in all.into_iter().zip(names) {
-            match value {
-                Some(value) => whole.push(value),
-                None => return Err(self.state.fail(DynErrorKind::MissingMember(name.into()))),
-            }
-        }
-        Ok(whole)
+        let values = all_members(self.state, all, members.iter().map(|member| &*member.name))?;
+        Ok(Value::Struct(values.into()))
     }
 
     pub(super) fn union<'de, A: MapAccess<'de>>(
@@ -97,28 +81,28 @@ impl PartSeed<'_> {
             if name == key::CASE {
                 let value = self.entry(Step::Member(name.into()), union.discriminator, &mut map)?;
                 if case.is_some() {
-                    return Err(self.state.fail(DynErrorKind::DoubledMember(key::CASE.into())));
+                    return Err(self.state.fail(DynErrorKind::DuplicateMember(key::CASE.into())));
                 }
                 case = label_of(&value);
                 continue;
             }
             // Several members may have this name, each with another label.
             let selected = case.and_then(|case| union.selected(case)).filter(|member| member.name == name);
-            let of_name = || {
+            let find = || {
                 let names = union.members.iter().map(|member| &*member.name);
-                let place = (self.nodes, self.nodes.unaliased(self.index));
-                let (at, only) = self.state.position(place, names, &name)?;
+                let node = (self.nodes, self.nodes.unaliased(self.index));
+                let (at, is_unique) = self.state.find_name(node, names, &name)?;
                 let is_default = union.default.is_some_and(|default| default as usize == at);
-                union.members.get(at).map(|member| (member, only && !is_default))
+                union.members.get(at).map(|member| (member, is_unique && !is_default))
             };
-            let Some((member, says_all)) = selected.map(|member| (member, false)).or_else(of_name) else {
+            let Some((member, has_one_label)) = selected.map(|member| (member, false)).or_else(find) else {
                 return Err(self.state.fail(DynErrorKind::NoSuchMember(name.into())));
             };
             if found.is_some() {
-                return Err(self.state.fail(DynErrorKind::DoubledMember(name.into())));
+                return Err(self.state.fail(DynErrorKind::DuplicateMember(name.into())));
             }
             let value = self.entry(Step::Member(name.into()), member.kind, &mut map)?;
-            found = Some((member, says_all, value));
+            found = Some((member, has_one_label, value));
         }
         let fault = match (case, found) {
             (Some(discriminator), None) if union.selected(discriminator).is_none() => {
@@ -126,7 +110,7 @@ impl PartSeed<'_> {
             }
             (Some(discriminator), Some((member, _, value))) => {
                 let selected = union.selected(discriminator);
-                if selected.is_some_and(|selected| is_same(self.nodes, selected, member)) {
+                if selected.is_some_and(|selected| is_same_member(self.nodes, selected, member)) {
                     return Ok(Value::Union(Box::new(UnionValue { discriminator, value: Some(value) })));
                 }
                 DynErrorKind::InvalidValue("`$case` selects another member of the union")
@@ -145,25 +129,23 @@ impl PartSeed<'_> {
     }
 
     pub(super) fn any<'de, A: MapAccess<'de>>(mut self, mut map: A) -> Result<Value, A::Error> {
-        let (mut code, mut value, mut early) = (None, None, None);
+        let (mut code, mut value, mut json_value) = (None, None, None);
         while let Some(name) = map.next_key::<String>()? {
             match (name.as_str(), &code) {
                 (key::TYPE, None) => {
                     let json = map.next_value::<Json>()?;
-                    code = Some(match code::from_json(&json) {
-                        Ok(code) => code,
-                        Err(text) => return Err(self.state.fail(DynErrorKind::Syntax(text.into()))),
-                    });
+                    let syntax = |text: String| self.state.fail(DynErrorKind::Syntax(text.into()));
+                    code = Some(code::from_json(&json).map_err(syntax)?);
                 }
-                (key::VALUE, _) if value.is_some() || early.is_some() => {
-                    return Err(self.state.fail(DynErrorKind::DoubledMember(name.into())));
+                (key::VALUE, _) if value.is_some() || json_value.is_some() => {
+                    return Err(self.state.fail(DynErrorKind::DuplicateMember(name.into())));
                 }
                 (key::VALUE, Some(code)) => {
                     value = Some(self.content(code, |part| map.next_value_seed(part))?)
                 }
-                (key::VALUE, None) => early = Some(map.next_value::<Json>()?),
+                (key::VALUE, None) => json_value = Some(map.next_value::<Json>()?),
                 (key::TYPE, Some(_)) => {
-                    return Err(self.state.fail(DynErrorKind::DoubledMember(name.into())));
+                    return Err(self.state.fail(DynErrorKind::DuplicateMember(name.into())));
                 }
                 _ => return Err(self.state.fail(DynErrorKind::NoSuchMember(name.into()))),
             }
@@ -171,8 +153,8 @@ impl PartSeed<'_> {
         let Some(code) = code else {
             return Err(self.state.fail(DynErrorKind::MissingMember(key::TYPE.into())));
         };
-        if let Some(early) = early {
-            value = Some(self.content(&code, |part| part.deserialize(early).map_err(A::Error::custom))?);
+        if let Some(json_value) = json_value {
+            value = Some(self.content(&code, |part| part.deserialize(json_value).map_err(A::Error::custom))?);
         }
         let (value, graph) = match value {
             Some(value) => value,
@@ -197,20 +179,20 @@ impl PartSeed<'_> {
         code: &TypeCode,
         read: impl FnOnce(PartSeed<'_>) -> Result<Value, E>,
     ) -> Result<(Value, ValueGraph), E> {
-        let around = (std::mem::take(&mut self.state.nodes), std::mem::take(&mut self.state.ids));
+        let outer = (std::mem::take(&mut self.state.nodes), std::mem::take(&mut self.state.ids));
         self.state.path.push(Step::Content);
         let part =
             PartSeed { state: self.state, nodes: &code.nodes, index: code.root, depth: self.depth + 1 };
         let value = read(part)?;
         self.state.path.pop();
-        let nodes = std::mem::replace(&mut self.state.nodes, around.0);
-        self.state.ids = around.1;
-        Ok((value, ValueGraph { nodes: nodes.into_iter().flatten().collect() }))
+        let graph = self.state.take_graph();
+        (self.state.nodes, self.state.ids) = outer;
+        Ok((value, graph))
     }
 
-    pub(super) fn value<'de, A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+    pub(super) fn value<'de, A: MapAccess<'de>>(mut self, mut map: A) -> Result<Value, A::Error> {
         let mut code = self.code().unaliased();
-        let place = code.clone();
+        let expected = code.clone();
         let node = u32::try_from(self.state.nodes.len()).unwrap_or(u32::MAX);
         self.state.nodes.push(None);
         let mut known: Option<Vec<(TypeCode, Box<str>)>> = None;
@@ -221,60 +203,55 @@ impl PartSeed<'_> {
                 key::REF if known.is_none() => {
                     let id = map.next_value::<u64>()?;
                     if map.next_key::<String>()?.is_some() {
-                        let text = "nothing stands beside `$ref`";
+                        let text = "an object with `$ref` has no other members";
                         return Err(self.state.fail(DynErrorKind::InvalidValue(text)));
                     }
                     self.state.nodes.pop();
                     let Some(found) = self.state.ids.get(&id).copied() else {
-                        return Err(self
-                            .state
-                            .fail(DynErrorKind::InvalidValue("no `$id` stands before its `$ref`")));
+                        let text = "`$ref` to an `$id` that does not occur before";
+                        return Err(self.state.fail(DynErrorKind::InvalidValue(text)));
                     };
-                    let known = self.state.nodes.get(found as usize).and_then(Option::as_ref);
-                    let early = known.is_none();
-                    if known.is_some_and(|node| !derives(&node.code, &place)) {
-                        return Err(self.mismatch("the value that `$ref` names"));
+                    match self.state.nodes.get(found as usize).and_then(Option::as_ref) {
+                        Some(node) if !is_derived_from(&node.code, &expected) => {
+                            return Err(self.mismatch("the value that `$ref` names"));
+                        }
+                        Some(_) => {}
+                        None => self.state.has_unchecked_reference = true,
                     }
-                    self.state.early |= early;
                     return Ok(Value::Node(Some(found)));
                 }
                 key::ID => {
                     let id = map.next_value::<u64>()?;
                     if self.state.ids.insert(id, node).is_some() {
-                        return Err(self.state.fail(DynErrorKind::DoubledMember(key::ID.into())));
+                        return Err(self.state.fail(DynErrorKind::DuplicateMember(key::ID.into())));
                     }
                 }
                 key::TYPE if known.is_none() => {
                     let json = map.next_value::<Json>()?;
                     let id = json.as_str();
-                    if id.is_none_or(|id| Ok(id) != place.id()) {
+                    if id.is_none_or(|id| Ok(id) != expected.id()) {
                         let known = id.and_then(|id| self.state.known.find(id).cloned());
-                        code = match known.map_or_else(|| code::from_json(&json), Ok) {
-                            Ok(code) => code.unaliased(),
-                            Err(text) => return Err(self.state.fail(DynErrorKind::Syntax(text.into()))),
-                        };
-                        if !derives(&code, &place) {
+                        let syntax = |text: String| self.state.fail(DynErrorKind::Syntax(text.into()));
+                        let found = known.map_or_else(|| code::from_json(&json), Ok).map_err(syntax)?;
+                        code = found.unaliased();
+                        if !is_derived_from(&code, &expected) {
                             return Err(self.mismatch("a value of the type that `$type` names"));
                         }
                     }
                 }
                 key::TYPE | key::REF => {
-                    let text = "`$type` and `$ref` stand before members";
+                    let text = "`$type` and `$ref` must precede the members";
                     return Err(self.state.fail(DynErrorKind::InvalidValue(text)));
                 }
                 _ => {
-                    let members = match &mut known {
-                        Some(members) => members,
-                        none => match state_of(&code) {
-                            Ok(members) => {
-                                all = vec![None; members.len()];
-                                none.insert(members)
-                            }
-                            Err(error) => return Err(self.state.fail(error.kind().clone())),
-                        },
-                    };
-                    let of = |at: usize| members.get(at).map(|(_, name)| &**name);
-                    let Some(at) = position(members.len(), of, &mut table, next, &name) else {
+                    if known.is_none() {
+                        let members = self.value_members(&code)?;
+                        all = vec![None; members.len()];
+                        known = Some(members);
+                    }
+                    let members = known.as_deref().unwrap_or_default();
+                    let name_at = |at: usize| members.get(at).map(|(_, name)| &**name);
+                    let Some(at) = find_name(members.len(), name_at, &mut table, next, &name) else {
                         return Err(self.state.fail(DynErrorKind::NoSuchMember(name.into())));
                     };
                     next = at + 1;
@@ -282,7 +259,7 @@ impl PartSeed<'_> {
                         continue;
                     };
                     if place.is_some() {
-                        return Err(self.state.fail(DynErrorKind::DoubledMember(name.into())));
+                        return Err(self.state.fail(DynErrorKind::DuplicateMember(name.into())));
                     }
                     self.state.path.push(Step::Member(name.into()));
                     let (nodes, index, depth) = (&member.nodes, member.root, self.depth + 1);
@@ -294,50 +271,52 @@ impl PartSeed<'_> {
         }
         let names = match known {
             Some(known) => known,
-            None => state_of(&code).map_err(|error| self.state.fail(error.kind().clone()))?,
+            None => self.value_members(&code)?,
         };
         all.resize(names.len(), None);
-        let nodes = self.nodes;
-        let part = PartSeed { state: &mut *self.state, nodes, index: self.index, depth: self.depth };
-        let members = part.whole(all, names.iter().map(|(_, name)| &**name))?;
+        let members = all_members(self.state, all, names.iter().map(|(_, name)| &**name))?;
         if let Some(place) = self.state.nodes.get_mut(node as usize) {
             *place = Some(ValueNode { code, members });
         }
         Ok(Value::Node(Some(node)))
     }
 
+    fn value_members<E: Error>(&mut self, code: &TypeCode) -> Result<Vec<(TypeCode, Box<str>)>, E> {
+        value_members(code).map_err(|error| self.state.fail(error.kind().clone()))
+    }
+
     /// Reads an object as a `map` with text keys.
-    pub(super) fn entries<'de, A: MapAccess<'de>>(
+    pub(super) fn map_entries<'de, A: MapAccess<'de>>(
         mut self,
         (key, value, bound): (Index, Index, u32),
         mut map: A,
     ) -> Result<Value, A::Error> {
         let mut all = Vec::new();
         while let Some(name) = map.next_key::<String>()? {
-            let first = self.of(key).text(&name)?;
-            let second = self.entry(Step::Member(name.into()), value, &mut map)?;
-            all.push(Value::Struct([first, second].into()));
-            self.bounded(all.len(), bound)?;
+            let key = self.part(key).text(&name)?;
+            let value = self.entry(Step::Member(name.into()), value, &mut map)?;
+            all.push(Value::Struct([key, value].into()));
+            self.check_bound(all.len(), bound)?;
         }
         Ok(items(Items::Values(all)))
     }
 }
 
-/// Returns the position of a name among `len` names. The fast path is `next`, because names are mostly in
-/// order. A long list is indexed in `table`.
-fn position<'n>(
+/// Returns the position of a name among `len` names. Tries `next` first, because names are mostly in order. A
+/// long list is indexed in `table`.
+fn find_name<'n>(
     len: usize,
-    at: impl Fn(usize) -> Option<&'n str>,
+    name_at: impl Fn(usize) -> Option<&'n str>,
     table: &mut Option<HashMap<Box<str>, usize>>,
     next: usize,
     name: &str,
 ) -> Option<usize> {
-    if at(next) == Some(name) {
+    if name_at(next) == Some(name) {
         return Some(next);
     }
-    if len <= FEW {
-        return (0..len).find(|index| at(*index) == Some(name));
+    if len <= MAX_LINEAR_SEARCH {
+        return (0..len).find(|index| name_at(*index) == Some(name));
     }
-    let all = || (0..len).rev().filter_map(|index| at(index).map(|name| (name.into(), index))).collect();
-    table.get_or_insert_with(all).get(name).copied()
+    let entry = |index| name_at(index).map(|name| (name.into(), index));
+    table.get_or_insert_with(|| (0..len).rev().filter_map(entry).collect()).get(name).copied()
 }

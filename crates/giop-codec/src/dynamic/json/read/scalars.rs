@@ -1,6 +1,7 @@
 //! Numbers, texts, and types whose JSON is a number or text.
 
 use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde::de::{Error, SeqAccess};
 use serde_json::Value as Json;
 
@@ -33,10 +34,8 @@ impl PartSeed<'_> {
             }
             Node::Fixed { .. } => self.decimal(&number.to_string()),
             Node::Named(NamedType { body: Body::Enumerators(names), .. }) => {
-                match u32::try_from(number).ok().filter(|ordinal| (*ordinal as usize) < names.len()) {
-                    Some(ordinal) => Ok(Value::Enum(ordinal)),
-                    None => Err(self.out_of_range()),
-                }
+                let ordinal = u32::try_from(number).ok().filter(|ordinal| (*ordinal as usize) < names.len());
+                ordinal.map(Value::Enum).ok_or_else(|| self.out_of_range())
             }
             _ => Err(self.mismatch("a number")),
         }
@@ -44,77 +43,70 @@ impl PartSeed<'_> {
 
     pub(super) fn decimal<E: Error>(self, text: &str) -> Result<Value, E> {
         let Node::Fixed { digits, scale } = *self.node() else { return Err(self.mismatch("a number")) };
-        match Decimal::parse(text, digits, scale) {
-            Some(number) => Ok(Value::Fixed(Box::new(number))),
-            None => {
-                let text = "the text is no decimal number of the digits of its type";
-                Err(self.state.fail(DynErrorKind::InvalidValue(text)))
-            }
-        }
+        let Some(number) = Decimal::parse(text, digits, scale) else {
+            let error = "the text is not a decimal number with the digits of its type";
+            return Err(self.state.fail(DynErrorKind::InvalidValue(error)));
+        };
+        Ok(Value::Fixed(Box::new(number)))
     }
 
-    pub(super) fn octets<E: Error>(
+    pub(super) fn base64_bytes<E: Error>(
         mut self,
         text: &str,
         bound: u32,
         length: Option<u32>,
     ) -> Result<Vec<u8>, E> {
-        let Ok(octets) = base64::engine::general_purpose::STANDARD.decode(text) else {
+        let Ok(bytes) = STANDARD.decode(text) else {
             return Err(self.state.fail(DynErrorKind::InvalidValue("the text is not base64")));
         };
-        self.bounded(octets.len(), bound)?;
-        match length {
-            Some(length) if octets.len() != length as usize => {
-                let (wanted, found) = (length as usize, octets.len());
-                Err(self.state.fail(DynErrorKind::Length { wanted, found }))
-            }
-            _ => Ok(octets),
-        }
+        self.check_bound(bytes.len(), bound)?;
+        self.check_length(bytes.len(), length)?;
+        Ok(bytes)
     }
 
-    /// Reads a `wstring` from its UTF-16 units.
-    pub(super) fn units<'de, A: SeqAccess<'de>>(self, bound: u32, mut seq: A) -> Result<Value, A::Error> {
-        let mut units: Vec<u16> = Vec::new();
+    pub(super) fn utf16_units<'de, A: SeqAccess<'de>>(
+        self,
+        bound: u32,
+        mut seq: A,
+    ) -> Result<Value, A::Error> {
+        let mut units = Vec::new();
         while let Some(unit) = seq.next_element::<u64>()? {
-            match u16::try_from(unit) {
-                Ok(unit) => units.push(unit),
-                Err(_) => return Err(self.out_of_range()),
-            }
+            let Ok(unit) = u16::try_from(unit) else { return Err(self.out_of_range()) };
+            units.push(unit);
         }
-        self.wide(WString::from_units(units), bound)
+        self.wide_text(WString::from_units(units), bound)
     }
 
-    fn wide<E: Error>(mut self, text: WString, bound: u32) -> Result<Value, E> {
+    fn wide_text<E: Error>(mut self, text: WString, bound: u32) -> Result<Value, E> {
         if text.as_wstr().has_nul() {
             let error = DynErrorKind::InvalidValue("a wstring contains a NUL character");
             return Err(self.state.fail(error));
         }
-        self.bounded(text.bounded_len(), bound)?;
+        self.check_bound(text.bounded_len(), bound)?;
         Ok(Value::WString(text))
     }
 
     pub(super) fn text<E: Error>(mut self, text: &str) -> Result<Value, E> {
-        let one = |most: u32| {
+        let single_char = |max: u32| {
             let mut chars = text.chars();
-            chars.next().map(u32::from).filter(|one| *one <= most && chars.next().is_none())
+            chars.next().map(u32::from).filter(|code| *code <= max && chars.next().is_none())
         };
         match self.node() {
             Node::Text { wide: false, bound } => {
                 if text.contains('\0') {
-                    return Err(self
-                        .state
-                        .fail(DynErrorKind::InvalidValue("a string contains a NUL character")));
+                    let error = DynErrorKind::InvalidValue("a string contains a NUL character");
+                    return Err(self.state.fail(error));
                 }
-                self.bounded(text.bounded_len(), *bound)?;
+                self.check_bound(text.bounded_len(), *bound)?;
                 Ok(Value::String(text.into()))
             }
-            Node::Text { wide: true, bound } => self.wide(WString::from(text), *bound),
-            Node::Basic(TcKind::Char) => match one(0xFF) {
-                Some(one) => Ok(Value::Char(Char(one as u8))),
+            Node::Text { wide: true, bound } => self.wide_text(WString::from(text), *bound),
+            Node::Basic(TcKind::Char) => match single_char(0xFF) {
+                Some(code) => Ok(Value::Char(Char(code as u8))),
                 None => Err(self.mismatch("a text of other than one character up to U+00FF")),
             },
-            Node::Basic(TcKind::WChar) => match one(0xFFFF) {
-                Some(one) => Ok(Value::WChar(WChar(one as u16))),
+            Node::Basic(TcKind::WChar) => match single_char(0xFFFF) {
+                Some(code) => Ok(Value::WChar(WChar(code as u16))),
                 None => Err(self.mismatch("a text of other than one character up to U+FFFF")),
             },
             Node::Basic(TcKind::Float | TcKind::Double) => match text {
@@ -125,14 +117,13 @@ impl PartSeed<'_> {
             },
             Node::Basic(TcKind::LongDouble) => {
                 let digits = text.strip_prefix("0x").filter(|digits| digits.len() == 32);
-                match digits.and_then(|digits| u128::from_str_radix(digits, 16).ok()) {
-                    Some(bits) => Ok(Value::LongDouble(LongDouble::from_bits(bits))),
-                    None => Err(self.mismatch("a string other than 0x and 32 digits")),
-                }
+                let bits = digits.and_then(|digits| u128::from_str_radix(digits, 16).ok());
+                let number = bits.map(|bits| Value::LongDouble(LongDouble::from_bits(bits)));
+                number.ok_or_else(|| self.mismatch("a string other than 0x and 32 digits"))
             }
             Node::Basic(TcKind::TypeCode) => self.type_code(&Json::from(text)),
             Node::Basic(TcKind::Principal) => {
-                self.octets(text, 0, None).map(|octets| Value::Principal(octets.into()))
+                self.base64_bytes(text, 0, None).map(|bytes| Value::Principal(bytes.into()))
             }
             Node::Basic(kind)
                 if kind.number() != TcKind::Boolean.number() && kind.number() != TcKind::Any.number() =>
@@ -144,14 +135,14 @@ impl PartSeed<'_> {
             }
             Node::Fixed { .. } => self.decimal(text),
             Node::Sequence { element, bound } if self.is_of_octets(*element) => {
-                self.octets(text, *bound, None).map(|octets| items(Items::Octets(octets.into())))
+                self.base64_bytes(text, *bound, None).map(|bytes| items(Items::Octets(bytes.into())))
             }
             Node::Array { element, length } if self.is_of_octets(*element) => {
-                self.octets(text, 0, Some(*length)).map(|octets| items(Items::Octets(octets.into())))
+                self.base64_bytes(text, 0, Some(*length)).map(|bytes| items(Items::Octets(bytes.into())))
             }
             Node::Named(NamedType { body: Body::Enumerators(names), .. }) => {
                 let (nodes, index) = (self.nodes, self.nodes.unaliased(self.index));
-                match self.state.position((nodes, index), names.iter().map(|name| &**name), text) {
+                match self.state.find_name((nodes, index), names.iter().map(|name| &**name), text) {
                     Some((ordinal, _)) => Ok(Value::Enum(ordinal as u32)),
                     None => Err(self.state.fail(DynErrorKind::NoSuchMember(text.into()))),
                 }
