@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use orb_runtime::{NarrowError, ObjectRef, OneLine, Orb, Reference, ResolveError, SystemException};
+use orb_runtime::{NarrowError, OneLine, Orb, Reference, ResolveError, SystemException};
 
 use super::naming_context::{self, NotFoundReason};
 use super::{
