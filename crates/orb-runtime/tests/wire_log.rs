@@ -1,4 +1,5 @@
 //! Tests of the entries of the wire log.
+#![cfg(feature = "trace-stderr")]
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 #[path = "runtime/probe/mod.rs"]

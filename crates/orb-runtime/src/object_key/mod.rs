@@ -418,6 +418,7 @@ mod tests {
     #[test]
     fn other_forms_have_the_documented_encoding() {
         let place = Place { index: 0x0a0b_0c0d, generation: 7 };
+        #[cfg(feature = "experiments")]
         let two = path(&["a", "bc"]);
         for (key, bytes, id_offset) in [
             (Key::Active { boot: BOOT, place }, "fb7a6f01 0102030405060708 0a0b0c0d 00000007", 12),
