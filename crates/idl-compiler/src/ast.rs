@@ -22,7 +22,6 @@ pub(crate) struct Name {
 }
 
 impl Name {
-    /// Returns the name as written.
     pub(crate) fn text(&self) -> String {
         let parts: Vec<&str> = self.parts.iter().map(|part| part.text.as_str()).collect();
         format!("{}{}", if self.absolute { "::" } else { "" }, parts.join("::"))
@@ -115,14 +114,12 @@ pub(crate) enum ItemKind {
     /// `@annotation name { ... };`
     AnnotationDef(AnnotationDef),
     Component(Component),
-    /// `component C;`
     ForwardComponent(Ident),
     Home(Box<Home>),
     PortType {
         name: Ident,
         items: Vec<Item>,
     },
-    /// `porttype P;`
     ForwardPortType(Ident),
     Connector {
         name: Ident,
@@ -160,7 +157,6 @@ pub(crate) struct Formal {
 
 #[derive(Debug)]
 pub(crate) enum FormalKind {
-    /// `typename T`.
     Type,
     Interface,
     Value,
@@ -173,7 +169,6 @@ pub(crate) enum FormalKind {
     AnySequence,
     /// `sequence<T> S`.
     Sequence(TypeSpec),
-    /// `const long N`.
     Const(TypeSpec),
 }
 
@@ -198,7 +193,6 @@ pub(crate) struct Value {
     pub(crate) modifier: ValueModifier,
     /// The keyword of the modifier.
     pub(crate) modifier_span: Option<Span>,
-    /// `eventtype`.
     pub(crate) is_event: bool,
     pub(crate) name: Ident,
     /// `truncatable`, before the first base.
@@ -275,7 +269,6 @@ pub(crate) struct Component {
     pub(crate) name: Ident,
     pub(crate) base: Option<Name>,
     pub(crate) supports: Vec<Name>,
-    /// Ports and attributes.
     pub(crate) items: Vec<Item>,
 }
 
@@ -306,7 +299,6 @@ pub(crate) enum PortKind {
     Emits,
     Publishes,
     Consumes,
-    /// `port P p;`
     Port,
     MirrorPort,
 }
@@ -477,8 +469,7 @@ pub(crate) enum ExprKind {
     Bool(bool),
     Name(Name),
     Unary(Unary, Box<Expr>),
-    /// Operators of one precedence, applied from left to right. A list instead of a tree, so that a long sum
-    /// does not make a deep tree.
+    /// Operators of one precedence, from left to right: not a tree, so that a long sum is not deep.
     Binary(Box<Expr>, Vec<(Binary, Expr)>),
     /// An expression with an error that has already been reported.
     Bad,

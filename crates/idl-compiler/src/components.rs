@@ -17,8 +17,7 @@ use crate::work;
 /// `RepositoryId` by `string`, `OctetSeq` by `sequence<octet>`, and `IRObject` by `Object`.
 const DEFINITIONS: &str = include_str!("components.idl");
 
-/// The file's name in messages.
-const NAME: &str = "Components.idl";
+const FILE_NAME: &str = "Components.idl";
 
 /// Inserts those definitions of `Components` that the text needs, before the text's own definitions.
 pub(crate) fn add(parsed: &mut Parsed, sources: &mut Sources, out: &mut Collector) {
@@ -32,15 +31,14 @@ pub(crate) fn add(parsed: &mut Parsed, sources: &mut Sources, out: &mut Collecto
         return;
     }
     let Some(text) = module_text(needed) else { return };
-    let tokens = lex::lex_predeclared(NAME.to_owned(), text, sources, out).tokens;
+    let tokens = lex::lex_predeclared(FILE_NAME.to_owned(), text, sources, out).tokens;
     work::tokens(tokens.len());
     let mut items = parse::parse(tokens, false, out).items;
     items.append(&mut parsed.items);
     parsed.items = items;
 }
 
-/// Returns a module with the definitions of these names and of all their dependencies; `None` if there are no
-/// such definitions.
+/// Returns a module with these definitions and all their dependencies; `None` if one is unknown.
 fn module_text(names: HashSet<&str>) -> Option<String> {
     let definitions: Vec<(&str, &str)> =
         DEFINITIONS.split("\n\n").filter_map(|text| Some((declared_name(text)?, text.trim_end()))).collect();
@@ -48,8 +46,8 @@ fn module_text(names: HashSet<&str>) -> Option<String> {
     for (index, (name, _)) in definitions.iter().enumerate() {
         indices.entry(name).or_default().push(index);
     }
-    let (mut included, mut todo): (BTreeSet<usize>, Vec<&str>) =
-        (BTreeSet::new(), names.into_iter().collect());
+    let mut todo: Vec<&str> = names.into_iter().collect();
+    let mut included = BTreeSet::new();
     while let Some(name) = todo.pop() {
         for index in indices.get(name).into_iter().flatten() {
             if let (true, Some((_, text))) = (included.insert(*index), definitions.get(*index)) {
@@ -57,8 +55,8 @@ fn module_text(names: HashSet<&str>) -> Option<String> {
             }
         }
     }
-    let texts = included.iter().filter_map(|index| definitions.get(*index)).map(|(_, text)| *text);
-    let body = texts.collect::<Vec<_>>().join("\n\n");
+    let texts: Vec<&str> = included.iter().filter_map(|index| Some(definitions.get(*index)?.1)).collect();
+    let body = texts.join("\n\n");
     (!body.is_empty()).then(|| {
         format!(
             "#pragma prefix \"omg.org\"\n/// The OMG's component model.\nmodule Components {{\n{body}\n}};\n"
@@ -76,7 +74,6 @@ fn declared_name(text: &str) -> Option<&str> {
     }
 }
 
-/// Returns the words of a text that can be names.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty())
 }

@@ -18,8 +18,7 @@ pub(crate) struct Decimal {
 }
 
 impl Decimal {
-    /// Parses a fixed-point literal, with or without its `d`; `None` if it has more than [`MAX_DIGITS`]
-    /// significant digits.
+    /// Parses a literal, with or without its `d`; `None` if it has too many significant digits.
     pub(crate) fn parse(text: &str) -> Option<Decimal> {
         let text = text.strip_suffix(['d', 'D']).unwrap_or(text);
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
@@ -32,8 +31,7 @@ impl Decimal {
     pub(crate) fn parse_float(text: &str) -> Option<Decimal> {
         let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let digits: Vec<u8> =
-            whole.bytes().chain(fraction.bytes()).map(|digit| digit.wrapping_sub(b'0')).collect();
+        let digits = whole.bytes().chain(fraction.bytes()).map(|digit| digit.wrapping_sub(b'0')).collect();
         let number = Decimal { negative: false, digits, scale: fraction.len() }.trimmed();
         if number.is_zero() {
             return Some(number);
@@ -81,8 +79,7 @@ impl Decimal {
         Decimal { negative: !self.negative && !self.is_zero(), ..self }
     }
 
-    /// Returns the sum; `None` if it has more than [`MAX_DIGITS`] digits before the point, as for all
-    /// operations.
+    /// Returns the sum; as for all operations, `None` if it has too many digits before the point.
     pub(crate) fn plus(self, other: Decimal) -> Option<Decimal> {
         let scale = self.scale.max(other.scale);
         let (left, right) = (self.aligned(scale), other.aligned(scale));
@@ -148,7 +145,6 @@ impl Decimal {
         self.digits.iter().copied().chain(std::iter::repeat_n(0, zeros)).collect()
     }
 
-    /// Removes insignificant zeros.
     fn trimmed(mut self) -> Decimal {
         while self.scale > 0 && self.digits.last().is_none_or(|digit| *digit == 0) {
             self.digits.pop();
@@ -159,8 +155,7 @@ impl Decimal {
         self
     }
 
-    /// Truncates the number to [`MAX_DIGITS`] digits and [`MAX_SCALE`] fractional digits; `None` if digits
-    /// before the point would be lost.
+    /// Truncates the fractional digits; `None` if there are too many digits before the point.
     fn truncated(self) -> Option<Decimal> {
         let mut number = self.trimmed();
         let surplus = number.digits.len().saturating_sub(MAX_DIGITS);
@@ -174,11 +169,9 @@ impl Decimal {
 impl std::fmt::Display for Decimal {
     /// Formats the number as in IDL, without the `d`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let zeros = (self.scale + 1).saturating_sub(self.digits.len());
-        let digits: String = std::iter::repeat_n(0, zeros)
-            .chain(self.digits.iter().copied())
-            .map(|d| char::from(b'0' + d))
-            .collect();
+        let zeros = std::iter::repeat_n(0, (self.scale + 1).saturating_sub(self.digits.len()));
+        let digits = zeros.chain(self.digits.iter().copied()).map(|digit| char::from(b'0' + digit));
+        let digits: String = digits.collect();
         let (whole, fraction) = digits.split_at(digits.len() - self.scale);
         let point = if fraction.is_empty() { "" } else { "." };
         write!(f, "{}{whole}{point}{fraction}", if self.negative { "-" } else { "" })
@@ -190,22 +183,18 @@ fn without_leading_zeros(digits: &[u8]) -> &[u8] {
     digits.get(zeros..).unwrap_or_default()
 }
 
-/// Returns the sum of two integers, given as digits.
 fn add_digits(left: &[u8], right: &[u8]) -> Vec<u8> {
     let count = left.len().max(right.len()) + 1;
     let padded = |digits: &[u8]| -> Vec<u8> {
         digits.iter().rev().copied().chain(std::iter::repeat(0)).take(count).collect()
     };
     let mut carry = 0;
-    let mut sum: Vec<u8> = padded(left)
-        .into_iter()
-        .zip(padded(right))
-        .map(|(left, right)| {
-            let digit = left + right + carry;
-            carry = digit / 10;
-            digit % 10
-        })
-        .collect();
+    let sum = padded(left).into_iter().zip(padded(right)).map(|(left, right)| {
+        let digit = left + right + carry;
+        carry = digit / 10;
+        digit % 10
+    });
+    let mut sum: Vec<u8> = sum.collect();
     sum.reverse();
     sum
 }
@@ -214,16 +203,12 @@ fn add_digits(left: &[u8], right: &[u8]) -> Vec<u8> {
 fn subtract_digits(left: &[u8], right: &[u8]) -> Vec<u8> {
     let mut borrow = 0;
     let right = right.iter().rev().copied().chain(std::iter::repeat(0));
-    let mut difference: Vec<u8> = left
-        .iter()
-        .rev()
-        .zip(right)
-        .map(|(left, right)| {
-            let digit = left + 10 - right - borrow;
-            borrow = u8::from(digit < 10);
-            digit % 10
-        })
-        .collect();
+    let difference = left.iter().rev().zip(right).map(|(left, right)| {
+        let digit = left + 10 - right - borrow;
+        borrow = u8::from(digit < 10);
+        digit % 10
+    });
+    let mut difference: Vec<u8> = difference.collect();
     difference.reverse();
     difference
 }

@@ -31,8 +31,7 @@ pub struct Diagnostic {
     pub code: &'static str,
     /// What is wrong, in one line.
     pub message: String,
-    /// The locations. The first is that of the finding itself. The others are related, for example that of
-    /// an earlier definition.
+    /// The locations: first that of the finding itself, then related ones, such as an earlier definition.
     pub labels: Vec<Label>,
     /// Facts that explain the message.
     pub notes: Vec<String>,
@@ -58,7 +57,6 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Error, code, message: message.into(), labels, notes, helps }
     }
 
-    /// Creates an error that has no location in a text.
     pub(crate) fn without_location(code: &'static str, message: impl Into<String>) -> Self {
         Diagnostic { labels: Vec::new(), ..Diagnostic::error(code, Span::START, message) }
     }
@@ -92,6 +90,20 @@ impl Diagnostic {
     pub fn help(mut self, text: impl Into<String>) -> Self {
         self.helps.push(text.into());
         self
+    }
+
+    pub(crate) fn and_if(self, span: Option<Span>, text: impl Into<String>) -> Self {
+        match span {
+            Some(span) => self.and(span, text),
+            None => self,
+        }
+    }
+
+    pub(crate) fn help_if(self, help: Option<impl Into<String>>) -> Self {
+        match help {
+            Some(help) => self.help(help),
+            None => self,
+        }
     }
 
     /// Returns the main location.
@@ -164,8 +176,7 @@ impl<'a> IntoIterator for &'a Diagnostics {
     }
 }
 
-/// Collects findings while the compiler runs. Only [`Collector::finish`] yields them, as `Err` if there was
-/// an error, so that no error can be missed.
+/// Collects findings. Only [`Collector::finish`] yields them, so that no error can be missed.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     items: Vec<Diagnostic>,
@@ -200,7 +211,6 @@ impl Collector {
         }
     }
 
-    /// Moves the findings of another collector into this one.
     pub(crate) fn absorb(&mut self, other: Collector) {
         self.errors += other.errors.saturating_sub(other.collected_errors);
         self.dropped_errors += other.dropped_errors;
@@ -217,8 +227,7 @@ impl Collector {
         self.errors
     }
 
-    /// Returns the findings: `Ok` if all are warnings, `Err` if there is at least one error. If the limit
-    /// dropped errors, the last item gives their number.
+    /// Returns the findings. If the limit dropped errors, the last item gives their number.
     pub(crate) fn finish(self, sources: Rc<Sources>) -> Result<Diagnostics, Diagnostics> {
         let mut all = Diagnostics::new(self.items, sources);
         if self.errors == 0 {

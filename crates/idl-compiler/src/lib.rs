@@ -103,8 +103,7 @@ impl Compiler {
         self
     }
 
-    /// Appends a folder to the search path of `#include`. `#include "..."` first searches the folder of the
-    /// including file.
+    /// Appends a folder to the search path of `#include`. For `"..."`, the file's own folder comes first.
     pub fn include(mut self, folder: impl Into<PathBuf>) -> Self {
         self.settings.folders.push(folder.into());
         self

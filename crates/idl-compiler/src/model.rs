@@ -9,7 +9,6 @@
 //! base, exception and member type is a complete definition.
 
 mod annotated;
-mod bits;
 mod layout;
 mod query;
 mod reach;
@@ -40,8 +39,7 @@ impl DefId {
     }
 }
 
-/// The id of one interned type of a [`Model`]. Two types of one model are structurally equal exactly if their
-/// ids are equal.
+/// The id of a type in a [`Model`]. Ids in one model are equal exactly if the types are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeId(pub(crate) u32);
 
@@ -82,7 +80,6 @@ pub struct VendorPragma {
 }
 
 impl Model {
-    /// Creates an empty model.
     pub(crate) fn new(sources: Rc<Sources>, docs: Docs) -> Model {
         Model {
             warnings: Diagnostics::new(Vec::new(), Rc::clone(&sources)),
@@ -318,8 +315,7 @@ pub struct BitField {
 /// A bitmask: a set of flags.
 #[derive(Clone, Debug)]
 pub struct Bitmask {
-    /// Number of bits of the value, 1 to 64: the value of `@bit_bound`, by default 32. The encoding is the
-    /// smallest unsigned integer type with at least that many bits.
+    /// Number of bits, 1 to 64, by default 32; encoded as the smallest unsigned integer that has them.
     pub bit_bound: u8,
     /// Flags in order.
     pub flags: Vec<Flag>,
@@ -385,6 +381,17 @@ pub enum Direction {
     InOut,
 }
 
+impl Direction {
+    /// Returns the IDL keyword.
+    pub fn keyword(self) -> &'static str {
+        match self {
+            Direction::In => "in",
+            Direction::Out => "out",
+            Direction::InOut => "inout",
+        }
+    }
+}
+
 /// An attribute.
 #[derive(Clone, Debug)]
 pub struct Attribute {
@@ -427,19 +434,16 @@ pub struct Member {
 /// A union.
 #[derive(Clone, Debug)]
 pub struct Union {
-    /// Discriminator type as written, possibly a typedef. Without typedefs it is an integer, `boolean`,
-    /// `char`, `wchar`, `octet` or an enum.
+    /// Discriminator type, possibly a typedef: an integer, character, `boolean`, `octet` or enum.
     pub discriminator: TypeId,
     /// Annotations of the discriminator.
     pub discriminator_annotations: Annotations,
     /// Cases in order.
     pub cases: Vec<Case>,
-    /// For a union without `default`: a discriminator value that no label lists. For numbers this is the
-    /// least unlisted value from zero up, or if all of those are listed, the greatest below zero. `None` if
-    /// there is a `default` case or every value is listed.
+    /// For a union without `default`: the least value from zero up that no label lists or, if all of those
+    /// are listed, the greatest below zero. `None` with `default`, or if every value is listed.
     pub implicit_default: Option<ConstValue>,
-    /// For a union with `default`: a discriminator value that selects it, chosen by the same rule. `None`
-    /// without `default`.
+    /// For a union with `default`: the value that selects it, chosen by the same rule, or else `None`.
     pub default_value: Option<ConstValue>,
     /// Types declared inside, in source order.
     pub nested: Vec<DefId>,

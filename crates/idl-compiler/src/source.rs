@@ -20,11 +20,15 @@ pub struct Source(pub(crate) Form);
 
 #[derive(Clone, Debug)]
 pub(crate) enum Form {
-    /// Text with the name of its file.
-    Text { name: String, text: String },
+    Text {
+        name: String,
+        text: String,
+    },
     /// The content of a string literal in a macro call.
-    Literal { literal: Literal, text: String },
-    /// Tokens of a macro call.
+    Literal {
+        literal: Literal,
+        text: String,
+    },
     Tokens(TokenStream),
 }
 
@@ -34,8 +38,7 @@ impl Source {
         Source(Form::Text { name: name.into(), text: text.into() })
     }
 
-    /// Creates a source from the bytes of a file: UTF-8 if they are valid UTF-8, otherwise ISO 8859-1, the
-    /// character set of OMG IDL.
+    /// Creates a source from a file in UTF-8 or else ISO 8859-1, the character set of OMG IDL.
     pub fn from_bytes(name: impl Into<String>, bytes: Vec<u8>) -> Self {
         Source::text(name, decode(bytes))
     }
@@ -45,8 +48,7 @@ impl Source {
         Source(Form::Tokens(tokens))
     }
 
-    /// Creates a source from a string literal of a macro call, raw or not; `None` if the literal is not a
-    /// string.
+    /// Creates a source from a string literal of a macro call, raw or not; `None` for other literals.
     pub fn literal(literal: &Literal) -> Option<Self> {
         match syn::Lit::new(literal.clone()) {
             syn::Lit::Str(text) => {
@@ -57,7 +59,6 @@ impl Source {
     }
 }
 
-/// Decodes the bytes of a file: as UTF-8 if they are valid UTF-8, otherwise as ISO 8859-1.
 pub(crate) fn decode(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| error.as_bytes().iter().map(|byte| char::from(*byte)).collect())
@@ -75,7 +76,6 @@ pub struct Span {
 }
 
 impl Span {
-    /// The start of the first text.
     pub(crate) const START: Span = Span { file: 0, start: 0, end: 0, expansion: 0 };
 
     pub(crate) fn new(file: u32, range: Range<usize>) -> Self {
@@ -109,7 +109,6 @@ pub struct Sources {
 /// A token that results from a macro expansion.
 #[derive(Clone, Debug)]
 pub(crate) struct Expansion {
-    /// Name of the macro.
     pub(crate) name: Rc<str>,
     /// The token in the macro's definition.
     pub(crate) body: Span,
@@ -117,7 +116,6 @@ pub(crate) struct Expansion {
     pub(crate) outer: u32,
 }
 
-/// Where the text of a file comes from.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileInfo {
     /// The path of the file, for tools that watch it.
@@ -128,12 +126,10 @@ pub(crate) struct FileInfo {
     pub(crate) included: bool,
     /// The text is built into the compiler.
     pub(crate) predeclared: bool,
-    /// The standard file that this is, if it is one that the compiler contains.
     pub(crate) standard: Option<&'static StandardFile>,
 }
 
-/// The effect of a `#line`: the line that starts at byte `offset` has the number `line`, and belongs to the
-/// file `name` if one is given.
+/// A `#line`: the line that starts at byte `offset` has this number, and file name if there is one.
 #[derive(Clone, Debug)]
 pub(crate) struct LineMark {
     pub(crate) offset: u32,
@@ -148,7 +144,6 @@ pub(crate) struct File {
     pub(crate) info: FileInfo,
     /// Ordered by offset.
     marks: Vec<LineMark>,
-    /// Line number of the text's first line.
     pub(crate) first_line: usize,
     /// Number of characters before the text in its first line.
     pub(crate) first_column: usize,
@@ -160,8 +155,7 @@ pub(crate) struct File {
 #[derive(Debug)]
 enum RustOrigin {
     File,
-    /// The text starts at byte `offset` of the literal's token. `exact` if the literal contains it unchanged,
-    /// without escapes.
+    /// Starts at byte `offset` of the literal's token; `exact` if the literal has no escapes.
     Literal {
         literal: Literal,
         offset: usize,
@@ -174,9 +168,7 @@ enum RustOrigin {
 impl Sources {
     /// Adds a text and returns its number.
     pub(crate) fn add_text(&mut self, name: String, text: Rc<str>, info: FileInfo) -> u32 {
-        let (first_line, first_column, origin) = (1, 0, RustOrigin::File);
-        let (marks, lines) = (Vec::new(), place::Lines::default());
-        self.add(File { name, text, info, marks, first_line, first_column, origin, lines })
+        self.add(name, text, info, (1, 0), RustOrigin::File)
     }
 
     pub(crate) fn add_literal(&mut self, literal: Literal, text: Rc<str>) -> u32 {
@@ -185,37 +177,27 @@ impl Sources {
         let exact = token.get(offset..offset + text.len()).is_some_and(|part| *part == *text);
         let start = literal.span().start();
         let name = file_name(literal.span());
-        let (first_line, first_column) = (start.line.max(1), start.column + offset);
-        self.add(File {
-            name,
-            text,
-            info: FileInfo::default(),
-            marks: Vec::new(),
-            first_line,
-            first_column,
-            origin: RustOrigin::Literal { literal, offset, exact },
-            lines: place::Lines::default(),
-        })
+        let origin = RustOrigin::Literal { literal, offset, exact };
+        self.add(name, text, FileInfo::default(), (start.line.max(1), start.column + offset), origin)
     }
 
     pub(crate) fn add_tokens(&mut self, tokens: TokenText) -> u32 {
         let name = tokens.spans.first().map_or_else(|| MACRO.to_owned(), |(_, _, span)| file_name(*span));
-        let (first_line, first_column) = (tokens.first_line.max(1), tokens.first_column);
-        self.add(File {
-            name,
-            text: tokens.text.into(),
-            info: FileInfo::default(),
-            marks: Vec::new(),
-            first_line,
-            first_column,
-            origin: RustOrigin::Tokens(tokens.spans),
-            lines: place::Lines::default(),
-        })
+        let start = (tokens.first_line.max(1), tokens.first_column);
+        self.add(name, tokens.text.into(), FileInfo::default(), start, RustOrigin::Tokens(tokens.spans))
     }
 
-    fn add(&mut self, file: File) -> u32 {
+    fn add(
+        &mut self,
+        name: String,
+        text: Rc<str>,
+        info: FileInfo,
+        (first_line, first_column): (usize, usize),
+        origin: RustOrigin,
+    ) -> u32 {
         let number = self.next_number();
-        self.files.push(file);
+        let (marks, lines) = (Vec::new(), place::Lines::default());
+        self.files.push(File { name, text, info, marks, first_line, first_column, origin, lines });
         number
     }
 
@@ -224,8 +206,7 @@ impl Sources {
         clamp(self.files.len())
     }
 
-    /// Returns the paths of the files that were read, each once, in the order in which they were first
-    /// opened.
+    /// Returns the paths of the files that were read, each once, in the order of their first use.
     pub fn paths(&self) -> Vec<&Path> {
         let mut seen = std::collections::HashSet::new();
         let paths = self.files.iter().filter_map(|file| file.info.path.as_deref());
@@ -243,17 +224,14 @@ impl Sources {
         self.file(span.file).is_some_and(|file| file.info.included)
     }
 
-    /// Returns whether the span is in a text that is built into the compiler.
     pub(crate) fn is_predeclared(&self, span: Span) -> bool {
         self.file(span.file).is_some_and(|file| file.info.predeclared)
     }
 
-    /// Returns the standard file that contains the span, if it is one that the compiler contains.
     pub(crate) fn standard(&self, span: Span) -> Option<&'static StandardFile> {
         self.file(span.file)?.info.standard
     }
 
-    /// Returns whether a standard file of the compiler was read.
     pub(crate) fn has_standard(&self) -> bool {
         self.files.iter().any(|file| file.info.standard.is_some())
     }
@@ -284,11 +262,10 @@ impl Sources {
                 (part, part)
             }
             Some(RustOrigin::Tokens(spans)) => {
-                let first = spans
-                    .partition_point(|(_, end, _)| *end <= span.start)
-                    .min(spans.len().saturating_sub(1));
-                let last =
-                    spans.partition_point(|(start, _, _)| *start < span.end).saturating_sub(1).max(first);
+                let last_index = spans.len().saturating_sub(1);
+                let first = spans.partition_point(|(_, end, _)| *end <= span.start).min(last_index);
+                let last = spans.partition_point(|(start, _, _)| *start < span.end);
+                let last = last.saturating_sub(1).max(first);
                 let at = |index: usize| spans.get(index).map_or(call_site, |(_, _, span)| *span);
                 (at(first), at(last))
             }
@@ -296,8 +273,7 @@ impl Sources {
         }
     }
 
-    /// Returns whether a Rust span exists for exactly this text, so that a message need not contain the
-    /// location.
+    /// Returns whether a Rust span exists for exactly this text, so that no message locates it.
     pub(crate) fn has_rust_span(&self, span: Span) -> bool {
         match self.file(span.file).map(|file| &file.origin) {
             Some(RustOrigin::Tokens(_)) => true,

@@ -6,10 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// A standard IDL file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StandardFile {
-    /// The file's name in the standard.
     pub(crate) name: &'static str,
     /// Names that other ORBs use for the file or a part of it.
     aliases: &'static [&'static str],
@@ -27,7 +25,6 @@ macro_rules! shared {
     };
 }
 
-/// A file without Rust code.
 macro_rules! internal {
     ($name:literal, $module:literal, $aliases:expr) => {
         StandardFile {
@@ -180,20 +177,15 @@ impl StandardFile {
 
 /// Returns the file for a name as given to `#include`: `orb.idl`, `tao/orb.idl`, `omg/CosNaming.idl`.
 pub(crate) fn find(name: &str) -> Option<&'static StandardFile> {
-    let (folders, name) = match name.rsplit_once('/') {
-        Some((folders, name)) => (Some(folders), name),
-        None => (None, name),
-    };
+    let (folders, name) = name.rsplit_once('/').map_or((None, name), |(folders, name)| (Some(folders), name));
     let is_known = |folders: &str| folders.split('/').all(|folder| FOLDERS.contains(&folder));
     FILES.iter().find(|file| folders.is_none_or(is_known) && file.is_named(name))
 }
 
-/// Returns the file for an input path such as `<orb.idl>`.
 pub(crate) fn find_by_path(path: &Path) -> Option<&'static StandardFile> {
     find(path.to_str()?.strip_prefix('<')?.strip_suffix('>')?)
 }
 
-/// Returns whether a local interface of the standard has Rust code.
 pub(crate) fn has_rust(local_interface: &str) -> bool {
     LOCAL_INTERFACES.contains(&local_interface)
 }

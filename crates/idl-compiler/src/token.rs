@@ -55,13 +55,11 @@ pub(crate) enum TokenKind {
     End,
 }
 
-/// Whether a character or string literal is wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wideness {
     Narrow,
     Wide,
-    /// Determined by the declared type: Rust's lexer rejects `L"..."`, so a literal without `L` among Rust
-    /// tokens can be either.
+    /// By the declared type: Rust's lexer rejects `L"..."`, so a literal can be either.
     ByType,
 }
 
@@ -85,8 +83,7 @@ macro_rules! puncts {
     };
 }
 
-// `>>` is not in the list, because it can close two sequences: `sequence<sequence<long>>`. In expressions,
-// the parser joins two adjacent `>` to a shift operator.
+// No `>>`: it can close two sequences. In expressions, the parser joins two `>` to a shift.
 puncts! {
     Scope = "::",
     ShiftLeft = "<<",
@@ -174,7 +171,6 @@ pub(crate) fn keyword(text: &str) -> Option<&'static str> {
 }
 
 impl TokenKind {
-    /// Returns the description of the token for messages.
     pub(crate) fn describe(&self) -> String {
         match self {
             TokenKind::Ident { text, escaped: false } => format!("`{text}`"),

@@ -1,5 +1,4 @@
-//! Counters of the compiler's work. Tests use them to show, without a clock, that the work grows linearly
-//! with the text.
+//! Counters of the compiler's work, to test without a clock that it grows as the text does.
 
 use std::cell::Cell;
 
@@ -50,24 +49,20 @@ impl Work {
     }
 }
 
-/// Counts a step.
 #[inline]
 pub(crate) fn step() {
     steps(1);
 }
 
-/// Counts several steps.
 #[inline]
 pub(crate) fn steps(count: usize) {
     STEPS.set(STEPS.get().wrapping_add(count as u64));
 }
 
-/// Counts the tokens of a text.
 pub(crate) fn tokens(count: usize) {
     TOKENS.set(TOKENS.get().wrapping_add(count as u64));
 }
 
-/// Counts the items that a definition inherits.
 pub(crate) fn inherited(count: usize) {
     INHERITED.set(INHERITED.get().wrapping_add(count as u64));
 }

@@ -7,8 +7,7 @@ use super::Severity;
 pub struct Kind {
     /// The name, in kebab case.
     pub code: &'static str,
-    /// The highest severity of findings of this kind in files. Some kinds are errors in some contexts and
-    /// warnings in others.
+    /// The highest severity in files: some kinds are errors in some contexts and warnings in others.
     pub worst: Severity,
     /// The stage of the compiler that reports findings of this kind.
     pub stage: Stage,

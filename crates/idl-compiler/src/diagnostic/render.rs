@@ -5,8 +5,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet, Title};
 use super::{Diagnostic, Diagnostics, Label, Severity};
 use crate::source::{File, Span};
 
-/// Maximum number of bytes that an excerpt shows before or after a location in the same line. Locations that
-/// are farther apart have separate excerpts.
+/// Maximum bytes that an excerpt shows before or after a location in the same line.
 const MAX_EXCERPT_BYTES: usize = 2000;
 
 /// Maximum number of macros, and also of including files, that are named as the origin of a location.
@@ -76,8 +75,7 @@ impl Diagnostics {
         group
     }
 
-    /// Adds the macros that produced the token at the location, and the files that include the location's
-    /// file.
+    /// Adds the macros that produced the token, and the files that include the location's file.
     fn origins<'a>(&'a self, mut group: Group<'a>, span: Span) -> Group<'a> {
         for (name, body) in self.sources.expanded_from(span).into_iter().take(MAX_ORIGINS) {
             let Some(file) = self.sources.file(body.file) else { continue };

@@ -88,7 +88,6 @@ impl Model {
         Some(Bounds { min: end("min").unwrap_or(min), max: end("max").unwrap_or(max) })
     }
 
-    /// Returns the minimum and the maximum of a numeric type.
     pub(crate) fn numeric_range(&self, ty: TypeId) -> Option<(ConstValue, ConstValue)> {
         match self.stripped(ty) {
             Type::Primitive(Primitive::Float | Primitive::Double) => {
@@ -129,7 +128,6 @@ impl Model {
             && self.ranged_typedef(member.ty).is_none()
     }
 
-    /// Returns whether `value >= min` for two numbers of this type.
     pub(crate) fn at_least(&self, ty: TypeId, value: &ConstValue, min: &ConstValue) -> bool {
         match (value, min) {
             (ConstValue::Integer(value), ConstValue::Integer(min)) => value >= min,
@@ -141,8 +139,7 @@ impl Model {
         }
     }
 
-    /// Returns the unscaled value of a decimal number in the `fixed` type `ty`, in whose range it must be.
-    /// `None` for other values and types.
+    /// Returns the unscaled value of a decimal number in the range of the `fixed` type `ty`.
     pub(crate) fn unscaled(&self, ty: TypeId, value: &ConstValue) -> Option<i128> {
         match (value, self.stripped(ty)) {
             (ConstValue::Fixed { unscaled, scale }, Type::Fixed { scale: places, .. }) => {

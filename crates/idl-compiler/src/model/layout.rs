@@ -79,8 +79,7 @@ impl Model {
         self.layout_and_cdr_align(id, false).ok().map(|(layout, _)| layout)
     }
 
-    /// Returns the layout, and the alignment of the struct's first byte in CDR. `only_annotated` requires
-    /// that nested structs are `@zero_copy`.
+    /// Returns the layout and its alignment in CDR; `only_annotated` requires nested `@zero_copy`.
     fn layout_and_cdr_align(
         &self,
         id: DefId,
@@ -146,8 +145,7 @@ impl Model {
     }
 }
 
-/// Maximum size of a struct. Larger ones fit neither into one message nor into the memory of a 32-bit
-/// machine.
+/// Maximum size of a struct: larger ones fit into no message, nor into the memory of 32 bits.
 const MAX_BYTES: usize = 1 << 31;
 
 /// Cached layouts of structs, by definition and by whether nested structs must be `@zero_copy`. All structs

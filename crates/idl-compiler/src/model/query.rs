@@ -4,16 +4,16 @@ use std::collections::HashSet;
 
 use super::reach::Fact;
 use super::{
-    AnnotationType, Attribute, Bitmask, Bitset, Const, Def, DefId, DefKind, Docs, Enum, Interface, Member,
-    Model, Operation, Struct, Type, TypeId, Typedef, Union, Value, ValueBox, ValueModifier, VendorPragma,
+    AnnotationType, Attribute, BitField, Bitmask, Bitset, Const, Def, DefId, DefKind, Docs, Enum, Flavour,
+    Interface, Member, Model, Operation, Primitive, Struct, Type, TypeId, Typedef, Union, Value, ValueBox,
+    ValueModifier, VendorPragma,
 };
 use crate::diagnostic::Diagnostics;
 use crate::source::{Sources, Span};
 use crate::work;
 
 impl Model {
-    /// Returns the file-level definitions in source order. [`Model::children`] returns the definitions inside
-    /// them.
+    /// Returns the file-level definitions in source order. [`Model::children`] returns nested ones.
     pub fn roots(&self) -> &[DefId] {
         &self.roots
     }
@@ -57,9 +57,8 @@ impl Model {
     /// The location of a module is its first opening. The location of a definition inside an interface, a
     /// type or an instance of a template module is that of the interface, type or instance.
     pub fn is_included(&self, id: DefId) -> bool {
-        let is_module = |id: DefId| matches!(self.def(id).kind, DefKind::Module(_));
         let mut at = id;
-        while let Some(parent) = self.def(at).parent.filter(|id| !is_module(*id)) {
+        while let Some(parent) = self.def(at).parent.filter(|id| !self.is_module(*id)) {
             at = parent;
         }
         let enclosing = std::iter::successors(Some(at), |id| self.def(*id).parent);
@@ -78,8 +77,7 @@ impl Model {
         self.sources.rust_span(span)
     }
 
-    /// Returns the definitions directly inside this one, in source order; empty for definitions without a
-    /// scope.
+    /// Returns the definitions directly inside this one, in source order; empty if it has no scope.
     pub fn children(&self, id: DefId) -> &[DefId] {
         match &self.def(id).kind {
             DefKind::Module(m) => &m.members,
@@ -159,6 +157,18 @@ impl Model {
         if let DefKind::Interface(i) = &self.def(id).kind { Some(i) } else { None }
     }
 
+    pub(crate) fn is_abstract_interface(&self, id: DefId) -> bool {
+        self.interface(id).is_some_and(|interface| interface.flavour == Flavour::Abstract)
+    }
+
+    pub(crate) fn is_local_interface(&self, id: DefId) -> bool {
+        self.interface(id).is_some_and(|interface| interface.flavour == Flavour::Local)
+    }
+
+    pub(crate) fn is_module(&self, id: DefId) -> bool {
+        matches!(self.def(id).kind, DefKind::Module(_))
+    }
+
     /// Returns the operation, if this is one.
     pub fn operation(&self, id: DefId) -> Option<&Operation> {
         if let DefKind::Operation(o) = &self.def(id).kind { Some(o) } else { None }
@@ -234,6 +244,13 @@ impl Model {
         order
     }
 
+    /// Returns all bases of an interface or value type, and the definition itself as the last.
+    pub(crate) fn lineage(&self, id: DefId) -> Vec<DefId> {
+        let mut lineage = self.all_bases(id);
+        lineage.push(id);
+        lineage
+    }
+
     fn add_bases(&self, id: DefId, seen: &mut HashSet<DefId>, order: &mut Vec<DefId>) {
         for base in self.direct_bases(id) {
             work::step();
@@ -254,8 +271,7 @@ impl Model {
         self.value(id)?.bases.first().copied().filter(|base| !self.is_abstract_value(*base))
     }
 
-    /// Returns whether the program marshals the state of the value type, because the value type or a base
-    /// with state is `custom`.
+    /// Returns whether programs marshal the state, because the type or a base with state is `custom`.
     pub fn is_custom(&self, id: DefId) -> bool {
         // Terminates, because a base is defined before the types that derive from it.
         let mut lineage = std::iter::successors(Some(id), |id| self.concrete_base(*id));
@@ -272,11 +288,43 @@ impl Model {
         bases
     }
 
+    /// Returns all base structs of a struct, and the struct itself as the last.
+    pub(crate) fn struct_lineage(&self, id: DefId) -> Vec<DefId> {
+        let mut lineage = self.struct_bases(id);
+        lineage.push(id);
+        lineage
+    }
+
+    /// Returns all fields of a bitset, those of its bases first; empty for other definitions.
+    pub fn all_bit_fields(&self, id: DefId) -> Vec<&BitField> {
+        let base = |id: DefId| self.bitset(id).and_then(|body| body.base);
+        // Terminates, because only a complete definition can be a base.
+        let mut owners: Vec<DefId> = std::iter::successors(Some(id), |at| base(*at)).collect();
+        owners.reverse();
+        owners.into_iter().filter_map(|owner| self.bitset(owner)).flat_map(|body| &body.fields).collect()
+    }
+
+    /// Returns the integer type that holds a bitset or bitmask in memory and in CDR: the smallest unsigned
+    /// one with enough bits. `uint8` for other definitions.
+    pub fn holder_type(&self, id: DefId) -> Primitive {
+        let bits = match &self.def(id).kind {
+            DefKind::Bitset(_) => {
+                self.all_bit_fields(id).into_iter().map(|field| u32::from(field.width)).sum()
+            }
+            DefKind::Bitmask(body) => u32::from(body.bit_bound),
+            _ => 0,
+        };
+        match bits {
+            0..=8 => Primitive::UInt8,
+            9..=16 => Primitive::UShort,
+            17..=32 => Primitive::ULong,
+            _ => Primitive::ULongLong,
+        }
+    }
+
     /// Returns all members of a struct or exception, those of its bases first; empty for other definitions.
     pub fn all_struct_members(&self, id: DefId) -> Vec<&Member> {
-        let mut owners = self.struct_bases(id);
-        owners.push(id);
-        let bodies = owners.into_iter().filter_map(|owner| self.structure(owner));
+        let bodies = self.struct_lineage(id).into_iter().filter_map(|owner| self.structure(owner));
         let members: Vec<&Member> = bodies.flat_map(|body| &body.members).collect();
         work::steps(members.len());
         members
@@ -285,9 +333,7 @@ impl Model {
     /// Returns the operations and attributes of the interface or value type, each once: inherited ones in the
     /// order of [`Model::all_bases`], then its own.
     pub fn all_members(&self, interface: DefId) -> impl Iterator<Item = &Def> + '_ {
-        let mut owners = self.all_bases(interface);
-        owners.push(interface);
-        owners
+        self.lineage(interface)
             .into_iter()
             .flat_map(|owner| self.children(owner))
             .inspect(|_| work::step())
@@ -374,17 +420,14 @@ impl Model {
         }
     }
 
-    /// Returns the types that a type is directly built of. For a value type, these include the types of
-    /// inherited state.
+    /// Returns the types that a type directly consists of, for a value with its inherited state.
     pub(crate) fn parts(&self, ty: &Type) -> Vec<TypeId> {
         match ty {
             Type::Sequence { element, .. } | Type::Array { element, .. } => vec![*element],
             Type::Map { key, value, .. } => vec![*key, *value],
             Type::Named(def) => match &self.def(*def).kind {
                 DefKind::Value(_) => {
-                    let mut owners = self.all_bases(*def);
-                    owners.push(*def);
-                    owners.into_iter().flat_map(|owner| self.member_types(owner)).collect()
+                    self.lineage(*def).into_iter().flat_map(|owner| self.member_types(owner)).collect()
                 }
                 _ => self.member_types(*def),
             },
@@ -392,21 +435,20 @@ impl Model {
         }
     }
 
-    /// Returns the IDL spelling of the type, with scoped names: `sequence<M::T, 5>`, or `long[2][3]` for an
-    /// array.
+    /// Returns the type as in IDL, with scoped names: `sequence<M::T, 5>`, or `long[2][3]` for an array.
     pub fn describe(&self, id: TypeId) -> String {
         let bounded = |name: &str, bound: &Option<u32>| match bound {
             Some(n) => format!("{name}<{n}>"),
             None => name.to_owned(),
         };
+        let last_argument = |bound: &Option<u32>| bound.map(|n| format!(", {n}")).unwrap_or_default();
         match self.ty(id) {
             Type::Primitive(p) => p.idl_name().to_owned(),
             Type::String(bound) => bounded("string", bound),
             Type::WString(bound) => bounded("wstring", bound),
-            Type::Sequence { element, bound: Some(n) } => {
-                format!("sequence<{}, {n}>", self.describe(*element))
+            Type::Sequence { element, bound } => {
+                format!("sequence<{}{}>", self.describe(*element), last_argument(bound))
             }
-            Type::Sequence { element, bound: None } => format!("sequence<{}>", self.describe(*element)),
             Type::Array { element, dims } => {
                 let dims: String = dims.iter().map(|d| format!("[{d}]")).collect();
                 format!("{}{dims}", self.describe(*element))
@@ -418,11 +460,7 @@ impl Model {
             Type::ValueBase => "ValueBase".to_owned(),
             Type::Fixed { digits, scale } => format!("fixed<{digits}, {scale}>"),
             Type::Map { key, value, bound } => {
-                let (key, value) = (self.describe(*key), self.describe(*value));
-                match bound {
-                    Some(n) => format!("map<{key}, {value}, {n}>"),
-                    None => format!("map<{key}, {value}>"),
-                }
+                format!("map<{}, {}{}>", self.describe(*key), self.describe(*value), last_argument(bound))
             }
         }
     }

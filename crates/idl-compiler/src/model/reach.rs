@@ -10,7 +10,6 @@ use crate::work;
 /// A property of a type that also applies to all types that are built of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fact {
-    /// A `float`, `double` or `long double`.
     Float,
     /// An object reference, or a type that may hold one.
     Reference,
@@ -30,7 +29,6 @@ impl Fact {
     }
 }
 
-/// The facts of all types of a model.
 #[derive(Debug, Default)]
 pub(super) struct Reach {
     /// For each type, the bits of its facts.
@@ -52,7 +50,7 @@ impl Reach {
             for part in parts {
                 users[part.index()].push(id);
             }
-            let own = Fact::ALL.into_iter().filter(|fact| model.has_itself(ty, *fact));
+            let own = Fact::ALL.into_iter().filter(|fact| model.applies_directly(ty, *fact));
             reach.facts[index] = own.fold(0, |facts, fact| facts | fact.bit());
             reach.locals[index] = model.as_local_interface(ty);
             if reach.facts[index] != 0 || reach.locals[index].is_some() {
@@ -75,8 +73,7 @@ impl Reach {
         reach
     }
 
-    /// Evaluates `query` with the facts of the model's types, which are first computed again if types were
-    /// added.
+    /// Evaluates `query` with the facts of the model's types, updated if types were added.
     fn query<T>(model: &Model, query: impl FnOnce(&Reach) -> T) -> T {
         let mut reach = model.reach.borrow_mut();
         if reach.facts.len() != model.types.len() {
@@ -98,8 +95,7 @@ impl Model {
         Reach::query(self, |reach| reach.locals[id.index()])
     }
 
-    /// Returns whether the fact applies to the type itself.
-    fn has_itself(&self, ty: &Type, fact: Fact) -> bool {
+    fn applies_directly(&self, ty: &Type, fact: Fact) -> bool {
         let kind = match ty {
             Type::Named(def) => Some(&self.def(*def).kind),
             _ => None,
@@ -115,12 +111,11 @@ impl Model {
                 (_, Some(DefKind::Interface(interface))) => interface.flavour == Flavour::Abstract,
                 (_, kind) => matches!(kind, Some(DefKind::Value(_) | DefKind::ValueBox(_))),
             },
-            Fact::Unhashable => match (ty, kind) {
-                (Type::Primitive(p), _) => p.is_float(),
-                (Type::Any | Type::ValueBase, _) => true,
-                (_, Some(DefKind::Interface(interface))) => interface.flavour == Flavour::Abstract,
-                (_, kind) => matches!(kind, Some(DefKind::Value(_) | DefKind::ValueBox(_) | DefKind::Native)),
-            },
+            Fact::Unhashable => {
+                matches!(kind, Some(DefKind::Native))
+                    || self.applies_directly(ty, Fact::Float)
+                    || self.applies_directly(ty, Fact::Value)
+            }
             Fact::Variable => match ty {
                 Type::Primitive(p) => *p == Primitive::WChar,
                 Type::Array { .. } => false,
@@ -134,21 +129,13 @@ impl Model {
                     }
                     _ => true,
                 },
-                Type::String(_)
-                | Type::WString(_)
-                | Type::Sequence { .. }
-                | Type::Object
-                | Type::Any
-                | Type::TypeCode
-                | Type::ValueBase
-                | Type::Fixed { .. }
-                | Type::Map { .. } => true,
+                _ => true,
             },
         }
     }
 
     fn as_local_interface(&self, ty: &Type) -> Option<DefId> {
         let Type::Named(def) = ty else { return None };
-        self.interface(*def).filter(|interface| interface.flavour == Flavour::Local).map(|_| *def)
+        self.is_local_interface(*def).then_some(*def)
     }
 }

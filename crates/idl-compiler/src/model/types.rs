@@ -112,8 +112,7 @@ impl Primitive {
         }
     }
 
-    /// Returns the least and greatest value of an integer type (`octet` included); `None` for every other
-    /// type.
+    /// Returns the least and greatest value of an integer type or `octet`; `None` for other types.
     pub fn integer_range(self) -> Option<(i128, i128)> {
         Some(match self {
             Primitive::Octet | Primitive::UInt8 => (0, u8::MAX.into()),

@@ -1,8 +1,6 @@
-//! Conversion of Rust tokens back to text, with each token at its original line and column. Both lexers can
-//! then use the same spans and the same renderer.
+//! Conversion of Rust tokens to text at their lines and columns, so that spans are those of texts.
 
-/// Maximum gaps between tokens in the text. Larger gaps in the Rust file come from macros that combine tokens
-/// from distant locations, and are shortened.
+/// Maximum gaps in the text. Larger ones come from macros that combine distant tokens.
 const MAX_BLANK_LINES: usize = 50;
 const MAX_BLANKS: usize = 200;
 
@@ -51,7 +49,6 @@ impl TokenText {
         (start, end)
     }
 
-    /// Removes the last token.
     pub(crate) fn pop(&mut self) {
         if let Some((start, _, _)) = self.spans.pop() {
             let removed = self.text.split_off(start as usize);

@@ -41,7 +41,6 @@ impl File {
         (mark.and_then(|mark| mark.name.as_deref()).unwrap_or(&self.name), first + lines)
     }
 
-    /// Returns the number of line ends before a byte.
     fn ends_before(&self, offset: usize) -> usize {
         self.line_ends().partition_point(|end| (*end as usize) < offset)
     }
@@ -64,8 +63,7 @@ impl File {
         (count, line.is_none())
     }
 
-    /// Returns the offset to show: the end of a text counts as the end of its last line, not as an empty line
-    /// after it.
+    /// Returns the offset to show: the end of a text counts as the end of its last line.
     pub(crate) fn visible(&self, offset: usize) -> usize {
         let is_end = offset >= self.text.len() && self.text.ends_with('\n');
         if is_end { self.text.len() - 1 } else { offset }
@@ -120,13 +118,11 @@ impl Sources {
         std::iter::successors(from(&span), from).collect()
     }
 
-    /// Returns the file whose `#include` led to a file.
     pub(crate) fn includer(&self, file: u32) -> Option<u32> {
         self.file(file)?.info.from.map(|from| from.file)
     }
 
-    /// Returns the macros whose expansion produced a token, the innermost first: the name, and the location
-    /// of the token in the macro's definition.
+    /// Returns the macros that produced a token, innermost first, and where their definitions have it.
     pub fn expanded_from(&self, span: Span) -> Vec<(&str, Span)> {
         let expansion = |number: u32| self.expansions.get((number as usize).checked_sub(1)?);
         std::iter::successors(expansion(span.expansion), |inner| expansion(inner.outer))
@@ -140,8 +136,6 @@ impl Sources {
         Span { expansion: clamp(self.expansions.len()), ..used }
     }
 
-    /// Records a `#line`: the line that starts at byte `offset` has the number `line`, and belongs to the
-    /// file `name` if one is given.
     pub(crate) fn mark_line(&mut self, file: u32, offset: usize, line: usize, name: Option<Rc<str>>) {
         if let Some(file) = self.files.get_mut(file as usize) {
             let name = name.or_else(|| file.last_name());
@@ -149,8 +143,7 @@ impl Sources {
         }
     }
 
-    /// Adds a file with the text of file `base`, for output of another preprocessor in which `# 1 "name" 1`
-    /// says that an included file starts.
+    /// Adds a file with the text of file `base`, for `# 1 "name" 1` of another preprocessor.
     pub(crate) fn add_virtual(&mut self, base: u32, name: String, from: Span) -> u32 {
         let text = self.file(base).map_or_else(|| Rc::from(""), |file| Rc::clone(&file.text));
         let info = super::FileInfo { from: Some(from), included: true, ..super::FileInfo::default() };
