@@ -14,7 +14,6 @@ mod number;
 mod rust;
 mod text;
 
-/// The result of lexing.
 pub(crate) struct Lexed {
     /// All tokens; the last is [`TokenKind::End`].
     pub(crate) tokens: Vec<Token>,
@@ -26,7 +25,6 @@ pub(crate) struct Lexed {
     pub(crate) pragmas: Vec<VendorPragma>,
 }
 
-/// Lexes a source and adds its text to the sources.
 pub(crate) fn lex(source: Source, settings: &Settings, sources: &mut Sources, out: &mut Collector) -> Lexed {
     let file = match source.0 {
         Form::Tokens(tokens) => return rust::lex(tokens, sources, out),
@@ -44,7 +42,6 @@ pub(crate) fn lex(source: Source, settings: &Settings, sources: &mut Sources, ou
     text::lex(preprocessor, Output::new(file, out))
 }
 
-/// Lexes files, one after the other.
 pub(crate) fn lex_files(
     paths: &[PathBuf],
     settings: &Settings,
@@ -56,7 +53,6 @@ pub(crate) fn lex_files(
     text::lex(preprocessor, Output::new(0, out))
 }
 
-/// Lexes a text that is built into the compiler.
 pub(crate) fn lex_predeclared(
     name: String,
     text: String,
@@ -82,7 +78,6 @@ fn check_size(text: String, out: &mut Collector) -> Rc<str> {
     Rc::from("")
 }
 
-/// Tokens under construction.
 struct Output<'a> {
     file: u32,
     tokens: Vec<Token>,
@@ -110,8 +105,7 @@ impl<'a> Output<'a> {
         Span::new(self.file, start..end)
     }
 
-    /// Adds a token with the comments before it. Comments before a pragma belong to the token after the
-    /// pragma.
+    /// Adds a token with the comments before it, including those before a pragma that precedes it.
     fn push(&mut self, kind: TokenKind, span: Span) {
         self.in_pragma |= kind == TokenKind::Pragma;
         let has_comments = !(self.comments.outer.is_empty() && self.comments.inner.is_empty());
@@ -140,7 +134,6 @@ impl<'a> Output<'a> {
         self.push(TokenKind::BadLiteral, span);
     }
 
-    /// Adds an identifier or keyword as written.
     fn word(&mut self, word: &str, span: Span) {
         if let Some(keyword) = keyword(word).filter(|keyword| *keyword == word) {
             return self.push(TokenKind::Keyword(keyword), span);
@@ -174,12 +167,8 @@ impl<'a> Output<'a> {
 
     fn finish(mut self, end: Span) -> Lexed {
         self.push(TokenKind::End, end);
-        Lexed {
-            tokens: self.tokens,
-            incomplete: self.incomplete,
-            missing: self.missing,
-            pragmas: self.pragmas,
-        }
+        let Output { tokens, incomplete, missing, pragmas, .. } = self;
+        Lexed { tokens, incomplete, missing, pragmas }
     }
 }
 

@@ -33,11 +33,9 @@ use macros::{Builtin, Macro};
 use scan::Cursor;
 use text::Text;
 
-/// Maximum number of tokens and documentation comments of one compilation. It bounds the memory that a text
-/// of many short tokens needs.
+/// Maximum tokens and documentation comments of a compilation, to bound the memory they need.
 pub(crate) const MAX_TOKENS: usize = 1 << 20;
 
-/// Maximum number of files that are open at once.
 pub(crate) const MAX_OPEN_FILES: usize = crate::limits::MAX_DEPTH;
 /// Maximum number of file openings in total.
 pub(crate) const MAX_FILES: usize = 10_000;
@@ -50,7 +48,6 @@ pub(crate) const MAX_DIRECTIVES: usize = 1 << 18;
 /// Maximum size of one file.
 pub(crate) const MAX_FILE_BYTES: u64 = 32 << 20;
 
-/// The preprocessor's options.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) files: Rc<dyn Files>,
@@ -66,7 +63,6 @@ impl Default for Settings {
     }
 }
 
-/// A macro option of the command line.
 #[derive(Clone, Debug)]
 pub(crate) enum Define {
     /// `NAME`, `NAME=VALUE`, `NAME(PARAMETERS)=VALUE`.
@@ -74,7 +70,6 @@ pub(crate) enum Define {
     Undefine(String),
 }
 
-/// An item that the preprocessor returns.
 #[derive(Debug)]
 pub(crate) enum Item {
     Token(Piece),
@@ -87,7 +82,6 @@ pub(crate) enum Item {
     Pragma(Span, Vec<Piece>),
 }
 
-/// The outcome of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Imported {
     /// The file was opened and is read next.
@@ -99,7 +93,6 @@ pub(crate) enum Imported {
 }
 
 impl Item {
-    /// Returns the item's location.
     pub(crate) fn span(&self) -> Span {
         match self {
             Item::Token(piece) => piece.span,
@@ -108,7 +101,6 @@ impl Item {
     }
 }
 
-/// A file that is being read.
 #[derive(Debug)]
 struct OpenFile {
     cursor: Cursor,
@@ -123,8 +115,7 @@ struct OpenFile {
     guard: Guard,
 }
 
-/// State of the detection of include guards. A file that consists of one `#ifndef NAME` with its `#endif`
-/// need not be read again while the name is defined.
+/// The detection of include guards, with which a file need not be read again.
 #[derive(Debug)]
 enum Guard {
     /// Only comments so far.
@@ -146,7 +137,6 @@ impl Guard {
     }
 }
 
-/// The line numbering that `#line` sets.
 #[derive(Clone, Copy, Debug)]
 struct LineNumbering {
     /// Number of line ends before the line at which the numbering starts.
@@ -168,7 +158,6 @@ struct Conditional {
     span: Span,
     /// The current branch or an earlier one was taken.
     branch_taken: bool,
-    /// The location of the `#else`.
     else_span: Option<Span>,
 }
 
@@ -181,7 +170,6 @@ pub(crate) struct Preprocessor<'a> {
     pub(crate) incomplete: bool,
     /// Included files that do not exist.
     pub(crate) missing: Vec<String>,
-    /// The end of the last file.
     pub(crate) end: Span,
     /// A limit was exceeded. No more items are returned.
     pub(crate) limit_exceeded: bool,
@@ -189,8 +177,7 @@ pub(crate) struct Preprocessor<'a> {
     files: FileQueue,
     macros: HashMap<Text, Rc<Macro>>,
     pending: Vec<PendingTokens>,
-    /// Above zero while arguments of a macro are collected. Meanwhile files are not closed and directives are
-    /// not processed.
+    /// Above zero while arguments of a macro are collected, where no directive is processed.
     collecting_arguments: usize,
     /// Nesting depth of arguments that are being expanded.
     depth: usize,
@@ -204,14 +191,11 @@ pub(crate) struct Preprocessor<'a> {
     usage: Usage,
 }
 
-/// The files that were read, and those that are still to be read.
 #[derive(Debug, Default)]
 struct FileQueue {
     /// Paths of the input files after the current one.
     remaining_inputs: VecDeque<PathBuf>,
-    /// Identities of all input files.
     inputs: HashSet<PathBuf>,
-    /// Identities of the files that were opened.
     opened: HashSet<PathBuf>,
     /// Identities of the files with `#pragma once`.
     once: HashSet<PathBuf>,
@@ -259,7 +243,6 @@ impl<'a> Preprocessor<'a> {
         preprocessor
     }
 
-    /// Starts reading a text of the sources.
     pub(crate) fn text(&mut self, file: u32) {
         let text = self.sources.file(file).map_or_else(|| Rc::from(""), |file| Rc::clone(&file.text));
         self.push(file, text, PathBuf::new(), None);
@@ -267,7 +250,6 @@ impl<'a> Preprocessor<'a> {
         self.push_options();
     }
 
-    /// Starts reading input files, one after the other.
     pub(crate) fn files(&mut self, paths: &[PathBuf]) {
         self.files.inputs = paths.iter().map(|path| self.identity(path)).collect();
         self.files.remaining_inputs = paths.iter().cloned().collect();
@@ -381,7 +363,6 @@ impl<'a> Preprocessor<'a> {
         }
     }
 
-    /// Closes the current file.
     fn close(&mut self) {
         let Some(open) = self.stack.pop() else { return };
         if let (Guard::Closed(name), Some(identity)) = (open.guard, open.identity) {
@@ -394,10 +375,7 @@ impl<'a> Preprocessor<'a> {
         }
         for condition in open.conditions {
             let error = Diagnostic::error("conditional", condition.span, "this condition has no `#endif`");
-            self.report(match condition.else_span {
-                Some(span) => error.and(span, "its `#else`"),
-                None => error,
-            });
+            self.report(error.and_if(condition.else_span, "its `#else`"));
         }
     }
 
@@ -409,7 +387,6 @@ impl<'a> Preprocessor<'a> {
         self.report(Diagnostic::error(code, span, message));
     }
 
-    /// Reports that the text has more tokens than the limit.
     pub(crate) fn too_many_tokens(&mut self, span: Span) {
         let message = format!("this text has more than {MAX_TOKENS} tokens");
         self.report_limit(Diagnostic::error("too-large", span, message).label("this is one too many"));

@@ -10,7 +10,6 @@ use crate::preprocess::{Imported, Preprocessor};
 use crate::source::Span;
 use crate::token::{Punct, Token, TokenKind};
 
-/// Maximum number of parts of an imported name.
 const MAX_PARTS: usize = 64;
 
 /// Keywords that are followed by the name of a scope.
@@ -30,12 +29,10 @@ const SCOPES: &[&str] = &[
 /// The scopes declared so far, and the `import` statements whose files are being read.
 #[derive(Default)]
 pub(super) struct Imports {
-    /// The number of each declared scope, by the number of the enclosing scope (0 is the file) and the name
-    /// in lower case.
+    /// The number of each scope, by the enclosing scope's (0 is the file) and the name in lower case.
     declared: HashMap<(u32, String), u32>,
     /// For each open `{`, the number of the enclosing scope.
     outer_scopes: Vec<u32>,
-    /// The number of the current scope.
     scope: u32,
     /// The number of the scope that the next `{` opens.
     next_scope: Option<u32>,
@@ -89,16 +86,14 @@ impl Imports {
         parts.iter().try_fold(0, inside).is_some()
     }
 
-    /// Handles the end of a possible `import` statement: opens the file that it needs, and suspends the
-    /// statement until the file has been read.
+    /// Handles the end of an `import` statement, which is suspended until the file it needs is read.
     fn import(&mut self, preprocessor: &mut Preprocessor<'_>, output: &mut Output<'_>) {
         let Some((start, files)) = self.needed_files(&output.tokens) else { return };
         let span = output.tokens.get(start + 1).map_or(Span::START, |token| token.span);
         let depth = preprocessor.depth();
         match preprocessor.import(&files, span) {
             Imported::Opened => self.suspended.push((depth, output.tokens.split_off(start))),
-            // The imported file is already being read, and imports this one. Its declarations follow later,
-            // so the statement is removed instead of being reported.
+            // The file is already being read, and imports this one: the statement is removed, not reported.
             Imported::Cycle => output.tokens.truncate(start),
             Imported::NotOpened => {}
         }
@@ -138,11 +133,10 @@ impl Imports {
 
 /// Returns whether the last token is the name of a scope.
 fn names_scope(tokens: &[Token]) -> bool {
-    match tokens {
-        [.., Token { kind: TokenKind::Keyword(word), .. }, _] => SCOPES.contains(word),
-        [.., Token { kind: TokenKind::Ident { text, escaped: false }, .. }, _] => {
-            SCOPES.contains(&text.as_str())
-        }
+    let [.., before, _] = tokens else { return false };
+    match &before.kind {
+        TokenKind::Keyword(word) => SCOPES.contains(word),
+        TokenKind::Ident { text, escaped: false } => SCOPES.contains(&text.as_str()),
         _ => false,
     }
 }

@@ -21,25 +21,21 @@ pub(super) fn number(text: &str, span: Span) -> Result<TokenKind, Diagnostic> {
         let help = format!("write it without `_`: {}", text.replace('_', ""));
         return Err(bad(format!("`{text}` is not an IDL number")).help(help));
     }
-    if text.bytes().all(|octet| octet.is_ascii_digit()) {
-        let octal = text.len() > 1 && text.starts_with('0');
-        return if octal { integer(text, 8, text, span) } else { integer(text, 10, text, span) };
+    let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if is_digits(text) {
+        let radix = if text.len() > 1 && text.starts_with('0') { 8 } else { 10 };
+        return integer(text, radix, text, span);
     }
     if let Some(digits) = text.strip_suffix(['d', 'D']) {
-        let mut parts = digits.splitn(2, '.');
-        let digits_only = |part: Option<&str>| part.unwrap_or("").bytes().all(|octet| octet.is_ascii_digit());
-        if digits.bytes().any(|octet| octet.is_ascii_digit())
-            && digits_only(parts.next())
-            && digits_only(parts.next())
-        {
+        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+        if !(whole.is_empty() && fraction.is_empty()) && is_digits(whole) && is_digits(fraction) {
             if Decimal::parse(digits).is_none() {
                 let max = decimal::MAX_DIGITS;
                 let error = bad(format!("a fixed-point number of more than {max} digits"));
-                return Err(
-                    error.note("zeros at the start and behind the last digit of the fraction do not count")
-                );
+                let note = "zeros at the start and behind the last digit of the fraction do not count";
+                return Err(error.note(note));
             }
-            return Ok(TokenKind::Fixed(text.trim_end_matches(['d', 'D']).to_owned()));
+            return Ok(TokenKind::Fixed(digits.to_owned()));
         }
     }
     if is_float(text) {
@@ -80,11 +76,9 @@ fn radix_name(radix: u32) -> &'static str {
 /// Returns whether the text consists of digits, an optional point and an optional exponent, with at least one
 /// digit before the exponent and at least one in it.
 fn is_float(text: &str) -> bool {
-    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
-        None => (text, None),
-    };
-    let is_digits = |part: &str| part.bytes().all(|octet| octet.is_ascii_digit());
+    let (mantissa, exponent) =
+        text.split_once(['e', 'E']).map_or((text, None), |(mantissa, exponent)| (mantissa, Some(exponent)));
+    let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let exponent_fits = exponent.is_none_or(|exponent| {
         let unsigned = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);

@@ -29,7 +29,6 @@ pub(super) fn lex(tokens: TokenStream, sources: &mut Sources, out: &mut Collecto
     lexed
 }
 
-/// A Rust token with the span of its text.
 struct Piece {
     kind: PieceKind,
     span: Span,
@@ -61,8 +60,7 @@ struct Lexer<'o> {
 }
 
 impl Lexer<'_> {
-    /// Returns all tokens as one list. The delimiters of a group become separate pieces, and a documentation
-    /// attribute becomes one piece.
+    /// Returns all tokens as a list, in which delimiters and documentation attributes are pieces.
     fn flatten(&mut self, tokens: TokenStream) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let mut stack = vec![(tokens.into_iter(), None)];
@@ -108,12 +106,8 @@ impl Lexer<'_> {
                             continue;
                         }
                     };
-                    self.add(
-                        &mut pieces,
-                        PieceKind::Punct { c: open, joint: false },
-                        &open.to_string(),
-                        group.span_open(),
-                    );
+                    let kind = PieceKind::Punct { c: open, joint: false };
+                    self.add(&mut pieces, kind, &open.to_string(), group.span_open());
                     stack.push((group.stream().into_iter(), Some((close, group.span_close()))));
                 }
             }
@@ -128,18 +122,14 @@ impl Lexer<'_> {
         pieces.push(Piece { kind, span, position: (position.line, position.column) });
     }
 
-    /// Handles `#[...]` or `#![...]`: a documentation comment, which rustc converts to `#[doc = "..."]`, or
-    /// an attribute, which IDL does not have.
+    /// Handles `#[doc = "..."]`, rustc's form of a documentation comment; IDL has no other attributes.
     fn attribute(&mut self, pieces: &mut Vec<Piece>, group: &Group, inner: bool) {
         let trees: Vec<TokenTree> = group.stream().into_iter().collect();
         let doc = match trees.as_slice() {
             [TokenTree::Ident(name), TokenTree::Punct(equal), TokenTree::Literal(text)]
                 if name == "doc" && equal.as_char() == '=' =>
             {
-                match syn::Lit::new(text.clone()) {
-                    syn::Lit::Str(text) => Some(text.value()),
-                    _ => None,
-                }
+                if let syn::Lit::Str(text) = syn::Lit::new(text.clone()) { Some(text.value()) } else { None }
             }
             _ => None,
         };
@@ -173,7 +163,6 @@ impl Lexer<'_> {
         }
     }
 
-    /// Returns the span of the next `count` pieces.
     fn span(&self, count: usize) -> Span {
         match (self.piece(0), self.piece(count.saturating_sub(1))) {
             (Some(first), Some(last)) => first.span.to(last.span),
@@ -260,8 +249,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Returns the index of the first piece in a later line; `None` if lines are not known, because another
-    /// macro produced the tokens, all with the same position.
+    /// Returns the index of the first piece in a later line; `None` if a macro produced the tokens.
     fn line_end(&self) -> Option<usize> {
         let first = self.piece(0)?.position;
         let is_known = self.piece(1).is_some_and(|next| next.position != first);
@@ -269,8 +257,7 @@ impl Lexer<'_> {
         Some(self.at + rest.iter().position(|piece| piece.position.0 != first.0).unwrap_or(rest.len()))
     }
 
-    /// Handles `#pragma` and its arguments, which extend to `end`, the end of the line. If lines are not
-    /// known, the arguments are the tokens that the grammar allows.
+    /// Handles `#pragma` up to the end of the line or, if it is not known, of the pragma's grammar.
     fn pragma(&mut self, end: Option<usize>) {
         let span = self.span(2);
         let word = self.ident_at(2).unwrap_or("").to_owned();
@@ -292,8 +279,7 @@ impl Lexer<'_> {
         self.output.push(TokenKind::PragmaEnd, Span { start: end.end, ..end });
     }
 
-    /// Returns the end of one of the pragmas `prefix "x"`, `ID a::b "x"` and `version a::b 1.2`, whose
-    /// keyword `word` is the current piece.
+    /// Returns the end of `prefix "x"`, `ID a::b "x"` or `version a::b 1.2`, which starts at `word`.
     fn pragma_end(&self, word: &str) -> usize {
         let mut ahead = 1;
         if word != "prefix" {
@@ -327,8 +313,7 @@ impl Lexer<'_> {
     }
 }
 
-/// Returns whether a following bracket group is an attribute: `Some(false)` if the pieces so far end with
-/// `#`, `Some(true)` if they end with `#!`.
+/// Returns whether brackets are an attribute: `Some(false)` after `#`, `Some(true)` after `#!`.
 fn attribute_mark(pieces: &[Piece]) -> Option<bool> {
     let is_punct =
         |piece: &Piece, expected| matches!(piece.kind, PieceKind::Punct { c, .. } if c == expected);

@@ -1,5 +1,4 @@
-//! The lexer for text: files, and strings inside macros. It converts the items of the preprocessor to IDL
-//! tokens.
+//! The lexer for files, and strings inside macros: converts preprocessing tokens to IDL tokens.
 
 use super::import::Imports;
 use super::{Lexed, Output, number::number};
@@ -97,8 +96,7 @@ fn token(piece: &Piece, stray: &mut Stray, output: &mut Output<'_>) {
     }
 }
 
-/// Creates an error about a part of a token, or about the whole token if its text is not at its span, as
-/// after a macro expansion.
+/// Creates an error about a part of a token, or about the whole token after a macro expansion.
 fn error_in_part(piece: &Piece, from: usize, to: usize, message: impl Into<String>) -> Diagnostic {
     let span = piece.span;
     let is_exact = span.expansion == 0 && span.range().len() == piece.text.len();

@@ -30,8 +30,7 @@ impl Value {
 impl Preprocessor<'_> {
     /// Evaluates the condition of an `#if` or `#elif`. A malformed condition is reported and counts as false.
     pub(super) fn condition(&mut self, directive: Span, line: Vec<Piece>) -> bool {
-        let result = self.evaluate(directive, line);
-        match result {
+        match self.evaluate(directive, line) {
             Ok(value) => value.is_true(),
             Err(error) => {
                 self.incomplete = true;
@@ -65,8 +64,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Evaluates `defined NAME` or `defined(NAME)`, starting after the keyword, and returns the resulting
-    /// number.
+    /// Evaluates `defined NAME` or `defined(NAME)`, starting after the keyword.
     pub(super) fn defined(&mut self, word: &Piece) -> Piece {
         let mut name = self.next_unexpanded();
         let has_parenthesis = name.as_ref().is_some_and(|piece| piece.is("("));
@@ -74,16 +72,12 @@ impl Preprocessor<'_> {
             name = self.next_unexpanded();
         }
         let closed = !has_parenthesis || self.next_unexpanded().is_some_and(|piece| piece.is(")"));
-        match name.filter(|name| closed && name.is_word()) {
-            Some(name) => {
-                word.with(Kind::Number, if self.macros.contains_key(&*name.text) { "1" } else { "0" })
-            }
-            None => {
-                let message = "`defined` stands before a name or a name in parentheses";
-                self.error("bad-condition", word.span, message);
-                word.with(Kind::Bad, "")
-            }
-        }
+        let Some(name) = name.filter(|name| closed && name.is_word()) else {
+            let message = "`defined` stands before a name or a name in parentheses";
+            self.error("bad-condition", word.span, message);
+            return word.with(Kind::Bad, "");
+        };
+        word.with(Kind::Number, if self.macros.contains_key(&*name.text) { "1" } else { "0" })
     }
 }
 
@@ -93,8 +87,7 @@ struct Reader<'l> {
     /// The location of the last token, for errors about missing tokens.
     end: Span,
     depth: usize,
-    /// Above zero in operands that are not evaluated, such as after `0 &&`. A division by zero is no error
-    /// there.
+    /// Above zero in operands that are not evaluated (`0 && 1/0`), where no division is an error.
     skip_depth: usize,
 }
 
@@ -120,8 +113,7 @@ impl Reader<'_> {
         Diagnostic::error("bad-condition", span, message)
     }
 
-    /// Returns the operator at the current position and its number of tokens. Adjacent punctuation is
-    /// combined to the longest operator.
+    /// Returns the longest operator at the current position, and its number of tokens.
     fn operator(&self) -> Option<(String, usize)> {
         let first = self.line.get(self.at).filter(|piece| piece.kind == Kind::Punct)?;
         let second = self.line.get(self.at + 1).filter(|piece| piece.kind == Kind::Punct && !piece.spaced);
@@ -135,13 +127,9 @@ impl Reader<'_> {
     }
 
     fn take(&mut self, operator: &str) -> bool {
-        match self.operator() {
-            Some((found, length)) if found == operator => {
-                self.at += length;
-                true
-            }
-            _ => false,
-        }
+        let found = self.operator().filter(|(found, _)| found == operator);
+        self.at += found.as_ref().map_or(0, |(_, length)| *length);
+        found.is_some()
     }
 
     fn nested(&mut self, part: impl FnOnce(&mut Self) -> ValueResult) -> ValueResult {
@@ -193,13 +181,10 @@ impl Reader<'_> {
             };
             let right =
                 self.nested(|reader| reader.evaluate_unless(is_decided, |reader| reader.binary(level + 1)))?;
-            left = match self.apply(&operator, left, right) {
-                Some(value) => value,
-                None => {
-                    let span = self.line.get(at).map_or(self.end, |piece| piece.span);
-                    return Err(Diagnostic::error("bad-condition", span, "division by zero"));
-                }
-            };
+            left = self.apply(&operator, left, right).ok_or_else(|| {
+                let span = self.line.get(at).map_or(self.end, |piece| piece.span);
+                Diagnostic::error("bad-condition", span, "division by zero")
+            })?;
         }
         Ok(left)
     }
@@ -258,7 +243,6 @@ impl Reader<'_> {
         self.number()
     }
 
-    /// Parses a number, a character or a name.
     fn number(&mut self) -> ValueResult {
         let Some(piece) = self.line.get(self.at) else {
             return Err(self.bad("expected a number or a name behind this"));
@@ -290,7 +274,6 @@ fn shift(value: Value, by: Value, left: bool) -> Value {
     Value { bits, ..value }
 }
 
-/// Parses an integer with the suffixes of C.
 fn integer(text: &str) -> Result<Value, String> {
     let lower = text.to_ascii_lowercase();
     let (digits, radix) = match lower.as_bytes() {
@@ -327,10 +310,10 @@ fn character(text: &str) -> Option<Value> {
             "f" => 12,
             "a" => 7,
             "\\" | "?" | "'" | "\"" => i64::from(*escape.as_bytes().first()?),
-            _ => match escape.strip_prefix('x') {
-                Some(digits) => i64::from_str_radix(digits, 16).ok().filter(|code| *code < 256)?,
-                None => i64::from_str_radix(escape, 8).ok().filter(|code| *code < 256)?,
-            },
+            _ => {
+                let (digits, radix) = escape.strip_prefix('x').map_or((escape, 8), |digits| (digits, 16));
+                i64::from_str_radix(digits, radix).ok().filter(|code| *code < 256)?
+            }
         },
         (c, "") => i64::from(u32::from(c)),
         _ => return None,

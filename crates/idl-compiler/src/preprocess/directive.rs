@@ -10,7 +10,6 @@ use crate::model::VendorPragma;
 use crate::source::Span;
 use crate::suggest::closest;
 
-/// The keywords of directives.
 pub(crate) const DIRECTIVES: &[&str] = &[
     "include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "line", "pragma",
     "error", "warning", "ident",
@@ -51,8 +50,7 @@ impl Preprocessor<'_> {
         let text = unspliced(text).unwrap_or_else(|| text.to_owned());
         let text = text.trim();
         let is_first = matches!(open.guard, Guard::Unread);
-        // The file has no guard if a directive precedes the `#ifndef` or follows the `#endif`, or if the
-        // `#ifndef` has another branch.
+        // No guard: a directive before the `#ifndef` or after the `#endif`, or another branch.
         let in_guard = open.conditions.len() == 1 && matches!(&*word.text, "else" | "elif");
         if is_first || in_guard || matches!(open.guard, Guard::Closed(_)) {
             open.guard = match line.as_slice() {
@@ -75,7 +73,15 @@ impl Preprocessor<'_> {
                 // A malformed condition is false.
                 self.begin_conditional(span, is_defined == Some(name == "ifdef"));
             }
-            "elif" | "else" => self.next_branch(span, &word, &line),
+            // A branch after one that was taken.
+            name @ ("elif" | "else") => {
+                if name == "else" {
+                    self.warn_extra_tokens(&line, "#else");
+                }
+                if self.check_branch(span, name) {
+                    self.skip();
+                }
+            }
             "endif" => self.end_conditional(span, &line),
             "line" => {
                 let line = self.expand_list(line, &word);
@@ -95,10 +101,8 @@ impl Preprocessor<'_> {
             other if word.kind == Kind::Word => {
                 let message = format!("there is no preprocessor line `#{other}`");
                 let error = Diagnostic::error("unknown-directive", span, message);
-                self.report(match closest(other, DIRECTIVES.iter().copied()) {
-                    Some(known) => error.help(format!("did you mean `#{known}`?")),
-                    None => error,
-                });
+                let known = closest(other, DIRECTIVES.iter().copied());
+                self.report(error.help_if(known.map(|known| format!("did you mean `#{known}`?"))));
             }
             _ => {
                 let message = "`#` starts a preprocessor line, and this is none";
@@ -107,7 +111,6 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Warns of tokens after the end of a directive.
     pub(super) fn warn_extra_tokens(&mut self, rest: &[Piece], what: &str) {
         if let (Some(first), Some(last)) = (rest.first(), rest.last()) {
             let message = format!("this has no meaning behind `{what}`");
@@ -121,17 +124,6 @@ impl Preprocessor<'_> {
             open.conditions.push(Conditional { span, branch_taken: value, else_span: None });
         }
         if !value {
-            self.skip();
-        }
-    }
-
-    /// Handles `#elif` or `#else` after a branch that was taken.
-    fn next_branch(&mut self, span: Span, word: &Piece, line: &[Piece]) {
-        let is_else = word.is("else");
-        if is_else {
-            self.warn_extra_tokens(line, "#else");
-        }
-        if self.check_branch(span, &word.text) {
             self.skip();
         }
     }
@@ -189,11 +181,9 @@ impl Preprocessor<'_> {
                         open.guard = Guard::None;
                     }
                     self.check_branch(span, name);
-                    let branch_taken = self
-                        .stack
-                        .last()
-                        .and_then(|open| open.conditions.last())
-                        .is_some_and(|condition| condition.branch_taken);
+                    let conditions = self.stack.last().map(|open| open.conditions.as_slice());
+                    let branch_taken =
+                        conditions.and_then(<[_]>::last).is_some_and(|condition| condition.branch_taken);
                     if name == "else" {
                         self.warn_extra_tokens(&line, "#else");
                     }
@@ -244,8 +234,7 @@ impl Preprocessor<'_> {
         self.sources.mark_line(file, at, number, name);
     }
 
-    /// Handles `#pragma`, starting after the keyword. Pragmas of IDL are queued for the parser, and unknown
-    /// ones are recorded.
+    /// Handles `#pragma` after the keyword: those of IDL go to the parser, others are recorded.
     fn pragma(&mut self, span: Span, line: Vec<Piece>, text: &str) {
         let Some(word) = line.first() else { return };
         match &*word.text {

@@ -32,7 +32,6 @@ pub(super) struct PendingTokens {
     is_barrier: bool,
 }
 
-/// The result of processing the name of a function-like macro.
 enum Call {
     /// The expansion was pushed on the stack, or an error was reported.
     Done,
@@ -160,7 +159,6 @@ impl Preprocessor<'_> {
         self.mark_expansion_edge(piece)
     }
 
-    /// Handles a function-like macro at its name.
     fn call(
         &mut self,
         definition: &Rc<Macro>,
@@ -178,9 +176,8 @@ impl Preprocessor<'_> {
             self.push_tokens(next.into_iter().collect(), false);
             return Call::NotACall;
         }
-        let Some(args) =
-            args.filter(|args| self.check_argument_count(definition, params, variadic, args, used))
-        else {
+        let args = args.filter(|args| self.check_argument_count(definition, params, variadic, args, used));
+        let Some(args) = args else {
             self.incomplete = true;
             self.push_tokens(vec![used.with(Kind::Bad, "")], false);
             return Call::Done;
@@ -193,7 +190,6 @@ impl Preprocessor<'_> {
         Call::Done
     }
 
-    /// Reads arguments after the opening parenthesis, up to the closing one.
     fn arguments(&mut self, params: usize, variadic: bool, used: &Piece) -> Option<Vec<Vec<Piece>>> {
         let mut args = vec![Vec::new()];
         let mut depth = 0usize;
@@ -248,17 +244,11 @@ impl Preprocessor<'_> {
             return true;
         }
         let plural = if params == 1 { "" } else { "s" };
-        let (params, at_least) = match variadic {
-            true => (params - 1, "at least "),
-            false => (params, ""),
-        };
+        let (params, at_least) = if variadic { (params - 1, "at least ") } else { (params, "") };
         let name = &definition.name;
         let message = format!("macro `{name}` takes {at_least}{params} argument{plural}, not {count}");
         let error = Diagnostic::error("macro-arguments", used.span, message);
-        self.report(match definition.span {
-            Some(span) => error.and(span, "defined here"),
-            None => error,
-        });
+        self.report(error.and_if(definition.span, "defined here"));
         false
     }
 
@@ -274,11 +264,8 @@ impl Preprocessor<'_> {
                 }
                 _ => continue,
             };
-            let Some(tokens) =
-                args.get(index).filter(|arg| arg.expanded.is_none()).map(|arg| arg.raw.clone())
-            else {
-                continue;
-            };
+            let arg = args.get(index).filter(|arg| arg.expanded.is_none());
+            let Some(tokens) = arg.map(|arg| arg.raw.clone()) else { continue };
             let expanded = self.expand_list(tokens, used);
             if let Some(arg) = args.get_mut(index) {
                 arg.expanded = Some(expanded);
@@ -346,11 +333,8 @@ impl Preprocessor<'_> {
                     // GNU extension: without variable arguments, `, ## __VA_ARGS__` yields no tokens. With
                     // variable arguments, the `##` has no effect.
                     let variadic = matches!(definition.kind, MacroKind::Function { variadic: true, .. });
-                    if variadic
-                        && paste
-                        && arg.is_last_of(args)
-                        && out.last().is_some_and(|last| last.is(","))
-                    {
+                    let drops_comma = variadic && paste && arg.is_last_of(args);
+                    if drops_comma && out.last().is_some_and(|last| last.is(",")) {
                         paste = false;
                         if arg.raw.is_empty() {
                             out.pop();
@@ -361,10 +345,8 @@ impl Preprocessor<'_> {
                 }
                 Part::VaOpt(inside, _) => {
                     let variable = args.last().and_then(|arg| arg.expanded.as_ref());
-                    match variable.is_some_and(|tokens| !tokens.is_empty()) {
-                        true => self.substitute(definition, inside, args, used),
-                        false => Vec::new(),
-                    }
+                    let has_variable = variable.is_some_and(|tokens| !tokens.is_empty());
+                    if has_variable { self.substitute(definition, inside, args, used) } else { Vec::new() }
                 }
             };
             let count: usize = next.iter().map(|piece| 1 + piece.text.len() / BYTES_PER_TOKEN).sum();
@@ -389,7 +371,6 @@ impl Preprocessor<'_> {
         Piece { span, ..token.0.clone() }
     }
 
-    /// Pastes two tokens: `left ## right`.
     fn paste(&mut self, left: Piece, right: &Piece, out: &mut Vec<Piece>) {
         if right.kind == Kind::Placemarker {
             return out.push(left);
@@ -424,9 +405,7 @@ impl Preprocessor<'_> {
     }
 }
 
-/// An argument of a macro call.
 struct Argument {
-    /// The tokens before expansion.
     raw: Vec<Piece>,
     expanded: Option<Vec<Piece>>,
 }

@@ -39,8 +39,7 @@ impl Disk {
         Disk::default()
     }
 
-    /// Creates access to the file system with relative paths that start at `base`. Messages contain these
-    /// relative paths.
+    /// Creates access to files by paths relative to `base`, which messages contain as they are.
     pub fn at(base: impl Into<PathBuf>) -> Self {
         Disk { base: base.into() }
     }

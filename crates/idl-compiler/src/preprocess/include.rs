@@ -10,7 +10,6 @@ use crate::diagnostic::Diagnostic;
 use crate::source::{FileInfo, Span, decode};
 use crate::standard::{self, StandardFile};
 
-/// The file name of an `#include`.
 struct IncludeName {
     name: String,
     /// The name is in quotes, so the folder of the including file is searched first.
@@ -19,15 +18,17 @@ struct IncludeName {
 }
 
 impl Preprocessor<'_> {
-    /// Handles `#include`, starting after the keyword.
     pub(super) fn include(&mut self, directive: Span, line: Vec<Piece>) {
         let Some(include) = self.include_name(directive, line) else {
             self.incomplete = true;
             return;
         };
         let including_folder = self.stack.last().filter(|_| include.quoted).map(|open| open.folder.clone());
-        let folders: Vec<PathBuf> =
-            including_folder.into_iter().chain(self.settings.folders.iter().cloned()).collect();
+        let folders = including_folder.into_iter().chain(self.settings.folders.iter().cloned());
+        let folders: Vec<PathBuf> = folders.collect();
+        let is_missing = |error: &io::Error| {
+            matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        };
         // An absolute path is the same for all folders and is tried once.
         let mut tried: Vec<PathBuf> = Vec::new();
         for folder in folders {
@@ -37,11 +38,7 @@ impl Preprocessor<'_> {
             }
             match self.read(&path) {
                 Ok(text) => return self.open_text(path, text, Some(include.span)),
-                Err(error)
-                    if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
-                {
-                    tried.push(path)
-                }
+                Err(error) if is_missing(&error) => tried.push(path),
                 Err(error) => {
                     self.incomplete = true;
                     let message = format!("cannot read `{}`: {error}", path.display());
@@ -175,13 +172,11 @@ impl Preprocessor<'_> {
         self.open_file(path, text, info);
     }
 
-    /// Opens a standard file of the compiler.
     fn open_standard(&mut self, file: &'static StandardFile, from: Option<Span>) {
         let info = FileInfo { from, standard: Some(file), ..FileInfo::default() };
         self.open_file(file.path(), file.text.into(), info);
     }
 
-    /// Returns the path that identifies a file.
     pub(super) fn identity(&self, path: &Path) -> PathBuf {
         standard::find_by_path(path).map_or_else(|| self.settings.files.identity(path), StandardFile::path)
     }
@@ -236,17 +231,14 @@ impl Preprocessor<'_> {
     /// Reports that includes are nested too deeply, and names the files if they include each other.
     fn too_deep(&mut self, span: Span, path: &Path, identity: &Path) {
         let message = format!("files include each other more than {MAX_OPEN_FILES} levels deep");
-        let error = Diagnostic::error("include-depth", span, message);
+        let mut error = Diagnostic::error("include-depth", span, message);
         let cycle_start = self.stack.iter().rposition(|open| open.identity.as_deref() == Some(identity));
-        let error = match cycle_start {
-            Some(at) => {
-                let files = self.stack.iter().skip(at);
-                let names = files.filter_map(|open| Some(self.sources.file(open.cursor.file)?.name.clone()));
-                let names: Vec<String> = names.chain([path.display().to_string()]).collect();
-                error.note(format!("they go in a circle: {}", names.join(" -> ")))
-            }
-            None => error,
-        };
+        if let Some(at) = cycle_start {
+            let files = self.stack.iter().skip(at);
+            let names = files.filter_map(|open| Some(self.sources.file(open.cursor.file)?.name.clone()));
+            let names: Vec<String> = names.chain([path.display().to_string()]).collect();
+            error = error.note(format!("they go in a circle: {}", names.join(" -> ")));
+        }
         self.report_limit(error.help("put `#pragma once` at the top of a file that may be included again"));
     }
 }

@@ -7,7 +7,6 @@ use super::text::{Kind, Piece, Text};
 use super::{Preprocessor, Span};
 use crate::diagnostic::Diagnostic;
 
-/// A macro.
 #[derive(Debug)]
 pub(super) struct Macro {
     pub(super) name: Rc<str>,
@@ -25,7 +24,6 @@ pub(super) enum MacroKind {
     Builtin(Builtin),
 }
 
-/// One part of a macro's body.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Part {
     Token(PartToken),
@@ -39,8 +37,7 @@ pub(super) enum Part {
     VaOpt(Vec<Part>, PartToken),
 }
 
-/// A token of a body. Two tokens are equal if they have the same kind and spelling, and if both or none of
-/// them follow white space.
+/// A token of a body, equal to others of the same kind and spelling, also as to white space before.
 #[derive(Clone, Debug)]
 pub(super) struct PartToken(pub(super) Piece);
 
@@ -50,7 +47,6 @@ impl PartialEq for PartToken {
     }
 }
 
-/// Predefined macros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Builtin {
     File,
@@ -70,12 +66,8 @@ impl Builtin {
 
 impl Macro {
     pub(super) fn builtin(name: &str, builtin: Builtin) -> Self {
-        Macro {
-            name: name.into(),
-            span: None,
-            kind: MacroKind::Builtin(builtin),
-            active_expansions: Cell::new(0),
-        }
+        let (name, kind) = (name.into(), MacroKind::Builtin(builtin));
+        Macro { name, span: None, kind, active_expansions: Cell::new(0) }
     }
 
     fn is_same(&self, other: &Macro) -> bool {
@@ -90,7 +82,6 @@ impl Macro {
     }
 }
 
-/// Parameters of a macro.
 #[derive(Default)]
 struct Params {
     names: Vec<Text>,
@@ -98,7 +89,6 @@ struct Params {
 }
 
 impl Preprocessor<'_> {
-    /// Handles `#define`, starting after the keyword.
     pub(super) fn define(&mut self, directive: Span, line: Vec<Piece>) {
         let Some(name) = self.macro_name(directive, &line) else { return };
         let mut rest = line.get(1..).unwrap_or_default();
@@ -123,16 +113,13 @@ impl Preprocessor<'_> {
         let new = Macro { name: Rc::from(&*name.text), span, kind, active_expansions: Cell::new(0) };
         if let Some(earlier) = self.macros.get(&*name.text).filter(|earlier| !earlier.is_same(&new)) {
             let message = format!("the macro `{}` is defined again, differently", &*name.text);
-            let mut warning = Diagnostic::warning("macro-redefined", name.span, message);
-            if let Some(span) = earlier.span {
-                warning = warning.and(span, "defined here before");
-            }
+            let warning = Diagnostic::warning("macro-redefined", name.span, message);
+            let warning = warning.and_if(earlier.span, "defined here before");
             self.report(warning.help(format!("`#undef {}` before it, if this is meant", &*name.text)));
         }
         self.macros.insert(name.text.clone(), Rc::new(new));
     }
 
-    /// Handles `#undef`, starting after the keyword.
     pub(super) fn undefine(&mut self, directive: Span, line: &[Piece]) {
         let Some(name) = self.macro_name(directive, line) else { return };
         self.macros.remove(&*name.text);
@@ -152,8 +139,7 @@ impl Preprocessor<'_> {
     }
 }
 
-/// Maximum number of parameters. C++ requires only that compilers accept 256. The limit bounds the search for
-/// each word of a body.
+/// Maximum parameters, which bounds the search for each word of a body. C++ requires 256.
 const MAX_PARAMETERS: usize = 256;
 
 /// Parses parameters after the opening parenthesis. Also returns the tokens after the closing one.
@@ -190,10 +176,8 @@ fn parameters<'p>(line: &'p [Piece], open: &Piece) -> Result<(Params, &'p [Piece
                 (params.variadic, rest) = (true, after);
             }
         } else {
-            return Err(bad(
-                format!("expected the name of a parameter, found `{}`", &*name.text),
-                Some(name),
-            ));
+            let message = format!("expected the name of a parameter, found `{}`", &*name.text);
+            return Err(bad(message, Some(name)));
         }
         match rest.split_first() {
             Some((close, after)) if close.is(")") => return Ok((params, after)),
@@ -207,7 +191,6 @@ fn parameters<'p>(line: &'p [Piece], open: &Piece) -> Result<(Params, &'p [Piece
     }
 }
 
-/// Parses the body of a macro.
 fn body_parts(line: &[Piece], params: Option<&Params>) -> Result<Vec<Part>, Diagnostic> {
     let mut body = Vec::new();
     let mut at = 0;

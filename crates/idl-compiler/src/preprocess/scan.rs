@@ -1,13 +1,11 @@
-//! Conversion of text to preprocessing tokens. Joins lines that end with `\`, and removes comments. Any text
-//! can be converted.
+//! Conversion of any text to preprocessing tokens, with joined lines and without comments.
 
 use std::rc::Rc;
 
 use super::text::{Kind, Piece, Text};
 use crate::source::Span;
 
-/// Punctuation tokens of more than one character, except `>>` and operators of `#if`. Where those are needed,
-/// adjacent tokens are combined.
+/// Longer punctuation, except `>>` and operators of `#if`, which are combined where needed.
 const MULTI_CHAR_PUNCTS: &[&str] = &["...", "::", "<<", "##"];
 
 /// Names of zorb's own annotations.
@@ -29,23 +27,14 @@ pub(super) struct Cursor {
     spaced: bool,
     /// The end of the last consumed character, before line splices that follow it.
     end: usize,
-    /// The location of a comment without an end.
     pub(super) unterminated_comment: Option<Span>,
 }
 
 impl Cursor {
     pub(super) fn new(file: u32, text: Rc<str>) -> Self {
         let at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        Cursor {
-            text,
-            at,
-            file,
-            line: 0,
-            line_start: true,
-            spaced: false,
-            end: at,
-            unterminated_comment: None,
-        }
+        let (line_start, spaced, unterminated_comment) = (true, false, None);
+        Cursor { text, at, file, line: 0, line_start, spaced, end: at, unterminated_comment }
     }
 
     /// Returns the next token, including line ends and documentation comments; `None` at the end of the text.
@@ -73,14 +62,12 @@ impl Cursor {
                             self.bump();
                             self.spaced = true;
                         }
-                        Some('/') => {
-                            if let Some(doc) = self.line_comment(start) {
-                                return Some(doc);
-                            }
-                        }
-                        Some('*') => {
-                            if let Some(doc) = self.block_comment(start) {
-                                return Some(doc);
+                        Some(next @ ('/' | '*')) => {
+                            let is_line = next == '/';
+                            let doc =
+                                if is_line { self.line_comment(start) } else { self.block_comment(start) };
+                            if doc.is_some() {
+                                return doc;
                             }
                         }
                         _ => return Some(self.token(Kind::Punct, start)),
@@ -141,13 +128,12 @@ impl Cursor {
         self.text.get(self.at..).unwrap_or("")
     }
 
-    /// Returns the next character, after evaluate_unless line splices.
+    /// Returns the next character after line splices, which it skips.
     fn peek(&mut self) -> Option<char> {
         self.splice();
         self.rest().chars().next()
     }
 
-    /// Consumes the next character.
     fn bump(&mut self) {
         if let Some(c) = self.peek() {
             self.line += usize::from(c == '\n');
@@ -182,21 +168,16 @@ impl Cursor {
     fn piece(&self, kind: Kind, start: usize) -> Piece {
         let end = self.end.max(start);
         let written = self.text.get(start..end).unwrap_or("");
-        let text = match written.contains('\\') {
-            true => match unspliced(written) {
-                Some(joined) => Text::from(joined.as_str()),
-                None => Text::part(&self.text, start..end),
-            },
-            false => Text::part(&self.text, start..end),
-        };
-        let (spaced, line_start) = (self.spaced, self.line_start);
+        let joined = if written.contains('\\') { unspliced(written) } else { None };
+        let text =
+            joined.map_or_else(|| Text::part(&self.text, start..end), |joined| Text::from(joined.as_str()));
         Piece {
             kind,
             text,
             span: self.span(start, end),
-            spaced,
+            spaced: self.spaced,
             at_expansion_edge: false,
-            line_start,
+            line_start: self.line_start,
             unexpandable: false,
         }
     }
@@ -292,8 +273,7 @@ impl Cursor {
         (inner || outer).then(|| self.doc(inner, start, 3, length.max(3)))
     }
 
-    /// Returns the token of a documentation comment. Its text starts `skip` bytes and ends `length` bytes
-    /// after the start of the comment.
+    /// Returns the documentation from `skip` to `length` bytes after the start of the comment.
     fn doc(&self, inner: bool, start: usize, skip: usize, length: usize) -> Piece {
         let text = Text::part(&self.text, start + skip..start + length.max(skip));
         let span = self.span(start, self.end);
@@ -332,8 +312,7 @@ impl Cursor {
     }
 }
 
-/// Returns the number of bytes of a line splice at the start of a text: a backslash, optional blanks and a
-/// line end.
+/// Returns the length of a line splice: a backslash, optional blanks and a line end.
 fn splice_length(text: &str) -> Option<usize> {
     let rest = text.strip_prefix('\\')?;
     let blanks = rest.len() - rest.trim_start_matches([' ', '\t', '\r']).len();

@@ -16,8 +16,7 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// Creates a part of a text. Texts have at most [`crate::source::MAX_TEXT_BYTES`] bytes, so offsets fit
-    /// into `u32`.
+    /// Creates a part; [`crate::source::MAX_TEXT_BYTES`] ensures that offsets fit into `u32`.
     pub(crate) fn part(whole: &Rc<str>, range: Range<usize>) -> Self {
         Text { whole: Rc::clone(whole), start: range.start as u32, end: range.end as u32 }
     }
@@ -64,7 +63,6 @@ impl std::fmt::Debug for Text {
     }
 }
 
-/// A preprocessing token.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     pub(crate) kind: Kind,
@@ -76,7 +74,6 @@ pub(crate) struct Piece {
     pub(crate) spaced: bool,
     /// An expansion begins or ends before the token, which therefore does not join the previous token.
     pub(crate) at_expansion_edge: bool,
-    /// The token is the first in its line.
     pub(crate) line_start: bool,
     /// The name of a macro that occurred in its own expansion. It is never expanded again.
     pub(crate) unexpandable: bool,

@@ -28,10 +28,10 @@ impl Lexer<'_> {
             self.output.push(TokenKind::Punct(Punct::Minus), span);
             return self.number_text(digits, span);
         }
-        let error =
-            Diagnostic::error("bad-literal", span, format!("`{text}` is a Rust literal, not an IDL one"));
-        self.output
-            .bad_literal(error.help("write a plain string, \"...\", or `L \"...\"` for a wide one"), span);
+        let message = format!("`{text}` is a Rust literal, not an IDL one");
+        let error = Diagnostic::error("bad-literal", span, message);
+        let error = error.help("write a plain string, \"...\", or `L \"...\"` for a wide one");
+        self.output.bad_literal(error, span);
     }
 
     fn string(&mut self, text: &str, wide: Wideness, span: Span) {
@@ -103,14 +103,11 @@ impl Lexer<'_> {
     }
 
     fn take_number(&mut self, text: &mut String) -> bool {
-        match self.literal_at(0).filter(|literal| literal.starts_with(|c: char| c.is_ascii_digit())) {
-            Some(digits) => {
-                text.push_str(&digits);
-                self.at += 1;
-                true
-            }
-            None => false,
-        }
+        let digits = self.literal_at(0).filter(|literal| literal.starts_with(|c: char| c.is_ascii_digit()));
+        let Some(digits) = digits else { return false };
+        text.push_str(&digits);
+        self.at += 1;
+        true
     }
 
     /// Reads the rest of a number that follows a point and starts with a letter: `d`, `e5`, `e` `-` `5`.
@@ -118,7 +115,7 @@ impl Lexer<'_> {
         let Some(word) = self.ident_at(0).map(str::to_owned) else { return };
         let fixed = matches!(word.as_str(), "d" | "D");
         let digits = word.strip_prefix(['e', 'E']);
-        let exponent = digits.is_some_and(|digits| digits.bytes().all(|octet| octet.is_ascii_digit()));
+        let exponent = digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
         if !(fixed || exponent) {
             return;
         }

@@ -40,11 +40,10 @@ impl Reader<'_, '_, '_> {
                 Some(c) if c == quote => break,
                 None => {
                     let kind = if quote == '"' { "string" } else { "character" };
-                    let error =
-                        Diagnostic::error("unterminated", span, format!("this {kind} literal has no end"));
-                    return self
-                        .output
-                        .bad_literal(error.note("a literal ends in the line where it starts"), span);
+                    let message = format!("this {kind} literal has no end");
+                    let error = Diagnostic::error("unterminated", span, message);
+                    let error = error.note("a literal ends in the line where it starts");
+                    return self.output.bad_literal(error, span);
                 }
                 Some('\\') => match self.escape() {
                     Ok(code) => codes.push(code),
@@ -76,11 +75,8 @@ impl Reader<'_, '_, '_> {
         if kind.is_digit(8) {
             let digits = self.digits(8, 3);
             let code = u32::from_str_radix(&digits, 8).unwrap_or(u32::MAX);
-            return if code <= 0xff {
-                Ok(code)
-            } else {
-                Err(format!("the octal escape `\\{digits}` is above `\\377`"))
-            };
+            let message = || format!("the octal escape `\\{digits}` is above `\\377`");
+            return if code <= 0xff { Ok(code) } else { Err(message()) };
         }
         self.at += kind.len_utf8();
         Ok(match kind {
