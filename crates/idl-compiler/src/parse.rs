@@ -15,7 +15,6 @@ use parser::Parser;
 
 mod ccm;
 mod expr;
-mod head;
 mod idl4;
 mod input;
 mod interface;
@@ -57,11 +56,6 @@ pub(crate) fn parse(tokens: Vec<Token>, strict_names: bool, out: &mut Collector)
     let mut docs = Docs::default();
     let items = parser.items(item::ScopeKind::File, &mut docs);
     let Parser { components, input: Input { named_components, declared_names, .. }, .. } = parser;
-    Parsed {
-        items,
-        docs,
-        components,
-        named_components,
-        declares_components: declared_names.contains("Components"),
-    }
+    let declares_components = declared_names.contains("Components");
+    Parsed { items, docs, components, named_components, declares_components }
 }

@@ -3,7 +3,7 @@
 
 use super::input::Input;
 use super::item::ScopeKind;
-use super::parser::{Parse, Parser, Reported};
+use super::parser::{Parse, Parser};
 use super::value;
 use crate::ast::{
     Component, Head, Home, Ident, Import, Item, ItemKind, Name, Port, PortKind, TypeKind, TypeSpec,
@@ -14,7 +14,6 @@ use crate::token::{Punct, TokenKind};
 /// Keywords that start a definition in a file or module.
 pub(super) const STARTERS: &[&str] = &["component", "home", "eventtype", "porttype", "connector", "import"];
 
-/// Keywords that start a port.
 const PORTS: &[(&str, PortKind)] = &[
     ("provides", PortKind::Provides),
     ("uses", PortKind::Uses),
@@ -54,12 +53,10 @@ impl Parser<'_> {
         Ok(Item { head, kind: ItemKind::Import(import) })
     }
 
-    /// Parses `: Base`, if present.
     pub(super) fn base(&mut self, what: &str) -> Parse<Option<Name>> {
         if self.input.take_punct(Punct::Colon) { self.input.name(what).map(Some) } else { Ok(None) }
     }
 
-    /// Parses `supports A, B`, if present.
     pub(super) fn supports(&mut self) -> Parse<Vec<Name>> {
         if self.input.take_keyword("supports") {
             self.input.names("a supported interface")
@@ -157,19 +154,16 @@ impl Parser<'_> {
 
     /// Parses a factory or finder of a home; `None`, without consuming a token, for anything else.
     pub(super) fn home_element(&mut self) -> Parse<Option<(ItemKind, &'static str)>> {
-        let finder = matches!(self.input.kind(), TokenKind::Ident { text, escaped: false } if text == "finder")
-            && *self.input.kind_at(1) != TokenKind::Punct(Punct::Scope);
-        if finder {
+        if value::at_factory_keyword(&self.input, "finder") {
             self.components.insert("FinderFailure");
             return Ok(Some((ItemKind::Finder(self.factory()?), "this finder")));
         }
-        match value::at_factory(&self.input) {
+        match value::at_factory_keyword(&self.input, "factory") {
             true => Ok(Some((ItemKind::Factory(self.factory()?), "this factory"))),
             false => Ok(None),
         }
     }
 
-    /// Parses a port or attribute, with its `;`.
     pub(super) fn port(&mut self, head: Head, place: ScopeKind) -> Parse<Item> {
         if matches!(self.input.kind(), TokenKind::Keyword("readonly" | "attribute")) {
             let attribute = self.attribute()?;
@@ -187,8 +181,7 @@ impl Parser<'_> {
         if is_event && place == ScopeKind::PortType {
             let message = format!("`{word}` cannot stand in a port type or connector");
             let error = Diagnostic::error("syntax", self.input.span(), message);
-            self.input.report(error.note("events are ports of components; here stand `provides`, `uses`, ports of other port types, and attributes"));
-            return Err(Reported);
+            return self.input.fail(error.note("events are ports of components; here stand `provides`, `uses`, ports of other port types, and attributes"));
         }
         self.input.advance();
         // `uses multiple r;` uses an interface named `multiple`.

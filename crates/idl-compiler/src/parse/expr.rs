@@ -40,8 +40,7 @@ impl Parser<'_> {
         expr
     }
 
-    /// Parses operands joined by operators. Each pending operator of lower precedence counts as a nesting
-    /// level.
+    /// Parses operands and operators. Each pending operator of lower precedence is a nesting level.
     fn binary(&mut self, what: &str) -> Parse<Expr> {
         // Pending operators, the lowest precedence first.
         let mut open: Vec<Operands> = Vec::new();
@@ -135,11 +134,8 @@ impl Parser<'_> {
             joined.push_str(text);
             let (wide, first) = (*wide, *wideness.get_or_insert(*wide));
             if wide != first {
-                let error = Diagnostic::error(
-                    "type-mismatch",
-                    self.input.span(),
-                    "narrow and wide string literals cannot be joined",
-                );
+                let message = "narrow and wide string literals cannot be joined";
+                let error = Diagnostic::error("type-mismatch", self.input.span(), message);
                 self.input.report(error.and(start, "the first literal"));
                 wideness = Some(Wideness::ByType);
             }

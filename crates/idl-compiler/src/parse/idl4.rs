@@ -1,15 +1,13 @@
-//! Additions of IDL 4: bitsets, bitmasks, maps and declarations of annotations. Elsewhere, their keywords are
-//! ordinary names.
+//! Bitsets, bitmasks, maps and annotation declarations, whose keywords are names elsewhere.
 
 use super::input::Input;
 use super::item::ScopeKind;
-use super::parser::{Parse, Parser, Reported};
+use super::parser::{Parse, Parser};
 use crate::ast::{AnnotationDef, AnnotationMember, BitField, Bitmask, Bitset, ItemKind, TypeKind};
 use crate::token::{Punct, TokenKind};
 
 impl Parser<'_> {
-    /// Parses a definition that IDL 4 adds, without the `;` after it; `None` if no such definition starts
-    /// here. Also returns a description for messages.
+    /// Parses a definition of IDL 4 up to its `;`, if one starts here, and describes it for messages.
     pub(super) fn idl4_item(&mut self) -> Option<Parse<(ItemKind, &'static str)>> {
         match self.input.kind() {
             TokenKind::Punct(Punct::At) => {
@@ -31,20 +29,11 @@ impl Parser<'_> {
         let name = self.input.new_ident("the name of the bitset")?;
         let base = self.base("the base bitset")?;
         let open = self.input.expect_punct(Punct::BraceOpen)?;
-        let mut fields = Vec::new();
-        while !matches!(self.input.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
-            let before = self.input.at;
-            match self.with_angle(false, Self::bit_field) {
-                Ok(field) => fields.push(field),
-                Err(Reported) if self.input.silenced => return Err(Reported),
-                Err(Reported) => self.recover_from(before),
-            }
-        }
+        let fields = self.until_brace(|parser| parser.with_angle(false, Self::bit_field))?;
         self.input.close_brace(open)?;
         Ok(Bitset { name, base, fields })
     }
 
-    /// Parses `bitfield<3> a, b;`, `bitfield<12, short> c;` or `bitfield<4>;`.
     fn bit_field(&mut self) -> Parse<BitField> {
         let head = self.head()?;
         let span = self.input.span();
@@ -86,16 +75,12 @@ impl Parser<'_> {
     pub(super) fn map(&mut self) -> Parse<TypeKind> {
         self.input.advance();
         self.input.expect_punct(Punct::Less)?;
-        let outer = std::mem::replace(&mut self.in_angle, true);
-        let key = self.nested_element("a map", "the type of the keys");
-        let key = key.and_then(|key| self.input.expect_punct(Punct::Comma).map(|_| key));
-        let value = match &key {
-            Ok(_) => self.nested_element("a map", "the type of the values"),
-            Err(Reported) => Err(Reported),
-        };
-        let value = value.and_then(|value| Ok((value, self.comma_bound()?)));
-        self.in_angle = outer;
-        let (key, (value, bound)) = (key?, value?);
+        let (key, value, bound) = self.with_angle(true, |parser| {
+            let key = parser.nested_element("a map", "the type of the keys")?;
+            parser.input.expect_punct(Punct::Comma)?;
+            let value = parser.nested_element("a map", "the type of the values")?;
+            Ok((key, value, parser.comma_bound()?))
+        })?;
         self.input.expect_punct(Punct::Greater)?;
         Ok(TypeKind::Map { key, value, bound })
     }
@@ -106,25 +91,19 @@ impl Parser<'_> {
         let name = self.input.new_ident("the name of the annotation")?;
         let open = self.input.expect_punct(Punct::BraceOpen)?;
         let (mut members, mut items) = (Vec::new(), Vec::new());
-        while !matches!(self.input.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
-            let before = self.input.at;
-            let result = match self.input.kind() {
+        self.until_brace(|parser| {
+            match parser.input.kind() {
                 TokenKind::Keyword("enum" | "const" | "typedef") => {
-                    self.nested(|parser| parser.module_or_item(ScopeKind::File)).map(|item| items.push(item))
+                    items.push(parser.nested(|parser| parser.module_or_item(ScopeKind::File))?);
                 }
-                _ => self.annotation_member().map(|member| members.push(member)),
-            };
-            match result {
-                Ok(()) => {}
-                Err(Reported) if self.input.silenced => return Err(Reported),
-                Err(Reported) => self.recover_from(before),
+                _ => members.push(parser.annotation_member()?),
             }
-        }
+            Ok(())
+        })?;
         self.input.close_brace(open)?;
         Ok(AnnotationDef { name, members, items })
     }
 
-    /// Parses `long value default 5;`.
     fn annotation_member(&mut self) -> Parse<AnnotationMember> {
         let ty = self.simple_type("the type of a member")?;
         let name = self.input.new_ident("the name of the member")?;
@@ -137,8 +116,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns whether a definition starts here with the keyword `word`: `bitset B {` or, if it can have a base,
-/// `bitset B : A {`.
+/// Returns whether `word B {` starts here or, if it can have a base, `word B : A {`.
 fn at_definition(input: &Input<'_>, word: &str, can_have_base: bool) -> bool {
     let starts_body = match input.kind_at(2) {
         TokenKind::Punct(Punct::BraceOpen) => true,

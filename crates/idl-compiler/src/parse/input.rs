@@ -36,21 +36,17 @@ pub(super) const STARTERS: &[&str] = &[
     "default",
 ];
 
-/// Minimum length of a word before an error to be considered a misspelt keyword. Shorter words resemble too
-/// many others.
+/// Minimum length of a misspelt keyword: shorter words resemble too many others.
 const MIN_MISSPELT_LENGTH: usize = 4;
 
-/// The tokens, and the position in them.
 pub(super) struct Input<'o> {
     /// Never empty. Ends with [`TokenKind::End`], which is never consumed.
     pub(super) tokens: Vec<Token>,
     pub(super) at: usize,
-    /// Names that the text has declared so far. Contextual keywords (`port`, `map`) are only names after such
-    /// a declaration.
+    /// Names declared so far. Contextual keywords (`port`, `map`) become names by a declaration.
     pub(super) declared_names: HashSet<String>,
     strict_names: bool,
-    /// No further errors are reported, because the text is nested too deeply or its end was unexpected, which
-    /// was reported.
+    /// The text is nested too deeply or ended early, which was reported. No further errors are.
     pub(super) silenced: bool,
     /// As in [`Parsed`](super::Parsed).
     pub(super) named_components: BTreeSet<String>,
@@ -77,7 +73,6 @@ impl Input<'_> {
         self.token_span(self.at)
     }
 
-    /// Returns the span of the last consumed token.
     pub(super) fn last_span(&self) -> Span {
         self.token_span(self.at.saturating_sub(1))
     }
@@ -96,12 +91,15 @@ impl Input<'_> {
         *self.kind() == TokenKind::Punct(punct)
     }
 
-    pub(super) fn take_punct(&mut self, punct: Punct) -> bool {
-        let found = self.at_punct(punct);
-        if found {
+    fn take_if(&mut self, condition: bool) -> bool {
+        if condition {
             self.advance();
         }
-        found
+        condition
+    }
+
+    pub(super) fn take_punct(&mut self, punct: Punct) -> bool {
+        self.take_if(self.at_punct(punct))
     }
 
     pub(super) fn at_keyword(&self, word: &str) -> bool {
@@ -109,15 +107,10 @@ impl Input<'_> {
     }
 
     pub(super) fn take_keyword(&mut self, word: &str) -> bool {
-        let found = self.at_keyword(word);
-        if found {
-            self.advance();
-        }
-        found
+        self.take_if(self.at_keyword(word))
     }
 
-    /// Returns whether the current token is this contextual keyword (a word that is a keyword only in newer
-    /// versions of IDL), and the text has not declared it as a name.
+    /// Returns whether this keyword of newer IDL is next, and the text did not declare it as a name.
     pub(super) fn at_contextual_keyword(&self, word: &str) -> bool {
         self.contextual_keyword().is_some_and(|found| found == word)
     }
@@ -129,7 +122,6 @@ impl Input<'_> {
         }
     }
 
-    /// Reports that the current token is not what is expected.
     pub(super) fn expected<T>(&mut self, wanted: &str) -> Parse<T> {
         let message = format!("expected {wanted}, found {}", self.kind().describe());
         let error = Diagnostic::error("syntax", self.span(), message);
@@ -138,8 +130,7 @@ impl Input<'_> {
         Err(Reported)
     }
 
-    /// Adds a suggestion to the error: one of `words` if it resembles the current token, or else a keyword
-    /// that resembles one of the two preceding words.
+    /// Suggests one of `words` for the current token, or a keyword for one of the two words before.
     pub(super) fn with_suggestion(&self, error: Diagnostic, words: &[&str]) -> Diagnostic {
         let suggestion = match self.kind() {
             // A single letter resembles too many words.
@@ -155,8 +146,7 @@ impl Input<'_> {
         }
     }
 
-    /// Adds the location of a misspelt keyword before the current token, if there is one (`sruct S {`,
-    /// `unsinged long x`).
+    /// Adds a misspelt keyword before the current token, if any (`sruct S {`, `unsinged long x`).
     fn with_misspelt_word_before(&self, error: Diagnostic) -> Diagnostic {
         for back in 1..=2 {
             let at = self.at.checked_sub(back).and_then(|at| self.tokens.get(at));
@@ -173,6 +163,11 @@ impl Input<'_> {
         if !self.silenced {
             self.out.push(error);
         }
+    }
+
+    pub(super) fn fail<T>(&mut self, error: Diagnostic) -> Parse<T> {
+        self.report(error);
+        Err(Reported)
     }
 
     /// Reports that the current token is not allowed here, unless the token itself or a stray character
@@ -199,13 +194,11 @@ impl Input<'_> {
         matches!(self.kind(), TokenKind::Keyword(word) if STARTERS.contains(word))
     }
 
-    /// Parses an identifier that is being declared. Reports one that differs from a keyword only in case and
-    /// is not escaped.
+    /// Parses an identifier to declare. Reports one that differs from a keyword only in case.
     pub(super) fn new_ident(&mut self, what: &str) -> Parse<Ident> {
         let escaped = matches!(self.kind(), TokenKind::Ident { escaped: true, .. });
         let ident = self.ident(what)?;
-        // `factory` is a keyword of the OMG text. This parser reserves it only where a factory can be
-        // declared.
+        // The OMG text reserves the keyword `factory`; here it is one where factories are declared.
         let factory = || ident.text.eq_ignore_ascii_case("factory").then_some("factory");
         if let (false, Some(keyword)) = (escaped, keyword(&ident.text).or_else(factory)) {
             let text = &ident.text;
@@ -242,7 +235,6 @@ impl Input<'_> {
         }
     }
 
-    /// Parses a scoped name: `A::B` or `::A`.
     pub(super) fn name(&mut self, what: &str) -> Parse<Name> {
         let start = self.span();
         let absolute = self.take_punct(Punct::Scope);
@@ -258,7 +250,6 @@ impl Input<'_> {
         Ok(Name { absolute, parts, span: start.to(self.last_span()) })
     }
 
-    /// Parses a list of names: `A, B::C`.
     pub(super) fn names(&mut self, what: &str) -> Parse<Vec<Name>> {
         let mut names = vec![self.name(what)?];
         while self.take_punct(Punct::Comma) {
@@ -280,26 +271,19 @@ impl Input<'_> {
     /// Returns the lines of `//!` comments before the current token.
     pub(super) fn inner_docs(&self) -> Vec<String> {
         let comments = self.tokens.get(self.at).and_then(|token| token.comments.as_ref());
-        comments.map_or(Vec::new(), |comments| {
-            comments.inner.iter().flat_map(|text| clean_comment(text)).collect()
-        })
+        let texts = comments.into_iter().flat_map(|comments| &comments.inner);
+        texts.flat_map(|text| clean_comment(text)).collect()
     }
 
-    /// Returns the documentation before the current token.
     pub(super) fn docs(&self) -> Docs {
         let comments = self.tokens.get(self.at).and_then(|token| token.comments.as_ref());
-        let lines = comments
-            .map_or(Vec::new(), |comments| comments.outer.iter().flat_map(|text| clean_doc(text)).collect());
-        Docs { lines }
+        let texts = comments.into_iter().flat_map(|comments| &comments.outer);
+        Docs { lines: texts.flat_map(|text| clean_doc(text)).collect() }
     }
 
     /// Consumes this word, which is a keyword only at this position.
     pub(super) fn take_word(&mut self, word: &str) -> bool {
-        let found = matches!(self.kind(), TokenKind::Ident { text, escaped: false } if text == word);
-        if found {
-            self.advance();
-        }
-        found
+        self.take_if(matches!(self.kind(), TokenKind::Ident { text, escaped: false } if text == word))
     }
 
     /// Parses `name` or `M::name`. A `::` after a blank is not a part of the name, but starts the following
@@ -315,12 +299,12 @@ impl Input<'_> {
         Ok(name)
     }
 
-    pub(super) fn arg_name(&mut self) -> Parse<crate::ast::Ident> {
+    pub(super) fn arg_name(&mut self) -> Parse<Ident> {
         let span = self.span();
         let name = match *self.kind() {
             TokenKind::Keyword(word) => {
                 self.advance();
-                crate::ast::Ident { text: word.to_owned(), span }
+                Ident { text: word.to_owned(), span }
             }
             _ => self.ident("the name of an argument")?,
         };
@@ -328,17 +312,19 @@ impl Input<'_> {
         Ok(name)
     }
 
-    /// Parses the `}` for a `{`.
     pub(super) fn close_brace(&mut self, open: Span) -> Parse<()> {
-        if self.take_punct(Punct::BraceClose) {
-            return Ok(());
-        }
-        let message = format!("expected `}}`, found {}", self.kind().describe());
-        let error = Diagnostic::error("syntax", self.span(), message);
-        self.unexpected(error.and(open, "to close this `{`"));
-        Err(Reported)
+        self.close(Punct::BraceClose, "`}`", open, "to close this `{`")
     }
 
+    fn close(&mut self, punct: Punct, wanted: &str, open: Span, label: &str) -> Parse<()> {
+        if self.take_punct(punct) {
+            return Ok(());
+        }
+        let message = format!("expected {wanted}, found {}", self.kind().describe());
+        let error = Diagnostic::error("syntax", self.span(), message);
+        self.unexpected(error.and(open, label));
+        Err(Reported)
+    }
     pub(super) fn string_arg(&mut self, what: &str) -> Parse<StringArg> {
         match self.kind() {
             TokenKind::Text { text, .. } => {
@@ -355,14 +341,8 @@ impl Input<'_> {
     }
 
     pub(super) fn close_angle(&mut self, open: Span, bound: bool) -> Parse<()> {
-        if self.take_punct(Punct::Greater) {
-            return Ok(());
-        }
         let wanted = if bound { "`>`" } else { "`,` or `>`" };
-        let message = format!("expected {wanted}, found {}", self.kind().describe());
-        let error = Diagnostic::error("syntax", self.span(), message);
-        self.unexpected(error.and(open, "to close this `<`"));
-        Err(Reported)
+        self.close(Punct::Greater, wanted, open, "to close this `<`")
     }
 }
 

@@ -2,14 +2,13 @@
 
 use super::input::Input;
 use super::item::ScopeKind;
-use super::parser::{Parse, Parser, Reported};
+use super::parser::{Parse, Parser};
 use crate::ast::{Attribute, Head, Item, ItemKind, Operation, Param, Raises, StringArg, TypeKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Direction, Flavour};
 use crate::token::{Punct, TokenKind};
 
 impl Parser<'_> {
-    /// Parses an interface or its forward declaration.
     pub(super) fn interface(&mut self, mut head: Head) -> Parse<Item> {
         let flavour = match () {
             () if self.input.take_keyword("abstract") => Flavour::Abstract,
@@ -34,13 +33,11 @@ impl Parser<'_> {
         Ok(Item { head, kind: ItemKind::Interface { flavour, name, bases, items } })
     }
 
-    /// Parses `native Name`.
     pub(super) fn native(&mut self) -> Parse<ItemKind> {
         self.input.advance();
         Ok(ItemKind::Native(self.input.new_ident("the name of the native type")?))
     }
 
-    /// Parses an operation or attribute.
     pub(super) fn export(&mut self) -> Parse<(ItemKind, &'static str)> {
         match self.input.kind() {
             TokenKind::Keyword("readonly" | "attribute") => {
@@ -89,11 +86,8 @@ impl Parser<'_> {
         }
         let raises = get_raises.as_ref().or(set_raises.as_ref()).map(|raises: &Raises| raises.span);
         if let (Some(span), [_, second, ..]) = (raises, names.as_slice()) {
-            let error = Diagnostic::error(
-                "attribute-raises",
-                span,
-                "several attributes cannot share a raises clause",
-            );
+            let message = "several attributes cannot share a raises clause";
+            let error = Diagnostic::error("attribute-raises", span, message);
             self.input.report(
                 error.and(second.span, "the second attribute").help("declare each attribute on its own"),
             );
@@ -111,13 +105,9 @@ impl Parser<'_> {
             self.param_type(what)?
         };
         if self.input.at_punct(Punct::ParenOpen) {
-            let error = Diagnostic::error(
-                "syntax",
-                self.input.span(),
-                "this operation has no name or no result type",
-            );
-            self.input.report(error.help("write `void` before the name if it returns nothing"));
-            return Err(Reported);
+            let message = "this operation has no name or no result type";
+            let error = Diagnostic::error("syntax", self.input.span(), message);
+            return self.input.fail(error.help("write `void` before the name if it returns nothing"));
         }
         let name = self.input.new_ident("the name of the operation")?;
         let params = self.params()?;
@@ -126,30 +116,18 @@ impl Parser<'_> {
         Ok(Operation { oneway, result, name, params, raises, context })
     }
 
-    /// Parses `context ("name", "name.*")`.
     fn context(&mut self) -> Parse<Vec<StringArg>> {
         self.input.advance();
         self.input.expect_punct(Punct::ParenOpen)?;
-        let mut patterns = vec![self.input.string_arg("the name of a property in quotes")?];
-        while self.input.take_punct(Punct::Comma) {
-            patterns.push(self.input.string_arg("the name of a property in quotes")?);
-        }
+        let patterns = self.list(|parser| parser.input.string_arg("the name of a property in quotes"))?;
         self.input.expect_punct(Punct::ParenClose)?;
         Ok(patterns)
     }
 
-    /// Parses parameters in parentheses.
     pub(super) fn params(&mut self) -> Parse<Vec<Param>> {
         self.input.expect_punct(Punct::ParenOpen)?;
-        let mut params = Vec::new();
-        if !self.input.at_punct(Punct::ParenClose) {
-            loop {
-                params.push(self.param()?);
-                if !self.input.take_punct(Punct::Comma) {
-                    break;
-                }
-            }
-        }
+        let is_empty = self.input.at_punct(Punct::ParenClose);
+        let params = if is_empty { Vec::new() } else { self.list(Self::param)? };
         if !self.input.take_punct(Punct::ParenClose) {
             return self.input.expected("`,` or `)` after a parameter");
         }
@@ -169,13 +147,9 @@ impl Parser<'_> {
         let ty = self.param_type("the type of the parameter")?;
         let name = self.input.new_ident("the name of the parameter")?;
         if self.input.at_punct(Punct::BracketOpen) {
-            let error = Diagnostic::error(
-                "anonymous-type",
-                self.input.span(),
-                "a parameter cannot be declared as an array",
-            );
-            self.input.report(error.help("name the array type with a typedef and use the name"));
-            return Err(Reported);
+            let message = "a parameter cannot be declared as an array";
+            let error = Diagnostic::error("anonymous-type", self.input.span(), message);
+            return self.input.fail(error.help("name the array type with a typedef and use the name"));
         }
         Ok(Param { head, direction, direction_span, ty, name })
     }
@@ -190,8 +164,7 @@ impl Parser<'_> {
         Ok(Raises { names, span })
     }
 
-    /// Parses the type of a parameter, result or attribute. Reports a type that is declared in place, because
-    /// IDL requires a name for it.
+    /// Parses the type of a parameter, result or attribute, and reports one that is declared in place.
     fn param_type(&mut self, what: &str) -> Parse<TypeSpec> {
         let ty = self.type_spec(what)?;
         let anonymous = match ty.kind {
@@ -203,11 +176,8 @@ impl Parser<'_> {
             TypeKind::Enum { .. } => "an enum",
             _ => return Ok(ty),
         };
-        let error = Diagnostic::error(
-            "anonymous-type",
-            ty.span,
-            format!("{anonymous} must have a name to be used here"),
-        );
+        let message = format!("{anonymous} must have a name to be used here");
+        let error = Diagnostic::error("anonymous-type", ty.span, message);
         let help = match ty.kind {
             TypeKind::Sequence { .. } | TypeKind::Map { .. } | TypeKind::Fixed(_) => {
                 "declare it with a typedef before the interface and use the name"
@@ -219,7 +189,6 @@ impl Parser<'_> {
     }
 }
 
-/// Returns whether the current tokens are `abstract interface` or `local interface`.
 pub(super) fn at_flavoured_interface(input: &Input<'_>) -> bool {
     matches!(input.kind(), TokenKind::Keyword("abstract" | "local"))
         && *input.kind_at(1) == TokenKind::Keyword("interface")

@@ -1,15 +1,14 @@
-//! Definitions in a file, a module, an interface or a value type.
+//! Definitions in a file, a module, an interface or a value type, and the annotations before them.
 
-use super::input::STARTERS;
+use super::input::{Input, STARTERS};
 use super::parser::{Parse, Parser, Reported};
 use super::{ccm, interface, template, value};
-use crate::ast::{Head, Item, ItemKind, TypeKind};
+use crate::ast::{Annotation, Head, Item, ItemKind, TypeKind};
 use crate::diagnostic::Diagnostic;
 use crate::model::Docs;
 use crate::suggest::closest;
 use crate::token::{Punct, TokenKind};
 
-/// The kind of scope that contains a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScopeKind {
     File,
@@ -29,9 +28,9 @@ impl Parser<'_> {
         let mut items = Vec::new();
         loop {
             docs.lines.extend(self.input.inner_docs());
-            items.extend(
-                self.pragmas().map(|pragma| Item { head: Head::default(), kind: ItemKind::Pragma(pragma) }),
-            );
+            let pragmas = self.pragmas();
+            items
+                .extend(pragmas.map(|pragma| Item { head: Head::default(), kind: ItemKind::Pragma(pragma) }));
             match self.input.kind() {
                 TokenKind::End => return items,
                 TokenKind::Punct(Punct::BraceClose) if place != ScopeKind::File => return items,
@@ -42,11 +41,8 @@ impl Parser<'_> {
                     self.input.take_punct(Punct::Semicolon);
                 }
                 TokenKind::Punct(Punct::Semicolon) => {
-                    let error = Diagnostic::error(
-                        "syntax",
-                        self.input.span(),
-                        "a `;` without a definition before it",
-                    );
+                    let message = "a `;` without a definition before it";
+                    let error = Diagnostic::error("syntax", self.input.span(), message);
                     self.input.report(error.help("remove it"));
                     self.input.advance();
                 }
@@ -61,8 +57,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses a definition. This function handles modules itself, because they nest, and the stack frame of
-    /// `item` is large.
+    /// Parses a definition. Modules are parsed here: they nest, and the stack frame of `item` is large.
     pub(super) fn module_or_item(&mut self, place: ScopeKind) -> Parse<Item> {
         let head = self.head()?;
         match place {
@@ -99,8 +94,7 @@ impl Parser<'_> {
                 };
                 let message = format!("{} cannot stand inside {scope}", self.input.kind().describe());
                 let error = Diagnostic::error("syntax", self.input.span(), message);
-                self.input.report(error);
-                return Err(Reported);
+                return self.input.fail(error);
             }
             TokenKind::Keyword("local") => {
                 self.input.advance();
@@ -201,8 +195,7 @@ impl Parser<'_> {
         Ok(ItemKind::Exception { name, members })
     }
 
-    /// Parses a `struct`, `union` or `enum` that is not part of another declaration, or a forward
-    /// declaration.
+    /// Parses a `struct`, `union` or `enum` on its own, or its forward declaration.
     fn constructed(&mut self) -> Parse<ItemKind> {
         if matches!(self.input.kind_at(2), TokenKind::Punct(Punct::Semicolon))
             && !self.input.at_keyword("enum")
@@ -217,8 +210,7 @@ impl Parser<'_> {
         if matches!(self.input.kind(), TokenKind::Ident { .. }) {
             let error = Diagnostic::error("syntax", self.input.span(), "a name after the body of a type");
             let error = error.help("to name the type again, write `typedef` before it");
-            self.input.report(error);
-            return Err(Reported);
+            return self.input.fail(error);
         }
         Ok(ItemKind::Type(ty))
     }
@@ -234,4 +226,45 @@ impl Parser<'_> {
         let name = self.input.name("the name of a scope")?;
         Ok(ItemKind::TypePrefix { name, prefix: self.input.string_arg("the prefix in quotes")? })
     }
+
+    pub(super) fn head(&mut self) -> Parse<Head> {
+        let mut docs = self.input.docs();
+        let mut annotations = Vec::new();
+        while self.input.at_punct(Punct::At) && !declares_annotation(&self.input) {
+            annotations.push(self.annotation()?);
+            docs.lines.extend(self.input.docs().lines);
+        }
+        Ok(Head { docs, annotations })
+    }
+
+    /// Parses `@name`, `@name(value)` or `@name(a = 1, b = 2)`.
+    fn annotation(&mut self) -> Parse<Annotation> {
+        let start = self.input.span();
+        self.input.advance();
+        // Names of annotations can be keywords: `@default(5)`.
+        let name = match *self.input.kind() {
+            TokenKind::Keyword(word) => {
+                self.input.advance();
+                word.to_owned()
+            }
+            _ => self.input.annotation_name()?,
+        };
+        let span = start.to(self.input.last_span());
+        let mut args = Vec::new();
+        if self.input.take_punct(Punct::ParenOpen) && !self.input.take_punct(Punct::ParenClose) {
+            args = self.list(|parser| {
+                let named = matches!(parser.input.kind(), TokenKind::Ident { .. } | TokenKind::Keyword(_))
+                    && *parser.input.kind_at(1) == TokenKind::Punct(Punct::Equal);
+                let name = if named { Some(parser.input.arg_name()?) } else { None };
+                Ok((name, parser.expr("the value of an annotation")?))
+            })?;
+            self.input.expect_punct(Punct::ParenClose)?;
+        }
+        Ok(Annotation { name, args, span })
+    }
+}
+
+fn declares_annotation(input: &Input<'_>) -> bool {
+    matches!(input.kind_at(1), TokenKind::Ident { text, .. } if text == "annotation")
+        && matches!(input.kind_at(2), TokenKind::Ident { .. })
 }

@@ -7,7 +7,7 @@ use super::pragma::SeparatedPragma;
 use crate::diagnostic::Diagnostic;
 use crate::limits::MAX_DEPTH;
 use crate::source::Span;
-use crate::token::{Punct, Token, TokenKind};
+use crate::token::{Punct, TokenKind};
 
 /// Keywords of clauses that follow an operation or attribute.
 const CLAUSES: &[&str] = &["raises", "context", "getraises", "setraises"];
@@ -21,7 +21,6 @@ pub(super) struct Parser<'o> {
     pub(super) input: Input<'o>,
     /// Pragmas after the current token.
     pub(super) pragmas: VecDeque<SeparatedPragma>,
-    /// The current nesting depth.
     pub(super) depth: usize,
     /// The greatest depth since this field was last reset.
     pub(super) deepest: usize,
@@ -34,8 +33,7 @@ pub(super) struct Parser<'o> {
 }
 
 impl Parser<'_> {
-    /// Consumes a `;`. If it is missing and the next token can start a new declaration, parsing continues as
-    /// if it were present.
+    /// Consumes a `;`, or reports that it is missing if the next token can start a declaration.
     pub(super) fn semicolon(&mut self, after: &str) -> Parse<()> {
         if self.input.take_punct(Punct::Semicolon) {
             return Ok(());
@@ -47,10 +45,7 @@ impl Parser<'_> {
             let last = self.input.last_span();
             let end = Span { start: last.end.saturating_sub(1).max(last.start), ..last };
             // An unterminated literal, which was reported, has consumed the `;`.
-            if !matches!(
-                self.input.tokens.get(self.input.at.saturating_sub(1)),
-                Some(Token { kind: TokenKind::BadLiteral, .. })
-            ) {
+            if *self.input.last_kind() != TokenKind::BadLiteral {
                 self.input.unexpected(Diagnostic::error("syntax", end, message));
             }
             return Ok(());
@@ -65,7 +60,6 @@ impl Parser<'_> {
         self.input.at_definition_keyword() || self.follows_pragma()
     }
 
-    /// Runs a production one level deeper.
     pub(super) fn nested<T>(&mut self, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         self.enter_level()?;
         let result = production(self);
@@ -76,11 +70,8 @@ impl Parser<'_> {
     /// Increments the nesting depth, or reports that it is too great. The caller decrements it later.
     pub(super) fn enter_level(&mut self) -> Parse<()> {
         if self.depth >= MAX_DEPTH {
-            let error = Diagnostic::error(
-                "too-deep",
-                self.input.span(),
-                format!("this nests more than {MAX_DEPTH} levels deep"),
-            );
+            let message = format!("this nests more than {MAX_DEPTH} levels deep");
+            let error = Diagnostic::error("too-deep", self.input.span(), message);
             self.input.report(error.help("give the inner parts names of their own"));
             self.input.silenced = true;
             self.input.at = self.input.tokens.len().saturating_sub(1);
@@ -89,6 +80,29 @@ impl Parser<'_> {
         self.depth += 1;
         self.deepest = self.deepest.max(self.depth);
         Ok(())
+    }
+
+    /// Parses items separated by commas, at least one.
+    pub(super) fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
+        let mut items = vec![item(self)?];
+        while self.input.take_punct(Punct::Comma) {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    /// Parses items up to the `}`, which is not consumed. A malformed item is reported and left out.
+    pub(super) fn until_brace<T>(&mut self, mut item: impl FnMut(&mut Self) -> Parse<T>) -> Parse<Vec<T>> {
+        let mut items = Vec::new();
+        while !matches!(self.input.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
+            let before = self.input.at;
+            match item(self) {
+                Ok(item) => items.push(item),
+                Err(Reported) if self.input.silenced => return Err(Reported),
+                Err(Reported) => self.recover_from(before),
+            }
+        }
+        Ok(items)
     }
 
     /// Runs a production in which `>>` closes two brackets if `in_angle` is set, and otherwise shifts.
@@ -103,8 +117,7 @@ impl Parser<'_> {
         result
     }
 
-    /// Recovers from an error in a declaration that started at this token. Continues where the next
-    /// declaration can start, and consumes at least one token unless the scope ends.
+    /// Recovers from an error: continues, after at least one token, where a declaration can start.
     pub(super) fn recover_from(&mut self, start: usize) {
         // If a definition starts here, the `}` of an open block is probably missing.
         let open = if self.input.at_definition_keyword() { 0 } else { self.input.open_braces(start) };
@@ -145,8 +158,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns whether the token after this `}` cannot belong to the same declaration. In
-/// `typedef struct S { ... } T;` it can.
+/// Returns whether the declaration ends at this `}`; in `typedef struct S { ... } T;` it does not.
 fn declaration_ends(input: &Input<'_>) -> bool {
     !matches!(input.kind_at(1), TokenKind::Ident { .. } | TokenKind::Punct(_))
 }

@@ -11,7 +11,6 @@ use crate::ast::{Pragma, StringArg};
 use crate::diagnostic::Diagnostic;
 use crate::token::{Punct, Token, TokenKind};
 
-/// A pragma, separated from the other tokens.
 pub(super) struct SeparatedPragma {
     /// Index of the token that follows the pragma.
     next_token: usize,
@@ -19,7 +18,6 @@ pub(super) struct SeparatedPragma {
     tokens: Vec<Token>,
 }
 
-/// Separates pragmas from the other tokens.
 pub(super) fn separate(tokens: Vec<Token>) -> (Vec<Token>, VecDeque<SeparatedPragma>) {
     let mut pragmas = VecDeque::new();
     if !tokens.iter().any(|token| token.kind == TokenKind::Pragma) {
@@ -45,8 +43,7 @@ pub(super) fn separate(tokens: Vec<Token>) -> (Vec<Token>, VecDeque<SeparatedPra
 }
 
 impl Parser<'_> {
-    /// Returns the pragmas before the current token that were not returned before. Malformed ones are
-    /// reported and left out.
+    /// Returns the next pragmas before the current token; malformed ones are reported.
     pub(super) fn pragmas(&mut self) -> impl Iterator<Item = Pragma> {
         std::iter::from_fn(|| {
             let is_next = self.pragmas.front().is_some_and(|pragma| pragma.next_token <= self.input.at);
@@ -56,22 +53,19 @@ impl Parser<'_> {
         .flatten()
     }
 
-    /// Returns whether a pragma directly precedes the current token.
     pub(super) fn follows_pragma(&self) -> bool {
         self.pragmas.binary_search_by_key(&self.input.at, |pragma| pragma.next_token).is_ok()
     }
 
-    /// Parses a pragma from its own tokens.
     fn separated_pragma(&mut self, tokens: Vec<Token>) -> Option<Pragma> {
-        let (outer, at) =
-            (std::mem::replace(&mut self.input.tokens, tokens), std::mem::replace(&mut self.input.at, 0));
+        let outer = std::mem::replace(&mut self.input.tokens, tokens);
+        let at = std::mem::replace(&mut self.input.at, 0);
         let pragma = pragma(&mut self.input);
         (self.input.tokens, self.input.at) = (outer, at);
         pragma
     }
 }
 
-/// Parses a pragma from `#pragma` to the end of the line.
 fn pragma(input: &mut Input<'_>) -> Option<Pragma> {
     let start = input.span();
     input.advance();
@@ -112,10 +106,8 @@ fn pragma_body(input: &mut Input<'_>) -> Parse<Pragma> {
             if version.is_empty() {
                 return input.expected("a version, `major.minor`");
             }
-            Ok(Pragma::Version {
-                name,
-                version: StringArg { text: version, span: start.to(input.last_span()) },
-            })
+            let version = StringArg { text: version, span: start.to(input.last_span()) };
+            Ok(Pragma::Version { name, version })
         }
     }
 }

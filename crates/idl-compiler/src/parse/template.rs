@@ -5,13 +5,12 @@ use std::rc::Rc;
 
 use super::input::Input;
 use super::item::ScopeKind;
-use super::parser::{Parse, Parser, Reported};
+use super::parser::{Parse, Parser};
 use super::types;
 use crate::ast::{
-    Actual, Expr, ExprKind, Formal, FormalKind, Head, Ident, Instance, Item, ItemKind, Name, Template,
+    Actual, Expr, ExprKind, Formal, FormalKind, Head, Instance, Item, ItemKind, Name, Template,
 };
 use crate::diagnostic::Diagnostic;
-use crate::source::Span;
 use crate::token::{Punct, TokenKind};
 
 /// The kinds of parameters, for messages.
@@ -20,8 +19,8 @@ const KINDS: &str = "`typename`, `interface`, `valuetype`, `eventtype`, `struct`
 impl Parser<'_> {
     /// Parses a template module or an instance of one, starting at the name after `module`.
     pub(super) fn template(&mut self, head: Head) -> Parse<Item> {
-        let (start, has_arguments) =
-            (self.input.span(), matches!(self.input.kind_at(1), TokenKind::Punct(Punct::Less)));
+        let start = self.input.span();
+        let has_arguments = *self.input.kind_at(1) == TokenKind::Punct(Punct::Less);
         if has_arguments && at_formal(&self.input, 2) {
             return self.template_module(head);
         }
@@ -30,18 +29,15 @@ impl Parser<'_> {
         if at_formal(&self.input, 0) {
             let message = format!("`{}` is not the name of a new template module", template.text());
             let error = Diagnostic::error("syntax", start, message);
-            self.input.report(error.help("declare it in its own module, by a name without `::`"));
-            return Err(Reported);
+            return self.input.fail(error.help("declare it in its own module, by a name without `::`"));
         }
-        let args = self.with_angle(true, Self::actuals)?;
+        let args = self.with_angle(true, |parser| parser.list(Self::actual))?;
         self.input.close_angle(open, false)?;
         if self.input.at_punct(Punct::BraceOpen) {
-            let error =
-                Diagnostic::error("syntax", open, "parameters of a template module without their kinds");
-            self.input.report(
-                error.help("write the kind before each name, such as `typename T` or `const long N`"),
-            );
-            return Err(Reported);
+            let message = "parameters of a template module without their kinds";
+            let error = Diagnostic::error("syntax", open, message);
+            let help = "write the kind before each name, such as `typename T` or `const long N`";
+            return self.input.fail(error.help(help));
         }
         let name = self.input.new_ident("the name of the instance")?;
         self.semicolon("this instance of a template module")?;
@@ -49,11 +45,10 @@ impl Parser<'_> {
         Ok(Item { head, kind: ItemKind::Instance(Box::new(instance)) })
     }
 
-    /// Parses `module M<typename T> { ... };`, starting at the name.
     fn template_module(&mut self, mut head: Head) -> Parse<Item> {
         let name = self.input.new_ident("the name of the template module")?;
         let open = self.input.expect_punct(Punct::Less)?;
-        let params = self.with_angle(true, Self::formals)?;
+        let params = self.with_angle(true, |parser| parser.list(Self::formal))?;
         self.input.close_angle(open, false)?;
         let (errors, start, deepest) = (self.input.out.errors(), self.input.at, self.deepest);
         self.deepest = self.depth;
@@ -70,14 +65,6 @@ impl Parser<'_> {
         let token_count = self.input.at - start;
         let template = Template { name, params, items, token_count, height };
         Ok(Item { head, kind: ItemKind::Template(Rc::new(template)) })
-    }
-
-    fn formals(&mut self) -> Parse<Vec<Formal>> {
-        let mut params = vec![self.formal()?];
-        while self.input.take_punct(Punct::Comma) {
-            params.push(self.formal()?);
-        }
-        Ok(params)
     }
 
     fn formal(&mut self) -> Parse<Formal> {
@@ -112,14 +99,6 @@ impl Parser<'_> {
         Ok(Formal { kind, span: start.to(name.span), name })
     }
 
-    fn actuals(&mut self) -> Parse<Vec<Actual>> {
-        let mut args = vec![self.actual()?];
-        while self.input.take_punct(Punct::Comma) {
-            args.push(self.actual()?);
-        }
-        Ok(args)
-    }
-
     /// Parses an argument, a type or a value. A name alone can be either.
     fn actual(&mut self) -> Parse<Actual> {
         match self.input.kind() {
@@ -138,10 +117,7 @@ impl Parser<'_> {
         self.input.advance();
         let template = self.input.name("the name of a template module")?;
         let open = self.input.expect_punct(Punct::Less)?;
-        let mut args = vec![parameter_name(&mut self.input)?];
-        while self.input.take_punct(Punct::Comma) {
-            args.push(parameter_name(&mut self.input)?);
-        }
+        let args = self.list(|parser| parameter_name(&mut parser.input))?;
         self.input.close_angle(open, false)?;
         let name = self.input.new_ident("the name of the instance")?;
         self.semicolon("this alias")?;
@@ -158,9 +134,7 @@ impl Parser<'_> {
 pub(super) fn at_template(input: &Input<'_>) -> bool {
     match input.kind() {
         TokenKind::Punct(Punct::Scope) => true,
-        TokenKind::Ident { .. } => {
-            matches!(input.kind_at(1), TokenKind::Punct(Punct::Less | Punct::Scope))
-        }
+        TokenKind::Ident { .. } => matches!(input.kind_at(1), TokenKind::Punct(Punct::Less | Punct::Scope)),
         _ => false,
     }
 }
@@ -202,15 +176,14 @@ fn after_angle(input: &Input<'_>, from: usize) -> Option<usize> {
     }
 }
 
-/// Returns whether `alias M<T> N;` starts here.
 pub(super) fn at_alias(input: &Input<'_>) -> bool {
     input.at_contextual_keyword("alias")
         && matches!(input.kind_at(1), TokenKind::Ident { .. } | TokenKind::Punct(Punct::Scope))
 }
 
 fn parameter_name(input: &mut Input<'_>) -> Parse<Actual> {
-    let ident: Ident = input.ident("the name of a parameter")?;
-    let span: Span = ident.span;
+    let ident = input.ident("the name of a parameter")?;
+    let span = ident.span;
     let name = Name { absolute: false, parts: vec![ident], span };
     Ok(Actual::Value(Expr { kind: ExprKind::Name(name), span }))
 }

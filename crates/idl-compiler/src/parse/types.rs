@@ -28,19 +28,12 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses a type that is not declared in place.
     pub(super) fn simple_type(&mut self, what: &str) -> Parse<TypeSpec> {
         let start = self.input.span();
-        // This function is called recursively for nested types. The other types are parsed in a separate
-        // function to keep its stack frame small.
+        // This function is recursive. Another one parses the other types, so that its stack frame is small.
         let kind = match *self.input.kind() {
             TokenKind::Keyword("sequence") => self.sequence(),
-            TokenKind::Ident { .. }
-                if self.input.at_contextual_keyword("map")
-                    && self.input.kind_at(1) == &TokenKind::Punct(Punct::Less) =>
-            {
-                self.map()
-            }
+            TokenKind::Ident { .. } if at_map(&self.input) => self.map(),
             _ => self.plain_type(what),
         };
         Ok(TypeSpec { kind: kind?, span: start.to(self.input.last_span()) })
@@ -58,26 +51,18 @@ impl Parser<'_> {
                 self.input.advance();
                 TypeKind::WString(self.bound("a bound")?)
             }
-            TokenKind::Keyword("Object") => {
+            TokenKind::Keyword(word @ ("Object" | "any" | "ValueBase")) => {
                 self.input.advance();
-                TypeKind::Object
-            }
-            TokenKind::Keyword("any") => {
-                self.input.advance();
-                TypeKind::Any
-            }
-            TokenKind::Keyword("ValueBase") => {
-                self.input.advance();
-                TypeKind::ValueBase
+                match word {
+                    "Object" => TypeKind::Object,
+                    "any" => TypeKind::Any,
+                    _ => TypeKind::ValueBase,
+                }
             }
             TokenKind::Keyword("fixed") => self.fixed()?,
             TokenKind::Keyword("void") => {
-                let error = Diagnostic::error(
-                    "not-a-type",
-                    start,
-                    "`void` is not a type; it stands only before an operation",
-                );
-                self.input.report(error);
+                let message = "`void` is not a type; it stands only before an operation";
+                self.input.report(Diagnostic::error("not-a-type", start, message));
                 self.input.advance();
                 TypeKind::Bad
             }
@@ -85,10 +70,9 @@ impl Parser<'_> {
                 Some(primitive) => TypeKind::Primitive(primitive),
                 None => return self.input.expected(what),
             },
-            TokenKind::Ident { .. } if new_primitive(&self.input).is_some() => {
-                let primitive = new_primitive(&self.input);
+            TokenKind::Ident { .. } if let Some(primitive) = new_primitive(&self.input) => {
                 self.input.advance();
-                primitive.map_or(TypeKind::Bad, TypeKind::Primitive)
+                TypeKind::Primitive(primitive)
             }
             TokenKind::Ident { .. } | TokenKind::Punct(Punct::Scope) => {
                 TypeKind::Name(self.input.name(what)?)
@@ -138,42 +122,31 @@ impl Parser<'_> {
     fn sequence(&mut self) -> Parse<TypeKind> {
         self.input.advance();
         let open = self.input.expect_punct(Punct::Less)?;
-        let outer = std::mem::replace(&mut self.in_angle, true);
-        let element = self.nested_element("a sequence", "the type of the elements");
-        let bound = element.and_then(|element| Ok((element, self.comma_bound()?)));
-        self.in_angle = outer;
-        let (element, bound) = bound?;
+        let (element, bound) = self.with_angle(true, |parser| {
+            let element = parser.nested_element("a sequence", "the type of the elements")?;
+            Ok((element, parser.comma_bound()?))
+        })?;
         self.input.close_angle(open, bound.is_some())?;
         Ok(TypeKind::Sequence { element, bound })
     }
 
-    /// Parses a type one level deeper.
     pub(super) fn nested_element(&mut self, container: &str, what: &str) -> Parse<Box<TypeSpec>> {
-        self.enter_level()?;
-        let element = self.element_type(container, what);
-        self.depth -= 1;
-        element.map(Box::new)
+        self.nested(|parser| match parser.input.kind() {
+            TokenKind::Keyword("struct" | "union" | "enum") => parser.declared_inside(container),
+            _ => parser.simple_type(what).map(Box::new),
+        })
     }
 
     pub(super) fn comma_bound(&mut self) -> Parse<Option<Expr>> {
         if self.input.take_punct(Punct::Comma) { self.expr("a bound").map(Some) } else { Ok(None) }
     }
 
-    pub(super) fn element_type(&mut self, container: &str, what: &str) -> Parse<TypeSpec> {
-        match self.input.kind() {
-            TokenKind::Keyword("struct" | "union" | "enum") => self.declared_inside(container),
-            _ => self.simple_type(what),
-        }
-    }
-
     fn declared_inside<T>(&mut self, container: &str) -> Parse<T> {
         let message = format!("{} cannot be declared inside {container} type", self.input.kind().describe());
         let error = Diagnostic::error("syntax", self.input.span(), message);
-        self.input.report(error.help("declare it before and use the name"));
-        Err(Reported)
+        self.input.fail(error.help("declare it before and use the name"))
     }
 
-    /// Parses `fixed<digits, scale>`, or `fixed` alone.
     fn fixed(&mut self) -> Parse<TypeKind> {
         self.input.advance();
         if !self.input.take_punct(Punct::Less) {
@@ -188,7 +161,6 @@ impl Parser<'_> {
         Ok(TypeKind::Fixed(Some(Box::new(parts))))
     }
 
-    /// Parses `<n>`, if present.
     fn bound(&mut self, what: &str) -> Parse<Option<Expr>> {
         if !self.input.take_punct(Punct::Less) {
             return Ok(None);
@@ -199,11 +171,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn declarators(&mut self) -> Parse<Vec<Declarator>> {
-        let mut declarators = vec![self.declarator()?];
-        while self.input.take_punct(Punct::Comma) {
-            declarators.push(self.declarator()?);
-        }
-        Ok(declarators)
+        self.list(Self::declarator)
     }
 
     fn declarator(&mut self) -> Parse<Declarator> {
@@ -230,10 +198,8 @@ impl Parser<'_> {
     pub(super) fn members(&mut self) -> Parse<Vec<Member>> {
         let mut members = Vec::new();
         loop {
-            members.extend(
-                self.pragmas()
-                    .map(|pragma| Member { head: Head::default(), kind: MemberKind::Pragma(pragma) }),
-            );
+            let pragmas = self.pragmas().map(MemberKind::Pragma);
+            members.extend(pragmas.map(|kind| Member { head: Head::default(), kind }));
             if matches!(self.input.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
                 return Ok(members);
             }
@@ -292,7 +258,7 @@ impl Parser<'_> {
         let (name, head, discriminator) = self.switch()?;
         let open = self.input.expect_punct(Punct::BraceOpen)?;
         let errors = self.input.out.errors();
-        let cases = self.cases()?;
+        let cases = self.until_brace(|parser| parser.with_angle(false, Self::case))?;
         self.input.close_brace(open)?;
         if cases.is_empty() && self.input.out.errors() == errors {
             let message = format!("union `{}` has no members", name.text);
@@ -315,24 +281,6 @@ impl Parser<'_> {
         Ok((name, head, discriminator))
     }
 
-    /// Parses cases up to the `}`, which is not consumed. A malformed case is reported and left out.
-    fn cases(&mut self) -> Parse<Vec<Case>> {
-        let mut cases = Vec::new();
-        while !matches!(self.input.kind(), TokenKind::Punct(Punct::BraceClose) | TokenKind::End) {
-            let before = self.input.at;
-            let outer = std::mem::replace(&mut self.in_angle, false);
-            let case = self.case();
-            self.in_angle = outer;
-            match case {
-                Ok(case) => cases.push(case),
-                Err(Reported) if self.input.silenced => return Err(Reported),
-                Err(Reported) => self.recover_from(before),
-            }
-        }
-        Ok(cases)
-    }
-
-    /// Parses labels, followed by one member.
     fn case(&mut self) -> Parse<Case> {
         let (labels, head) = self.labels()?;
         let ty = self.type_spec("the type of the member")?;
@@ -370,8 +318,7 @@ impl Parser<'_> {
         let declarator = self.declarator()?;
         if self.input.at_punct(Punct::Comma) {
             let error = Diagnostic::error("syntax", self.input.span(), "a case of a union has one member");
-            self.input.report(error.help("give each member labels of its own"));
-            return Err(Reported);
+            return self.input.fail(error.help("give each member labels of its own"));
         }
         self.semicolon("this member")?;
         Ok(declarator)
@@ -380,8 +327,11 @@ impl Parser<'_> {
 
 /// Returns whether a type that starts with a contextual keyword of IDL 4 follows.
 pub(super) fn at_idl4_type(input: &Input<'_>) -> bool {
-    let is_map = input.at_contextual_keyword("map") && input.kind_at(1) == &TokenKind::Punct(Punct::Less);
-    is_map || new_primitive(input).is_some()
+    at_map(input) || new_primitive(input).is_some()
+}
+
+fn at_map(input: &Input<'_>) -> bool {
+    input.at_contextual_keyword("map") && *input.kind_at(1) == TokenKind::Punct(Punct::Less)
 }
 
 /// Returns the integer type of IDL 4 at the current token.

@@ -2,7 +2,7 @@
 
 use super::input::Input;
 use super::item::ScopeKind;
-use super::parser::{Parse, Parser, Reported};
+use super::parser::{Parse, Parser};
 use crate::ast::{Factory, Head, Ident, Item, ItemKind, State, Value};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Direction, ValueModifier, Visibility};
@@ -64,21 +64,17 @@ impl Parser<'_> {
         while self.input.take_punct(Punct::Comma) {
             if self.input.take_keyword("truncatable") {
                 let span = self.input.last_span();
-                let error = Diagnostic::error(
-                    "truncatable",
-                    span,
-                    "`truncatable` before a base that is not the first",
-                );
-                self.input.report(error.note(
-                    "only the base with state can be what is left of a value, and that is the first one",
-                ));
+                let message = "`truncatable` before a base that is not the first";
+                let error = Diagnostic::error("truncatable", span, message);
+                let note =
+                    "only the base with state can be what is left of a value, and that is the first one";
+                self.input.report(error.note(note));
             }
             bases.push(self.input.name("a base value type")?);
         }
         Ok(bases)
     }
 
-    /// Parses the type in a value box, and the `;`.
     fn value_box(&mut self, head: Head, name: Ident, modifier: Option<Span>) -> Parse<Item> {
         let ty = self.type_spec("`:`, `supports`, `{`, `;` or the type in a value box")?;
         if let Some(span) = modifier {
@@ -86,26 +82,23 @@ impl Parser<'_> {
             self.input.report(Diagnostic::error("syntax", span, message).help("remove the word"));
         }
         if self.input.at_punct(Punct::BracketOpen) {
-            let error = Diagnostic::error(
-                "anonymous-type",
-                self.input.span(),
-                "a value box cannot be declared as an array",
-            );
-            self.input.report(error.help("name the array type with a typedef and use the name"));
-            return Err(Reported);
+            let message = "a value box cannot be declared as an array";
+            let error = Diagnostic::error("anonymous-type", self.input.span(), message);
+            return self.input.fail(error.help("name the array type with a typedef and use the name"));
         }
         self.semicolon("this value box")?;
         Ok(Item { head, kind: ItemKind::ValueBox { name, ty } })
     }
 
-    /// Parses a state member or factory of a value type; `None`, without consuming a token, for anything
-    /// else.
+    /// Parses a state member or factory; `None`, and nothing consumed, for anything else.
     pub(super) fn value_element(&mut self) -> Parse<Option<(ItemKind, &'static str)>> {
         Ok(match self.input.kind() {
             TokenKind::Keyword("public" | "private") => {
                 Some((ItemKind::State(self.state()?), "this state member"))
             }
-            _ if at_factory(&self.input) => Some((ItemKind::Factory(self.factory()?), "this factory")),
+            _ if at_factory_keyword(&self.input, "factory") => {
+                Some((ItemKind::Factory(self.factory()?), "this factory"))
+            }
             _ => None,
         })
     }
@@ -125,8 +118,7 @@ impl Parser<'_> {
             _ => {
                 let error = Diagnostic::error("syntax", start, format!("`{word}` before an operation"));
                 let error = error.note("only state has a visibility; operations are all public");
-                self.input.report(error.help("remove the word"));
-                Err(Reported)
+                self.input.fail(error.help("remove the word"))
             }
         }
     }
@@ -134,16 +126,14 @@ impl Parser<'_> {
     /// Parses a factory or finder, starting at its keyword.
     pub(super) fn factory(&mut self) -> Parse<Factory> {
         self.input.advance();
-        let word = match self.input.tokens.get(self.input.at.saturating_sub(1)).map(|token| &token.kind) {
-            Some(TokenKind::Ident { text, .. }) if text == "finder" => "finder",
-            _ => "factory",
-        };
+        let is_finder = matches!(self.input.last_kind(), TokenKind::Ident { text, .. } if text == "finder");
+        let word = if is_finder { "finder" } else { "factory" };
         let name = self.input.new_ident(&format!("the name of the {word}"))?;
         let params = self.params()?;
         for param in params.iter().filter(|param| param.direction != Direction::In) {
             let message = format!("parameter `{}` of a {word} is not `in`", param.name.text);
             let error = Diagnostic::error("syntax", param.direction_span, message);
-            let does = if word == "finder" { "what it finds" } else { "the value that it makes" };
+            let does = if is_finder { "what it finds" } else { "the value that it makes" };
             self.input.report(error.note(format!("a {word} gives back {does}, and nothing else")));
         }
         let raises = if self.input.at_keyword("raises") { Some(self.raises()?) } else { None };
@@ -158,9 +148,8 @@ pub(super) fn at_value(input: &Input<'_>) -> bool {
             && matches!(input.kind_at(1), TokenKind::Keyword("valuetype"))
 }
 
-/// Returns whether a factory starts here. `factory` is a keyword only at this position, and even here it can
-/// be the name of a scope: `factory::T`.
-pub(super) fn at_factory(input: &Input<'_>) -> bool {
-    matches!(input.kind(), TokenKind::Ident { text, escaped: false } if text == "factory")
+/// Returns whether a factory or finder starts here; `factory::T` is the name of a type.
+pub(super) fn at_factory_keyword(input: &Input<'_>, word: &str) -> bool {
+    matches!(input.kind(), TokenKind::Ident { text, escaped: false } if text == word)
         && *input.kind_at(1) != TokenKind::Punct(Punct::Scope)
 }
