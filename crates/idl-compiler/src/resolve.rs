@@ -13,8 +13,7 @@ use std::rc::Rc;
 use crate::ast::{Declarator, Head, Ident, Item, ItemKind, TypeKind, TypeSpec};
 use crate::diagnostic::Collector;
 use crate::model::{
-    Annotations, Const, Construct, Def, DefId, DefKind, Flavour, Interface, Model, Module, Struct, Type,
-    TypeId, Typedef, Union,
+    Const, Construct, Def, DefId, DefKind, Flavour, Interface, Model, Module, Struct, Type, TypeId, Typedef,
 };
 use crate::parse::Parsed;
 use crate::source::Sources;
@@ -27,26 +26,21 @@ mod component;
 mod constant;
 mod constructed;
 mod declare;
-mod description;
 mod event;
 mod expr;
 mod finish;
 mod fixed;
 mod flavour;
 mod home;
-mod id_state;
 mod implied;
 mod import;
 mod interface;
 mod known;
-mod known_templates;
 mod lineage;
 mod lookup;
-mod map;
 mod port;
 mod real;
 mod repository_id;
-mod resolver;
 mod scope;
 mod symbols;
 mod template;
@@ -57,11 +51,9 @@ mod value;
 
 pub(crate) use symbols::Conditions;
 
-use id_state::IdState;
 use known::AnnotatedKind;
-use resolver::Resolver;
 use scope::{Entity, ScopeId};
-use symbols::{Progress, State, Symbols};
+use symbols::{IdState, Progress, Resolver, State, Symbols};
 
 /// Builds the model. The model is valid only if the collector has no error at the end.
 pub(crate) fn resolve(
@@ -87,12 +79,11 @@ pub(crate) fn resolve(
 
 impl Resolver<'_> {
     fn items(&mut self, items: Vec<Item>, scope: ScopeId) {
-        let is_module =
-            self.symbols.scope(scope).owner.is_none_or(|owner| is_module(&self.symbols.model, owner));
+        let owner = self.symbols.scope(scope).owner;
+        let is_module = owner.is_none_or(|owner| self.symbols.model.is_module(owner));
         for Item { head, kind } in items {
             match kind {
-                // Modules are handled here because they nest, and the stack frame of the other definitions is
-                // large.
+                // Modules are handled here: they nest, and the stack frame of other definitions is large.
                 ItemKind::Module { name, items } => self.module(head, &name, items, scope),
                 ItemKind::Instance(instance) => self.instance(head, *instance, scope),
                 ItemKind::Template(template) => self.template(head, template, scope),
@@ -134,17 +125,8 @@ impl Resolver<'_> {
             ItemKind::ForwardStruct(name) => self.forward(&name, DefKind::Struct(Struct::default()), scope),
             ItemKind::ForwardUnion(name) => {
                 // Until the union is defined, the discriminator is a placeholder that is never read.
-                let discriminator = self.symbols.intern(Type::Object);
-                let (cases, nested) = (Vec::new(), Vec::new());
-                let union = Union {
-                    discriminator,
-                    discriminator_annotations: Annotations::default(),
-                    cases,
-                    implicit_default: None,
-                    default_value: None,
-                    nested,
-                };
-                self.forward(&name, DefKind::Union(union), scope);
+                let placeholder = union::empty(&mut self.symbols);
+                self.forward(&name, DefKind::Union(placeholder), scope);
             }
             ItemKind::Type(ty) => {
                 self.constructed(head, ty, scope);
@@ -184,22 +166,16 @@ impl Resolver<'_> {
             ItemKind::Template(template) => self.template(head, template, scope),
             ItemKind::Instance(instance) => self.instance(head, *instance, scope),
             ItemKind::PortType { name, items } => self.port_type(&name, items, scope),
-            ItemKind::ForwardPortType(name) => port::forward_port_type(&mut self.symbols, &name, scope),
-            // The parser creates these only in components, port types, connectors and homes, which handle
-            // them.
+            ItemKind::ForwardPortType(name) => {
+                port::declare_port_type(&mut self.symbols, &name, true, scope);
+            }
+            // The parser creates these only in port types, connectors, components and homes.
             ItemKind::Port(_) | ItemKind::Finder(_) => {}
         }
     }
 
     fn module(&mut self, head: Head, name: &Ident, items: Vec<Item>, scope: ScopeId) {
-        let open = match self.symbols.declared(scope, &name.text) {
-            Some(Entity::Def(def))
-                if is_module(&self.symbols.model, def) && self.symbols.model.def(def).name == name.text =>
-            {
-                Some(def)
-            }
-            _ => None,
-        };
+        let open = self.same_declaration(name, &DefKind::Module(Module::default()), scope);
         let id = match open {
             Some(id) => {
                 self.reopen(id, &head, name, scope);
@@ -223,7 +199,6 @@ impl Resolver<'_> {
         self.symbols.states[id.index()].progress = Progress::Complete;
     }
 
-    /// Handles a further opening of a module.
     fn reopen(&mut self, id: DefId, head: &Head, name: &Ident, scope: ScopeId) {
         let annotations = self.annotations(head, scope, AnnotatedKind::Module);
         if let Some(def) = self.symbols.model.defs.get_mut(id.index()) {
@@ -244,12 +219,9 @@ impl Resolver<'_> {
 
     /// Handles a forward declaration. It may be repeated, before and after the definition.
     fn forward(&mut self, name: &Ident, kind: DefKind, scope: ScopeId) {
-        if let Some(Entity::Def(id)) = self.symbols.declared(scope, &name.text) {
-            let def = self.symbols.model.def(id);
-            if std::mem::discriminant(&def.kind) == std::mem::discriminant(&kind) && def.name == name.text {
-                flavour::check_same_flavour(&mut self.symbols, id, name, &kind);
-                return repository_id::check_forward_prefix(&mut self.symbols, id, name, scope);
-            }
+        if let Some(id) = self.same_declaration(name, &kind, scope) {
+            flavour::check_same_flavour(&mut self.symbols, id, name, &kind);
+            return repository_id::check_forward_prefix(&mut self.symbols, id, name, scope);
         }
         let what = kind.description();
         let id = self.new_def(&Head::default(), name, kind, scope);
@@ -258,27 +230,31 @@ impl Resolver<'_> {
         }
     }
 
-    /// Starts the body of a definition that has one, such as a struct or an interface: a new definition, or
-    /// the one declared forward. Also returns whether the name could be declared.
+    /// Returns the definition of this name and of the same kind that the scope declares.
+    fn same_declaration(&self, name: &Ident, kind: &DefKind, scope: ScopeId) -> Option<DefId> {
+        let Some(Entity::Def(id)) = self.symbols.declared(scope, &name.text) else { return None };
+        let def = self.symbols.model.def(id);
+        let is_same = std::mem::discriminant(&def.kind) == std::mem::discriminant(kind);
+        (is_same && def.name == name.text).then_some(id)
+    }
+
+    /// Starts the body of a new or forward-declared definition. Also returns if the name was free.
     fn begin(&mut self, head: &Head, name: &Ident, kind: DefKind, scope: ScopeId) -> (DefId, bool) {
-        if let Some(Entity::Def(id)) = self.symbols.declared(scope, &name.text) {
-            let def = self.symbols.model.def(id);
-            let same =
-                std::mem::discriminant(&def.kind) == std::mem::discriminant(&kind) && def.name == name.text;
-            if same && matches!(self.symbols.states[id.index()].progress, Progress::Forward(_)) {
-                flavour::check_same_flavour(&mut self.symbols, id, name, &kind);
-                repository_id::check_forward_prefix(&mut self.symbols, id, name, scope);
-                let annotations = self.annotations(head, scope, AnnotatedKind::of(&kind));
-                if let Some(def) = self.symbols.model.defs.get_mut(id.index()) {
-                    (def.docs, def.annotations, def.span) = (head.docs.clone(), annotations, name.span);
-                    def.kind = kind;
-                }
-                self.symbols.move_declaration(scope, name);
-                self.symbols.states[id.index()].progress = Progress::Open;
-                self.symbols.open_scope(id, scope);
-                self.symbols.add_child(id, scope);
-                return (id, true);
+        if let Some(id) = self.same_declaration(name, &kind, scope)
+            && matches!(self.symbols.states[id.index()].progress, Progress::Forward(_))
+        {
+            flavour::check_same_flavour(&mut self.symbols, id, name, &kind);
+            repository_id::check_forward_prefix(&mut self.symbols, id, name, scope);
+            let annotations = self.annotations(head, scope, AnnotatedKind::of(&kind));
+            if let Some(def) = self.symbols.model.defs.get_mut(id.index()) {
+                (def.docs, def.annotations, def.span) = (head.docs.clone(), annotations, name.span);
+                def.kind = kind;
             }
+            self.symbols.move_declaration(scope, name);
+            self.symbols.states[id.index()].progress = Progress::Open;
+            self.symbols.open_scope(id, scope);
+            self.symbols.add_child(id, scope);
+            return (id, true);
         }
         let what = kind.description();
         let id = self.new_def(head, name, kind, scope);
@@ -358,7 +334,6 @@ impl Resolver<'_> {
         id
     }
 
-    /// Resolves the declaration of a struct, union or enum, alone or in a typedef or member.
     fn constructed(&mut self, head: Head, ty: TypeSpec, scope: ScopeId) -> Option<TypeId> {
         let id = match ty.kind {
             TypeKind::Struct { name, base, members } => {
@@ -370,10 +345,6 @@ impl Resolver<'_> {
         }?;
         Some(self.symbols.intern(Type::Named(id)))
     }
-}
-
-fn is_module(model: &Model, def: DefId) -> bool {
-    matches!(model.def(def).kind, DefKind::Module(_))
 }
 
 impl DefKind {

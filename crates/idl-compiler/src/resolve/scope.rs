@@ -1,4 +1,4 @@
-//! Scopes and the names in them.
+//! Scopes and the names in them, and the words for their kinds in messages.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -13,7 +13,6 @@ impl ScopeId {
     pub(super) const FILE: ScopeId = ScopeId(0);
 }
 
-/// The meaning of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entity {
     Def(DefId),
@@ -25,12 +24,11 @@ pub(super) enum Entity {
     Bad,
     /// Index in [`super::implied::Implied::port_types`].
     PortType(usize),
-    /// Index in [`super::known_templates::Templates`].
+    /// Index in [`super::symbols::Templates`].
     Template(usize),
     /// A parameter of a template module that stands for a type without a name.
     Type(TypeId),
-    /// A parameter of a template module that stands for a value: its index in
-    /// [`super::known_templates::Templates`].
+    /// A template parameter that is a value: its index in [`super::symbols::Templates`].
     Value(usize),
     /// `CORBA` if the text does not open a module of this name.
     Corba,
@@ -39,15 +37,13 @@ pub(super) enum Entity {
 }
 
 impl Entity {
-    /// Returns whether the entity is known without a declaration. Uses of such an entity do not prevent that
-    /// the text declares the name itself later.
+    /// Returns whether the entity needs no declaration. The text may still declare its name later.
     pub(super) fn is_predeclared(self) -> bool {
         matches!(self, Entity::Corba | Entity::TypeCode)
     }
 }
 
-/// A scope: the file, a module, an interface, a value type, a struct, union or exception, or the parameters
-/// of an operation.
+/// A scope: of the file or a definition with members, or of an operation's parameters.
 #[derive(Debug)]
 pub(super) struct Scope {
     pub(super) owner: Option<DefId>,
@@ -69,7 +65,6 @@ pub(super) struct Scope {
     pub(super) locals: HashMap<String, Entry>,
 }
 
-/// A name in a scope.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) name: String,
@@ -95,17 +90,14 @@ impl Scope {
         }
     }
 
-    /// Returns the entry with this lower-case name.
     pub(super) fn name(&self, lower: &str) -> Option<&Entry> {
         self.names.get(lower)
     }
 
-    /// Returns the operation, attribute, member or parameter with this lower-case name.
     pub(super) fn local(&self, lower: &str) -> Option<&Entry> {
         self.locals.get(lower)
     }
 
-    /// Returns the lower-case spellings of all names declared here.
     pub(super) fn declared_names(&self) -> impl Iterator<Item = &String> {
         let names = self.names.iter().filter(|(_, entry)| !entry.used).map(|(name, _)| name);
         names.chain(self.locals.keys())
@@ -121,8 +113,7 @@ impl Scope {
         self.names.entry(entry.name.to_ascii_lowercase()).or_insert(Entry { used: true, ..entry });
     }
 
-    /// Removes the names that are only used. In an instance of a template module they come from the scope of
-    /// the template, but a further opening of the instance looks names up in its own enclosing scope.
+    /// Removes names only used: a further opening of a template's instance looks them up anew.
     pub(super) fn remove_used_names(&mut self) {
         self.names.retain(|_, entry| !entry.used);
     }
@@ -138,12 +129,20 @@ pub(super) fn full_name(model: &Model, entity: Entity) -> Option<String> {
             Some(format!("{}::{}", scope.unwrap_or_default(), enumerator.name))
         }
         Entity::TypeCode => Some("::CORBA::TypeCode".to_owned()),
-        Entity::Member
-        | Entity::PortType(_)
-        | Entity::Template(_)
-        | Entity::Type(_)
-        | Entity::Value(_)
-        | Entity::Bad
-        | Entity::Corba => None,
+        _ => None,
     }
+}
+
+pub(super) const PARAMETER: &str = "parameter of a template module";
+
+/// The description of a parameter that a scope uses and does not declare.
+pub(super) const USED_PARAMETER: &str = "template parameter";
+
+/// The description of factories, which unlike other members are not inherited.
+pub(super) const FACTORY: &str = "factory";
+
+/// Prefixes a word with `a` or `an`.
+pub(super) fn article(what: &str) -> String {
+    let vowel = what.starts_with(['a', 'e', 'i', 'o', 'u']) && !what.starts_with("union");
+    format!("{} {what}", if vowel { "an" } else { "a" })
 }

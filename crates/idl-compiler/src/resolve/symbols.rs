@@ -1,30 +1,47 @@
-//! The definitions so far, with their scopes, and the errors about them.
+//! The data of the resolver: definitions with their scopes and repository ids, template modules, errors. The
+//! steps of the resolver are methods in the files that are named for constructs.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::description::article;
-use super::id_state::{EarlyPrefixes, IdState};
 use super::implied::Implied;
-use super::known_templates::Templates;
 use super::lineage::Lineage;
-use super::scope::{Entity, Scope, ScopeId};
-use crate::ast::Name;
+use super::scope::{Entity, Scope, ScopeId, article};
+use crate::ast::{Head, Name, StringArg, Template};
 use crate::diagnostic::{Collector, Diagnostic};
 use crate::limits::MAX_DEPTH;
-use crate::model::{DefId, DefKind, Model, Type, TypeId};
+use crate::model::{ConstValue, DefId, DefKind, Model, Type, TypeId};
 use crate::source::Span;
 
-/// Conditions of the resolution.
 pub(crate) struct Conditions {
     /// See [`crate::Compiler::strict_names`].
     pub(crate) strict_names: bool,
     /// Parts of the text were skipped after an error, so missing names are not reported.
     pub(crate) incomplete: bool,
-    /// The only missing parts of the text are included files that do not exist. An undeclared name may be
-    /// declared in one of them, or may be an error in the text.
+    /// Only included files are missing, so an undeclared name may be from them or an error.
     pub(crate) only_files_missing: bool,
+}
+
+/// The symbols, and the annotations of the text.
+pub(super) struct Resolver<'o> {
+    pub(super) symbols: Symbols<'o>,
+    /// Annotations for which the changed encoding was already reported.
+    pub(super) warned_encodings: HashSet<&'static str>,
+    /// Declared annotations, by scope and lower-case name.
+    pub(super) annotation_types: HashMap<(ScopeId, String), DeclaredAnnotation>,
+    /// The keys of `annotation_types`, in the order of their declarations.
+    pub(super) annotation_keys: Vec<(ScopeId, String)>,
+    /// Some sequence has elements of a type that was incomplete at that point.
+    pub(super) recursion_possible: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DeclaredAnnotation {
+    /// Index in [`Model::annotation_types`](crate::model::Model::annotation_types).
+    pub(super) index: usize,
+    /// The scope in which names in arguments are looked up first.
+    pub(super) inside: ScopeId,
 }
 
 /// The model under construction, with the names that its scopes declare.
@@ -42,11 +59,9 @@ pub(super) struct Symbols<'o> {
     pub(super) early_prefixes: EarlyPrefixes,
     /// The inherited scopes of each scope, cached for the current definition.
     pub(super) lineages: RefCell<HashMap<ScopeId, Rc<Lineage>>>,
-    /// Data of the constructs of the component model.
     pub(super) implied: Implied,
     pub(super) templates: Templates,
-    /// The instance of a template module whose body is being resolved, or in the final checks, the definition
-    /// that is being checked.
+    /// The instance of a template module being resolved or, at the end, the definition checked.
     pub(super) context: Option<DefId>,
     pub(super) out: &'o mut Collector,
 }
@@ -69,6 +84,85 @@ pub(super) enum Progress {
     /// Its body is being resolved.
     Open,
     Complete,
+}
+
+pub(super) struct IdState {
+    pub(super) prefix: Rc<str>,
+    pub(super) version: Option<(String, Span)>,
+    /// Set by `#pragma ID` or `typeid`.
+    pub(super) explicit: Option<Explicit>,
+    /// The location of a `typeprefix` that names the definition itself.
+    pub(super) type_prefix: Option<Span>,
+}
+
+/// An id that replaces the one of the scoped name.
+pub(super) struct Explicit {
+    pub(super) id: String,
+    pub(super) span: Span,
+    /// Set by `typeid`, which is allowed only once for each definition.
+    pub(super) by_typeid: bool,
+}
+
+/// A `typeprefix` of a scope that is declared later.
+#[derive(Debug)]
+pub(super) struct EarlyPrefix {
+    pub(super) name: Name,
+    pub(super) prefix: StringArg,
+    pub(super) scope: ScopeId,
+}
+
+/// The prefixes that are not yet applied, by the scoped name of their scope.
+#[derive(Debug, Default)]
+pub(super) struct EarlyPrefixes(pub(super) HashMap<String, Vec<EarlyPrefix>>);
+
+impl IdState {
+    pub(super) fn new(prefix: Rc<str>) -> Self {
+        IdState { prefix, version: None, explicit: None, type_prefix: None }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Templates {
+    pub(super) all: Vec<KnownTemplate>,
+    /// Values of `const` parameters.
+    pub(super) values: Vec<(TypeId, ConstValue)>,
+    /// Number of tokens of all instances so far.
+    pub(super) instance_tokens: usize,
+    /// Nesting depth of template modules that are being checked.
+    pub(super) checking: usize,
+    /// Number of names whose meaning was unknown so far.
+    pub(super) unknown_names: usize,
+    /// The index of the first definition of the body that is being checked.
+    pub(super) checked_from: usize,
+    /// The template module of each instance.
+    pub(super) instances: HashMap<DefId, usize>,
+    /// Location and code of the warnings about bodies. Each is reported once, not for each instance.
+    pub(super) warned: HashSet<(Span, &'static str)>,
+}
+
+/// A template module, and whether its body is valid.
+pub(super) struct KnownTemplate {
+    pub(super) template: Rc<Template>,
+    pub(super) head: Head,
+    pub(super) scope: ScopeId,
+    pub(super) state: CheckState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CheckState {
+    Unchecked,
+    /// The body is being checked, as the body of this module.
+    Checking(DefId),
+    Valid,
+    /// The body contains errors, which were reported.
+    Invalid,
+}
+
+impl Templates {
+    /// Returns whether a body is being checked and the definition is not part of it.
+    pub(super) fn is_outside_checked_body(&self, def: DefId) -> bool {
+        self.checking > 0 && def.index() < self.checked_from
+    }
 }
 
 impl<'o> Symbols<'o> {
@@ -100,6 +194,11 @@ impl Symbols<'_> {
         if let Some(diagnostic) = self.with_instances(diagnostic) {
             self.out.push(diagnostic);
         }
+    }
+
+    pub(super) fn reject<T>(&mut self, error: Diagnostic) -> Option<T> {
+        self.report(error);
+        None
     }
 
     /// Lists a definition under its parent, in source order.
@@ -153,6 +252,17 @@ impl Symbols<'_> {
         }
     }
 
+    pub(super) fn reject_wrong_kind<T>(
+        &mut self,
+        entity: Entity,
+        name: &Name,
+        code: &'static str,
+        wanted: &str,
+    ) -> Option<T> {
+        let error = self.wrong_kind(entity, name, code, wanted);
+        self.reject(error)
+    }
+
     /// Returns an error about a name that has another meaning than required.
     pub(super) fn wrong_kind(
         &self,
@@ -175,15 +285,9 @@ impl Symbols<'_> {
             Entity::TypeCode => ("type", None),
             Entity::Member | Entity::Bad => ("member or parameter", None),
         };
-        let error = Diagnostic::error(
-            code,
-            name.span,
-            format!("`{}` is {}, not {wanted}", name.text(), article(what)),
-        );
-        match declared {
-            Some(span) => error.and(span, format!("declared here as {}", article(what))),
-            None => error,
-        }
+        let message = format!("`{}` is {}, not {wanted}", name.text(), article(what));
+        Diagnostic::error(code, name.span, message)
+            .and_if(declared, format!("declared here as {}", article(what)))
     }
 
     /// Records the nesting depth of a finished definition, and rejects it if it is too deep.
@@ -196,11 +300,8 @@ impl Symbols<'_> {
         self.states[id.index()].depth = depth;
         if depth > MAX_DEPTH {
             let def = self.model.def(id);
-            let message = format!(
-                "{} `{}` is built more than {MAX_DEPTH} levels deep",
-                def.kind.description(),
-                def.name
-            );
+            let (what, name) = (def.kind.description(), &def.name);
+            let message = format!("{what} `{name}` is built more than {MAX_DEPTH} levels deep");
             let error = Diagnostic::error("too-deep", def.span, message);
             self.report(error.note("counted through members, elements, typedefs and base interfaces"));
             self.clear_parts(id);

@@ -1,9 +1,8 @@
 //! Binding of types.
 
-use super::resolver::Resolver;
 use super::scope::{Entity, ScopeId};
-use super::symbols::{Progress, Symbols};
-use super::{expr, fixed, map};
+use super::symbols::{Progress, Resolver, Symbols};
+use super::{expr, fixed};
 use crate::ast::{Expr, Head, Name, TypeKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefKind, Primitive, Type, TypeId};
@@ -50,34 +49,23 @@ impl Resolver<'_> {
                 let span = key.span;
                 let (key, value) = (self.simple_type(key, scope), self.element_type(value, scope));
                 let bound = length_bound(&mut self.symbols, bound.as_ref(), scope);
-                map::check_key(&mut self.symbols, key?, span)?;
+                check_key(&mut self.symbols, key?, span)?;
                 Type::Map { key: key?, value: value?, bound: bound? }
             }
             TypeKind::Fixed(Some(parts)) => fixed::fixed_type(&mut self.symbols, &parts.0, &parts.1, scope)?,
             TypeKind::Fixed(None) => {
-                let error = Diagnostic::error(
-                    "bad-fixed",
-                    ty.span,
-                    "`fixed` without its digits is only the type of a constant",
-                );
-                self.symbols.report(error.help(
-                    "write how many digits it has, and how many of them behind the point: `fixed<9, 2>`",
-                ));
-                return None;
+                let message = "`fixed` without its digits is only the type of a constant";
+                let error = Diagnostic::error("bad-fixed", ty.span, message);
+                let help =
+                    "write how many digits it has, and how many of them behind the point: `fixed<9, 2>`";
+                return self.symbols.reject(error.help(help));
             }
-            TypeKind::Void
-            | TypeKind::Bad
-            | TypeKind::Struct { .. }
-            | TypeKind::Union(_)
-            | TypeKind::Enum { .. } => {
-                return None;
-            }
+            _ => return None,
         };
         Some(self.symbols.intern(kind))
     }
 
-    /// Resolves the type of a sequence's elements. A struct or union may be incomplete, which allows
-    /// recursive types.
+    /// Resolves the element type of a sequence. It may be incomplete: types can be recursive.
     fn element_type(&mut self, ty: &TypeSpec, scope: ScopeId) -> Option<TypeId> {
         let TypeKind::Name(name) = &ty.kind else { return self.simple_type(ty, scope) };
         let ty = named_type(&mut self.symbols, name, scope)?;
@@ -114,34 +102,23 @@ impl Resolver<'_> {
                 Diagnostic::error("incomplete", span, message).and(forward, "only declared here")
             }
         };
-        self.symbols.report(error.help(format!(
+        self.symbols.reject(error.help(format!(
             "until the end of its definition it can only be the element of a sequence: `sequence<{name}>`"
-        )));
-        None
+        )))
     }
 
-    /// Resolves the type of a constant.
     pub(super) fn constant_type(&mut self, ty: &TypeSpec, scope: ScopeId) -> Option<TypeId> {
         if let TypeKind::Fixed(Some(_)) = ty.kind {
             let message = "a constant is of type `fixed`, without digits and scale";
             let error = Diagnostic::error("anonymous-type", ty.span, message);
-            self.symbols.report(
-                error.help("write `fixed`, which has the digits of the value, or the name of a typedef"),
-            );
-            return None;
+            let help = "write `fixed`, which has the digits of the value, or the name of a typedef";
+            return self.symbols.reject(error.help(help));
         }
         let id = self.simple_type(ty, scope)?;
         let fits = match self.symbols.model.stripped(id) {
-            Type::Primitive(_) | Type::String(_) | Type::WString(_) => true,
+            Type::Primitive(_) | Type::String(_) | Type::WString(_) | Type::Fixed { .. } => true,
             Type::Named(def) => matches!(self.symbols.model.def(*def).kind, DefKind::Enum(_)),
-            Type::Fixed { .. } => true,
-            Type::Sequence { .. }
-            | Type::Array { .. }
-            | Type::Object
-            | Type::Any
-            | Type::TypeCode
-            | Type::ValueBase
-            | Type::Map { .. } => false,
+            _ => false,
         };
         if fits {
             return Some(id);
@@ -149,9 +126,25 @@ impl Resolver<'_> {
         let message = format!("a constant cannot be of type `{}`", self.symbols.model.describe(id));
         let error = Diagnostic::error("not-a-constant-type", ty.span, message);
         self.symbols
-            .report(error.note("constants are numbers, characters, booleans, strings and enumerators"));
-        None
+            .reject(error.note("constants are numbers, characters, booleans, strings and enumerators"))
     }
+}
+
+/// Checks that keys of a map can be compared and ordered.
+fn check_key(symbols: &mut Symbols<'_>, key: TypeId, span: Span) -> Option<()> {
+    let fits = match symbols.model.stripped(key) {
+        Type::Primitive(primitive) => !primitive.is_float(),
+        Type::String(_) | Type::WString(_) | Type::Fixed { .. } => true,
+        Type::Named(def) => matches!(symbols.model.def(*def).kind, DefKind::Enum(_) | DefKind::Bitmask(_)),
+        _ => false,
+    };
+    if fits {
+        return Some(());
+    }
+    let message = format!("the keys of a map cannot be of type `{}`", symbols.model.describe(key));
+    let error = Diagnostic::error("bad-key", span, message);
+    symbols
+        .reject(error.note("keys are integers, characters, booleans, `fixed`, strings, enums and bitmasks"))
 }
 
 fn named_type(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option<Type> {
@@ -167,25 +160,20 @@ pub(super) fn type_of(symbols: &mut Symbols<'_>, entity: Entity, name: &Name) ->
         _ => {}
     }
     if let Entity::Def(def) = entity {
-        let kind = &symbols.model.def(def).kind;
-        if matches!(
-            kind,
-            DefKind::Struct(_)
-                | DefKind::Union(_)
-                | DefKind::Enum(_)
-                | DefKind::Interface(_)
-                | DefKind::Typedef(_)
-                | DefKind::Value(_)
-                | DefKind::ValueBox(_)
-                | DefKind::Native
-                | DefKind::Bitset(_)
-                | DefKind::Bitmask(_)
-        ) {
+        let is_type = !matches!(
+            symbols.model.def(def).kind,
+            DefKind::Module(_)
+                | DefKind::Operation(_)
+                | DefKind::Attribute(_)
+                | DefKind::Exception(_)
+                | DefKind::Const(_)
+        );
+        if is_type {
             return Some(Type::Named(def));
         }
     }
     let error = symbols.wrong_kind(entity, name, "not-a-type", "a type");
-    symbols.report(match entity {
+    symbols.reject(match entity {
         Entity::Def(def) if matches!(symbols.model.def(def).kind, DefKind::Exception(_)) => {
             error.note("an exception can only be raised; it is no type of a member, parameter or result")
         }
@@ -193,8 +181,7 @@ pub(super) fn type_of(symbols: &mut Symbols<'_>, entity: Entity, name: &Name) ->
             error.help(format!("its type is `{}`", symbols.model.scoped_name(enumeration)))
         }
         _ => error,
-    });
-    None
+    })
 }
 
 /// Returns the array type with these dimensions; the element type itself if there are none.
@@ -215,8 +202,7 @@ pub(super) fn array(
         let span = dims.first().map_or(Span::START, |dim| dim.span);
         let span = dims.last().map_or(span, |last| span.to(last.span));
         let message = format!("an array of more than {MAX_ELEMENTS} elements");
-        symbols.report(Diagnostic::error("too-large", span, message));
-        return None;
+        return symbols.reject(Diagnostic::error("too-large", span, message));
     }
     Some(symbols.intern(Type::Array { element, dims: sizes }))
 }
@@ -236,8 +222,7 @@ fn positive(symbols: &mut Symbols<'_>, value: &Expr, what: &str, scope: ScopeId)
         Ok(number) if number > 0 => Some(number),
         Ok(_) | Err(_) => {
             let message = format!("{what} must be from 1 to {}, this is {number}", u32::MAX);
-            symbols.report(Diagnostic::error("bad-bound", value.span, message));
-            None
+            symbols.reject(Diagnostic::error("bad-bound", value.span, message))
         }
     }
 }
