@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use super::bits;
 use super::known::AnnotatedKind;
-use super::resolver::Resolver;
 use super::scope::ScopeId;
-use super::symbols::Symbols;
+use super::symbols::{Resolver, Symbols};
 use crate::ast::Head;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
@@ -16,8 +15,7 @@ use crate::model::{
 use crate::source::Span;
 
 impl Resolver<'_> {
-    /// Returns the annotations of a head in a scope. An argument that cannot be evaluated is reported and
-    /// left out.
+    /// Returns the annotations of a head. An argument that cannot be evaluated is reported.
     pub(super) fn annotations(&mut self, head: &Head, scope: ScopeId, place: AnnotatedKind) -> Annotations {
         self.check_allowed(head, place, scope);
         let resolved = |annotation: &crate::ast::Annotation| {
@@ -28,8 +26,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Checks that `@non_nil` is on a reference, or on a sequence or array of references. `ty` is `None` if the
-/// type is invalid and was reported.
+/// Checks that `@non_nil` is on references; `ty` is `None` if it is invalid and was reported.
 pub(super) fn check_non_nil(symbols: &mut Symbols<'_>, annotations: &Annotations, ty: Option<TypeId>) {
     let (Some(annotation), Some(ty)) = (annotations.get("non_nil"), ty) else { return };
     let mut innermost = ty;
@@ -44,8 +41,7 @@ pub(super) fn check_non_nil(symbols: &mut Symbols<'_>, annotations: &Annotations
     }
 }
 
-/// Checks `@stream` on parameters: it is allowed on the last argument, whose elements are then received
-/// incrementally.
+/// Checks `@stream` on parameters: only the last argument can be received incrementally.
 pub(super) fn check_streams(symbols: &mut Symbols<'_>, params: &[Param]) {
     let last = params.iter().rposition(|param| param.direction != Direction::Out);
     for (index, param) in params.iter().enumerate() {
@@ -112,8 +108,7 @@ fn check_stream_result(symbols: &mut Symbols<'_>, id: DefId) {
     symbols.report(error.note(note));
 }
 
-/// Returns whether the encoding of the elements does not depend on their position, and every bit pattern is a
-/// valid element.
+/// Returns whether elements are encoded alike at every position, and every bit pattern is valid.
 fn can_be_streamed(model: &Model, element: TypeId) -> bool {
     match model.stripped(element) {
         Type::Primitive(Primitive::Boolean | Primitive::WChar) => false,
@@ -122,8 +117,7 @@ fn can_be_streamed(model: &Model, element: TypeId) -> bool {
     }
 }
 
-/// Checks that the numbers from `@value` are distinct and in range. Warns if they differ from the ordinals,
-/// which CORBA sends.
+/// Checks the numbers from `@value`, and warns if CORBA sends others: the ordinals.
 fn check_values(symbols: &mut Symbols<'_>, id: DefId) {
     let Some(body) = symbols.model.enumeration(id) else { return };
     let Some(values) = body.values() else { return };

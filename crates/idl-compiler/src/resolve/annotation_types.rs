@@ -3,9 +3,8 @@
 
 use super::constant;
 use super::known::{ArgumentKind, KNOWN};
-use super::resolver::{DeclaredAnnotation, Resolver};
 use super::scope::{Entity, ScopeId};
-use super::symbols::{Symbols, children_mut};
+use super::symbols::{DeclaredAnnotation, Resolver, Symbols, children_mut};
 use crate::ast::{self, AnnotationDef, Binary, Expr, ExprKind, Head, Ident};
 use crate::diagnostic::Diagnostic;
 use crate::model::{AnnotationArg, AnnotationMember, AnnotationType, AnnotationValue, Primitive, Type};
@@ -13,12 +12,10 @@ use crate::source::Span;
 use crate::suggest::closest;
 
 impl Resolver<'_> {
-    /// Resolves `@annotation name { ... }`.
     pub(super) fn annotation_def(&mut self, head: &Head, def: AnnotationDef, scope: ScopeId) {
         let owner = self.symbols.scope(scope).owner;
         let inside = self.symbols.inner_scope(owner, scope);
-        // Types declared in an annotation cannot be named outside of it, so they are not listed in the
-        // enclosing scope.
+        // Types in an annotation cannot be named outside of it, so the enclosing scope does not list them.
         let count = children_mut(&mut self.symbols.model, owner).map_or(0, |children| children.len());
         self.items(def.items, inside);
         if let Some(children) = children_mut(&mut self.symbols.model, owner) {
@@ -41,8 +38,7 @@ impl Resolver<'_> {
             if members.len() != known.parameters.len() || !members.iter().all(names) {
                 let message = format!("`@{text}` is known, and has other values");
                 let error = Diagnostic::error("bad-annotation", span, message);
-                let names: Vec<(&str, bool)> =
-                    known.parameters.iter().map(|(name, _, needed)| (*name, *needed)).collect();
+                let names = known.parameter_names();
                 self.symbols.report(error.note(parameters_note(&text, &names)));
             }
         }
@@ -82,8 +78,7 @@ impl Resolver<'_> {
         Some(AnnotationMember { name: text, ty, default, span })
     }
 
-    /// Checks an annotation in a scope, and returns its arguments. Invalid arguments are reported and left
-    /// out.
+    /// Checks an annotation and returns its valid arguments; others are reported.
     pub(super) fn annotation_args(
         &mut self,
         annotation: &ast::Annotation,
@@ -94,21 +89,20 @@ impl Resolver<'_> {
         }
         let Some(known) = KNOWN.iter().find(|known| known.name == annotation.name) else {
             unknown_annotation(&mut self.symbols, annotation);
-            let args = annotation.args.iter();
-            return args
-                .filter_map(|(name, value)| untyped_arg(&mut self.symbols, name.as_ref(), value, scope))
-                .collect();
+            let args = annotation.args.iter().filter_map(|(name, value)| {
+                let evaluated = untyped_arg_value(&mut self.symbols, value, scope)?;
+                let name = name.as_ref().map(|name| name.text.clone());
+                Some(AnnotationArg { name, value: evaluated, span: value.span })
+            });
+            return args.collect();
         };
-        let parameters = known.parameters;
-        let names: Vec<(&str, bool)> = parameters.iter().map(|(name, _, needed)| (*name, *needed)).collect();
         let mut args = Vec::new();
-        for (index, name, value) in match_parameters(&mut self.symbols, annotation, &names) {
-            let Some((_, kind, _)) = parameters.get(index) else { continue };
-            let value = match known_arg(&mut self.symbols, *kind, value, scope) {
-                Some(evaluated) => AnnotationArg { name, value: evaluated, span: value.span },
-                None => continue,
-            };
-            args.push(value);
+        for (index, name, value) in match_parameters(&mut self.symbols, annotation, &known.parameter_names())
+        {
+            let Some((_, kind, _)) = known.parameters.get(index) else { continue };
+            if let Some(evaluated) = known_arg(&mut self.symbols, *kind, value, scope) {
+                args.push(AnnotationArg { name, value: evaluated, span: value.span });
+            }
         }
         args
     }
@@ -130,19 +124,12 @@ impl Resolver<'_> {
                 .map(|(_, declared)| *declared);
         }
         let lower = name.to_ascii_lowercase();
-        let mut at = Some(scope);
-        while let Some(id) = at {
-            if let Some(declared) = self.annotation_types.get(&(id, lower.clone())) {
-                return Some(*declared);
-            }
-            at = self.symbols.scope(id).parent;
-        }
-        None
+        let mut scopes = std::iter::successors(Some(scope), |id| self.symbols.scope(*id).parent);
+        scopes.find_map(|id| self.annotation_types.get(&(id, lower.clone())).copied())
     }
 }
 
-/// Handles an undeclared annotation. It has no effect here, but may have a meaning for another tool, so
-/// this is only a warning.
+/// Warns of an undeclared annotation, which another tool may understand.
 fn unknown_annotation(symbols: &mut Symbols<'_>, annotation: &ast::Annotation) {
     if annotation.name.contains("::") || symbols.conditions.incomplete {
         return;
@@ -156,16 +143,6 @@ fn unknown_annotation(symbols: &mut Symbols<'_>, annotation: &ast::Annotation) {
         None => format!("`@annotation {} {{ ... }};` declares it", annotation.name),
     };
     symbols.report(warning.note("it is kept and means nothing").help(help));
-}
-
-fn untyped_arg(
-    symbols: &mut Symbols<'_>,
-    name: Option<&Ident>,
-    value: &Expr,
-    scope: ScopeId,
-) -> Option<AnnotationArg> {
-    let name = name.map(|name| name.text.clone());
-    Some(AnnotationArg { name, value: untyped_arg_value(symbols, value, scope)?, span: value.span })
 }
 
 /// Returns a name as written, or another value in the type of its literals.
@@ -227,12 +204,8 @@ fn known_arg(
                 ExprKind::Name(name) => closest(&name.text(), words.iter().copied()),
                 _ => None,
             };
-            let error = error.note(note);
-            symbols.report(match suggestion {
-                Some(word) => error.help(format!("did you mean `{word}`?")),
-                None => error,
-            });
-            None
+            let suggestion = suggestion.map(|word| format!("did you mean `{word}`?"));
+            symbols.reject(error.note(note).help_if(suggestion))
         }
     }
 }
@@ -258,10 +231,10 @@ fn declared_args(
             // Names are looked up in the annotation first, then in the scope of its use.
             Some(ty) => {
                 let is_inner = match &value.kind {
-                    ExprKind::Name(name) => name
-                        .parts
-                        .first()
-                        .is_some_and(|part| symbols.declared(declared.inside, &part.text).is_some()),
+                    ExprKind::Name(name) => {
+                        let first = name.parts.first();
+                        first.is_some_and(|part| symbols.declared(declared.inside, &part.text).is_some())
+                    }
                     _ => false,
                 };
                 let at = if is_inner { declared.inside } else { scope };
@@ -336,7 +309,6 @@ fn match_parameters<'a>(
     matched
 }
 
-/// Returns the note that lists the names of all parameters.
 fn parameters_note(annotation: &str, parameters: &[(&str, bool)]) -> String {
     let names: Vec<String> = parameters.iter().map(|(name, _)| format!("`{name}`")).collect();
     match names.as_slice() {

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use super::expr;
 use super::known::AnnotatedKind;
-use super::resolver::Resolver;
 use super::scope::{Entity, ScopeId};
-use super::symbols::{Progress, Symbols};
+use super::symbols::{Progress, Resolver, Symbols};
 use crate::ast::{self, Head, Ident, Name, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::model::{
@@ -96,17 +95,17 @@ impl Resolver<'_> {
         let Some((primitive, bits)) = bits else {
             let message = format!("a field cannot be of type `{}`", self.symbols.model.describe(id));
             let error = Diagnostic::error("bad-bits", ty.span, message);
-            self.symbols.report(error.note("fields are integers without `@range`, `octet` or `boolean`"));
-            return None;
+            return self
+                .symbols
+                .reject(error.note("fields are integers without `@range`, `octet` or `boolean`"));
         };
         let width = width?;
         if usize::from(width) > bits {
             let message = format!("a field of {width} bits is wider than `{}`", primitive.idl_name());
             let error = Diagnostic::error("bad-bits", width_span, message);
-            self.symbols.report(
+            return self.symbols.reject(
                 error.and(ty.span, if bits == 1 { "1 bit".to_owned() } else { format!("{bits} bits") }),
             );
-            return None;
         }
         Some(primitive)
     }
@@ -123,10 +122,8 @@ impl Resolver<'_> {
         for flag in bitmask.flags {
             let declared = self.symbols.declare_local(inside, &flag.name, Entity::Member, "flag");
             let annotations = self.annotations(&flag.head, inside, AnnotatedKind::Flag);
-            let position = match annotation_number(&mut self.symbols, &annotations, "position", 0, 63) {
-                Some(position) => position,
-                None => Some(next),
-            };
+            let position = annotation_number(&mut self.symbols, &annotations, "position", 0, 63);
+            let position = position.unwrap_or(Some(next));
             let (Some(position), true) = (position, declared) else { continue };
             let Ident { text, span } = flag.name;
             next = position.saturating_add(1);
@@ -158,11 +155,7 @@ impl Resolver<'_> {
 fn bitset_base(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option<DefId> {
     let entity = symbols.lookup(name, scope)?;
     let base = symbols.stripped_def(entity).filter(|def| symbols.model.bitset(*def).is_some());
-    if base.is_none() {
-        let error = symbols.wrong_kind(entity, name, "not-a-base", "a bitset");
-        symbols.report(error);
-    }
-    base
+    base.or_else(|| symbols.reject_wrong_kind(entity, name, "not-a-base", "a bitset"))
 }
 
 fn field_width(symbols: &mut Symbols<'_>, field: &ast::BitField, scope: ScopeId) -> Option<u8> {
@@ -171,8 +164,7 @@ fn field_width(symbols: &mut Symbols<'_>, field: &ast::BitField, scope: ScopeId)
         return u8::try_from(width).ok();
     }
     let message = format!("a field has 1 to {MAX_BITS} bits, this is {width}");
-    symbols.report(Diagnostic::error("bad-bits", field.width.span, message));
-    None
+    symbols.reject(Diagnostic::error("bad-bits", field.width.span, message))
 }
 
 /// Returns the number in an annotation such as `@position(3)`. The outer `None` means that there is no

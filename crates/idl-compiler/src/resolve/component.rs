@@ -7,9 +7,8 @@
 
 use super::implied::components_name;
 use super::interface;
-use super::resolver::Resolver;
 use super::scope::ScopeId;
-use super::symbols::{Progress, Symbols};
+use super::symbols::{Progress, Resolver, Symbols};
 use crate::ast::{self, Head, Ident, Item, ItemKind, Name};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Construct, DefId, Interface};
@@ -42,8 +41,8 @@ impl Resolver<'_> {
         items: Vec<Item>,
         scope: ScopeId,
     ) {
-        let unknown = self.symbols.templates.unknown_names();
-        let base = base.filter(|base| is_construct(&mut self.symbols, base, construct, scope));
+        let unknown = self.symbols.templates.unknown_names;
+        let base = base.filter(|base| find_construct(&mut self.symbols, base, construct, scope).is_some());
         let mut bases = vec![base.unwrap_or_else(|| components_name("CCMObject", name.span))];
         bases.extend(supports);
         let body = Interface { construct, ..Interface::default() };
@@ -60,13 +59,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Returns whether the name is that of a component, connector or home.
-fn is_construct(symbols: &mut Symbols<'_>, name: &Name, wanted: Construct, scope: ScopeId) -> bool {
-    find_construct(symbols, name, wanted, scope).is_some()
-}
-
-/// Returns the component, connector or home of this name, resolving typedefs. Reports an error if the name
-/// has another meaning.
+/// Returns the component, connector or home of this name, which may be a typedef.
 pub(super) fn find_construct(
     symbols: &mut Symbols<'_>,
     name: &Name,
@@ -83,12 +76,10 @@ pub(super) fn find_construct(
             Construct::Home => symbols.wrong_kind(entity, name, "not-a-home", "a home"),
             _ => symbols.wrong_kind(entity, name, "not-a-component", "a component"),
         };
-        let interface = interface::interface_of(symbols, entity);
-        let plain = interface.and_then(|id| symbols.model.interface(id)).map(|interface| interface.construct);
-        symbols.report(match (construct, plain) {
-            (Construct::Component, Some(Construct::Interface)) => error.help("interfaces follow `supports`"),
-            _ => error,
-        });
+        let interface = interface::interface_of(symbols, entity).and_then(|id| symbols.model.interface(id));
+        let is_plain = interface.is_some_and(|interface| interface.construct == Construct::Interface);
+        let help = (construct == Construct::Component && is_plain).then_some("interfaces follow `supports`");
+        symbols.report(error.help_if(help));
     }
     found
 }

@@ -1,12 +1,11 @@
 //! Values of constants, labels and annotation arguments, evaluated in the required type.
 
-use super::description::article;
-use super::scope::{Entity, ScopeId};
+use super::scope::{Entity, ScopeId, article};
 use super::symbols::Symbols;
 use super::{expr, fixed, real};
 use crate::ast::{Expr, ExprKind, Name};
 use crate::diagnostic::Diagnostic;
-use crate::model::{ConstValue, DefId, DefKind, Model, Primitive, Type, TypeId};
+use crate::model::{ConstValue, DefId, Model, Primitive, Type, TypeId};
 use crate::token::Wideness;
 
 /// Evaluates an expression as a value of this type; `None` if an error was reported.
@@ -27,17 +26,10 @@ pub(super) fn constant_value(
         Type::WString(bound) => text(symbols, expr, true, bound, scope),
         Type::Named(def) => enumerator(symbols, expr, def, scope),
         Type::Fixed { digits, scale } => fixed::fixed(symbols, expr, digits, scale, scope),
-        Type::Sequence { .. }
-        | Type::Array { .. }
-        | Type::Object
-        | Type::Any
-        | Type::TypeCode
-        | Type::ValueBase
-        | Type::Map { .. } => None,
+        _ => None,
     }
 }
 
-/// Returns the value of a name in an expression, with its type.
 pub(super) fn named_value(
     symbols: &mut Symbols<'_>,
     name: &Name,
@@ -46,29 +38,17 @@ pub(super) fn named_value(
     let entity = symbols.lookup(name, scope)?;
     match entity {
         Entity::Enumerator(def, ordinal) => {
-            Some((symbols.intern(Type::Named(def)), ConstValue::Enum { def, ordinal }))
+            return Some((symbols.intern(Type::Named(def)), ConstValue::Enum { def, ordinal }));
         }
+        Entity::Value(index) => return symbols.templates.values.get(index).cloned(),
         Entity::Def(def) => {
-            if let DefKind::Const(constant) = &symbols.model.def(def).kind {
+            if let Some(constant) = symbols.model.constant(def) {
                 return Some((constant.ty, constant.value.clone()));
             }
-            let error = symbols.wrong_kind(entity, name, "not-a-constant", "a constant");
-            symbols.report(error);
-            None
         }
-        Entity::Value(index) => symbols.templates.parameter_value(index),
-        Entity::Member
-        | Entity::PortType(_)
-        | Entity::Template(_)
-        | Entity::Type(_)
-        | Entity::Bad
-        | Entity::Corba
-        | Entity::TypeCode => {
-            let error = symbols.wrong_kind(entity, name, "not-a-constant", "a constant");
-            symbols.report(error);
-            None
-        }
+        _ => {}
     }
+    symbols.reject_wrong_kind(entity, name, "not-a-constant", "a constant")
 }
 
 fn boolean(symbols: &mut Symbols<'_>, expr: &Expr, scope: ScopeId) -> Option<ConstValue> {
@@ -94,8 +74,7 @@ fn character(symbols: &mut Symbols<'_>, expr: &Expr, wide: bool, scope: ScopeId)
                     let error =
                         Diagnostic::error("out-of-range", expr.span, "this character does not fit a `char`");
                     let error = error.note("a `char` holds the characters of ISO 8859-1");
-                    symbols.report(error.help("use `wchar`"));
-                    None
+                    symbols.reject(error.help("use `wchar`"))
                 }
             };
         }
@@ -129,20 +108,15 @@ fn text(
         return mismatch(symbols, expr, if wide { "a wide string" } else { "a string" }, scope);
     };
     if let Some(c) = text.chars().find(|c| !wide && u32::from(*c) > 0xff) {
-        let error = Diagnostic::error(
-            "out-of-range",
-            expr.span,
-            format!("`{c}` cannot stand in a `string` constant"),
-        );
+        let message = format!("`{c}` cannot stand in a `string` constant");
+        let error = Diagnostic::error("out-of-range", expr.span, message);
         let error = error.note("a `string` constant holds the characters of ISO 8859-1");
-        symbols.report(error.help("use `wstring`"));
-        return None;
+        return symbols.reject(error.help("use `wstring`"));
     }
     let length = if wide { text.encode_utf16().count() } else { text.chars().count() };
     if let Some(bound) = bound.filter(|bound| length > *bound as usize) {
         let message = format!("this text of {length} characters is longer than its bound of {bound}");
-        symbols.report(Diagnostic::error("out-of-range", expr.span, message));
-        return None;
+        return symbols.reject(Diagnostic::error("out-of-range", expr.span, message));
     }
     Some(if wide { ConstValue::WString(text) } else { ConstValue::String(text) })
 }
@@ -158,19 +132,16 @@ fn enumerator(symbols: &mut Symbols<'_>, expr: &Expr, def: DefId, scope: ScopeId
         ConstValue::Enum { def: of, ordinal } => {
             let other = symbols.model.scoped_name(of);
             let message = format!("`{}` is an enumerator of `{other}`, not of `{name}`", written.text());
-            let mut error = Diagnostic::error("type-mismatch", expr.span, message);
             let body = symbols.model.enumeration(of);
-            if let Some(enumerator) = body.and_then(|body| body.enumerators.get(ordinal as usize)) {
-                error = error.and(enumerator.span, "declared here");
-            }
-            symbols.report(error);
-            None
+            let enumerator = body.and_then(|body| body.enumerators.get(ordinal as usize));
+            let error = Diagnostic::error("type-mismatch", expr.span, message);
+            let error = error.and_if(enumerator.map(|enumerator| enumerator.span), "declared here");
+            symbols.reject(error)
         }
         _ => mismatch(symbols, expr, &format!("an enumerator of `{name}`"), scope),
     }
 }
 
-/// Reports an expression of the wrong kind.
 pub(super) fn mismatch<T>(symbols: &mut Symbols<'_>, expr: &Expr, wanted: &str, scope: ScopeId) -> Option<T> {
     let found = match &expr.kind {
         ExprKind::Bad => return None,
@@ -203,11 +174,7 @@ pub(super) fn mismatch<T>(symbols: &mut Symbols<'_>, expr: &Expr, wanted: &str, 
         ExprKind::Char { .. } if wanted == "a wide character" => Some("write `L'...'`".to_owned()),
         _ => None,
     };
-    symbols.report(match help {
-        Some(help) => error.help(help),
-        None => error,
-    });
-    None
+    symbols.reject(error.help_if(help))
 }
 
 /// Evaluates an annotation's argument, in the type of its literals.
@@ -261,10 +228,8 @@ pub(super) fn show(model: &Model, value: &ConstValue) -> String {
     }
 }
 
-/// Description of floating-point values in messages.
 pub(super) const FLOATING: &str = "a floating-point number";
 
-/// Description of fixed-point values in messages.
 pub(super) const FIXED: &str = "a fixed-point number";
 
 fn fits(literal: Wideness, wide: bool) -> bool {

@@ -1,9 +1,8 @@
 //! Structs, exceptions and enums.
 
 use super::known::AnnotatedKind;
-use super::resolver::Resolver;
 use super::scope::{Entity, ScopeId};
-use super::symbols::{Progress, Symbols};
+use super::symbols::{Progress, Resolver, Symbols};
 use super::{annotation, repository_id, typed_annotation, types};
 use crate::ast::{self, Head, Ident, MemberKind, Name};
 use crate::diagnostic::Diagnostic;
@@ -100,9 +99,7 @@ fn struct_base(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option
     let entity = symbols.lookup(name, scope)?;
     let base = symbols.stripped_def(entity);
     let Some(base) = base.filter(|def| matches!(symbols.model.def(*def).kind, DefKind::Struct(_))) else {
-        let error = symbols.wrong_kind(entity, name, "not-a-base", "a struct");
-        symbols.report(error);
-        return None;
+        return symbols.reject_wrong_kind(entity, name, "not-a-base", "a struct");
     };
     if symbols.states[base.index()].progress == Progress::Complete {
         return Some(base);
@@ -110,6 +107,5 @@ fn struct_base(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option
     let message = format!("base struct `{}` is not defined yet", name.text());
     let error = Diagnostic::error("incomplete", name.span, message);
     let error = error.and(symbols.model.def(base).span, "only declared here");
-    symbols.report(error.help("the definition of a base comes before the structs derived from it"));
-    None
+    symbols.reject(error.help("the definition of a base comes before the structs derived from it"))
 }

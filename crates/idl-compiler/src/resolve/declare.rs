@@ -1,8 +1,7 @@
 //! The rules for declaring names in scopes.
 
-use super::description::{PARAMETER, article};
 use super::repository_id;
-use super::scope::{Entity, Entry, Scope, ScopeId, full_name};
+use super::scope::{Entity, Entry, PARAMETER, Scope, ScopeId, article, full_name};
 use super::symbols::{Progress, Symbols};
 use crate::ast::Ident;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -21,7 +20,6 @@ impl Symbols<'_> {
         &mut self.scopes[id.0]
     }
 
-    /// Opens the scope inside a definition.
     pub(super) fn open_scope(&mut self, owner: DefId, parent: ScopeId) -> ScopeId {
         let id = self.inner_scope(Some(owner), parent);
         self.states[owner.index()].scope = Some(id);
@@ -43,8 +41,7 @@ impl Symbols<'_> {
         (!entry.used).then_some(entry.entity)
     }
 
-    /// Declares a type, constant, exception, module or enumerator. If the name is taken, reports an error,
-    /// returns `false`, and keeps the earlier declaration.
+    /// Declares a type, constant, exception, module or enumerator; `false` if the name is taken.
     pub(super) fn declare(
         &mut self,
         scope: ScopeId,
@@ -175,8 +172,7 @@ impl Symbols<'_> {
             error = error.note("a template module cannot be opened again");
         }
         self.report(self.implied.explain(error, [new, earlier]));
-        // The new entry may be the definition of the forward declaration, which must not be reported as
-        // undefined.
+        // The definition of the forward declaration, which must not be reported as undefined.
         if let Entity::Def(def) = earlier.entity
             && matches!(self.states[def.index()].progress, Progress::Forward(_))
         {
@@ -214,8 +210,7 @@ impl Symbols<'_> {
         strict
     }
 
-    /// Reports a declaration that repeats an operation, attribute or state member of a base, or a member of a
-    /// base struct or bitset.
+    /// Reports a name that a base interface, value, struct or bitset declares.
     fn clashes_with_inherited(&mut self, scope: ScopeId, new: &Entry) -> bool {
         let Some(owner) = self.scope(scope).owner else { return false };
         let Some((base, entry)) = self.inherited_local(scope, owner, &new.name.to_ascii_lowercase()) else {

@@ -2,9 +2,8 @@
 //! of its consumers (OMG component model, clause "Event Types", "Equivalent IDL").
 
 use super::implied::{absolute_name, components_name, implied_operation};
-use super::resolver::Resolver;
 use super::scope::{Entity, ScopeId};
-use super::symbols::{Progress, Symbols};
+use super::symbols::{Progress, Resolver, Symbols};
 use crate::ast::{Head, Ident, Item, ItemKind, TypeKind, TypeSpec};
 use crate::model::{Construct, DefId, DefKind, Docs, Interface, Model};
 

@@ -16,7 +16,6 @@ use crate::work;
 const MIN_VALUE: i128 = i64::MIN as i128;
 const MAX_VALUE: i128 = u64::MAX as i128;
 
-/// Evaluates an integer expression, whose value must fit the type.
 pub(super) fn integer(symbols: &mut Symbols<'_>, expr: &Expr, ty: Primitive, scope: ScopeId) -> Option<i128> {
     let (min, max) = ty.integer_range()?;
     let value = evaluate(symbols, expr, min, max, scope)?;
@@ -25,8 +24,7 @@ pub(super) fn integer(symbols: &mut Symbols<'_>, expr: &Expr, ty: Primitive, sco
     }
     let message = format!("{value} does not fit `{}`", ty.idl_name());
     let error = Diagnostic::error("out-of-range", expr.span, message);
-    symbols.report(error.note(format!("`{}` holds {min} to {max}", ty.idl_name())));
-    None
+    symbols.reject(error.note(format!("`{}` holds {min} to {max}", ty.idl_name())))
 }
 
 /// Evaluates an integer expression without a required type.
@@ -55,12 +53,9 @@ fn evaluate(symbols: &mut Symbols<'_>, expr: &Expr, min: i128, max: i128, scope:
             let mut value = evaluate(symbols, first, min, max, scope);
             for (operator, operand) in rest {
                 let right = evaluate(symbols, operand, min, max, scope);
-                value = match (value, right) {
-                    (Some(left), Some(right)) => {
-                        apply(symbols, *operator, left, right, first.span.to(operand.span), operand.span)
-                    }
-                    _ => None,
-                };
+                value = value.zip(right).and_then(|(left, right)| {
+                    apply(symbols, *operator, left, right, first.span.to(operand.span), operand.span)
+                });
             }
             value
         }
@@ -85,8 +80,7 @@ fn apply(
         Binary::Subtract => left - right,
         Binary::Multiply => left.checked_mul(right).unwrap_or(i128::MAX),
         Binary::Divide | Binary::Remainder if right == 0 => {
-            symbols.report(Diagnostic::error("division-by-zero", right_span, "division by zero"));
-            return None;
+            return symbols.reject(Diagnostic::error("division-by-zero", right_span, "division by zero"));
         }
         Binary::Divide => left / right,
         Binary::Remainder => left % right,
@@ -94,8 +88,7 @@ fn apply(
             let Some(bits) = shift() else {
                 let message = format!("cannot shift by {right} bits");
                 let error = Diagnostic::error("bad-shift", right_span, message);
-                symbols.report(error.note("the right operand of a shift is from 0 to 63"));
-                return None;
+                return symbols.reject(error.note("the right operand of a shift is from 0 to 63"));
             };
             if operator == Binary::ShiftLeft { left << bits } else { left >> bits }
         }
@@ -108,8 +101,7 @@ fn in_range(symbols: &mut Symbols<'_>, value: i128, span: Span) -> Option<i128> 
         return Some(value);
     }
     let error = Diagnostic::error("out-of-range", span, "the result of this expression does not fit 64 bits");
-    symbols.report(error.note(format!("integers are from {MIN_VALUE} to {MAX_VALUE}")));
-    None
+    symbols.reject(error.note(format!("integers are from {MIN_VALUE} to {MAX_VALUE}")))
 }
 
 /// Returns `~value`: `-(value + 1)` for a signed type, otherwise the maximum of the unsigned type minus the

@@ -1,7 +1,6 @@
 //! Checks that are only possible after all definitions are resolved.
 
-use super::resolver::Resolver;
-use super::symbols::{Progress, Symbols};
+use super::symbols::{Progress, Resolver, Symbols};
 use super::{annotation, flavour, import, port, repository_id};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::model::{Construct, DefId, DefKind, Model, Type, TypeId};
@@ -25,8 +24,7 @@ impl Resolver<'_> {
         self.mark_recursive();
     }
 
-    /// Finds the definitions that contain themselves. Such a cycle must contain a value type, or a sequence
-    /// of a type that was incomplete.
+    /// Finds the definitions that contain themselves, through a value type or a sequence.
     fn mark_recursive(&mut self) {
         self.symbols.model.recursive = vec![false; self.symbols.model.defs.len()];
         if !self.recursion_possible {
@@ -84,19 +82,16 @@ pub(super) fn report_undefined(symbols: &mut Symbols<'_>, first: usize) {
     }
 }
 
-/// Finds types that contain themselves: the strongly connected components of the graph of types and their
-/// parts. This is Tarjan's algorithm, in one pass and without recursion.
+/// Finds types that contain themselves: Tarjan's algorithm, in one pass, without recursion.
 struct CycleFinder<'m> {
     model: &'m Model,
     /// Visit number of each type, from 1; 0 if not yet visited.
     visit_numbers: Vec<u32>,
-    /// The lowest visit number on the stack that is known to be reachable from the type; `u32::MAX` once its
-    /// component is complete.
+    /// The lowest reachable visit number on the stack; `u32::MAX` for complete components.
     low: Vec<u32>,
     visit_count: u32,
     /// Types whose component is not complete.
     stack: Vec<TypeId>,
-    /// Types that contain themselves.
     cyclic: Vec<TypeId>,
 }
 
@@ -111,8 +106,7 @@ impl<'m> CycleFinder<'m> {
         if self.visit_numbers[start.index()] != 0 {
             return;
         }
-        // The path from the start to the current type: for each type its parts, and the index of the next
-        // part to visit.
+        // From the start to the current type: its parts, and the index of the next one to visit.
         let mut path = vec![self.enter(start)];
         while let Some((ty, parts, done)) = path.last_mut() {
             let ty = *ty;

@@ -9,7 +9,6 @@ use crate::decimal::{Decimal, MAX_DIGITS};
 use crate::diagnostic::Diagnostic;
 use crate::model::{ConstValue, Primitive, Type, TypeId};
 
-/// Resolves `fixed<digits, scale>`.
 pub(super) fn fixed_type(
     symbols: &mut Symbols<'_>,
     digits: &Expr,
@@ -25,8 +24,7 @@ pub(super) fn fixed_type(
         value if (1..=max).contains(&value) => value,
         value => {
             let message = format!("a fixed-point type has 1 to {max} digits, this is {value}");
-            symbols.report(Diagnostic::error("bad-fixed", digits.span, message));
-            return None;
+            return symbols.reject(Diagnostic::error("bad-fixed", digits.span, message));
         }
     };
     let scale_value = match scale_value? {
@@ -35,15 +33,13 @@ pub(super) fn fixed_type(
             let message = format!(
                 "of {digits_value} digits 0 to {digits_value} can stand behind the point, not {value}"
             );
-            symbols.report(Diagnostic::error("bad-fixed", scale.span, message));
-            return None;
+            return symbols.reject(Diagnostic::error("bad-fixed", scale.span, message));
         }
     };
     Some(Type::Fixed { digits: u8::try_from(digits_value).ok()?, scale: u8::try_from(scale_value).ok()? })
 }
 
-/// Evaluates a value of the type `fixed<digits, scale>`. Excess fractional digits are truncated, with a
-/// warning.
+/// Evaluates a `fixed<digits, scale>`. Excess digits are truncated, with a warning.
 pub(super) fn fixed(
     symbols: &mut Symbols<'_>,
     expr: &Expr,
@@ -57,8 +53,8 @@ pub(super) fn fixed(
     if integer_digits > usize::from(digits - scale) {
         let error =
             Diagnostic::error("out-of-range", expr.span, format!("{number} does not fit `{describe}`"));
-        symbols.report(error.note(format!("the type has {} digits before the point", digits - scale)));
-        return None;
+        return symbols
+            .reject(error.note(format!("the type has {} digits before the point", digits - scale)));
     }
     if truncated != number {
         let message = format!("{number} loses digits as `{describe}`");
@@ -68,8 +64,7 @@ pub(super) fn fixed(
     Some(smallest_fixed(truncated).1)
 }
 
-/// Evaluates a value of type `fixed` without digits and scale. Returns it with the smallest type that holds
-/// it.
+/// Evaluates a `fixed` without digits and scale, and returns the smallest type that holds it.
 pub(super) fn unbounded_fixed(
     symbols: &mut Symbols<'_>,
     expr: &Expr,
@@ -95,13 +90,10 @@ fn decimal(symbols: &mut Symbols<'_>, expr: &Expr, scope: ScopeId) -> Option<Dec
             let mut value = decimal(symbols, first, scope);
             for (operator, operand) in rest {
                 let right = decimal(symbols, operand, scope);
-                value = match (value, right) {
-                    (Some(left), Some(right)) => {
-                        let partial = Expr { span: first.span.to(operand.span), kind: ExprKind::Bad };
-                        apply_decimal(symbols, *operator, left, right, &partial, operand)
-                    }
-                    _ => None,
-                };
+                let partial = Expr { span: first.span.to(operand.span), kind: ExprKind::Bad };
+                value = value.zip(right).and_then(|(left, right)| {
+                    apply_decimal(symbols, *operator, left, right, &partial, operand)
+                });
             }
             value
         }
@@ -131,8 +123,7 @@ fn apply_decimal(
         Binary::Subtract => left.plus(right.negated()),
         Binary::Multiply => left.times(right),
         Binary::Divide if right.is_zero() => {
-            symbols.report(Diagnostic::error("division-by-zero", operand.span, "division by zero"));
-            return None;
+            return symbols.reject(Diagnostic::error("division-by-zero", operand.span, "division by zero"));
         }
         Binary::Divide => left.divided_by(right),
         other => return not_for_fixed(symbols, other.text(), expr),
@@ -148,8 +139,7 @@ fn apply_decimal(
 fn not_for_fixed<T>(symbols: &mut Symbols<'_>, operator: &str, expr: &Expr) -> Option<T> {
     let message = format!("`{operator}` does not apply to fixed-point numbers");
     let error = Diagnostic::error("type-mismatch", expr.span, message);
-    symbols.report(error.note("they know `+`, `-`, `*` and `/`"));
-    None
+    symbols.reject(error.note("they know `+`, `-`, `*` and `/`"))
 }
 
 /// Returns the smallest type that holds the number, and the number as a value of this type.

@@ -1,16 +1,14 @@
-//! Abstract interfaces, local interfaces and native types: from what they can be derived, and where they can
-//! be used.
+//! The bases and uses that abstract interfaces, local interfaces and native types can have.
 
 use std::collections::HashMap;
 
-use super::description::article;
+use super::scope::article;
 use super::symbols::Symbols;
 use crate::ast::{Ident, Name};
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefKind, Flavour, Model, Type, TypeId};
 use crate::source::Span;
 
-/// A use of a type, for messages.
 struct TypeUse {
     ty: TypeId,
     span: Span,
@@ -18,7 +16,6 @@ struct TypeUse {
     item: String,
 }
 
-/// Checks that all declarations of an interface have the same kind.
 pub(super) fn check_same_flavour(symbols: &mut Symbols<'_>, id: DefId, name: &Ident, kind: &DefKind) {
     let earlier = symbols.model.def(id);
     let (DefKind::Interface(before), DefKind::Interface(now)) = (&earlier.kind, kind) else { return };
@@ -94,8 +91,7 @@ pub(super) fn check_local_types(symbols: &mut Symbols<'_>) {
     symbols.context = None;
 }
 
-/// Returns the types in the signature of an operation or attribute that can be called remotely, the state
-/// of a value, or the type in a box.
+/// Returns the types of a remote operation or attribute, the state of a value, or the type in a box.
 fn signature(model: &Model, id: DefId) -> Vec<TypeUse> {
     let def = model.def(id);
     let is_remote = def.parent.and_then(|parent| model.interface(parent));
@@ -129,7 +125,6 @@ fn signature(model: &Model, id: DefId) -> Vec<TypeUse> {
     uses
 }
 
-/// Adds the types of the members of exceptions.
 fn add_exception_members(model: &Model, exceptions: &[DefId], mut add: impl FnMut(TypeId, String)) {
     for id in exceptions {
         let scoped = model.scoped_name(*id);

@@ -4,33 +4,27 @@
 
 use super::component;
 use super::implied::{Home, absolute_name, components_name, implied_operation};
-use super::resolver::Resolver;
 use super::scope::{Entity, ScopeId};
-use super::symbols::{Progress, Symbols};
+use super::symbols::{Progress, Resolver, Symbols};
 use super::value;
 use crate::ast::{self, Factory, Head, Ident, Item, ItemKind, Name, Operation, Raises, TypeKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
-use crate::model::{Construct, DefId, Docs, Interface, Type, Visibility};
+use crate::model::{Construct, DefId, Docs, Interface, Visibility};
 
 impl Resolver<'_> {
     pub(super) fn home(&mut self, head: Head, home: ast::Home, scope: ScopeId) {
         let ast::Home { name, base, supports, manages, primary_key, items } = home;
         let span = name.span;
         let base = base.as_ref().and_then(|base| {
-            Some((
-                base,
-                *component::find_construct(&mut self.symbols, base, Construct::Home, scope)
-                    .and_then(|id| self.symbols.implied.homes.get(&id))?,
-            ))
+            let id = component::find_construct(&mut self.symbols, base, Construct::Home, scope)?;
+            Some((base, *self.symbols.implied.homes.get(&id)?))
         });
         let managed = component::find_construct(&mut self.symbols, &manages, Construct::Component, scope);
         check_managed(&mut self.symbols, &name, base, managed, &manages);
-        let component = TypeSpec {
-            kind: managed.map_or(TypeKind::Object, |id| {
-                TypeKind::Name(absolute_name(&self.symbols.model, id, manages.span))
-            }),
-            span: manages.span,
-        };
+        let component = managed.map_or(TypeKind::Object, |id| {
+            TypeKind::Name(absolute_name(&self.symbols.model, id, manages.span))
+        });
+        let component = TypeSpec { kind: component, span: manages.span };
         let mut bases = vec![match base {
             Some((_, base)) => absolute_name(&self.symbols.model, base.explicit, span),
             None => components_name("CCMHome", span),
@@ -80,8 +74,7 @@ impl Resolver<'_> {
         self.open_interface(&head, Interface { construct, ..Interface::default() }, &name, bases, scope)
     }
 
-    /// Defines `HImplicit`: the operation `create` and, with a primary key, the operations that find and
-    /// remove components by key.
+    /// Defines `HImplicit`: `create` and, with a primary key, the operations that find by key.
     fn implicit(&mut self, home: &Ident, component: &TypeSpec, key: Option<&Name>, scope: ScopeId) -> DefId {
         let span = home.span;
         let key_type = key.and_then(|key| primary_key(&mut self.symbols, key, scope));
@@ -101,21 +94,16 @@ impl Resolver<'_> {
                 let by_key = [("key", key_type.clone())];
                 let void = TypeSpec { kind: TypeKind::Void, span };
                 add("create", component, &by_key, &["CreateFailure", "DuplicateKeyValue", "InvalidKey"]);
-                add(
-                    "find_by_primary_key",
-                    component,
-                    &by_key,
-                    &["FinderFailure", "UnknownKeyValue", "InvalidKey"],
-                );
+                let failures = ["FinderFailure", "UnknownKeyValue", "InvalidKey"];
+                add("find_by_primary_key", component, &by_key, &failures);
                 add("remove", &void, &by_key, &["RemoveFailure", "UnknownKeyValue", "InvalidKey"]);
                 add("get_primary_key", &key_type, &[("comp", component.clone())], &[]);
             }
         }
         for operation in operations {
             let name = &operation.name;
-            self.symbols
-                .implied
-                .note_origin(name, format!("home `{}` declares `{}` too", home.text, name.text));
+            let origin = format!("home `{}` declares `{}` too", home.text, name.text);
+            self.symbols.implied.note_origin(name, origin);
             let item = Item { head: Head::default(), kind: ItemKind::Operation(operation) };
             if let Some(inside) = inside {
                 self.item(item, inside);
@@ -153,9 +141,7 @@ fn check_managed(
 fn primary_key(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option<DefId> {
     let entity = symbols.lookup(name, scope)?;
     let Some(key) = value::value_type_of(symbols, entity) else {
-        let error = symbols.wrong_kind(entity, name, "not-a-value", "a value type");
-        symbols.report(error);
-        return None;
+        return symbols.reject_wrong_kind(entity, name, "not-a-value", "a value type");
     };
     let def = symbols.model.def(key);
     let bases = symbols.model.all_bases(key);
@@ -182,10 +168,7 @@ fn primary_key(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option
         let found = error(format!("primary key `{text}` has private state"));
         Some(found.and(private.member.span, "this member is private"))
     } else {
-        let is_reference = |ty| {
-            matches!(symbols.model.stripped(ty), Type::Object)
-                || matches!(symbols.model.stripped(ty), Type::Named(def) if symbols.model.interface(*def).is_some())
-        };
+        let is_reference = |ty| symbols.model.is_reference(ty);
         state.iter().find(|state| is_reference(state.member.ty)).map(|state| {
             let found = error(format!("primary key `{text}` holds a reference"));
             found.and(state.member.span, "this member is a reference")
@@ -197,7 +180,6 @@ fn primary_key(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Option
     Some(key)
 }
 
-/// Returns the operation for a factory or finder.
 fn home_operation(factory: Factory, component: TypeSpec, failure: &str) -> Operation {
     let Factory { name, params, raises } = factory;
     let span = name.span;

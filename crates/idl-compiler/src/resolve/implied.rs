@@ -13,7 +13,6 @@ use crate::work;
 #[derive(Default)]
 pub(super) struct Implied {
     pub(super) port_types: Vec<PortType>,
-    /// The consumer interfaces by event type.
     pub(super) consumers: HashMap<DefId, DefId>,
     pub(super) homes: HashMap<DefId, Home>,
     /// File names and repository ids of `import` statements.
@@ -24,7 +23,6 @@ pub(super) struct Implied {
     origins: HashMap<(Span, String), String>,
 }
 
-/// Data of a home.
 #[derive(Clone, Copy)]
 pub(super) struct Home {
     pub(super) explicit: DefId,
@@ -46,10 +44,8 @@ impl Implied {
 
     pub(super) fn consumer_name(&mut self, event: &Ident) -> Ident {
         let name = Ident { text: format!("{}Consumer", event.text), span: event.span };
-        self.note_origin(
-            &name,
-            format!("event type `{}` declares `{}` too, its consumers", event.text, name.text),
-        );
+        let why = format!("event type `{}` declares `{}` too, its consumers", event.text, name.text);
+        self.note_origin(&name, why);
         name
     }
 
@@ -57,25 +53,22 @@ impl Implied {
         self.note_origin(name, format!("port `{}` declares `{}`", port.text, name.text));
     }
 
-    /// Removes everything that was added since the checkpoint.
     pub(super) fn roll_back(&mut self, checkpoint: Checkpoint) {
         self.port_types.truncate(checkpoint.port_types);
         self.imports.truncate(checkpoint.imports);
         self.expanded_bytes = checkpoint.expanded_bytes;
     }
 
-    /// Removes the data of a definition.
     pub(super) fn remove(&mut self, id: DefId) {
         self.consumers.remove(&id);
         self.homes.remove(&id);
     }
 
-    /// Records which construct declares a name that does not occur in the text.
     pub(super) fn note_origin(&mut self, name: &Ident, why: String) {
         self.origins.insert((name.span, name.text.clone()), why);
     }
 
-    /// Adds origins that explain the origin of names that do not occur in the text.
+    /// Adds the origins of names that do not occur in the text.
     pub(super) fn explain(&self, mut message: Diagnostic, names: [&Entry; 2]) -> Diagnostic {
         for entry in names {
             if let Some(why) = self.origins.get(&(entry.span, entry.name.clone()))
@@ -120,7 +113,6 @@ pub(super) enum Target {
     Interface(DefId),
 }
 
-/// Returns the name `::Components::Name`.
 pub(super) fn components_name(name: &str, span: Span) -> Name {
     let part = |text: &str| Ident { text: text.to_owned(), span };
     Name { absolute: true, parts: vec![part("Components"), part(name)], span }

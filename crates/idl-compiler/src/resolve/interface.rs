@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 
 use super::known::AnnotatedKind;
-use super::resolver::Resolver;
 use super::scope::{Entity, Entry, ScopeId};
-use super::symbols::{Progress, Symbols};
+use super::symbols::{Progress, Resolver, Symbols};
 use super::{annotation, flavour, typed_annotation, value};
 use crate::ast::{self, Head, Ident, Item, Name, Raises, TypeKind};
 use crate::diagnostic::Diagnostic;
@@ -40,7 +39,7 @@ impl Resolver<'_> {
         scope: ScopeId,
     ) -> (DefId, Option<ScopeId>) {
         // Bases are looked up in the enclosing scope, before the interface's own name counts as defined.
-        let unknown = self.symbols.templates.unknown_names();
+        let unknown = self.symbols.templates.unknown_names;
         let bases = bases(&mut self.symbols, names, name, "base", scope);
         flavour::check_base_flavours(&mut self.symbols, body.flavour, name, names, &bases);
         let (id, _) = self.begin(head, name, DefKind::Interface(body), scope);
@@ -58,14 +57,10 @@ impl Resolver<'_> {
             TypeKind::Void => Some(None),
             _ => self.simple_type(&operation.result, scope).map(Some),
         };
-        let body = Operation {
-            oneway: false,
-            result: None,
-            params: Vec::new(),
-            raises: Vec::new(),
-            raises_any: false,
-            context: operation.context.iter().map(|pattern| pattern.text.clone()).collect(),
-        };
+        let context = operation.context.iter().map(|pattern| pattern.text.clone()).collect();
+        let (params, exceptions) = (Vec::new(), Vec::new());
+        let body =
+            Operation { oneway: false, result: None, params, raises: exceptions, raises_any: false, context };
         let id = self.new_def(&head, &operation.name, DefKind::Operation(body), scope);
         self.symbols.declare_local_def(id, scope, &operation.name, "operation");
         // IDL 4 has an annotation in addition to the keyword.
@@ -153,14 +148,7 @@ pub(super) fn bases(
             continue;
         }
         if bases.contains(&base) {
-            let message = format!("{role} interface `{}` is listed twice", name.text());
-            let mut error = Diagnostic::error("duplicate-base", name.span, message);
-            if let Some(first) =
-                names.get(..index).and_then(|before| before.iter().find(|n| n.text() == name.text()))
-            {
-                error = error.and(first.span, "the first is here");
-            }
-            symbols.report(error);
+            report_duplicate_base(symbols, name, &names[..index], &format!("{role} interface"));
             continue;
         }
         bases.push(base);
@@ -168,7 +156,14 @@ pub(super) fn bases(
     bases
 }
 
-/// Returns the interface of an entity, resolving typedefs.
+/// Reports a base that was listed before. `what` describes the base.
+pub(super) fn report_duplicate_base(symbols: &mut Symbols<'_>, name: &Name, listed: &[Name], what: &str) {
+    let message = format!("{what} `{}` is listed twice", name.text());
+    let first = listed.iter().find(|listed| listed.text() == name.text()).map(|first| first.span);
+    let error = Diagnostic::error("duplicate-base", name.span, message);
+    symbols.report(error.and_if(first, "the first is here"));
+}
+
 pub(super) fn interface_of(symbols: &mut Symbols<'_>, entity: Entity) -> Option<DefId> {
     symbols.stripped_def(entity).filter(|def| symbols.model.interface(*def).is_some())
 }
@@ -214,7 +209,7 @@ fn check_oneway(symbols: &mut Symbols<'_>, operation: &ast::Operation) {
         wrong.push((operation.result.span, format!("oneway operation `{name}` has a result")));
     }
     for param in operation.params.iter().filter(|param| param.direction != Direction::In) {
-        let word = if param.direction == Direction::Out { "out" } else { "inout" };
+        let word = param.direction.keyword();
         let message = format!("oneway operation `{name}` has the {word} parameter `{}`", param.name.text);
         wrong.push((param.direction_span, message));
     }

@@ -1,15 +1,13 @@
 //! Annotations that need no declaration: those of the standard ("Standardized Annotations"), those that DDS
 //! adds, and zorb's own. Defines the arguments of each and where it is allowed.
 
-use super::description::article;
-use super::resolver::Resolver;
-use super::scope::ScopeId;
+use super::scope::{ScopeId, article};
+use super::symbols::Resolver;
 use crate::ast::{Annotation, ExprKind, Head};
 use crate::diagnostic::Diagnostic;
 use crate::model::DefKind;
 use crate::preprocess::OWN_ANNOTATIONS;
 
-/// The kind of an argument of a known annotation.
 #[derive(Clone, Copy)]
 pub(super) enum ArgumentKind {
     Boolean,
@@ -26,18 +24,21 @@ pub(super) enum ArgumentKind {
 /// A parameter of a known annotation: its name, its kind, and whether an argument is required.
 type Parameter = (&'static str, ArgumentKind, bool);
 
-/// An annotation that needs no declaration.
 pub(super) struct KnownAnnotation {
     pub(super) name: &'static str,
     pub(super) parameters: &'static [Parameter],
     /// The items on which the annotation has a meaning; empty for all.
     allowed_on: &'static [AnnotatedKind],
-    /// The compiler uses the annotation. A declaration of it in the text must therefore have the same
-    /// members.
+    /// The compiler uses the annotation, so a declaration of it must have these members.
     pub(super) is_used: bool,
 }
+impl KnownAnnotation {
+    /// Returns the names of the parameters, and whether an argument is required.
+    pub(super) fn parameter_names(&self) -> Vec<(&'static str, bool)> {
+        self.parameters.iter().map(|(name, _, needed)| (*name, *needed)).collect()
+    }
+}
 
-/// The kind of an annotated item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnnotatedKind {
     Module,
@@ -51,11 +52,8 @@ pub(super) enum AnnotatedKind {
     Struct,
     Exception,
     Union,
-    /// A member of a struct or exception.
     Member,
-    /// A case of a union.
     Case,
-    /// A state member of a value type.
     State,
     Enum,
     Enumerator,
@@ -66,9 +64,7 @@ pub(super) enum AnnotatedKind {
     Field,
     Bitmask,
     Flag,
-    /// The discriminator of a union.
     Discriminator,
-    /// A forward declaration.
     Forward,
     /// `typeid`, `typeprefix`, `import`.
     Directive,
@@ -88,32 +84,6 @@ const MEMBERS: &[AnnotatedKind] = &[Member, Case, State];
 const TYPES: &[AnnotatedKind] = &[Struct, Exception, Union, Enum, Typedef, Bitset, Bitmask, Value, ValueBox];
 const CONSTRUCTED: &[AnnotatedKind] = &[Struct, Exception, Union, Enum, Bitset, Bitmask, Value];
 const NUMBERS: &[AnnotatedKind] = &[Member, Case, State, Typedef, Param, Attribute, ValueBox];
-/// Items that have a name in Rust.
-const NAMED: &[AnnotatedKind] = &[
-    Module,
-    Interface,
-    Value,
-    ValueBox,
-    Operation,
-    Attribute,
-    Param,
-    Factory,
-    Struct,
-    Exception,
-    Union,
-    Member,
-    Case,
-    State,
-    Enum,
-    Enumerator,
-    Typedef,
-    AnnotatedKind::Const,
-    AnnotatedKind::Native,
-    Bitset,
-    Field,
-    Bitmask,
-    Flag,
-];
 const SCOPES: &[AnnotatedKind] = &[Module, Interface, Struct, Exception, Union, Value];
 
 /// An annotation that the compiler uses.
@@ -202,7 +172,7 @@ pub(super) const KNOWN: &[KnownAnnotation] = &[
         TYPES,
     ),
     recorded("topic", &[("name", ArgumentKind::Text, false), ("platform", ArgumentKind::Text, false)], TYPES),
-    used("rust_name", &[("value", ArgumentKind::Text, true)], NAMED),
+    used("rust_name", &[("value", ArgumentKind::Text, true)], EVERYWHERE),
     used("non_nil", &[], &[Member, Case, State, Param, Operation, Attribute, Typedef]),
     used("stream", &[], &[Param, Operation]),
     used("zero_copy", &[], &[Struct]),
@@ -211,7 +181,6 @@ pub(super) const KNOWN: &[KnownAnnotation] = &[
 ];
 
 impl AnnotatedKind {
-    /// Returns the kind of item for the annotations of a definition.
     pub(super) fn of(kind: &DefKind) -> AnnotatedKind {
         match kind {
             DefKind::Module(_) => Module,
@@ -263,7 +232,6 @@ impl AnnotatedKind {
         }
     }
 
-    /// Returns the plural, for messages.
     fn plural(self) -> String {
         match self {
             Bitmask => "bitmasks".to_owned(),
@@ -311,7 +279,10 @@ impl Resolver<'_> {
     pub(super) fn check_allowed(&mut self, head: &Head, place: AnnotatedKind, scope: ScopeId) {
         for annotation in &head.annotations {
             let Some(known) = KNOWN.iter().find(|known| known.name == annotation.name) else { continue };
+            // A discriminator has no name in Rust.
+            let is_unnamed = place == Discriminator && known.name == "rust_name";
             let everywhere = known.allowed_on.is_empty()
+                && !is_unnamed
                 && !matches!(place, AnnotatedKind::Forward | AnnotatedKind::Directive);
             if everywhere
                 || known.allowed_on.contains(&place)
@@ -328,7 +299,7 @@ impl Resolver<'_> {
             };
             let allowed_on: Vec<String> = known.allowed_on.iter().map(|kind| kind.plural()).collect();
             let found = match place {
-                _ if allowed_on.is_empty() || known.name == "rust_name" => found,
+                _ if allowed_on.is_empty() => found,
                 AnnotatedKind::Forward => found,
                 _ => found.note(format!("it is for {}", allowed_on.join(", "))),
             };

@@ -4,27 +4,22 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::description::FACTORY;
-use super::scope::{Entry, ScopeId};
+use super::scope::{Entry, FACTORY, ScopeId};
 use super::symbols::Symbols;
 use crate::model::{DefId, Model};
 use crate::work;
 
-/// The definitions that a scope inherits names from.
 #[derive(Debug, Default)]
 pub(super) struct Lineage {
     /// All direct and indirect bases of the scope's definition, in search order.
     pub(super) owners: Vec<DefId>,
-    /// With more than [`MAX_UNINDEXED_BASES`] bases: the owners that declare a name, by its lower-case
-    /// spelling.
+    /// If there are many bases: the owners that declare a name, by its lower-case spelling.
     index: Option<HashMap<String, Vec<DefId>>>,
 }
 
-/// Maximum number of bases that are searched one after the other.
 const MAX_UNINDEXED_BASES: usize = 8;
 
 impl Lineage {
-    /// Returns the owners that may declare a name.
     pub(super) fn declaring(&self, lower: &str) -> &[DefId] {
         match &self.index {
             Some(index) => index.get(lower).map_or(&[], Vec::as_slice),
@@ -33,7 +28,6 @@ impl Lineage {
     }
 }
 
-/// Returns whether a definition inherits from others.
 pub(super) fn has_bases(model: &Model, owner: DefId) -> bool {
     model.direct_bases(owner).next().is_some()
         || model.structure(owner).is_some_and(|body| body.base.is_some())
@@ -71,8 +65,7 @@ impl Symbols<'_> {
         index
     }
 
-    /// Returns the inherited operation, attribute or member with this lower-case name, and the base that
-    /// declares it.
+    /// Returns what a base declares as an operation, attribute or member of this name.
     pub(super) fn inherited_local(
         &self,
         scope: ScopeId,

@@ -2,8 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::description::{FACTORY, PARAMETER, USED_PARAMETER, article};
-use super::scope::{Entity, Entry, ScopeId};
+use super::scope::{Entity, Entry, FACTORY, PARAMETER, ScopeId, USED_PARAMETER, article};
 use super::symbols::Symbols;
 use super::{lineage, scope};
 use crate::ast::{Ident, Item, ItemKind, Name, TypeKind};
@@ -14,7 +13,6 @@ use crate::suggest::closest;
 use crate::token::KEYWORDS;
 use crate::work;
 
-/// The result of looking up a name in one scope.
 enum Answer {
     Found(Entry),
     /// Found with a different spelling in case.
@@ -24,9 +22,14 @@ enum Answer {
     Missing,
 }
 
+impl Answer {
+    fn in_case_of(entry: Entry, name: &str) -> Answer {
+        if entry.name == name { Answer::Found(entry) } else { Answer::OtherCase(entry) }
+    }
+}
+
 impl Symbols<'_> {
-    /// Resolves a name. `None` if it is not declared, which is reported, or if its declaration is invalid,
-    /// which was reported before.
+    /// Resolves a name; `None` if it is undeclared or invalid, which is reported once.
     pub(super) fn lookup(&mut self, name: &Name, scope: ScopeId) -> Option<Entity> {
         let (first, rest) = name.parts.split_first()?;
         let mut found = if name.absolute {
@@ -45,7 +48,7 @@ impl Symbols<'_> {
         };
         for index in 1..=rest.len() {
             if found.entity == Entity::Bad {
-                self.templates.count_unknown();
+                self.templates.unknown_names += 1;
                 return None;
             }
             let part = name.parts.get(index)?;
@@ -58,10 +61,8 @@ impl Symbols<'_> {
                 let message =
                     format!("`{}` is {}, which has no names inside", outer.text, article(found.what));
                 let error = Diagnostic::error("not-a-scope", outer.span, message);
-                let error = match found.entity.is_predeclared() {
-                    true => error,
-                    false => error.and(found.span, "declared here"),
-                };
+                let declared = (!found.entity.is_predeclared()).then_some(found.span);
+                let error = error.and_if(declared, "declared here");
                 self.report(match found.what {
                     "enum" => error.help("enumerators belong to the scope around their enum"),
                     "template module" => error.help("name an instance of it: `module M<...> Instance;`"),
@@ -73,7 +74,7 @@ impl Symbols<'_> {
             found = self.entry_or_report(answer, name, index, inside)?;
         }
         if found.entity == Entity::Bad {
-            self.templates.count_unknown();
+            self.templates.unknown_names += 1;
             return None;
         }
         Some(found.entity)
@@ -104,8 +105,7 @@ impl Symbols<'_> {
         Some(found)
     }
 
-    /// Resolves the first part of a relative name: in this scope and its bases, then in each enclosing scope
-    /// up to the file.
+    /// Resolves a relative name's first part: in this scope, its bases, then the enclosing scopes.
     fn lookup_first(&mut self, name: &Name, first: &Ident, scope: ScopeId) -> Option<Entry> {
         let mut at = Some(scope);
         while let Some(id) = at {
@@ -117,8 +117,7 @@ impl Symbols<'_> {
         self.entry_or_report(Answer::Missing, name, 0, scope)
     }
 
-    /// Searches one scope and its bases, but not the enclosing scopes. `include_used` includes names that the
-    /// scope uses without declaring them.
+    /// Searches a scope and its bases; `include_used` also names used but not declared in it.
     fn search(&self, scope: ScopeId, name: &str, include_used: bool) -> Answer {
         match self.search_known(scope, name, include_used) {
             Answer::Missing if self.scope(scope).may_inherit_unknown => {
@@ -137,8 +136,7 @@ impl Symbols<'_> {
             return Answer::Found(entry.clone());
         }
         if let Some(entry) = inside.name(&lower).filter(|entry| include_used || !entry.used) {
-            let entry = entry.clone();
-            return if entry.name == name { Answer::Found(entry) } else { Answer::OtherCase(entry) };
+            return Answer::in_case_of(entry.clone(), name);
         }
         if let Some(entity) = self.predeclared(scope, name) {
             return Answer::Found(predeclared_entry(entity));
@@ -152,16 +150,10 @@ impl Symbols<'_> {
         }
         let (mut seen, mut inherited) = (HashSet::new(), Vec::new());
         self.search_bases(owner, name, &lower, &mut seen, &mut inherited);
-        match inherited.len() {
-            0 => Answer::Missing,
-            1 => {
-                inherited.into_iter().next().map_or(Answer::Missing, |(_, entry)| match entry.name == name {
-                    true => Answer::Found(entry),
-                    false => Answer::OtherCase(entry),
-                })
-            }
-            _ => Answer::Ambiguous(inherited),
+        if inherited.len() > 1 {
+            return Answer::Ambiguous(inherited);
         }
+        inherited.pop().map_or(Answer::Missing, |(_, entry)| Answer::in_case_of(entry, name))
     }
 
     /// Returns an entity that is known without a declaration: `CORBA`, or `TypeCode` in it.
@@ -193,8 +185,7 @@ impl Symbols<'_> {
         None
     }
 
-    /// Collects the entries of this name in the bases of an interface or value type. Each entry is listed
-    /// once, and a base hides its own bases.
+    /// Collects the bases' entries of this name, each once; a base hides its own bases.
     fn search_bases(
         &self,
         interface: DefId,
@@ -238,21 +229,19 @@ impl Symbols<'_> {
                 let message = format!("`{}` is spelled differently from `{}`", part.text, entry.name);
                 let error = Diagnostic::error("case-mismatch", part.span, message);
                 let error = error.and(entry.span, format!("`{}` stands here", entry.name));
-                self.report(
-                    error
-                        .help(format!("write `{}`: every use must be spelled as the definition", entry.name)),
-                );
+                let help = format!("write `{}`: every use must be spelled as the definition", entry.name);
+                self.report(error.help(help));
                 None
             }
             Answer::Ambiguous(entries) => {
-                let mut error =
-                    Diagnostic::error("ambiguous", part.span, format!("`{}` is ambiguous", part.text));
-                for (base, entry) in &entries {
-                    error =
-                        error.and(entry.span, format!("inherited from `{}`", self.model.scoped_name(*base)));
+                let message = format!("`{}` is ambiguous", part.text);
+                let mut error = Diagnostic::error("ambiguous", part.span, message);
+                let bases = entries.iter().map(|(base, _)| self.model.scoped_name(*base));
+                let bases: Vec<String> = bases.collect();
+                for (base, (_, entry)) in bases.iter().zip(&entries) {
+                    error = error.and(entry.span, format!("inherited from `{base}`"));
                 }
-                let first =
-                    entries.first().map(|(base, _)| self.model.scoped_name(*base)).unwrap_or_default();
+                let first = bases.first().map_or("", String::as_str);
                 self.report(error.help(format!("say which: `{first}::{}`", part.text)));
                 None
             }
@@ -382,7 +371,6 @@ fn full_name_anywhere(model: &Model, name: &str) -> Option<String> {
 /// Start of help texts that name a file to include.
 const MISSING_INCLUDE: &str = "include";
 
-/// Maximum number of names that are listed for a missing file.
 const MAX_ASSUMED: usize = 12;
 
 fn predeclared_entry(entity: Entity) -> Entry {
@@ -390,13 +378,11 @@ fn predeclared_entry(entity: Entity) -> Entry {
     Entry { name: name.to_owned(), span: Span::START, entity, what, used: false }
 }
 
-/// Returns the help that suggests including a standard file.
 fn missing_include(file: &str) -> String {
     format!("{MISSING_INCLUDE} the OMG's file, `#include <{file}>`, or declare what you need in this text")
 }
 
-/// Returns the location of the first declaration of each name, to distinguish a name that is used too early
-/// from one that is never declared.
+/// Returns where each name is first declared, to find names that are used too early.
 pub(super) fn first_declarations(items: &[Item]) -> HashMap<String, Span> {
     let mut locations = HashMap::new();
     let mut todo: Vec<&[Item]> = vec![items];

@@ -2,9 +2,8 @@
 
 use super::implied::{Part, PartKind, PortType, Target, absolute_name, components_name, implied_operation};
 use super::known::AnnotatedKind;
-use super::resolver::Resolver;
 use super::scope::{Entity, ScopeId};
-use super::symbols::Symbols;
+use super::symbols::{Resolver, Symbols};
 use super::{event, interface, value};
 use crate::ast::{
     self, Declarator, Head, Ident, Item, ItemKind, Member, MemberKind, PortKind, TypeKind, TypeSpec,
@@ -14,8 +13,7 @@ use crate::model::{Docs, Model};
 use crate::source::Span;
 use crate::work;
 
-/// Maximum total bytes of the names that expansions of port types add to a text. Each level of nested port
-/// types can double the number of ports.
+/// Maximum bytes of the names that port types expand to: each level can double the ports.
 const MAX_EXPANDED_BYTES: usize = 4 << 20;
 
 /// Number of tokens of the struct and the sequence that a `uses multiple` port declares.
@@ -56,7 +54,6 @@ impl Resolver<'_> {
         }
     }
 
-    /// Resolves `porttype P { ... };`.
     pub(super) fn port_type(&mut self, name: &Ident, items: Vec<Item>, scope: ScopeId) {
         let index = declare_port_type(&mut self.symbols, name, false, scope);
         let inside = self.symbols.inner_scope(None, scope);
@@ -117,13 +114,9 @@ impl Resolver<'_> {
             ]),
             PortKind::UsesMultiple => {
                 connections = self.connections(&target, cookie(), port, inside);
+                let failures = &["ExceededConnectionLimit", "InvalidConnection"][..];
                 operations.extend([
-                    (
-                        "connect_",
-                        cookie(),
-                        &connection[..],
-                        &["ExceededConnectionLimit", "InvalidConnection"][..],
-                    ),
+                    ("connect_", cookie(), &connection[..], failures),
                     ("disconnect_", target.clone(), &ck[..], &["InvalidConnection"]),
                     ("get_connections_", connections, &[], &[]),
                 ]);
@@ -187,14 +180,8 @@ impl Resolver<'_> {
     }
 }
 
-/// Resolves `porttype P;`.
-pub(super) fn forward_port_type(symbols: &mut Symbols<'_>, name: &Ident, scope: ScopeId) {
-    declare_port_type(symbols, name, true, scope);
-}
-
-/// Returns the index of the port type that a declaration creates or completes. The port type counts as
-/// undefined until its body ends.
-fn declare_port_type(
+/// Returns the port type that a declaration creates or completes; undefined until it ends.
+pub(super) fn declare_port_type(
     symbols: &mut Symbols<'_>,
     name: &Ident,
     forward: bool,
@@ -214,9 +201,8 @@ fn declare_port_type(
     let index = symbols.implied.port_types.len();
     let declared = symbols.declare(scope, name, Entity::PortType(index), "port type");
     declared.then(|| {
-        let name_text = name.text.clone();
-        let port_type = PortType { name: name_text, span: name.span, forward: true, parts: Vec::new() };
-        symbols.implied.port_types.push(port_type);
+        let (name, span) = (name.text.clone(), name.span);
+        symbols.implied.port_types.push(PortType { name, span, forward: true, parts: Vec::new() });
         index
     })
 }
@@ -234,8 +220,7 @@ pub(super) fn report_undefined_port_types(symbols: &mut Symbols<'_>) {
     errors.into_iter().for_each(|error| symbols.report_unless_incomplete(error));
 }
 
-/// Returns the parts of a port whose type is a port type. A mirror port provides the interfaces that the port
-/// type uses, and vice versa.
+/// Returns the parts of a port with a port type; in a mirror port, uses and provides swap.
 fn expand(symbols: &mut Symbols<'_>, port: &ast::Port, scope: ScopeId) -> Vec<Part> {
     let TypeKind::Name(name) = &port.ty.kind else { return Vec::new() };
     let Some(entity) = symbols.lookup(name, scope) else { return Vec::new() };
@@ -286,18 +271,12 @@ fn target(symbols: &mut Symbols<'_>, port: &ast::Port, scope: ScopeId) -> Option
     if matches!(port.kind, PortKind::Emits | PortKind::Publishes | PortKind::Consumes) {
         let event =
             value::value_type_of(symbols, entity).filter(|event| event::is_event(&symbols.model, *event));
-        let consumer = event.and_then(|event| symbols.implied.consumers.get(&event).copied());
-        if event.is_none() {
-            let error = symbols.wrong_kind(entity, name, "not-an-event", "an event type");
-            symbols.report(error);
-        }
-        return consumer.map(Target::Interface);
+        let event =
+            event.or_else(|| symbols.reject_wrong_kind(entity, name, "not-an-event", "an event type"))?;
+        return symbols.implied.consumers.get(&event).copied().map(Target::Interface);
     }
-    let interface = interface::interface_of(symbols, entity);
-    if interface.is_none() {
-        let error = symbols.wrong_kind(entity, name, "not-an-interface", "an interface");
-        symbols.report(error);
-    }
+    let interface = interface::interface_of(symbols, entity)
+        .or_else(|| symbols.reject_wrong_kind(entity, name, "not-an-interface", "an interface"));
     interface.map(Target::Interface)
 }
 

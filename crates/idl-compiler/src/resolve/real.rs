@@ -1,10 +1,11 @@
 //! Floating-point expressions: `float` and `double` in IEEE binary64, `long double` in binary128.
 
+use std::ops::Neg;
+
 use rustc_apfloat::ieee::{Double, Quad};
 use rustc_apfloat::{Float, FloatConvert, Round};
 
-use super::constant;
-use super::constant::FLOATING;
+use super::constant::{self, FLOATING};
 use super::scope::ScopeId;
 use super::symbols::Symbols;
 use crate::ast::{Binary, Expr, ExprKind, Unary};
@@ -14,7 +15,6 @@ use crate::model::{ConstValue, Primitive, Type};
 /// Exponents beyond this are outside the range of every floating type.
 const MAX_EXPONENT: i64 = 20_000;
 
-/// Evaluates a `float` or `double`.
 pub(super) fn float(
     symbols: &mut Symbols<'_>,
     expr: &Expr,
@@ -42,8 +42,7 @@ pub(super) fn long_double(symbols: &mut Symbols<'_>, expr: &Expr, scope: ScopeId
 
 fn too_large<T>(symbols: &mut Symbols<'_>, expr: &Expr, ty: Primitive) -> Option<T> {
     let message = format!("this value is too large for `{}`", ty.idl_name());
-    symbols.report(Diagnostic::error("out-of-range", expr.span, message));
-    None
+    symbols.reject(Diagnostic::error("out-of-range", expr.span, message))
 }
 
 /// Warns if a named constant of a wider type is assigned to a `float` that cannot hold it exactly.
@@ -62,22 +61,18 @@ fn real<T: Real>(symbols: &mut Symbols<'_>, expr: &Expr, scope: ScopeId) -> Opti
     match &expr.kind {
         ExprKind::Float(text) => T::parse(text),
         ExprKind::Name(name) => {
-            let (_, value) = constant::named_value(symbols, name, scope)?;
-            match T::from_constant(&value) {
-                Some(value) => Some(value),
-                None => constant::mismatch(symbols, expr, FLOATING, scope),
-            }
+            let value = constant::named_value(symbols, name, scope)?.1;
+            T::from_constant(&value).or_else(|| constant::mismatch(symbols, expr, FLOATING, scope))
         }
         ExprKind::Unary(Unary::Plus, operand) => real(symbols, operand, scope),
-        ExprKind::Unary(Unary::Minus, operand) => real(symbols, operand, scope).map(T::negate),
+        ExprKind::Unary(Unary::Minus, operand) => real(symbols, operand, scope).map(T::neg),
         ExprKind::Binary(first, rest) => {
             let mut value: Option<T> = real(symbols, first, scope);
             for (operator, operand) in rest {
                 let right: Option<T> = real(symbols, operand, scope);
-                value = match (value, right) {
-                    (Some(left), Some(right)) => apply_real(symbols, *operator, left, right, expr, operand),
-                    _ => None,
-                };
+                value = value
+                    .zip(right)
+                    .and_then(|(left, right)| apply_real(symbols, *operator, left, right, expr, operand));
             }
             value
         }
@@ -95,12 +90,12 @@ fn apply_real<T: Real>(
     operand: &Expr,
 ) -> Option<T> {
     match operator {
-        Binary::Add | Binary::Subtract | Binary::Multiply => Some(left.combine(operator, right)),
-        Binary::Divide if right.equals_zero() => {
-            symbols.report(Diagnostic::error("division-by-zero", operand.span, "division by zero"));
-            None
+        Binary::Divide if right == T::POSITIVE_ZERO => {
+            symbols.reject(Diagnostic::error("division-by-zero", operand.span, "division by zero"))
         }
-        Binary::Divide => Some(left.combine(operator, right)),
+        Binary::Add | Binary::Subtract | Binary::Multiply | Binary::Divide => {
+            Some(left.combine(operator, right))
+        }
         other => not_for_floats(symbols, other.text(), expr),
     }
 }
@@ -108,21 +103,20 @@ fn apply_real<T: Real>(
 fn not_for_floats<T>(symbols: &mut Symbols<'_>, operator: &str, expr: &Expr) -> Option<T> {
     let message = format!("`{operator}` does not apply to floating-point numbers");
     let error = Diagnostic::error("type-mismatch", expr.span, message);
-    symbols.report(error.note("they know `+`, `-`, `*` and `/`"));
-    None
+    symbols.reject(error.note("they know `+`, `-`, `*` and `/`"))
 }
 
-/// Operations common to both precisions.
-trait Real: Copy {
+trait Real: Copy + PartialEq + Neg<Output = Self> {
+    const POSITIVE_ZERO: Self;
     fn parse(text: &str) -> Option<Self>;
     fn from_constant(value: &ConstValue) -> Option<Self>;
-    fn negate(self) -> Self;
-    fn equals_zero(self) -> bool;
     /// Applies `+`, `-` or `*`; any other operator divides.
     fn combine(self, operator: Binary, right: Self) -> Self;
 }
 
 impl Real for f64 {
+    const POSITIVE_ZERO: Self = 0.0;
+
     fn parse(text: &str) -> Option<Self> {
         text.parse().ok()
     }
@@ -138,14 +132,6 @@ impl Real for f64 {
         }
     }
 
-    fn negate(self) -> Self {
-        -self
-    }
-
-    fn equals_zero(self) -> bool {
-        self == 0.0
-    }
-
     fn combine(self, operator: Binary, right: Self) -> Self {
         match operator {
             Binary::Add => self + right,
@@ -157,6 +143,8 @@ impl Real for f64 {
 }
 
 impl Real for Quad {
+    const POSITIVE_ZERO: Self = Quad::ZERO;
+
     fn parse(text: &str) -> Option<Self> {
         let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
         let negative = exponent.starts_with('-');
@@ -178,14 +166,6 @@ impl Real for Quad {
             }
             _ => None,
         }
-    }
-
-    fn negate(self) -> Self {
-        -self
-    }
-
-    fn equals_zero(self) -> bool {
-        self.is_zero()
     }
 
     fn combine(self, operator: Binary, right: Self) -> Self {

@@ -10,9 +10,8 @@
 
 use std::rc::Rc;
 
-use super::id_state::{EarlyPrefix, Explicit};
 use super::scope::{Entity, ScopeId};
-use super::symbols::Symbols;
+use super::symbols::{EarlyPrefix, Explicit, Symbols};
 use crate::ast::{Ident, Name, Pragma, StringArg};
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, DefKind};
@@ -22,7 +21,6 @@ use crate::work;
 /// Maximum length of a repository id. Receivers reject longer ones.
 const MAX_ID_BYTES: usize = 1024;
 
-/// Returns the complete id.
 pub(super) fn repository_id(symbols: &Symbols<'_>, def: DefId) -> String {
     let state = &symbols.states[def.index()].id;
     if let Some(explicit) = &state.explicit {
@@ -51,8 +49,7 @@ pub(super) fn check_id_length(symbols: &mut Symbols<'_>, def: DefId, id: &str) {
     }
 }
 
-/// Returns the prefix for items declared in this scope at this location: that of the innermost enclosing
-/// scope with a `#pragma prefix` in the location's file, or with a `typeprefix`.
+/// Returns the prefix for declarations here, from a `#pragma prefix` in the file or a `typeprefix`.
 pub(super) fn prefix(symbols: &Symbols<'_>, scope: ScopeId, span: Span) -> Rc<str> {
     let (mut at, mut file) = (Some(scope), span.file);
     while let Some(id) = at {
@@ -232,8 +229,7 @@ fn set_type_prefix(symbols: &mut Symbols<'_>, def: DefId, name: &Name, prefix: &
     apply_prefix(symbols, def, &text);
 }
 
-/// Applies a prefix to a definition and everything inside it, except inside scopes with their own
-/// `typeprefix`.
+/// Applies a prefix to a definition and its contents, except scopes with a `typeprefix`.
 fn apply_prefix(symbols: &mut Symbols<'_>, root: DefId, prefix: &Rc<str>) {
     let mut todo = vec![root];
     while let Some(id) = todo.pop() {
@@ -253,8 +249,7 @@ fn apply_prefix(symbols: &mut Symbols<'_>, root: DefId, prefix: &Rc<str>) {
     }
 }
 
-/// Handles the prefix of a module that is opened again: new declarations get the current prefix, but the
-/// module keeps its id.
+/// For a module opened again: new declarations get the new prefix, the module keeps its id.
 pub(super) fn reenter_prefix(symbols: &mut Symbols<'_>, def: DefId, name: &Ident, scope: ScopeId) {
     let prefix = prefix(symbols, scope, name.span);
     let state = &symbols.states[def.index()];
@@ -292,10 +287,7 @@ fn lookup_identified(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> 
         Entity::Def(def) if symbols.templates.is_outside_checked_body(def) => None,
         Entity::Def(def) => Some(def),
         entity => {
-            let error =
-                symbols.wrong_kind(entity, name, "repository-id", "a definition with a repository id");
-            symbols.report(error);
-            None
+            symbols.reject_wrong_kind(entity, name, "repository-id", "a definition with a repository id")
         }
     }
 }
@@ -312,11 +304,8 @@ fn check_id(symbols: &mut Symbols<'_>, id: &StringArg) -> bool {
         None => true,
     };
     if bad_idl || !fits(&id.text) {
-        let error = Diagnostic::error(
-            "repository-id",
-            id.span,
-            format!("\"{}\" is not a repository id", id.text.escape_debug()),
-        );
+        let message = format!("\"{}\" is not a repository id", id.text.escape_debug());
+        let error = Diagnostic::error("repository-id", id.span, message);
         symbols.report(
             error.note("a repository id is `format:text`; the usual format is `IDL:scope/name:major.minor`"),
         );
@@ -325,26 +314,21 @@ fn check_id(symbols: &mut Symbols<'_>, id: &StringArg) -> bool {
     true
 }
 
-/// Returns the prefix if it consists of characters that are allowed in an id, except `:`, which would end the
-/// name part of the id.
+/// Returns the prefix if its characters are allowed in an id; a `:` would end the name.
 fn checked_prefix(symbols: &mut Symbols<'_>, prefix: &StringArg) -> Option<Rc<str>> {
     let fits = prefix.text.bytes().all(|c| c.is_ascii_graphic() && c != b':');
     let slashes = prefix.text.starts_with('/') || prefix.text.ends_with('/');
     if !fits || slashes {
         let message = format!("\"{}\" is not a prefix of repository ids", prefix.text.escape_debug());
         let error = Diagnostic::error("bad-pragma", prefix.span, message);
-        symbols.report(
+        return symbols.reject(
             error.note("a prefix has no blanks, no `:`, and no `/` at its ends; a `/` is put after it"),
         );
-        return None;
     }
     if prefix.text.len() > MAX_ID_BYTES {
-        let message = format!(
-            "this prefix has {} bytes, and a repository id at most {MAX_ID_BYTES}",
-            prefix.text.len()
-        );
-        symbols.report(Diagnostic::error("bad-pragma", prefix.span, message));
-        return None;
+        let length = prefix.text.len();
+        let message = format!("this prefix has {length} bytes, and a repository id at most {MAX_ID_BYTES}");
+        return symbols.reject(Diagnostic::error("bad-pragma", prefix.span, message));
     }
     Some(prefix.text.as_str().into())
 }

@@ -8,13 +8,9 @@
 
 use std::rc::Rc;
 
-use super::description::{PARAMETER, USED_PARAMETER, article};
-use super::id_state::EarlyPrefixes;
 use super::known::AnnotatedKind;
-use super::known_templates::{CheckState, KnownTemplate};
-use super::resolver::Resolver;
-use super::scope::{Entity, Entry, ScopeId};
-use super::symbols::{Progress, Symbols};
+use super::scope::{Entity, Entry, PARAMETER, ScopeId, USED_PARAMETER, article};
+use super::symbols::{CheckState, EarlyPrefixes, KnownTemplate, Progress, Resolver, Symbols};
 use super::{constant, finish, fixed, repository_id, typed_annotation, types};
 use crate::ast::{Actual, Expr, ExprKind, Formal, FormalKind, Head, Instance, Name, Template, TypeKind};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -43,17 +39,12 @@ struct Checkpoint {
 }
 
 impl Resolver<'_> {
-    /// Resolves `module M<typename T> { ... };`.
     pub(super) fn template(&mut self, head: Head, template: Rc<Template>, scope: ScopeId) {
         drop(self.annotations(&head, scope, AnnotatedKind::Module));
         let index = self.symbols.templates.all.len();
         self.symbols.declare(scope, &template.name, Entity::Template(index), "template module");
-        self.symbols.templates.all.push(KnownTemplate {
-            template,
-            head,
-            scope,
-            state: CheckState::Unchecked,
-        });
+        let known = KnownTemplate { template, head, scope, state: CheckState::Unchecked };
+        self.symbols.templates.all.push(known);
         // A template module in the body of another one was checked together with it.
         let invalid = self.symbols.context.is_none() && self.has_errors(index);
         if let Some(known) = self.symbols.templates.all.get_mut(index) {
@@ -100,7 +91,6 @@ impl Resolver<'_> {
         self.symbols.out.errors() != errors
     }
 
-    /// Removes everything that was created since the checkpoint.
     fn roll_back(&mut self, checkpoint: Checkpoint, scope: ScopeId) {
         for def in self.symbols.model.defs.drain(checkpoint.defs..) {
             self.symbols.implied.remove(def.id);
@@ -127,7 +117,6 @@ impl Resolver<'_> {
         self.symbols.templates.checked_from = checkpoint.checked_from;
     }
 
-    /// Resolves `module M<long> N;`.
     pub(super) fn instance(&mut self, mut head: Head, instance: Instance, scope: ScopeId) {
         let name = &instance.name;
         let Some((index, bound)) = self.arguments(&instance, scope) else {
@@ -164,8 +153,7 @@ impl Resolver<'_> {
         self.symbols.states[id.index()].progress = Progress::Complete;
     }
 
-    /// Returns the index of an instance's template module, and the entries of its parameters; `None` if the
-    /// instance is invalid.
+    /// Returns an instance's template module and its parameters' entries; `None` if invalid.
     fn arguments(&mut self, instance: &Instance, scope: ScopeId) -> Option<(usize, Vec<Entry>)> {
         let index = template_named(&mut self.symbols, &instance.template, scope)?;
         let known = self.symbols.templates.all.get(index)?;
@@ -174,16 +162,14 @@ impl Resolver<'_> {
             let message =
                 format!("template module `{}` is instantiated inside of itself", template.name.text);
             let error = Diagnostic::error("template-module", instance.template.span, message);
-            self.symbols.report(error.and(template.name.span, "inside of its body"));
-            return None;
+            return self.symbols.reject(error.and(template.name.span, "inside of its body"));
         }
         if instance.args.len() != template.params.len() {
             let wanted = with_count(template.params.len(), "argument");
             let message =
                 format!("`{}` takes {wanted}, found {}", instance.template.text(), instance.args.len());
             let error = Diagnostic::error("template-argument", instance.template.span, message);
-            self.symbols.report(error.and(template.name.span, "its parameters are declared here"));
-            return None;
+            return self.symbols.reject(error.and(template.name.span, "its parameters are declared here"));
         }
         let formals = self.symbols.inner_scope(None, declared_in);
         let mut bound = Vec::new();
@@ -304,9 +290,7 @@ fn template_named(symbols: &mut Symbols<'_>, name: &Name, scope: ScopeId) -> Opt
         return Some(index);
     }
     let entity = symbols.lookup(name, scope)?;
-    let error = symbols.wrong_kind(entity, name, "template-module", "a template module");
-    symbols.report(error);
-    None
+    symbols.reject_wrong_kind(entity, name, "template-module", "a template module")
 }
 
 fn template_path(symbols: &Symbols<'_>, index: usize) -> String {
@@ -379,8 +363,7 @@ fn report_unfit(symbols: &mut Symbols<'_>, formal: &Formal, span: Span, found: &
     };
     let message = format!("parameter `{}` takes {wanted}, not {found}", formal.name.text);
     let error = Diagnostic::error("template-argument", span, message);
-    symbols.report(error.and(formal.span, "declared here"));
-    None
+    symbols.reject(error.and(formal.span, "declared here"))
 }
 
 /// Returns whether two types are the same, resolving typedefs, including those of elements.
@@ -395,8 +378,7 @@ fn is_same_type(model: &Model, one: TypeId, other: TypeId) -> bool {
 }
 
 impl Symbols<'_> {
-    /// Returns the meaning of a template module's name in its own body: the instance that the body belongs
-    /// to.
+    /// Returns what a template module's name means in its own body: the body's instance.
     pub(super) fn enclosing_instance(&self, index: usize) -> Option<DefId> {
         if let CheckState::Checking(id) = self.templates.all.get(index)?.state {
             return Some(id);
@@ -435,7 +417,7 @@ impl Symbols<'_> {
             self.states[base.index()].scope.is_some_and(|scope| self.scope(scope).may_inherit_unknown)
         };
         let unknown =
-            self.templates.unknown != before || self.model.direct_bases(id).any(may_inherit_unknown);
+            self.templates.unknown_names != before || self.model.direct_bases(id).any(may_inherit_unknown);
         if let Some(scope) = self.states[id.index()].scope {
             self.scope_mut(scope).may_inherit_unknown |= unknown;
         }

@@ -8,7 +8,6 @@ use crate::diagnostic::Diagnostic;
 use crate::model::{AnnotationValue, Annotations, Bounds, ConstValue, DefId, DefKind, Model, Type, TypeId};
 use crate::source::Span;
 
-/// Names of the annotations that set bounds.
 const BOUNDS: &[&str] = &["range", "min", "max"];
 
 /// Evaluates the values of these annotations in the type `ty` of the annotated item, and checks them.
@@ -29,21 +28,18 @@ pub(super) fn evaluate(
     }
 }
 
-/// Evaluates and checks the values of these annotations of a definition.
 pub(super) fn evaluate_of_def(symbols: &mut Symbols<'_>, head: &Head, id: DefId, ty: TypeId, scope: ScopeId) {
     let mut annotations = std::mem::take(&mut symbols.model.defs[id.index()].annotations);
     evaluate(symbols, head, &mut annotations, ty, scope);
     symbols.model.defs[id.index()].annotations = annotations;
 }
 
-/// Checks that a constant is within the bounds of its type, if it has any.
 pub(super) fn check_in_bounds(symbols: &mut Symbols<'_>, ty: TypeId, value: &ConstValue, span: Span) {
     if let Some(bounds) = bounds_of_type(&symbols.model, ty) {
         check_between(symbols, &bounds, ty, value, "the constant", span);
     }
 }
 
-/// Returns the bounds that a typedef sets.
 fn bounds_of_type(model: &Model, ty: TypeId) -> Option<Bounds> {
     let typedef = model.ranged_typedef(ty)?;
     model.bounds(&model.def(typedef).annotations, ty)
@@ -72,19 +68,15 @@ fn evaluate_arguments(
                 true => error.note("integers, `float`, `double` and `fixed` have bounds"),
             };
             let element = match symbols.model.stripped(ty) {
-                Type::Sequence { element, .. } | Type::Array { element, .. } => Some(*element),
+                Type::Sequence { element, .. } | Type::Array { element, .. } if is_bound => Some(*element),
                 _ => None,
             };
-            let has_number_elements =
-                is_bound && element.is_some_and(|element| symbols.model.numeric_range(element).is_some());
-            symbols.report(match has_number_elements {
-                true => error.help(format!(
-                    "declare a type for the elements: `@{} ... typedef {} Name;`",
-                    annotation.name,
-                    symbols.model.describe(element.unwrap_or(ty))
-                )),
-                false => error,
+            let number = element.filter(|element| symbols.model.numeric_range(*element).is_some());
+            let help = number.map(|number| {
+                let (name, number) = (&annotation.name, symbols.model.describe(number));
+                format!("declare a type for the elements: `@{name} ... typedef {number} Name;`")
             });
+            symbols.report(error.help_if(help));
             annotation.args.clear();
             continue;
         }
@@ -102,8 +94,7 @@ fn evaluate_arguments(
     }
 }
 
-/// Converts number literals to literals of the type, because `@max(1)` is also valid for a `double`, and
-/// `@max(1.5)` for a `fixed`.
+/// Converts literals to the type: `@max(1)` is valid for a `double`, `@max(1.5)` for a `fixed`.
 fn convert_literals(model: &Model, expr: &Expr, ty: TypeId) -> Expr {
     let kind = match (&expr.kind, model.stripped(ty)) {
         (ExprKind::Unary(operator, operand), _) => {
@@ -121,7 +112,6 @@ fn convert_literals(model: &Model, expr: &Expr, ty: TypeId) -> Expr {
     Expr { kind, span: expr.span }
 }
 
-/// Returns whether constants can have the type.
 fn has_constants(model: &Model, ty: TypeId) -> bool {
     match model.stripped(ty) {
         Type::Primitive(_) | Type::String(_) | Type::WString(_) | Type::Fixed { .. } => true,
@@ -130,8 +120,7 @@ fn has_constants(model: &Model, ty: TypeId) -> bool {
     }
 }
 
-/// Returns the bounds of an item with these annotations and this type; `None` if there are no bounds, or they
-/// are invalid.
+/// Returns the bounds that the annotations give an item of this type, if they are valid.
 fn check_bounds(symbols: &mut Symbols<'_>, annotations: &Annotations, ty: TypeId) -> Option<Bounds> {
     let own: Vec<_> = annotations.0.iter().filter(|a| BOUNDS.contains(&a.name.as_str())).collect();
     let Some(first) = own.first() else { return bounds_of_type(&symbols.model, ty) };
@@ -139,8 +128,7 @@ fn check_bounds(symbols: &mut Symbols<'_>, annotations: &Annotations, ty: TypeId
         let outer = symbols.model.def(outer);
         let message = format!("`@{}` on a value of type `{}`, which has bounds", first.name, outer.name);
         let error = Diagnostic::error("bad-annotation", first.span, message);
-        symbols.report(error.and(outer.span, "declared here").help("use the type behind it"));
-        return None;
+        return symbols.reject(error.and(outer.span, "declared here").help("use the type behind it"));
     }
     for (index, later) in own.iter().enumerate().skip(1) {
         let is_same_bound = |earlier: &&&crate::model::Annotation| {
@@ -149,8 +137,7 @@ fn check_bounds(symbols: &mut Symbols<'_>, annotations: &Annotations, ty: TypeId
         if let Some(earlier) = own.iter().take(index).find(is_same_bound) {
             let message = format!("`@{}` together with `@{}`", later.name, earlier.name);
             let error = Diagnostic::error("bad-annotation", later.span, message);
-            symbols.report(error.and(earlier.span, "this says the same bound"));
-            return None;
+            return symbols.reject(error.and(earlier.span, "this says the same bound"));
         }
     }
     if own.iter().any(|annotation| annotation.args.is_empty()) {
@@ -158,11 +145,10 @@ fn check_bounds(symbols: &mut Symbols<'_>, annotations: &Annotations, ty: TypeId
     }
     let bounds = symbols.model.bounds(annotations, ty)?;
     if !symbols.model.at_least(ty, &bounds.max, &bounds.min) {
-        let (min, max) =
-            (constant::show(&symbols.model, &bounds.min), constant::show(&symbols.model, &bounds.max));
+        let shown = |value| constant::show(&symbols.model, value);
+        let (min, max) = (shown(&bounds.min), shown(&bounds.max));
         let message = format!("no number is from {min} to {max}");
-        symbols.report(Diagnostic::error("bad-annotation", first.span, message));
-        return None;
+        return symbols.reject(Diagnostic::error("bad-annotation", first.span, message));
     }
     Some(bounds)
 }
@@ -178,11 +164,8 @@ fn check_between(
     if symbols.model.at_least(ty, value, &bounds.min) && symbols.model.at_least(ty, &bounds.max, value) {
         return;
     }
-    let (value, min, max) = (
-        constant::show(&symbols.model, value),
-        constant::show(&symbols.model, &bounds.min),
-        constant::show(&symbols.model, &bounds.max),
-    );
+    let shown = |value| constant::show(&symbols.model, value);
+    let (value, min, max) = (shown(value), shown(&bounds.min), shown(&bounds.max));
     let message = format!("{what} {value} is out of bounds");
     let error = Diagnostic::error("bad-annotation", span, message);
     symbols.report(error.note(format!("the least is {min}, the greatest {max}")));

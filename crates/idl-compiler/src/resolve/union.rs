@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 
 use super::known::AnnotatedKind;
-use super::resolver::Resolver;
 use super::scope::{Entity, ScopeId};
-use super::symbols::{Progress, Symbols};
+use super::symbols::{Progress, Resolver, Symbols};
 use super::{annotation, constant, typed_annotation, types};
 use crate::ast::{self, Head, Ident};
 use crate::diagnostic::Diagnostic;
@@ -16,15 +15,7 @@ use crate::source::Span;
 
 impl Resolver<'_> {
     pub(super) fn union(&mut self, head: Head, union: ast::Union, scope: ScopeId) -> Option<DefId> {
-        let stand_in = self.symbols.intern(Type::Object);
-        let body = Union {
-            discriminator: stand_in,
-            discriminator_annotations: Annotations::default(),
-            cases: Vec::new(),
-            implicit_default: None,
-            default_value: None,
-            nested: Vec::new(),
-        };
+        let body = empty(&mut self.symbols);
         let (id, declared) = self.begin(&head, &union.name, DefKind::Union(body), scope);
         let inside = self.symbols.states[id.index()].scope?;
         let annotations = self.annotations(&union.head, inside, AnnotatedKind::Discriminator);
@@ -84,11 +75,10 @@ impl Resolver<'_> {
                     let Some(ty) = ty else { continue };
                     match constant::constant_value(&mut self.symbols, expr, ty, scope) {
                         None => labels.is_incomplete = true,
-                        Some(value) => {
-                            if add_label(&mut self.symbols, &value, expr.span, labels) {
-                                case_labels.push(Label { value, span: expr.span });
-                            }
+                        Some(value) if add_label(&mut self.symbols, &value, expr.span, labels) => {
+                            case_labels.push(Label { value, span: expr.span });
                         }
+                        Some(_) => {}
                     }
                 }
             }
@@ -105,6 +95,17 @@ impl Resolver<'_> {
         let Ident { text, span } = case.declarator.name;
         let member = Member { name: text, ty: member_type?, docs: case.head.docs, annotations, span };
         Some(Case { labels: case_labels, is_default, member })
+    }
+}
+/// Returns a union without cases. Its discriminator is replaced later.
+pub(super) fn empty(symbols: &mut Symbols<'_>) -> Union {
+    Union {
+        discriminator: symbols.intern(Type::Object),
+        discriminator_annotations: Annotations::default(),
+        cases: Vec::new(),
+        implicit_default: None,
+        default_value: None,
+        nested: Vec::new(),
     }
 }
 
@@ -149,8 +150,7 @@ fn add_label(symbols: &mut Symbols<'_>, value: &ConstValue, span: Span, labels: 
     }
 }
 
-/// Returns a value that no label lists: for numbers the least from zero up, or if all of those are listed,
-/// the greatest below zero. If a label is invalid, any value counts as unlisted.
+/// Returns a value without a label: the least from zero up, or else the greatest below zero.
 fn unlisted_value(model: &Model, discriminator: TypeId, labels: &Labels) -> Option<ConstValue> {
     type Build = Box<dyn Fn(i128) -> Option<ConstValue>>;
     let (min, max, build): (i128, i128, Build) = match model.stripped(discriminator) {
@@ -179,7 +179,6 @@ fn unlisted_value(model: &Model, discriminator: TypeId, labels: &Labels) -> Opti
     build((0..=max).find(is_unlisted).or_else(|| (min..0).rev().find(is_unlisted))?)
 }
 
-/// The labels of one union so far.
 #[derive(Default)]
 struct Labels {
     /// The locations of the labels, by their keys ([`label_key`]).
@@ -197,12 +196,6 @@ fn label_key(value: &ConstValue) -> Option<i128> {
         ConstValue::Char(code) => i128::from(*code),
         ConstValue::WChar(code) => i128::from(*code),
         ConstValue::Enum { ordinal, .. } => i128::from(*ordinal),
-        ConstValue::Float(_)
-        | ConstValue::LongDouble(_)
-        | ConstValue::String(_)
-        | ConstValue::WString(_)
-        | ConstValue::Fixed { .. } => {
-            return None;
-        }
+        _ => return None,
     })
 }

@@ -1,10 +1,8 @@
 //! Value types and value boxes.
 
-use super::description::{FACTORY, article};
 use super::known::AnnotatedKind;
-use super::resolver::Resolver;
-use super::scope::{Entity, ScopeId};
-use super::symbols::{Progress, Symbols};
+use super::scope::{Entity, FACTORY, ScopeId, article};
+use super::symbols::{Progress, Resolver, Symbols};
 use super::{annotation, event, interface, typed_annotation, types};
 use crate::ast::{self, Factory as FactoryItem, Head, Ident, Name, State};
 use crate::diagnostic::Diagnostic;
@@ -16,7 +14,7 @@ impl Resolver<'_> {
     pub(super) fn value(&mut self, head: Head, value: ast::Value, scope: ScopeId) {
         let ast::Value { modifier, is_event, name, .. } = &value;
         // Bases are looked up in the enclosing scope, before the value type's own name counts as defined.
-        let unknown = self.symbols.templates.unknown_names();
+        let unknown = self.symbols.templates.unknown_names;
         let mut bases = value_bases(&mut self.symbols, &value, scope);
         let supports = interface::bases(&mut self.symbols, &value.supports, name, "supported", scope);
         let is_abstract = *modifier == ValueModifier::Abstract;
@@ -53,19 +51,15 @@ impl Resolver<'_> {
         }
     }
 
-    /// Resolves `valuetype Name T;`.
     pub(super) fn value_box(&mut self, head: Head, name: &Ident, ty: ast::TypeSpec, scope: ScopeId) {
         let span = ty.span;
         let ty = self.type_spec(ty, scope);
         if let Some(ty) = ty.filter(|ty| self.symbols.model.is_value(*ty)) {
-            let message = format!(
-                "value box `{}` holds `{}`, a value already",
-                name.text,
-                self.symbols.model.describe(ty)
-            );
+            let described = self.symbols.model.describe(ty);
+            let message = format!("value box `{}` holds `{described}`, a value already", name.text);
             let error = Diagnostic::error("box-of-value", span, message);
-            self.symbols
-                .report(error.note("a box makes a value of what is none").help("use the value type itself"));
+            let error = error.note("a box makes a value of what is none");
+            self.symbols.report(error.help("use the value type itself"));
         }
         let Some(ty) = ty else {
             self.symbols.declare(scope, name, Entity::Bad, "value box");
@@ -77,7 +71,6 @@ impl Resolver<'_> {
         self.symbols.declare_def(id, scope, name, "value box");
     }
 
-    /// Resolves state members of the value type that owns the scope.
     pub(super) fn state(&mut self, head: &Head, state: State, scope: ScopeId) {
         let base = self.type_spec(state.ty, scope);
         for declarator in state.declarators {
@@ -155,9 +148,9 @@ fn value_bases(symbols: &mut Symbols<'_>, value: &ast::Value, scope: ScopeId) ->
             if let Entity::Def(def) = entity
                 && symbols.model.interface(def).is_some()
             {
+                let instead = name.text();
                 error = error.help(format!(
-                    "a value type does not inherit from an interface; write `supports {}`",
-                    name.text()
+                    "a value type does not inherit from an interface; write `supports {instead}`"
                 ));
             }
             symbols.report(error);
@@ -167,13 +160,7 @@ fn value_bases(symbols: &mut Symbols<'_>, value: &ast::Value, scope: ScopeId) ->
             continue;
         }
         if bases.contains(&base) {
-            let message = format!("base value type `{}` is listed twice", name.text());
-            let first = value.bases.iter().take(index).find(|n| n.text() == name.text());
-            let mut error = Diagnostic::error("duplicate-base", name.span, message);
-            if let Some(first) = first {
-                error = error.and(first.span, "the first is here");
-            }
-            symbols.report(error);
+            interface::report_duplicate_base(symbols, name, &value.bases[..index], "base value type");
             continue;
         }
         if !symbols.model.is_abstract_value(base)
@@ -186,8 +173,7 @@ fn value_bases(symbols: &mut Symbols<'_>, value: &ast::Value, scope: ScopeId) ->
     bases
 }
 
-/// Checks that a base with state is the only one with state, that it is listed first, and that the derived
-/// value type is not abstract.
+/// Checks that the derived type is concrete, and that a base with state is alone and first.
 fn check_concrete_base<'v>(
     symbols: &mut Symbols<'_>,
     value: &ast::Value,
@@ -255,8 +241,7 @@ pub(super) fn value_type_of(symbols: &mut Symbols<'_>, entity: Entity) -> Option
     symbols.stripped_def(entity).filter(|def| symbols.model.value(*def).is_some())
 }
 
-/// Returns whether the value type is truncatable, and checks that it can be: receivers that do not know the
-/// type read only the state of its first base.
+/// Returns whether the type is truncatable, and checks it: receivers may read only its first base.
 fn check_truncatable(symbols: &mut Symbols<'_>, value: &ast::Value, bases: &[DefId]) -> bool {
     let Some(span) = value.truncatable else { return false };
     let custom = value.modifier == ValueModifier::Custom;
@@ -265,10 +250,7 @@ fn check_truncatable(symbols: &mut Symbols<'_>, value: &ast::Value, bases: &[Def
         let error = Diagnostic::error("truncatable", span, message);
         let error = error
             .note("what a custom value sends only its own type can read, so no part of it can be left out");
-        match value.modifier_span {
-            Some(modifier) => error.and(modifier, "declared custom here"),
-            None => error,
-        }
+        error.and_if(value.modifier_span, "declared custom here")
     } else if value.modifier == ValueModifier::Abstract {
         let message = format!("`{}` is abstract and truncatable", value.name.text);
         Diagnostic::error("truncatable", span, message).note("an abstract value type has no state to cut off")
@@ -301,10 +283,8 @@ fn check_supports(symbols: &mut Symbols<'_>, value: &ast::Value, bases: &[DefId]
     if let [first, second, ..] = own.as_slice() {
         let message = format!("`{}` supports two interfaces that are not abstract", name.text);
         let span = name_of(second).map_or(name.span, |name| name.span);
-        let mut error = Diagnostic::error("supports", span, message);
-        if let Some(first) = name_of(first) {
-            error = error.and(first.span, "the first is here");
-        }
+        let first = name_of(first).map(|first| first.span);
+        let error = Diagnostic::error("supports", span, message).and_if(first, "the first is here");
         symbols.report(error.help("declare an interface that inherits from both, and support that one"));
         return;
     }
@@ -316,9 +296,7 @@ fn check_supports(symbols: &mut Symbols<'_>, value: &ast::Value, bases: &[DefId]
     }
     let mut inherited: Vec<(DefId, DefId)> = Vec::new();
     for base in bases {
-        let mut owners = symbols.model.all_bases(*base);
-        owners.push(*base);
-        for owner in owners {
+        for owner in symbols.model.lineage(*base) {
             let of_owner = symbols.model.value(owner).map_or(&[][..], |value| &value.supports);
             let of_owner = of_owner.iter().copied().filter(|id| is_concrete(&symbols.model, id));
             inherited.extend(of_owner.map(|interface| (owner, interface)));
@@ -369,7 +347,6 @@ fn check_stateless(symbols: &mut Symbols<'_>, scope: ScopeId, name: &Ident, what
     symbols.report(error.and(owner.span, "declared abstract here").note("there are never values of its own"));
 }
 
-/// Returns the value type that owns the scope.
 fn owner_value<'s>(symbols: &'s mut Symbols<'_>, scope: ScopeId) -> Option<&'s mut Value> {
     let owner = symbols.scope(scope).owner?;
     match &mut symbols.model.defs[owner.index()].kind {
