@@ -1,6 +1,10 @@
-//! The forms that types and parameters can have in Rust.
+//! The forms that types and parameters can have in Rust, and the types and calls that are interpreted.
 
-use crate::model::TypeId;
+use std::collections::{HashMap, HashSet};
+
+use proc_macro2::TokenStream;
+
+use crate::model::{DefId, DefKind, TypeId};
 
 /// Maximum size in bytes of an array that is stored inline.
 pub(super) const MAX_INLINE_BYTES: u64 = 4096;
@@ -11,14 +15,12 @@ pub(super) struct Use {
     pub(super) ty: TypeId,
     /// The references in it are never nil.
     pub(super) non_nil: bool,
-    /// The member is optional.
     pub(super) optional: bool,
     /// The minimum and maximum, in the form that `Ranged` uses.
     pub(super) range: Option<(i128, i128)>,
 }
 
 impl Use {
-    /// A use of a type without further properties.
     pub(super) fn plain(ty: TypeId) -> Use {
         Use::of(ty, false)
     }
@@ -29,7 +31,6 @@ impl Use {
     }
 }
 
-/// The Rust form of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SeqForm {
     /// `sequence<octet>`.
@@ -40,7 +41,6 @@ pub(super) enum SeqForm {
     Vec,
 }
 
-/// The Rust form of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArrayForm {
     /// `[T; N]`.
@@ -51,12 +51,10 @@ pub(super) enum ArrayForm {
     Shared,
 }
 
-/// The form of an `in` parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// By value: numbers, characters, enums.
     Value,
-    /// `&str`.
     Str,
     /// `WStr`, which is a reference to text.
     WStr,
@@ -72,7 +70,6 @@ pub(super) enum Form {
     Boxed,
 }
 
-/// How an `in` parameter is passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Passing {
     pub(super) form: Form,
@@ -80,15 +77,52 @@ pub(super) struct Passing {
     pub(super) bound: Option<u32>,
 }
 
-/// The kind of method to which a signature belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// A method of the reference. It takes everything that converts to the parameter's type.
     Client,
     /// The call function, which the methods of the reference call.
     Call,
-    /// A method of the servant.
     Servant,
     /// A method of the object-safe local trait, whose future is boxed. All its borrows have one lifetime.
     Local,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// By the interpreter.
+    Interpretive,
+    /// By the interpreter for this number of uses, then by the type's own code.
+    Adaptive(u32),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Hybrid {
+    pub(super) modes: HashMap<DefId, Mode>,
+    /// Types that give access to their parts: those with a mode, and those that calls need.
+    pub(super) exposed: HashSet<DefId>,
+    /// Interfaces whose calls interpret their parameters and results.
+    pub(super) calls: HashSet<DefId>,
+}
+
+/// The traits that a type's own marshalling code implements.
+pub(super) struct Traits {
+    pub(super) encode: TokenStream,
+    pub(super) decode: TokenStream,
+}
+
+impl Hybrid {
+    /// Returns how a type is marshalled, if not only by its own code.
+    pub(super) fn mode(&self, id: DefId) -> Option<Mode> {
+        self.modes.get(&id).copied()
+    }
+
+    pub(super) fn calls(&self, id: DefId) -> bool {
+        self.calls.contains(&id)
+    }
+}
+
+/// Returns whether types of this kind can be interpreted.
+pub(super) fn is_type(kind: &DefKind) -> bool {
+    matches!(kind, DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) | DefKind::Enum(_))
 }

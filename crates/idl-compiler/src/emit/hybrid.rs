@@ -7,19 +7,15 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::cx::Cx;
-use super::forms::{ArrayForm, SeqForm, Use};
-use super::hybrid_types::{Hybrid, Mode, Traits, is_type};
-use super::ident::RustName;
+use super::forms::{ArrayForm, Hybrid, Mode, SeqForm, Traits, Use, is_type};
 use super::options::matches_name;
 use super::typed::label_bits;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
-    Annotation, AnnotationValue, ConstValue, Def, DefId, DefKind, Flavour, Member, Primitive, Type, TypeId,
-    Union,
+    Annotation, AnnotationValue, ConstValue, Def, DefId, DefKind, Flavour, Primitive, Type, TypeId, Union,
 };
 
 impl Hybrid {
-    /// Evaluates annotations and options.
     pub(super) fn new(cx: &Cx<'_>, problems: &mut Vec<Diagnostic>) -> Hybrid {
         let mut hybrid = Hybrid::default();
         for def in cx.model.defs().iter().filter(|def| cx.paths.external.emitted(def.id)) {
@@ -132,7 +128,6 @@ impl Cx<'_> {
         self.hybrid.calls(owner) && !u.optional && self.is_replaceable(u) && self.exposes_parts(u)
     }
 
-    /// Returns the expression that decodes a value in a call.
     pub(super) fn decode_value(&self, depth: usize, owner: DefId, u: Use, ty: &TokenStream) -> TokenStream {
         let v1 = &self.v1;
         if self.is_interpreted(owner, u) {
@@ -149,8 +144,7 @@ fn is_interpretive(cx: &Cx<'_>, def: &Def) -> bool {
         || cx.options.interpretive.iter().any(|pattern| matches_name(pattern, &scoped))
 }
 
-/// Returns the requested mode of a type. Annotations in the IDL have priority over options, and
-/// `adaptive` over `interpretive`.
+/// Returns the requested mode. Annotations have priority over options, `adaptive` over `interpretive`.
 fn requested_mode(cx: &Cx<'_>, def: &Def, problems: &mut Vec<Diagnostic>) -> Option<Mode> {
     if !is_type(&def.kind) {
         return None;
@@ -206,8 +200,7 @@ fn obstacle(cx: &Cx<'_>, def: &Def) -> Option<&'static str> {
     }
 }
 
-/// Returns the two expressions that pass a part to the interpreter, to write and to read it. `value` is the
-/// expression for the part itself.
+/// Returns the expressions that pass a part, which is `value`, to the interpreter and read it.
 fn part(cx: &Cx<'_>, u: Use, value: &TokenStream) -> (TokenStream, TokenStream) {
     let v1 = &cx.v1;
     if u.optional {
@@ -219,8 +212,7 @@ fn part(cx: &Cx<'_>, u: Use, value: &TokenStream) -> (TokenStream, TokenStream) 
     }
 }
 
-/// Emits all implementations of a type for the interpreter; nothing if the type is not interpreted.
-/// `min_size` is the minimum number of bytes of an encoded value.
+/// Emits a type's implementations for the interpreter. A value has at least `min_size` bytes.
 pub(super) fn hybrid(cx: &Cx<'_>, depth: usize, def: &Def, min_size: &TokenStream) -> Option<TokenStream> {
     if !cx.hybrid.exposed.contains(&def.id) {
         return None;
@@ -232,7 +224,6 @@ pub(super) fn hybrid(cx: &Cx<'_>, depth: usize, def: &Def, min_size: &TokenStrea
     Some(quote!(#parts #uses #cdr))
 }
 
-/// Emits the implementations of `ReflectWrite`, `ReflectRead` and `Blank`.
 fn part_impls(cx: &Cx<'_>, depth: usize, def: &Def, path: &TokenStream) -> TokenStream {
     let v1 = &cx.v1;
     let (write, read) = match &def.kind {
@@ -245,8 +236,11 @@ fn part_impls(cx: &Cx<'_>, depth: usize, def: &Def, path: &TokenStream) -> Token
         ),
         DefKind::Union(body) => union_parts(cx, depth, def, body),
         _ => {
-            let (write, read): (Vec<_>, Vec<_>) =
-                owned_members(cx, def).map(|(u, name)| part(cx, u, &quote!(self.#name))).unzip();
+            // As in the type code, the members of the bases come first.
+            let members = cx.named_members(def.id);
+            let parts = members
+                .map(|(owner, member, name)| part(cx, cx.mapping.member(owner, member), &quote!(self.#name)));
+            let (write, read): (Vec<_>, Vec<_>) = parts.unzip();
             (quote!(__zorb_w.members(&[#(#write),*])), quote!(__zorb_r.members(&mut [#(#read),*])))
         }
     };
@@ -293,18 +287,6 @@ fn part_impls(cx: &Cx<'_>, depth: usize, def: &Def, path: &TokenStream) -> Token
             }
         }
     }
-}
-
-/// Returns the members of a struct or exception with their Rust names. As in the type code, the members of
-/// the bases come first.
-fn owned_members<'c>(cx: &'c Cx<'_>, def: &Def) -> impl Iterator<Item = (Use, &'c RustName)> {
-    let mut owners = cx.model.struct_bases(def.id);
-    owners.push(def.id);
-    owners.into_iter().flat_map(move |owner| {
-        let members: &[Member] = cx.model.structure(owner).map_or(&[], |body| &body.members);
-        let names = cx.paths.names[owner].members.iter();
-        members.iter().zip(names).map(move |(member, name)| (cx.mapping.member(owner, member), name))
-    })
 }
 
 /// Returns the expressions that write and read a union, with an arm for each case. The number of a case is
@@ -359,8 +341,7 @@ fn union_parts(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> (TokenStre
     (quote!(match self { #(#writes)* }), read)
 }
 
-/// Returns two expressions: the bits of the discriminator `__zorb_l`, and the discriminator with the label
-/// that was read.
+/// Returns the bits of the discriminator `__zorb_l`, and the discriminator with the label read.
 fn label_casts(cx: &Cx<'_>, depth: usize, ty: TypeId) -> (TokenStream, TokenStream) {
     let v1 = &cx.v1;
     let wide = quote!(::core::primitive::i64);
@@ -380,15 +361,12 @@ fn label_casts(cx: &Cx<'_>, depth: usize, ty: TypeId) -> (TokenStream, TokenStre
         }
         _ => {
             let path = cx.ty(depth, Use::plain(ty));
-            (
-                quote!(*__zorb_l as ::core::primitive::u32 as #wide),
-                quote!(#v1::of_ordinal::<#path>(__zorb_r.label())),
-            )
+            let ordinal = quote!(*__zorb_l as ::core::primitive::u32 as #wide);
+            (ordinal, quote!(#v1::of_ordinal::<#path>(__zorb_r.label())))
         }
     }
 }
 
-/// Emits the implementation of `Adaptive` for an adaptive type.
 fn adaptive_impl(cx: &Cx<'_>, def: &Def, path: &TokenStream) -> Option<TokenStream> {
     let Some(Mode::Adaptive(uses)) = cx.hybrid.mode(def.id) else { return None };
     let v1 = &cx.v1;

@@ -15,7 +15,6 @@ mod ami;
 mod bits;
 mod client;
 mod cx;
-mod derives;
 mod described;
 mod docs;
 mod enums;
@@ -23,7 +22,6 @@ mod errors;
 mod external;
 mod forms;
 mod hybrid;
-mod hybrid_types;
 mod ident;
 mod items;
 mod local;
@@ -31,7 +29,6 @@ mod mapping;
 mod method;
 mod methods;
 mod names;
-mod option_check;
 mod options;
 mod passing;
 mod paths;
@@ -62,7 +59,7 @@ use crate::model::{DefKind, Model};
 
 use cx::Cx;
 use external::External;
-use hybrid_types::Hybrid;
+use forms::Hybrid;
 use names::Names;
 use paths::Paths;
 
@@ -87,7 +84,6 @@ pub fn emit(model: &Model, options: &Options) -> Result<Emitted, Diagnostics> {
     Ok(Emitted { tokens: items::output(&cx), warnings })
 }
 
-/// Computes and checks the data that the emitter needs about a model.
 fn context<'a>(model: &'a Model, options: &'a Options) -> Result<Cx<'a>, Diagnostics> {
     let mut problems = Vec::new();
     let external = External::new(model, options);

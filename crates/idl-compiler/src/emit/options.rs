@@ -1,9 +1,13 @@
-//! Options of the user, their paths and their patterns.
+//! Options of the user, their check against a model, and their effect on one definition.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::quote;
 
-use crate::model::{DefId, Model};
+use super::cx::Cx;
+use super::forms::is_type;
+use super::method::Method;
+use super::{external, ident, names};
+use crate::model::{Def, DefId, DefKind, Flavour, Model, ValueModifier};
 
 /// Options of the output.
 ///
@@ -84,30 +88,118 @@ pub enum OptionProblem {
     NotAnIdentifier(usize),
     /// The entry of [`Options::external`] at this index names no included definition.
     UnmatchedExternal(usize),
-    /// The pattern of the entry of [`Options::derive`] at this index matches no struct, exception, union,
-    /// enum or state of a value.
+    /// The pattern of [`Options::derive`] at this index matches no type that can derive traits.
     UnmatchedDerive(usize),
     /// The pattern of [`Options::default_bodies`] at this index matches no operation or attribute.
     UnmatchedDefaultBody(usize),
     /// The pattern of [`Options::ami`] at this index matches no interface that can have handlers.
     UnmatchedAmi(usize),
-    /// The pattern of [`Options::interpretive`] at this index matches no struct, exception, union, enum or
-    /// interface.
+    /// The pattern of [`Options::interpretive`] at this index matches nothing to interpret.
     UnmatchedInterpretive(usize),
-    /// The pattern of the entry of [`Options::adaptive`] at this index matches no struct, exception, union or
-    /// enum.
+    /// The pattern of [`Options::adaptive`] at this index matches no struct, exception, union or enum.
     UnmatchedAdaptive(usize),
     /// The number of the entry of [`Options::adaptive`] at this index is 0.
     ZeroUses(usize),
     /// [`Options::uses`] is not an identifier.
     InvalidUsesName,
-    /// [`Options::runtime`] starts with `self` or `super`, which have another meaning in each module of the
-    /// output.
+    /// [`Options::runtime`] starts with `self` or `super`, whose meaning differs between modules.
     RelativeRuntime,
 }
 
+impl OptionProblem {
+    /// Returns the name of the invalid field of [`Options`], and the message.
+    pub fn describe(self, options: &Options) -> (&'static str, String) {
+        fn not_a_name<'o>(list: impl IntoIterator<Item = &'o String>, index: usize, kinds: &str) -> String {
+            let name = list.into_iter().nth(index).map_or("", String::as_str);
+            format!("`{name}` is not the name of {kinds}")
+        }
+        const TYPES: &str = "a struct, exception, union or enum";
+        match self {
+            OptionProblem::UnknownName(index) => {
+                let names = options.rename.iter().map(|(idl, _)| idl);
+                let kinds = "a definition, member, enumerator or parameter in this IDL";
+                ("rename", not_a_name(names, index, kinds))
+            }
+            OptionProblem::NotAnIdentifier(index) => {
+                let rust = options.rename.get(index).map_or("", |(_, rust)| rust);
+                ("rename", format!("`{rust}` is not an identifier"))
+            }
+            OptionProblem::UnmatchedExternal(index) => {
+                let idl = options.external.get(index).map_or("", |(idl, _)| idl);
+                ("external", format!("no included file defines `{idl}`"))
+            }
+            OptionProblem::UnmatchedDerive(index) => {
+                ("derive", not_a_name(options.derive.iter().map(|(idl, _)| idl), index, TYPES))
+            }
+            OptionProblem::UnmatchedDefaultBody(index) => {
+                let kinds = "an interface, operation or attribute";
+                ("default_bodies", not_a_name(&options.default_bodies, index, kinds))
+            }
+            OptionProblem::UnmatchedAmi(index) => {
+                ("ami", not_a_name(&options.ami, index, "an interface for remote objects"))
+            }
+            OptionProblem::UnmatchedInterpretive(index) => {
+                let kinds = "a struct, exception, union, enum or interface";
+                ("interpretive", not_a_name(&options.interpretive, index, kinds))
+            }
+            OptionProblem::UnmatchedAdaptive(index) => {
+                ("adaptive", not_a_name(options.adaptive.iter().map(|(idl, _)| idl), index, TYPES))
+            }
+            OptionProblem::ZeroUses(_) => ("adaptive", "the number of uses must be at least 1".to_owned()),
+            OptionProblem::InvalidUsesName => {
+                ("uses", format!("`{}` is not an identifier", options.uses.as_deref().unwrap_or_default()))
+            }
+            OptionProblem::RelativeRuntime => {
+                ("runtime", "the path of the crate must start with `::` or `crate`".to_owned())
+            }
+        }
+    }
+}
+
 impl Options {
-    /// Returns whether replies of the interface can be delivered to handlers.
+    /// Returns the invalid options for this model, in the order of the entries.
+    pub fn check(&self, model: &Model) -> Vec<OptionProblem> {
+        let known = names::renamable_names(model);
+        let check = |(index, (idl, rust)): (usize, &(String, String))| {
+            if !known.contains(idl.trim_start_matches("::")) {
+                return Some(OptionProblem::UnknownName(index));
+            }
+            (!ident::is_identifier(rust)).then_some(OptionProblem::NotAnIdentifier(index))
+        };
+        let external = (0..self.external.len()).filter_map(|index| external::problem(model, self, index));
+        // `*` is valid even if it matches nothing.
+        let matches_any = |pattern: &str, has_kind: fn(&DefKind) -> bool| {
+            let mut defs = model.defs().iter().filter(|def| has_kind(&def.kind));
+            pattern == "*" || defs.any(|def| covers(model, pattern, def.id))
+        };
+        let derive = self.derive.iter().enumerate().filter_map(|(index, (pattern, _))| {
+            (!matches_any(pattern, derives)).then_some(OptionProblem::UnmatchedDerive(index))
+        });
+        let bodies = self.default_bodies.iter().enumerate().filter_map(|(index, pattern)| {
+            let has_body = |kind: &DefKind| matches!(kind, DefKind::Operation(_) | DefKind::Attribute(_));
+            (!matches_any(pattern, has_body)).then_some(OptionProblem::UnmatchedDefaultBody(index))
+        });
+        let ami = self.ami.iter().enumerate().filter_map(|(index, pattern)| {
+            let is_plain = |kind: &DefKind| {
+                matches!(kind, DefKind::Interface(interface) if interface.flavour == Flavour::Plain)
+            };
+            (!matches_any(pattern, is_plain)).then_some(OptionProblem::UnmatchedAmi(index))
+        });
+        let interpretive = self.interpretive.iter().enumerate().filter_map(|(index, pattern)| {
+            let has_kind = |kind: &DefKind| is_type(kind) || matches!(kind, DefKind::Interface(_));
+            (!matches_any(pattern, has_kind)).then_some(OptionProblem::UnmatchedInterpretive(index))
+        });
+        let adaptive = self.adaptive.iter().enumerate().filter_map(|(index, (pattern, uses))| match uses {
+            0 => Some(OptionProblem::ZeroUses(index)),
+            _ => (!matches_any(pattern, is_type)).then_some(OptionProblem::UnmatchedAdaptive(index)),
+        });
+        let invalid_name = self.uses.as_ref().filter(|name| !ident::is_identifier(name));
+        let hybrid = interpretive.chain(adaptive).chain(invalid_name.map(|_| OptionProblem::InvalidUsesName));
+        let relative = is_relative(&self.runtime).then_some(OptionProblem::RelativeRuntime);
+        let renamed = self.rename.iter().enumerate().filter_map(check);
+        renamed.chain(external).chain(derive).chain(bodies).chain(ami).chain(hybrid).chain(relative).collect()
+    }
+
     pub(super) fn has_handlers(&self, model: &Model, id: DefId) -> bool {
         self.ami.iter().any(|pattern| matches_name(pattern, &model.scoped_name(id)))
     }
@@ -120,13 +212,11 @@ pub(super) fn covers(model: &Model, pattern: &str, id: DefId) -> bool {
     [Some(id), owner].into_iter().flatten().any(|id| matches_name(pattern, &model.scoped_name(id)))
 }
 
-/// Returns whether a path starts with `self` or `super`.
 pub(super) fn is_relative(path: &TokenStream) -> bool {
     matches!(path.clone().into_iter().next(), Some(TokenTree::Ident(word)) if word == "self" || word == "super")
 }
 
-/// Returns a path of the user for code that is `up` modules below the user's module. Paths that start with
-/// `self` or `super` are relative to the user's module.
+/// Returns a path of the user for code `up` modules further in: `self` and `super` are adjusted.
 pub(super) fn relative_path(path: &TokenStream, up: usize) -> TokenStream {
     if up == 0 || !is_relative(path) {
         return path.clone();
@@ -141,12 +231,71 @@ pub(super) fn relative_path(path: &TokenStream, up: usize) -> TokenStream {
     quote!(#(#supers)::* :: #path)
 }
 
-/// Returns whether a scoped name matches a pattern: a scoped name, or a prefix
-/// followed by `*`.
+/// Returns whether a scoped name matches a pattern: a scoped name, or a prefix followed by `*`.
 pub(super) fn matches_name(pattern: &str, scoped: &str) -> bool {
     let pattern = pattern.trim_start_matches("::");
     match pattern.strip_suffix('*') {
         Some(prefix) => scoped.starts_with(prefix),
         None => scoped == pattern,
+    }
+}
+
+/// Returns whether derives apply to definitions of this kind.
+fn derives(kind: &DefKind) -> bool {
+    match kind {
+        DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) | DefKind::Enum(_) => true,
+        DefKind::Bitset(_) | DefKind::Bitmask(_) | DefKind::ValueBox(_) => true,
+        DefKind::Value(value) => value.modifier != ValueModifier::Abstract,
+        _ => false,
+    }
+}
+
+/// Derive macros with the modules of their traits: full paths, as the IDL may use the same names.
+const STANDARD_DERIVES: &[(&str, &str)] = &[
+    ("Clone", "clone"),
+    ("Copy", "marker"),
+    ("Debug", "fmt"),
+    ("Default", "default"),
+    ("Eq", "cmp"),
+    ("Hash", "hash"),
+    ("Ord", "cmp"),
+    ("PartialEq", "cmp"),
+    ("PartialOrd", "cmp"),
+];
+
+impl Cx<'_> {
+    /// Returns the requested `#[derive]` of a type, without the traits that it implements by default.
+    pub(super) fn derives(&self, depth: usize, def: &Def, default: &[&str]) -> TokenStream {
+        let scoped = self.model.scoped_name(def.id);
+        let mut seen = Vec::new();
+        let mut paths = Vec::new();
+        for (_, path) in self.options.derive.iter().filter(|(pattern, _)| matches_name(pattern, &scoped)) {
+            let text = path.to_string().replace(' ', "");
+            let standard = STANDARD_DERIVES.iter().find(|(name, module)| {
+                let text = text.trim_start_matches("::");
+                text == *name
+                    || ["core", "std"].iter().any(|root| text == format!("{root}::{module}::{name}"))
+            });
+            let key = standard.map_or(text.clone(), |(name, _)| (*name).to_owned());
+            if default.contains(&key.as_str()) || seen.contains(&key) {
+                continue;
+            }
+            seen.push(key);
+            let span =
+                path.clone().into_iter().next().map_or(proc_macro2::Span::call_site(), |tree| tree.span());
+            paths.push(match standard {
+                Some((name, module)) => {
+                    let (name, module) =
+                        (proc_macro2::Ident::new(name, span), proc_macro2::Ident::new(module, span));
+                    quote!(::core::#module::#name)
+                }
+                None => relative_path(path, self.paths.up(depth)),
+            });
+        }
+        if paths.is_empty() { TokenStream::new() } else { quote!(#[derive(#(#paths),*)]) }
+    }
+
+    pub(super) fn has_default_body(&self, method: &Method) -> bool {
+        self.options.default_bodies.iter().any(|pattern| covers(self.model, pattern, method.def))
     }
 }
