@@ -5,13 +5,13 @@
 //! values that support it. No object is activated as an abstract interface.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{format_ident, quote};
 
 use super::cx::Cx;
 use super::docs::doc_after;
 use super::forms::Side;
 use super::method::Method;
-use super::{client, servant, value_ops};
+use super::{client, reference, servant, value_ops};
 use crate::model::{Def, DefId};
 
 impl Cx<'_> {
@@ -22,7 +22,6 @@ impl Cx<'_> {
     }
 }
 
-/// Emits the handle with its conversions. The handle's methods are emitted separately.
 pub(super) fn abstract_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let v1 = &cx.v1;
     let name = &cx.paths.names[def.id].reference;
@@ -122,14 +121,16 @@ pub(super) fn abstract_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenS
     }
 }
 
-/// Emits conversions from values that support the interface, and to the handles of all bases. Parameters take
-/// a handle or `Option` of a handle, by value or by reference.
+/// Emits conversions from values that support the interface, and to the handles of all bases.
 fn abstract_conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let v1 = &cx.v1;
     let path = cx.paths.reference(depth, def.id);
     let values = cx.values_type(depth, def.id);
     let bases = cx.model.all_bases(def.id);
     let targets: Vec<_> = bases.iter().map(|base| cx.paths.reference(depth, *base)).collect();
+    let argument = format_ident!("__zorb_handle");
+    let clones = reference::clone_conversions(&path, &argument);
+    let derived = targets.iter().map(|target| reference::derived_conversions(&path, target, &argument));
     quote! {
         impl<S: #v1::Extends<#values>> ::core::convert::From<#v1::Value<S>> for #path {
             fn from(__zorb_value: #v1::Value<S>) -> Self {
@@ -143,17 +144,7 @@ fn abstract_conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
             }
         }
 
-        impl ::core::convert::From<&#path> for #path {
-            fn from(__zorb_handle: &#path) -> Self {
-                ::core::clone::Clone::clone(__zorb_handle)
-            }
-        }
-
-        impl ::core::convert::From<&#path> for ::core::option::Option<#path> {
-            fn from(__zorb_handle: &#path) -> Self {
-                ::core::option::Option::Some(::core::clone::Clone::clone(__zorb_handle))
-            }
-        }
+        #clones
 
         #(
             impl ::core::convert::From<#path> for #targets {
@@ -162,29 +153,12 @@ fn abstract_conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
                 }
             }
 
-            impl ::core::convert::From<&#path> for #targets {
-                fn from(__zorb_handle: &#path) -> Self {
-                    ::core::convert::From::from(::core::clone::Clone::clone(__zorb_handle))
-                }
-            }
-
-            impl ::core::convert::From<#path> for ::core::option::Option<#targets> {
-                fn from(__zorb_handle: #path) -> Self {
-                    ::core::option::Option::Some(::core::convert::From::from(__zorb_handle))
-                }
-            }
-
-            impl ::core::convert::From<&#path> for ::core::option::Option<#targets> {
-                fn from(__zorb_handle: &#path) -> Self {
-                    ::core::option::Option::Some(::core::convert::From::from(__zorb_handle))
-                }
-            }
+            #derived
         )*
     }
 }
 
-/// Emits conversions from the state of a value type to the handles of the abstract interfaces that the value
-/// type supports.
+/// Emits conversions from a value's state to the handles of the abstract interfaces it supports.
 pub(super) fn state_conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let v1 = &cx.v1;
     let path = cx.paths.item(depth, def.id);
@@ -248,8 +222,7 @@ pub(super) fn hidden_abstract_module(cx: &Cx<'_>, depth: usize, def: &Def) -> To
     }
 }
 
-/// Emits the function that a method of a handle calls. The function calls the object, or the operation that
-/// the value implements.
+/// Emits the function that a handle's method calls. It calls the object or the value's operation.
 fn either_function(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream {
     let v1 = &cx.v1;
     let (function, call) = (method.either_name(), method.call_name());

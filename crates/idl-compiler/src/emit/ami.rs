@@ -10,20 +10,17 @@ use super::cx::Cx;
 use super::forms::{Form, Side};
 use super::ident::RustName;
 use super::method::{Method, Parameter};
-use crate::model::{Def, DefId, DefKind, Flavour};
+use crate::model::{Def, DefId, Flavour};
 
 impl Cx<'_> {
-    /// Returns whether a reply handler is generated: the options request it, the interface is emitted here,
-    /// and objects of the interface can be remote.
+    /// Returns whether options request a handler for this interface, which is emitted here and not local.
     pub(super) fn has_handler(&self, id: DefId) -> bool {
-        let is_plain = |kind: &DefKind| matches!(kind, DefKind::Interface(interface) if interface.flavour == Flavour::Plain);
-        is_plain(&self.model.def(id).kind)
+        self.model.interface(id).is_some_and(|interface| interface.flavour == Flavour::Plain)
             && self.paths.external.emitted(id)
             && self.options.has_handlers(self.model, id)
     }
 }
 
-/// Emits the trait of the handler, and the methods of the reference that take a handler.
 pub(super) fn handlers(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> Option<TokenStream> {
     if !cx.has_handler(def.id) {
         return None;
@@ -66,11 +63,9 @@ fn handler_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     }
 }
 
-/// Returns the methods with replies that an interface declares, each with the names of the handler's methods
-/// for a reply and for an exception.
+/// Returns the methods with replies, each with the handler's methods for a reply and an exception.
 fn replies<'c>(cx: &'c Cx<'_>, id: DefId) -> Vec<(&'c Method, RustName, RustName)> {
-    let mut lineage = cx.model.all_bases(id);
-    lineage.push(id);
+    let lineage = cx.model.lineage(id);
     let all = || lineage.iter().flat_map(|owner| &cx.methods[owner]).filter(|method| !method.oneway);
     // The names of operations are never changed. Those for attributes and exceptions are, if they clash.
     let is_get = |method: &Method| method.wire_name.starts_with("_get_");
@@ -89,7 +84,6 @@ fn replies<'c>(cx: &'c Cx<'_>, id: DefId) -> Vec<(&'c Method, RustName, RustName
     with_exceptions.filter(|(method, ..)| method.owner == id).collect()
 }
 
-/// Emits the `sendc_` methods of the reference type, for the interface's own and all inherited operations.
 fn senders(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
     let v1 = &cx.v1;
     let path = cx.paths.reference(depth, def.id);
@@ -104,10 +98,8 @@ fn senders(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStre
                 false => method.name.as_str().to_owned(),
             };
             let name = RustName::verbatim(&unused_name(&mut taken, "sendc_", &stem, "")).at(method.span);
-            let mut handler_param = RustName::verbatim("handler");
-            while method.arguments().contains(&handler_param) {
-                handler_param = handler_param.underscored();
-            }
+            let arguments = method.arguments();
+            let handler_param = RustName::verbatim("handler").until_free(|name| arguments.contains(name));
             let parameters = cx.parameters(depth, method, Side::Client);
             let wide = cx.wide_lifetime(method);
             let (owned, sent): (Vec<_>, Vec<_>) =
@@ -160,8 +152,7 @@ fn senders(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStre
     quote!(impl #path { #(#senders)* })
 }
 
-/// Returns the statement that converts an argument to an owned value, and the expression that passes the
-/// value to the call.
+/// Returns the statement that makes an argument an owned value, and the expression that passes it.
 fn owned_argument(cx: &Cx<'_>, param: &Parameter) -> (TokenStream, TokenStream) {
     let v1 = &cx.v1;
     let name = &param.name;

@@ -5,15 +5,13 @@ use quote::{format_ident, quote};
 
 use super::cx::Cx;
 use super::docs::doc;
-use super::hybrid_types::Traits;
+use super::forms::Traits;
 use super::structs;
 use crate::model::{BitField, Bitmask, Bitset, Def, Primitive};
 
-/// The traits that bitsets and bitmasks implement by default.
 const IMPLEMENTED_TRAITS: &[&str] =
     &["Clone", "Copy", "Debug", "Default", "PartialEq", "Eq", "PartialOrd", "Ord", "Hash"];
 
-/// Returns the attributes of every bitset and bitmask.
 fn always_derived() -> TokenStream {
     quote! {
         #[derive(
@@ -30,7 +28,6 @@ fn always_derived() -> TokenStream {
     }
 }
 
-/// Emits a bitmask: a set of flags.
 pub(super) fn bitmask(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitmask) -> TokenStream {
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let path = cx.paths.item(depth, def.id);
@@ -183,7 +180,6 @@ pub(super) fn bitmask(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitmask) -> T
     }
 }
 
-/// Emits a bitset: several numbers in one integer.
 pub(super) fn bitset(cx: &Cx<'_>, depth: usize, def: &Def, body: &Bitset) -> TokenStream {
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let path = cx.paths.item(depth, def.id);
@@ -274,8 +270,7 @@ fn bit_fields<'c>(cx: &'c Cx<'_>, def: &Def) -> Vec<(&'c BitField, Option<Ident>
     fields
 }
 
-/// Emits the three methods of a field: one returns its value, one returns the bitset with another value, and
-/// one sets the value.
+/// Emits the three methods of a field: `field`, `with_field` and `set_field`.
 fn field_accessors(cx: &Cx<'_>, field: &BitField, name: &Ident, bits: Primitive, shift: u32) -> TokenStream {
     let v1 = &cx.v1;
     let stem = name.to_string();
@@ -304,14 +299,17 @@ fn field_accessors(cx: &Cx<'_>, field: &BitField, name: &Ident, bits: Primitive,
     let (with_docs, set_docs) =
         (format!("The same with another value of `{name_in_idl}`."), format!("Sets `{name_in_idl}`."));
     let low = |expression| cast(cx, expression, Primitive::ULongLong, bits);
+    let getter = quote! {
+        #docs
+        pub const fn #name(self) -> #ty {
+            #get
+        }
+    };
     if fits {
         let value = if signed { quote!((#value) as ::core::primitive::u64) } else { value };
         let replaced = low(quote!(#v1::replace_bit_field(#location, #value)));
         return quote! {
-            #docs
-            pub const fn #name(self) -> #ty {
-                #get
-            }
+            #getter
 
             #[doc = #with_docs]
             pub const fn #with(self, value: #ty) -> Self {
@@ -327,10 +325,7 @@ fn field_accessors(cx: &Cx<'_>, field: &BitField, name: &Ident, bits: Primitive,
     let function = if signed { quote!(with_signed_bit_field) } else { quote!(with_bit_field) };
     let new_bits = low(quote!(__zorb_bits));
     quote! {
-        #docs
-        pub const fn #name(self) -> #ty {
-            #get
-        }
+        #getter
 
         #[doc = #with_docs]
         ///
@@ -364,7 +359,6 @@ fn cast(cx: &Cx<'_>, expression: TokenStream, from: Primitive, to: Primitive) ->
     quote!(#expression as #to)
 }
 
-/// Emits the encoding of a bitset or bitmask, which is that of its integer.
 fn cdr_as_integer(cx: &Cx<'_>, path: &TokenStream, bits: Primitive) -> TokenStream {
     let v1 = &cx.v1;
     let size = Literal::usize_unsuffixed(bits.size());

@@ -1,5 +1,4 @@
-//! The client side of an interface: the methods of the reference, the trait for generic code, and the call
-//! functions that both use.
+//! The client side of an interface: the reference's methods, the generic trait and the call functions.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{quote, quote_spanned};
@@ -11,7 +10,6 @@ use super::forms::Side;
 use super::method::Method;
 use crate::model::{Def, DefId};
 
-/// Emits the inherent methods of the reference: those of the interface itself and all inherited ones.
 pub(super) fn inherent_methods(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
     let path = cx.paths.reference(depth, def.id);
     let methods = lineage.iter().flat_map(|owner| &cx.methods[owner]).map(|method| {
@@ -30,7 +28,6 @@ pub(super) fn inherent_methods(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[
     quote!(impl #path { #(#methods)* })
 }
 
-/// Emits the trait for generic client code.
 pub(super) fn client_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let first =
@@ -42,8 +39,7 @@ pub(super) fn client_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream 
         let parameters = cx.parameters(depth, method, Side::Client);
         let wide = cx.wide_generics(method);
         let future = cx.future(depth, method);
-        // The whole signature has the span of the name, because rustc shows it for missing and wrong
-        // methods.
+        // The whole signature has the span of the name, which rustc shows for missing and wrong methods.
         quote_spanned!(name.span()=> #docs fn #name #wide(&self, #(#parameters),*) -> #future;)
     });
     quote! {
@@ -54,7 +50,6 @@ pub(super) fn client_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream 
     }
 }
 
-/// Emits the reference type's implementations of the traits of its interface and of all its bases.
 pub(super) fn client_impls(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
     let path = cx.paths.reference(depth, def.id);
     let impls = lineage.iter().map(|owner| {
@@ -82,9 +77,9 @@ pub(super) fn super_traits(cx: &Cx<'_>, def: &Def, path: impl Fn(DefId) -> Token
 /// Returns the expression that calls a method's call function, for the body of the method.
 fn call(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream {
     // The hidden module of a local interface has call functions for inherited operations too.
-    let local = cx.mapping.is_local(def.id);
+    let local = cx.model.is_local_interface(def.id);
     let hidden = cx.paths.hidden_path(depth, if local { def.id } else { method.owner });
-    let either = cx.mapping.is_abstract(def.id);
+    let either = cx.model.is_abstract_interface(def.id);
     let function = if either { method.either_name() } else { method.call_name() };
     let arguments = method.sent().map(|param| {
         let name = &param.name;
@@ -126,9 +121,8 @@ pub(super) fn call_function(cx: &Cx<'_>, depth: usize, index: usize, method: &Me
     };
     let source = source.map(|source| quote!(::core::convert::From::from(#source),));
     let call = if method.streams_result { quote!(call_into) } else { quote!(call) };
-    let remote = if let Some(result) =
-        method.streamed_result().filter(|result| !cx.model.contains_value(result.ty.ty))
-    {
+    let incremental = method.streamed_result().filter(|result| !cx.model.contains_value(result.ty.ty));
+    let remote = if let Some(result) = incremental {
         let stream = cx.result_stream(depth, result.ty).stream;
         let raised = decode_raised(cx, depth, method);
         let source = match source {
@@ -166,8 +160,7 @@ pub(super) fn call_function(cx: &Cx<'_>, depth: usize, index: usize, method: &Me
     }
 }
 
-/// Emits the static description of the interface, which the call functions use. There is none without call
-/// functions.
+/// Emits the static description of the interface, if there are call functions, which use it.
 pub(super) fn interface_static(cx: &Cx<'_>, def: &Def) -> Option<TokenStream> {
     let v1 = &cx.v1;
     let id = &def.repository_id;
@@ -176,7 +169,6 @@ pub(super) fn interface_static(cx: &Cx<'_>, def: &Def) -> Option<TokenStream> {
         .then(|| quote!(static INTERFACE: #v1::Interface = #v1::Interface::new(#id, &[#(#wires),*]);))
 }
 
-/// Returns the arguments of a call to a local servant.
 pub(super) fn local_arguments(method: &Method) -> Vec<TokenStream> {
     let argument = |param: &super::method::Parameter| {
         let name = &param.name;
@@ -185,8 +177,7 @@ pub(super) fn local_arguments(method: &Method) -> Vec<TokenStream> {
     method.sent().map(argument).chain(method.context_name().map(|_| quote!(__zorb_context))).collect()
 }
 
-/// Emits the checks of bounded arguments, which callers pass as unbounded ones. An argument that is too long
-/// is rejected before anything is sent.
+/// Emits the checks of bounded arguments, so that nothing is sent if one is too long.
 pub(super) fn bound_checks(cx: &Cx<'_>, method: &Method) -> TokenStream {
     let sent = method.sent().filter(|param| !param.is_inout());
     let checks = sent.filter_map(|param| {
@@ -234,19 +225,14 @@ fn encode_arguments(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
 
 fn decode_results(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
     let v1 = &cx.v1;
-    let values: Vec<_> = method
-        .results
-        .iter()
-        .map(|result| {
-            let ty = cx.ty(depth, result.ty);
-            match cx.mapping.is_native(result.ty) {
-                true => {
-                    quote!(<#v1::Native<#ty> as #v1::CdrDecode>::decode(__zorb_d).map(|__zorb_n| __zorb_n.0))
-                }
-                false => cx.decode_value(depth, method.owner, result.ty, &ty),
-            }
-        })
-        .collect();
+    let values = method.results.iter().map(|result| {
+        let ty = cx.ty(depth, result.ty);
+        match cx.mapping.is_native(result.ty) {
+            true => quote!(<#v1::Native<#ty> as #v1::CdrDecode>::decode(__zorb_d).map(|__zorb_n| __zorb_n.0)),
+            false => cx.decode_value(depth, method.owner, result.ty, &ty),
+        }
+    });
+    let values: Vec<_> = values.collect();
     if let Some(reply) = &method.reply {
         let path = cx.paths.path(depth, method.def, reply);
         let names = method.results.iter().map(|result| &result.name);

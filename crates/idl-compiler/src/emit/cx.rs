@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::hybrid_types::Hybrid;
+use super::forms::Hybrid;
 use super::mapping::{Cache, Mapping};
 use super::method::Method;
 use super::options::Options;
@@ -13,7 +13,6 @@ use super::paths::Paths;
 use crate::diagnostic::Diagnostic;
 use crate::model::{DefId, Model};
 
-/// The model, its Rust names and types, and the decisions about its definitions.
 pub(super) struct Cx<'a> {
     pub(super) model: &'a Model,
     pub(super) options: &'a Options,
@@ -25,7 +24,6 @@ pub(super) struct Cx<'a> {
     pub(super) methods: HashMap<DefId, Vec<Method>>,
     /// Whether the module of a definition has any content.
     pub(super) modules: Cache<bool>,
-    /// The types and calls that are interpreted.
     pub(super) hybrid: Hybrid,
     pub(super) warnings: Vec<Diagnostic>,
 }

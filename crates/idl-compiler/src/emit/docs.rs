@@ -8,15 +8,11 @@ use crate::model::{Annotation, Docs, Member, Model};
 /// Annotations about a member's values, which are part of the member's documentation.
 const DOCUMENTED_ANNOTATIONS: &[&str] = &["optional", "default", "range", "min", "max", "unit"];
 
-/// Returns the documentation of a member: the comment in the IDL or a default text, and the annotations
-/// about the member's values.
+/// Returns the documentation of a member: the comment or a default text, and its annotations.
 pub(super) fn member_docs(model: &Model, what: &str, member: &Member) -> TokenStream {
     let text = format!("{what} `{}`: IDL `{}`.", member.name, model.describe(member.ty));
-    let documented = member
-        .annotations
-        .0
-        .iter()
-        .filter(|annotation| DOCUMENTED_ANNOTATIONS.contains(&annotation.name.as_str()));
+    let is_documented = |annotation: &&Annotation| DOCUMENTED_ANNOTATIONS.contains(&annotation.name.as_str());
+    let documented = member.annotations.0.iter().filter(is_documented);
     let documented: Vec<String> = documented.map(|annotation| annotation_text(model, annotation)).collect();
     match documented.as_slice() {
         [] => doc(&member.docs, &text),
@@ -83,10 +79,7 @@ fn comment_lines(docs: &Docs) -> Vec<String> {
                 lines.push(format!(" {}", text.trim_end()));
             }
             (Some(_), _) => lines.push(format!(" {line}")),
-            (None, None) => {
-                let indent = indentation(line);
-                lines.push(format!(" {}{text}", " ".repeat(indent.min(2))));
-            }
+            (None, None) => lines.push(format!(" {}{text}", " ".repeat(indentation(line).min(2)))),
         }
     }
     if let Some(marker) = fence {
@@ -95,9 +88,9 @@ fn comment_lines(docs: &Docs) -> Vec<String> {
     lines
 }
 
-/// Returns the width of the leading white space of a line. A tab counts as four.
 fn indentation(line: &str) -> usize {
-    line.chars().take_while(|c| c.is_whitespace()).map(|c| if c == '\t' { 4 } else { 1 }).sum()
+    let white_space = line.chars().take_while(|c| c.is_whitespace());
+    white_space.map(|c| if c == '\t' { 4 } else { 1 }).sum()
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ use super::docs::doc;
 use super::{hybrid, structs};
 use crate::model::{Def, Enum};
 
-/// Emits an enum with all its implementations.
 pub(super) fn enumeration(cx: &Cx<'_>, depth: usize, def: &Def, body: &Enum) -> TokenStream {
     let v1 = &cx.v1;
     let names = &cx.paths.names[def.id];
@@ -19,9 +18,7 @@ pub(super) fn enumeration(cx: &Cx<'_>, depth: usize, def: &Def, body: &Enum) -> 
         .map(|(enumerator, name)| name.at(cx.model.rust_span(enumerator.span)))
         .collect();
     let ordinals: Vec<_> = (0..variants.len()).map(Literal::usize_unsuffixed).collect();
-    let docs_of_variants = body
-        .enumerators
-        .iter()
+    let enumerator_docs = (body.enumerators.iter())
         .map(|enumerator| doc(&enumerator.docs, &format!("Enumerator `{}`.", enumerator.name)));
     let Some(first) = variants.get(body.default_ordinal()) else { return TokenStream::new() };
     let value = body.values().map(|values| {
@@ -57,7 +54,7 @@ pub(super) fn enumeration(cx: &Cx<'_>, depth: usize, def: &Def, body: &Enum) -> 
         )]
         #[repr(u32)]
         pub enum #item {
-            #(#docs_of_variants #variants = #ordinals,)*
+            #(#enumerator_docs #variants = #ordinals,)*
         }
 
         impl ::core::default::Default for #path {

@@ -1,5 +1,4 @@
-//! The types that operations need in the module of their interface or value type: error enums and result
-//! structs.
+//! Types of operations, in the module of their interface or value type: error enums and result structs.
 
 use std::collections::HashMap;
 
@@ -45,11 +44,8 @@ pub(super) fn error_variants(cx: &Cx<'_>, method: &Method) -> Vec<RustName> {
         }
         let mut variants: Vec<RustName> = Vec::with_capacity(names.len());
         for name in names {
-            let mut variant = RustName::verbatim(&name);
-            while variant.as_str() == SYSTEM || variants.contains(&variant) {
-                variant = variant.underscored();
-            }
-            variants.push(variant);
+            let is_taken = |name: &RustName| name.as_str() == SYSTEM || variants.contains(name);
+            variants.push(RustName::verbatim(&name).until_free(is_taken));
         }
         return variants;
     }
@@ -58,11 +54,7 @@ pub(super) fn error_variants(cx: &Cx<'_>, method: &Method) -> Vec<RustName> {
 /// Returns the variant for any user exception, if the method can raise arbitrary ones.
 pub(super) fn any_variant(cx: &Cx<'_>, method: &Method) -> Option<RustName> {
     let others = error_variants(cx, method);
-    let mut name = RustName::verbatim("User");
-    while others.contains(&name) {
-        name = name.underscored();
-    }
-    method.raises_any.then_some(name)
+    method.raises_any.then(|| RustName::verbatim("User").until_free(|name| others.contains(name)))
 }
 
 /// Returns the names of the scopes that contain a definition, outermost first, in camel case.
@@ -74,7 +66,6 @@ fn outer_names(cx: &Cx<'_>, id: DefId) -> Vec<String> {
         .collect()
 }
 
-/// Emits the error enum of a method that raises exceptions.
 pub(super) fn error_enum(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
     let Some(name) = &method.error else { return TokenStream::new() };
     let v1 = &cx.v1;
@@ -153,7 +144,6 @@ pub(super) fn error_enum(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStr
     }
 }
 
-/// Emits the result struct of a method, if the results are too many for a tuple.
 pub(super) fn reply_struct(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
     let Some(name) = &method.reply else { return TokenStream::new() };
     let item = name.at(method.span);

@@ -12,10 +12,8 @@ use crate::diagnostic::Diagnostic;
 use crate::model::{ConstValue, DefId, DefKind, Model, Type, TypeId};
 use crate::work;
 
-/// Which definitions are emitted, and the locations of the Rust of others.
 pub(super) struct External {
-    /// For each external definition: the path of a module, and the number of modules of the definition's
-    /// scope that this path replaces.
+    /// For each external definition: a path, and the number of modules of its scope that this replaces.
     locations: Vec<Option<(TokenStream, usize)>>,
     /// For each definition that an entry of [`Options::external`] names: the last part of the entry's path.
     names: Vec<Option<String>>,
@@ -33,8 +31,7 @@ impl External {
         let mut names = vec![None; model.defs().len()];
         // Definitions inside an annotation are in no scope, and have no Rust.
         let mut emitted = vec![false; model.defs().len()];
-        let scopes = model.defs().iter().map(|def| model.children(def.id)).chain([model.roots()]);
-        for id in scopes.flatten() {
+        for id in model.defs().iter().map(|def| model.children(def.id)).chain([model.roots()]).flatten() {
             emitted[id.index()] = true;
         }
         for def in model.defs() {
@@ -42,10 +39,10 @@ impl External {
                 let (path, depth) = match named {
                     None => (entry.clone(), 0),
                     // The number of modules that the entry's path replaces. Every scope is a module.
-                    Some(id) if is_module(model, id) => (entry.clone(), model.path(id).len()),
+                    Some(id) if model.is_module(id) => (entry.clone(), model.path(id).len()),
                     Some(id) => (without_last_segment(entry), model.path(id).len() - 1),
                 };
-                if named == Some(def.id) && !is_module(model, def.id) {
+                if named == Some(def.id) && !model.is_module(def.id) {
                     names[def.id.index()] = last_segment(entry);
                 }
                 locations[def.id.index()] = Some((path, depth));
@@ -65,32 +62,28 @@ impl External {
             natives.extend(path.map(|path| (def.id, path.clone())));
         }
         // A module is emitted if anything in it is. Children come after their parents.
-        for def in model.defs().iter().rev().filter(|def| is_module(model, def.id)) {
+        for def in model.defs().iter().rev().filter(|def| model.is_module(def.id)) {
             emitted[def.id.index()] = model.children(def.id).iter().any(|child| emitted[child.index()]);
         }
         External { locations, names, emitted, natives, internal }
     }
 
-    /// Returns whether the definition is part of the output.
     pub(super) fn emitted(&self, id: DefId) -> bool {
         self.emitted[id.index()]
     }
 
-    /// Returns the Rust type that an entry specifies for a native type. `up` is the number of modules
-    /// between the user's module and the code that uses the path.
+    /// Returns the Rust type that an entry specifies for a native type, used `up` modules further in.
     pub(super) fn native(&self, up: usize, id: DefId) -> Option<TokenStream> {
         self.natives.get(&id).map(|path| relative_path(path, up))
     }
 
-    /// Returns the path of the module that contains the Rust of an external definition. `up` is the number
-    /// of modules between the user's module and the code that uses the path.
+    /// Returns the path of an external definition's module, used `up` modules further in.
     pub(super) fn scope(&self, up: usize, id: DefId, names: &Names) -> Option<TokenStream> {
         let (path, levels) = self.locations[id.index()].as_ref().filter(|_| !self.emitted(id))?;
         let (path, scope) = (relative_path(path, up), names[id].scope.iter().skip(*levels));
         Some(quote!(#path #(::#scope)*))
     }
 
-    /// Returns the Rust name of a definition, if an entry specifies its path.
     pub(super) fn name(&self, id: DefId) -> Option<&str> {
         self.names[id.index()].as_deref().filter(|_| !self.emitted(id))
     }
@@ -104,18 +97,21 @@ impl External {
                     problems.push(standard::without_rust(model, found, def.id));
                 }
             }
-            for used in
-                used_definitions(model, def.id).into_iter().filter(|used| !self.internal.contains(used))
-            {
+            let used = used_definitions(model, def.id).into_iter();
+            for used in used.filter(|used| !self.internal.contains(used)) {
                 let is_native = matches!(model.def(used).kind, DefKind::Native);
-                if is_native && self.locations[used.index()].is_none() && !self.natives.contains_key(&used) {
-                    if !std::mem::replace(&mut reported[used.index()], true) {
-                        problems.push(unknown_native(model, used, def.id));
-                    }
+                let is_missing = match is_native {
+                    true => !self.natives.contains_key(&used),
+                    false => !self.emitted(used),
+                };
+                if !is_missing
+                    || self.locations[used.index()].is_some()
+                    || std::mem::replace(&mut reported[used.index()], true)
+                {
                     continue;
                 }
-                let missing = !self.emitted(used) && self.locations[used.index()].is_none();
-                if !missing || std::mem::replace(&mut reported[used.index()], true) {
+                if is_native {
+                    problems.push(unknown_native(model, used, def.id));
                     continue;
                 }
                 let (name, user) = (model.scoped_name(used), model.scoped_name(def.id));
@@ -134,18 +130,15 @@ impl External {
     }
 }
 
-/// Returns the error about a use of a native type whose Rust type no entry specifies.
 fn unknown_native(model: &Model, native: DefId, user: DefId) -> Diagnostic {
     let name = model.scoped_name(native);
     let message = format!("nothing says which Rust type the native type `{name}` is");
-    let error = Diagnostic::error("no-extern", model.def(native).span, message);
-    error
+    Diagnostic::error("no-extern", model.def(native).span, message)
         .and(model.def(user).span, "used here")
         .help(format!("say it with `extern(\"::{name}\" = ::path::Type)`"))
 }
 
-/// Marks the predeclared definitions for emission if any of them is needed. Those whose location an entry
-/// specifies are not emitted.
+/// Marks the predeclared definitions for emission, if one is needed and no entry specifies it.
 fn add_predeclared(model: &Model, locations: &[Option<(TokenStream, usize)>], emitted: &mut [bool]) {
     let is_predeclared =
         |id: DefId| locations[id.index()].is_none() && model.sources().is_predeclared(model.def(id).span);
@@ -153,12 +146,9 @@ fn add_predeclared(model: &Model, locations: &[Option<(TokenStream, usize)>], em
     if !users.any(|def| used_definitions(model, def.id).into_iter().any(is_predeclared)) {
         return;
     }
-    for def in model.defs().iter().filter(|def| is_predeclared(def.id)) {
-        emitted[def.id.index()] = true;
-    }
+    model.defs().iter().filter(|def| is_predeclared(def.id)).for_each(|def| emitted[def.id.index()] = true);
 }
 
-/// Returns the problem of the entry of [`Options::external`] at an index, if there is one.
 pub(super) fn problem(model: &Model, options: &Options, index: usize) -> Option<OptionProblem> {
     let (idl, _) = options.external.get(index)?;
     let wanted = idl.trim_start_matches("::");
@@ -170,7 +160,6 @@ pub(super) fn problem(model: &Model, options: &Options, index: usize) -> Option<
     (!covers).then_some(OptionProblem::UnmatchedExternal(index))
 }
 
-/// Returns the Rust type that an entry with the name of a native type specifies.
 fn native<'o>(model: &Model, options: &'o Options, id: DefId) -> Option<&'o TokenStream> {
     let name = model.scoped_name(id);
     let entry = options.external.iter().find(|(idl, _)| idl.trim_start_matches("::") == name);
@@ -195,8 +184,7 @@ pub(super) fn find_entry<'o>(
     matching.max_by_key(|(length, _, _)| *length).map(|(_, path, named)| (path, named))
 }
 
-/// Returns the definition that an entry names, if this is the given definition or contains it. The result is
-/// `Some(None)` for the entry `::`, which names everything.
+/// Returns what an entry names, if it covers the definition; `Some(None)` for `::`.
 fn entry_covers(model: &Model, idl: &str, id: DefId) -> Option<Option<DefId>> {
     let wanted = idl.trim_start_matches("::");
     if wanted.is_empty() {
@@ -206,11 +194,6 @@ fn entry_covers(model: &Model, idl: &str, id: DefId) -> Option<Option<DefId>> {
     scopes.find(|id| model.scoped_name(*id) == wanted).map(Some)
 }
 
-fn is_module(model: &Model, id: DefId) -> bool {
-    matches!(model.def(id).kind, DefKind::Module(_))
-}
-
-/// Returns the last segment of a path.
 fn last_segment(path: &TokenStream) -> Option<String> {
     match path.clone().into_iter().last() {
         Some(proc_macro2::TokenTree::Ident(word)) => Some(word.to_string()),
@@ -218,7 +201,6 @@ fn last_segment(path: &TokenStream) -> Option<String> {
     }
 }
 
-/// Returns a path without its last segment.
 fn without_last_segment(path: &TokenStream) -> TokenStream {
     let mut trees: Vec<_> = path.clone().into_iter().collect();
     while let Some(tree) = trees.pop() {

@@ -5,10 +5,9 @@ use proc_macro2::{Ident, Span};
 use quote::{ToTokens, TokenStreamExt};
 
 /// A Rust name that can be written as an identifier in every edition.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RustName(String);
 
-/// The naming convention of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Case {
     /// For modules, members, operations, parameters.
@@ -20,7 +19,6 @@ pub(crate) enum Case {
 }
 
 impl RustName {
-    /// Converts an IDL name to a Rust name.
     pub(crate) fn convert(idl: &str, case: Case) -> Self {
         let name = match case {
             Case::Snake => idl.to_snake_case(),
@@ -38,9 +36,16 @@ impl RustName {
         }
     }
 
-    /// Returns the name with an additional underscore.
     pub(crate) fn underscored(&self) -> Self {
         RustName(format!("{}_", self.0))
+    }
+
+    /// Appends underscores until the name is not taken.
+    pub(crate) fn until_free(mut self, is_taken: impl Fn(&RustName) -> bool) -> Self {
+        while is_taken(&self) {
+            self = self.underscored();
+        }
+        self
     }
 
     /// Returns the name without `r#`.
@@ -52,10 +57,13 @@ impl RustName {
     /// identifier is resolved at the macro's call site, so that lints of the user's crate ignore it.
     pub(crate) fn at(&self, span: Span) -> Ident {
         let span = span.resolved_at(Span::call_site());
-        if is_keyword(&self.0) { Ident::new_raw(&self.0, span) } else { Ident::new(&self.0, span) }
+        if KEYWORDS.contains(&self.0.as_str()) {
+            Ident::new_raw(&self.0, span)
+        } else {
+            Ident::new(&self.0, span)
+        }
     }
 
-    /// Returns an identifier without a location in the IDL.
     pub(crate) fn ident(&self) -> Ident {
         self.at(Span::call_site())
     }
@@ -81,59 +89,12 @@ pub(crate) fn is_identifier(name: &str) -> bool {
 }
 
 /// Keywords of the editions 2015 to 2024, strict and reserved, that can be raw identifiers.
-fn is_keyword(name: &str) -> bool {
-    matches!(
-        name,
-        "abstract"
-            | "as"
-            | "async"
-            | "await"
-            | "become"
-            | "box"
-            | "break"
-            | "const"
-            | "continue"
-            | "do"
-            | "dyn"
-            | "else"
-            | "enum"
-            | "extern"
-            | "false"
-            | "final"
-            | "fn"
-            | "for"
-            | "gen"
-            | "if"
-            | "impl"
-            | "in"
-            | "let"
-            | "loop"
-            | "macro"
-            | "match"
-            | "mod"
-            | "move"
-            | "mut"
-            | "override"
-            | "priv"
-            | "pub"
-            | "ref"
-            | "return"
-            | "static"
-            | "struct"
-            | "trait"
-            | "true"
-            | "try"
-            | "type"
-            | "typeof"
-            | "unsafe"
-            | "unsized"
-            | "use"
-            | "virtual"
-            | "where"
-            | "while"
-            | "yield"
-    )
-}
+const KEYWORDS: &[&str] = &[
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn", "else",
+    "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro",
+    "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "static", "struct", "trait",
+    "true", "try", "type", "typeof", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
 
 #[cfg(test)]
 mod tests {

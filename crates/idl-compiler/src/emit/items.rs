@@ -27,24 +27,19 @@ impl Cx<'_> {
             DefKind::Operation(_) | DefKind::Attribute(_) => return exported,
             DefKind::Interface(_) => {
                 exported.extend([names.item.at(at), names.reference.at(at), names.servant.at(at)]);
-                exported.extend(self.mapping.is_abstract(id).then(|| names.operations_trait.at(at)));
+                exported.extend(self.model.is_abstract_interface(id).then(|| names.operations_trait.at(at)));
                 exported.extend(self.has_handler(id).then(|| names.handler.at(at)));
                 exported.push(self.paths.hidden_name(id).ident());
             }
             DefKind::Typedef(_) => {
                 exported.extend([names.type_code.ident(), self.paths.alias_constant(id).ident()]);
-                match alias_of_interface(self.model, id) {
-                    Some(interface) => {
-                        exported.extend([names.item.at(at), names.reference.at(at), names.servant.at(at)]);
-                        exported.extend(
-                            self.mapping.is_abstract(interface).then(|| names.operations_trait.at(at)),
-                        );
-                        if self.has_module(interface) {
-                            exported.push(names.module.at(at));
-                        }
-                        return exported;
-                    }
-                    None => exported.push(names.item.at(at)),
+                exported.push(names.item.at(at));
+                if let Some(interface) = alias_of_interface(self.model, id) {
+                    exported.extend([names.reference.at(at), names.servant.at(at)]);
+                    let is_abstract = self.model.is_abstract_interface(interface);
+                    exported.extend(is_abstract.then(|| names.operations_trait.at(at)));
+                    exported.extend(self.has_module(interface).then(|| names.module.at(at)));
+                    return exported;
                 }
             }
             DefKind::Value(value) => {
@@ -57,13 +52,10 @@ impl Cx<'_> {
             DefKind::Module(_) => return vec![names.module.at(at)],
             _ => exported.push(names.item.at(at)),
         }
-        if self.has_module(id) {
-            exported.push(names.module.ident());
-        }
+        exported.extend(self.has_module(id).then(|| names.module.ident()));
         exported
     }
 
-    /// Returns whether the definition's module has any content.
     fn has_module(&self, id: DefId) -> bool {
         self.modules.get_or_compute(id, || self.compute_has_module(id))
     }
@@ -102,16 +94,14 @@ impl Cx<'_> {
     }
 }
 
-/// Emits the whole output.
 pub(super) fn output(cx: &Cx<'_>) -> TokenStream {
     let roots: Vec<DefId> =
         cx.model.roots().iter().copied().filter(|id| cx.paths.external.emitted(*id)).collect();
     if roots.is_empty() {
         return TokenStream::new();
     }
-    let is_module = |id: &DefId| matches!(cx.model.def(*id).kind, DefKind::Module(_));
     if cx.options.uses.is_none()
-        && roots.iter().all(is_module)
+        && roots.iter().all(|root| cx.model.is_module(*root))
         && let Some(modules) = cx.paths.emit_direct(&roots, |root| items(cx, 0, &[root]))
     {
         return modules;
@@ -142,8 +132,7 @@ pub(super) fn output(cx: &Cx<'_>) -> TokenStream {
     }
 }
 
-/// Returns a name for the hidden module that differs from those of other IDL in the same Rust scope. The
-/// file-level names of all this IDL must be different anyway, so the name is a hash of these names.
+/// Returns a distinct name for the hidden module: a hash of the file-level names of the IDL.
 fn hidden_name(cx: &Cx<'_>, roots: &[DefId]) -> Ident {
     // FNV-1a gives the same names on every host and in every version of Rust.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -188,7 +177,6 @@ fn definition(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     quote!(#item #typed #scope)
 }
 
-/// Emits `pub mod` for the definitions inside a type, if there are any.
 fn scope_module(cx: &Cx<'_>, def: &Def, inside: Vec<TokenStream>) -> TokenStream {
     if !cx.has_module(def.id) {
         return TokenStream::new();
@@ -206,9 +194,7 @@ fn module(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
 }
 
 fn interface(cx: &Cx<'_>, depth: usize, def: &Def, flavour: Flavour) -> TokenStream {
-    // Bases come first, each after its own bases. The interface itself is last.
-    let mut lineage = cx.model.all_bases(def.id);
-    lineage.push(def.id);
+    let lineage = cx.model.lineage(def.id);
     let (reference, hidden) = match flavour {
         Flavour::Local => {
             (local::local_reference(cx, depth, def), local::hidden_local_module(cx, depth + 1, def, &lineage))
@@ -240,8 +226,7 @@ fn interface(cx: &Cx<'_>, depth: usize, def: &Def, flavour: Flavour) -> TokenStr
     quote!(#reference #typed #described #inherent #client_trait #client_impls #servant #operations #handlers #scope #hidden)
 }
 
-/// Re-exports the names of the bases' modules, because the scope rules of IDL make them names of this
-/// interface as well.
+/// Re-exports names of the bases' modules: the scope rules make them names of this interface.
 fn inherited_names(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let bases = cx.model.all_bases(def.id);
     let all: Vec<(DefId, Ident)> = bases.iter().flat_map(|base| module_names(cx, *base)).collect();
@@ -289,7 +274,7 @@ fn typedef(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
             (&of.reference, names.reference.at(span)),
             (&of.servant, names.servant.at(span)),
         ];
-        if cx.mapping.is_abstract(interface) {
+        if cx.model.is_abstract_interface(interface) {
             pairs.push((&of.operations_trait, names.operations_trait.at(span)));
         }
         if cx.has_module(interface) {

@@ -5,16 +5,15 @@
 //! not local, because such references can be sent.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{format_ident, quote};
 
 use super::cx::Cx;
 use super::docs::{doc, doc_after};
 use super::forms::Side;
 use super::method::Method;
-use super::{client, servant};
+use super::{client, reference, servant};
 use crate::model::{Def, DefId};
 
-/// Emits the alias of a native type's Rust type, under its IDL name.
 pub(super) fn native(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let Some(path) = cx.paths.external.native(cx.paths.up(depth), def.id) else { return TokenStream::new() };
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
@@ -22,7 +21,6 @@ pub(super) fn native(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     quote!(#docs pub type #item = #path;)
 }
 
-/// Emits the reference type with its conversions. Its methods are emitted separately.
 pub(super) fn local_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let v1 = &cx.v1;
     let name = &cx.paths.names[def.id].reference;
@@ -32,8 +30,11 @@ pub(super) fn local_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStre
     let (text, id) = (name.as_str(), &def.repository_id);
     let default = format!("Reference to an object of local interface `{}`.", cx.model.scoped_name(def.id));
     let docs = doc_after(&default, &def.docs);
-    let bases = cx.model.all_bases(def.id).into_iter().filter(|base| cx.mapping.is_local(*base));
+    let bases = cx.model.all_bases(def.id).into_iter().filter(|base| cx.model.is_local_interface(*base));
     let bases: Vec<_> = bases.map(|base| cx.paths.reference(depth, base)).collect();
+    let argument = format_ident!("__zorb_reference");
+    let clones = reference::clone_conversions(&path, &argument);
+    let derived = bases.iter().map(|base| reference::derived_conversions(&path, base, &argument));
     let encoded = quote!(::core::result::Result<(), #v1::EncodeError>);
     quote! {
         #docs
@@ -108,17 +109,7 @@ pub(super) fn local_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStre
             }
         }
 
-        impl ::core::convert::From<&#path> for #path {
-            fn from(__zorb_reference: &#path) -> Self {
-                ::core::clone::Clone::clone(__zorb_reference)
-            }
-        }
-
-        impl ::core::convert::From<&#path> for ::core::option::Option<#path> {
-            fn from(__zorb_reference: &#path) -> Self {
-                ::core::option::Option::Some(::core::clone::Clone::clone(__zorb_reference))
-            }
-        }
+        #clones
 
         #(
             impl ::core::convert::From<#path> for #bases {
@@ -127,29 +118,12 @@ pub(super) fn local_reference(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStre
                 }
             }
 
-            impl ::core::convert::From<&#path> for #bases {
-                fn from(__zorb_reference: &#path) -> Self {
-                    ::core::convert::From::from(::core::clone::Clone::clone(__zorb_reference))
-                }
-            }
-
-            impl ::core::convert::From<#path> for ::core::option::Option<#bases> {
-                fn from(__zorb_reference: #path) -> Self {
-                    ::core::option::Option::Some(::core::convert::From::from(__zorb_reference))
-                }
-            }
-
-            impl ::core::convert::From<&#path> for ::core::option::Option<#bases> {
-                fn from(__zorb_reference: &#path) -> Self {
-                    ::core::option::Option::Some(::core::convert::From::from(__zorb_reference))
-                }
-            }
+            #derived
         )*
     }
 }
 
-/// Emits the hidden module of a local interface: calls, the object-safe trait, and the object around a
-/// servant. `depth` is that of the module's inside.
+/// Emits the hidden module (`depth` modules deep): calls, the object-safe trait and the object.
 pub(super) fn hidden_local_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
     let v1 = &cx.v1;
     let name = cx.paths.hidden_name(def.id);
@@ -158,8 +132,11 @@ pub(super) fn hidden_local_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage:
     let calls = methods.map(|method| local_call(cx, depth, def, method));
     let local_trait = servant::local_trait(cx, depth, def);
     let local_impls = servant::local_impls(cx, depth, def, lineage);
-    let locals =
-        lineage.iter().filter(|id| cx.mapping.is_local(**id)).map(|id| cx.paths.local_path(depth, def, *id));
+    let locals = lineage
+        .iter()
+        .filter(|id| cx.model.is_local_interface(**id))
+        .map(|id| cx.paths.local_path(depth, def, *id));
+    let local = servant::local_method(locals);
     quote! {
         #[doc(hidden)]
         pub mod #name {
@@ -174,16 +151,7 @@ pub(super) fn hidden_local_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage:
             #local_impls
 
             impl<S: #servant> #v1::LocalObject for Skeleton<S> {
-                fn local(self: ::std::sync::Arc<Self>, __zorb_out: &mut dyn ::core::any::Any) {
-                    #(
-                        if let ::core::option::Option::Some(__zorb_place) =
-                            __zorb_out.downcast_mut::<::core::option::Option<::std::sync::Arc<dyn #locals>>>()
-                        {
-                            *__zorb_place = ::core::option::Option::Some(self);
-                            return;
-                        }
-                    )*
-                }
+                #local
 
                 fn servant(&self) -> &dyn ::core::any::Any {
                     &self.servant
@@ -193,8 +161,7 @@ pub(super) fn hidden_local_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage:
     }
 }
 
-/// Emits the function that a method of the reference calls. It calls the object's own method after
-/// checking the arguments.
+/// Emits the function that a reference's method calls. It checks the arguments and calls the object.
 fn local_call(cx: &Cx<'_>, depth: usize, def: &Def, method: &Method) -> TokenStream {
     let function = method.call_name();
     let parameters = cx.parameters(depth, method, Side::Call);

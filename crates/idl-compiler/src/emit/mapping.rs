@@ -6,27 +6,23 @@ use std::collections::HashMap;
 use super::forms::{ArrayForm, Form, MAX_INLINE_BYTES, Passing, SeqForm, Use};
 use super::options::{Options, matches_name};
 use crate::model::{
-    Annotations, Bounds, ConstValue, Def, DefId, DefKind, Flavour, Member, Model, Primitive, Type, TypeId,
+    Annotations, Bounds, ConstValue, Def, DefId, DefKind, Member, Model, Primitive, Type, TypeId,
     ZeroCopyLayout,
 };
 use crate::work;
 
-/// The mapping of a model's types to Rust under the options of the user.
 pub(super) struct Mapping<'a> {
     model: &'a Model,
     options: &'a Options,
     caches: Caches,
 }
 
-/// Cached properties of definitions. A struct may contain another one twice, which may contain a third one
-/// twice. Without the caches, the work would double with each level.
+/// Cached properties of definitions, without which nested structs could need exponential time.
 #[derive(Default)]
 struct Caches {
     /// The size that [`Mapping::measured_size`] returns.
     sizes: Cache<u64>,
-    /// Whether the Rust type has a fixed layout.
     fixed: Cache<bool>,
-    /// Whether the Rust type has a default.
     defaults: Cache<bool>,
 }
 
@@ -35,7 +31,6 @@ struct Caches {
 pub(super) struct Cache<T>(RefCell<HashMap<DefId, T>>);
 
 impl<T: Copy> Cache<T> {
-    /// Returns the value for a definition, which is computed once.
     pub(super) fn get_or_compute(&self, id: DefId, compute: impl FnOnce() -> T) -> T {
         work::step();
         let cached = self.0.borrow().get(&id).copied();
@@ -52,22 +47,11 @@ impl<'a> Mapping<'a> {
         Mapping { model, options, caches: Caches::default() }
     }
 
-    /// Returns whether the definition is an abstract interface.
-    pub(super) fn is_abstract(&self, id: DefId) -> bool {
-        self.model.interface(id).is_some_and(|interface| interface.flavour == Flavour::Abstract)
-    }
-
     /// Returns the abstract interfaces that an interface derives from, or a value type supports.
     pub(super) fn abstract_bases(&self, id: DefId) -> Vec<DefId> {
-        self.model.all_bases(id).into_iter().filter(|base| self.is_abstract(*base)).collect()
+        self.model.all_bases(id).into_iter().filter(|base| self.model.is_abstract_interface(*base)).collect()
     }
 
-    /// Returns whether the definition is a local interface.
-    pub(super) fn is_local(&self, id: DefId) -> bool {
-        self.model.interface(id).is_some_and(|interface| interface.flavour == Flavour::Local)
-    }
-
-    /// Returns the traits that a struct, exception or union implements by default.
     pub(super) fn default_derives(&self, id: DefId) -> &'static [&'static str] {
         match (self.model.is_hashable_def(id), self.def_has_default(id)) {
             (true, true) => &["Clone", "Debug", "PartialEq", "Default", "Eq", "Hash"],
@@ -77,7 +61,6 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Returns how an `in` parameter of this type is passed.
     pub(super) fn passing(&self, u: Use) -> Passing {
         let plain = |form| Passing { form, bound: None };
         match self.model.stripped(u.ty) {
@@ -102,7 +85,6 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Returns whether the type is native. Native types have no encoding.
     pub(super) fn is_native(&self, u: Use) -> bool {
         match self.model.stripped(u.ty) {
             Type::Named(def) => matches!(self.model.def(*def).kind, DefKind::Native),
@@ -120,7 +102,6 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Returns the use of a type for an item with these annotations and this scoped name.
     pub(super) fn use_of(&self, ty: TypeId, annotations: &Annotations, scoped: &str) -> Use {
         let listed = self.options.non_nil.iter().any(|pattern| matches_name(pattern, scoped));
         let bounds = self.model.bounds(annotations, ty);
@@ -130,7 +111,6 @@ impl<'a> Mapping<'a> {
         Use { range, ..Use::of(ty, listed || annotations.has("non_nil")) }
     }
 
-    /// Returns the form of a sequence with elements of this type.
     pub(super) fn seq_form(&self, element: TypeId) -> SeqForm {
         match self.model.stripped(element) {
             _ if self.model.ranged_typedef(element).is_some() => SeqForm::Vec,
@@ -142,14 +122,12 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Returns whether this is a struct with the annotation `@zero_copy`.
     pub(super) fn is_zero_copy(&self, id: DefId) -> bool {
         let def = self.model.def(id);
         matches!(def.kind, DefKind::Struct(_)) && def.annotations.has("zero_copy")
     }
 
-    /// Returns the layout of a struct without `@zero_copy` whose memory layout is that of CDR, so that
-    /// sequences of it can be viewed in the receive buffer.
+    /// Returns the layout of any struct whose memory layout is that of CDR: sequences can be views of it.
     pub(super) fn view_layout(&self, id: DefId) -> Option<ZeroCopyLayout> {
         let DefKind::Struct(_) = &self.model.def(id).kind else { return None };
         let fixed = self.model.all_struct_members(id).iter().all(|member| self.is_fixed_member(member));
@@ -168,7 +146,6 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Returns the total size of all elements.
     fn inline_size(&self, element: TypeId, dims: &[u32]) -> u64 {
         dims.iter().fold(self.measured_size(element), |size, dim| size.saturating_mul(u64::from(*dim)))
     }
@@ -184,8 +161,7 @@ impl<'a> Mapping<'a> {
             Type::String(_) | Type::WString(_) | Type::Sequence { .. } | Type::Object => HANDLE_SIZE,
             Type::Any | Type::TypeCode | Type::ValueBase | Type::Map { .. } => HANDLE_SIZE,
             Type::Fixed { .. } => 16,
-            // The size of the elements is computed once. Otherwise nested arrays would double the work with
-            // each level.
+            // The element size is computed once. Otherwise each level of arrays would double the work.
             Type::Array { element, dims } => match self.inline_size(*element, dims) {
                 size if size <= MAX_INLINE_BYTES => size,
                 _ => HANDLE_SIZE,
@@ -210,7 +186,6 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Returns whether the Rust type implements `FixedLayout`.
     fn is_fixed(&self, ty: TypeId) -> bool {
         match self.model.stripped(ty) {
             _ if self.model.ranged_typedef(ty).is_some() => false,
@@ -232,13 +207,11 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Returns whether the Rust type of the member implements `FixedLayout`.
     pub(super) fn is_fixed_member(&self, member: &Member) -> bool {
         self.model.is_plain(member) && self.is_fixed(member.ty)
     }
 
-    /// Returns whether the Rust type has a default. All types have one, except references that are never nil
-    /// and types that contain them.
+    /// Returns whether the Rust type has a default: not if it is or contains a reference never nil.
     pub(super) fn has_default(&self, u: Use) -> bool {
         let (ty, non_nil) = self.strip(u);
         match self.model.ty(ty) {
@@ -250,7 +223,6 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Returns whether the struct, exception or union has a default.
     pub(super) fn def_has_default(&self, id: DefId) -> bool {
         self.caches.defaults.get_or_compute(id, || self.compute_def_default(id))
     }
@@ -284,24 +256,19 @@ impl<'a> Mapping<'a> {
         (ty, non_nil)
     }
 
-    /// Returns the type that a typedef names.
     pub(super) fn alias(&self, id: DefId) -> Use {
         let def = self.model.def(id);
         let ty = self.model.typedef(id).map_or(TypeId(0), |alias| alias.ty);
         self.use_of(ty, &def.annotations, &self.model.scoped_name(id))
     }
 
-    /// Returns the type of a member.
     pub(super) fn member(&self, id: DefId, member: &Member) -> Use {
         let scoped = format!("{}::{}", self.model.scoped_name(id), member.name);
-        Use {
-            optional: member.annotations.is_optional(),
-            ..self.use_of(member.ty, &member.annotations, &scoped)
-        }
+        let optional = member.annotations.is_optional();
+        Use { optional, ..self.use_of(member.ty, &member.annotations, &scoped) }
     }
 
-    /// Returns a bound of a number of this type as an integer: the number itself, the digits of a decimal
-    /// number, or the bits of a floating-point number.
+    /// Returns a bound as an integer: a number, or the digits of a decimal number, or the bits of a float.
     fn bound_as_integer(&self, ty: TypeId, value: &ConstValue) -> Option<i128> {
         match (value, self.model.stripped(ty)) {
             (ConstValue::Integer(value), _) => Some(*value),
@@ -321,22 +288,19 @@ impl<'a> Mapping<'a> {
         }
     }
 
-    /// Returns whether the Rust type is a handle to a value, or to an abstract interface, which can hold a
-    /// value.
+    /// Returns whether the Rust type is a handle to a value or to an abstract interface.
     fn is_value_handle(&self, ty: TypeId) -> bool {
         let is_abstract = match self.model.stripped(ty) {
-            Type::Named(def) => self.is_abstract(*def),
+            Type::Named(def) => self.model.is_abstract_interface(*def),
             _ => false,
         };
         is_abstract || self.model.is_value(ty)
     }
 
-    /// Returns the type of the content of a value box.
     pub(super) fn box_content(&self, def: &Def, ty: TypeId) -> Use {
         self.use_of(ty, &def.annotations, &self.model.scoped_name(def.id))
     }
 
-    /// Returns all value types that a value type inherits from.
     pub(super) fn value_bases(&self, id: DefId) -> Vec<DefId> {
         self.model.all_bases(id).into_iter().filter(|base| self.model.value(*base).is_some()).collect()
     }

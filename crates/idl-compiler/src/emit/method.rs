@@ -9,15 +9,12 @@ use crate::model::{DefId, Direction, Docs};
 
 /// One method: an operation, or the get or set operation of an attribute.
 pub(super) struct Method {
-    /// The interface or value type that declares the method.
     pub(super) owner: DefId,
     /// The operation or attribute; for a factory the value type.
     pub(super) def: DefId,
     /// The operation name in requests.
     pub(super) wire_name: String,
-    /// The Rust name.
     pub(super) name: RustName,
-    /// The location of the declaration.
     pub(super) span: Span,
     pub(super) oneway: bool,
     pub(super) params: Vec<Parameter>,
@@ -26,7 +23,6 @@ pub(super) struct Method {
     pub(super) streams_result: bool,
     /// The patterns of the context properties that are sent after the arguments.
     pub(super) context: Vec<String>,
-    /// The exceptions in order.
     pub(super) raises: Vec<DefId>,
     /// Any other user exception can be raised as well.
     pub(super) raises_any: bool,
@@ -34,16 +30,13 @@ pub(super) struct Method {
     pub(super) error: Option<RustName>,
     /// The name of the result struct in the owner's module, if the results are too many for a tuple.
     pub(super) reply: Option<RustName>,
-    /// The comment in the IDL.
     pub(super) docs: Docs,
     /// The declaration in IDL.
     pub(super) idl: String,
 }
 
-/// A parameter.
 pub(super) struct Parameter {
     pub(super) name: RustName,
-    /// The name in the IDL.
     pub(super) idl_name: String,
     pub(super) span: Span,
     pub(super) ty: Use,
@@ -52,17 +45,14 @@ pub(super) struct Parameter {
     pub(super) is_stream: bool,
 }
 
-/// A result value.
 pub(super) struct ResultValue {
     /// The name of the field in the result struct.
     pub(super) name: RustName,
     pub(super) ty: Use,
-    /// The documentation of the field.
     pub(super) description: String,
 }
 
 impl Parameter {
-    /// Returns whether the client sends the parameter.
     pub(super) fn is_sent(&self) -> bool {
         self.direction != Direction::Out
     }
@@ -77,7 +67,6 @@ impl Parameter {
 }
 
 impl Method {
-    /// Returns the name as an identifier with the location of the declaration.
     pub(super) fn ident(&self) -> Ident {
         self.name.at(self.span)
     }
@@ -92,7 +81,6 @@ impl Method {
         RustName::verbatim(&format!("either_{}", self.name))
     }
 
-    /// Returns the parameters that the client sends, in order.
     pub(super) fn sent(&self) -> impl Iterator<Item = &Parameter> {
         self.params.iter().filter(|param| param.is_sent())
     }
@@ -106,7 +94,6 @@ impl Method {
         (!self.context.is_empty()).then_some(name)
     }
 
-    /// Returns the `@stream` result.
     pub(super) fn streamed_result(&self) -> Option<&ResultValue> {
         self.results.first().filter(|_| self.streams_result)
     }
@@ -116,7 +103,6 @@ impl Method {
         self.sent().map(|param| param.name.clone()).chain(self.context_name()).collect()
     }
 
-    /// Returns the documentation: the comment and the declaration in the IDL.
     pub(super) fn docs(&self) -> TokenStream {
         doc_and(&self.docs, &format!("Operation `{}`.", self.wire_name), &format!("IDL: `{}`", self.idl))
     }

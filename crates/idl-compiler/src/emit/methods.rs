@@ -65,14 +65,7 @@ fn operation(cx: &Cx<'_>, owner: DefId, def: &Def, operation: &Operation) -> Met
     let names = &cx.paths.names[def.id];
     let scoped = cx.model.scoped_name(def.id);
     let params: Vec<Parameter> = (operation.params.iter().zip(&names.members))
-        .map(|(param, name)| Parameter {
-            name: name.clone(),
-            idl_name: param.name.clone(),
-            span: cx.model.rust_span(param.span),
-            ty: cx.mapping.use_of(param.ty, &param.annotations, &format!("{scoped}::{}", param.name)),
-            direction: param.direction,
-            is_stream: param.annotations.get("stream").is_some(),
-        })
+        .map(|(param, name)| parameter(cx, &scoped, param, name))
         .collect();
     let mut results = Vec::new();
     if let Some(ty) = operation.result {
@@ -83,12 +76,11 @@ fn operation(cx: &Cx<'_>, owner: DefId, def: &Def, operation: &Operation) -> Met
         let ty = cx.mapping.use_of(ty, &def.annotations, &scoped);
         results.push(ResultValue { name, ty, description: "The value returned.".to_owned() });
     }
-    for (param, idl) in
-        params.iter().zip(&operation.params).filter(|(param, _)| param.direction != Direction::In)
-    {
-        let description = format!("Parameter `{}`.", idl.name);
-        results.push(ResultValue { name: param.name.clone(), ty: param.ty, description });
-    }
+    let outs = params.iter().filter(|param| param.direction != Direction::In);
+    results.extend(outs.map(|param| {
+        let description = format!("Parameter `{}`.", param.idl_name);
+        ResultValue { name: param.name.clone(), ty: param.ty, description }
+    }));
     Method {
         owner,
         def: def.id,
@@ -102,24 +94,30 @@ fn operation(cx: &Cx<'_>, owner: DefId, def: &Def, operation: &Operation) -> Met
         reply: (results.len() > MAX_TUPLE).then(|| names.reply.clone()),
         params,
         results,
-        streams_result: def.annotations.get("stream").is_some(),
+        streams_result: def.annotations.has("stream"),
         context: operation.context.clone(),
         docs: def.docs.clone(),
         idl: idl_of(cx, def, operation),
     }
 }
 
-/// Returns a factory as a method without a result.
-pub(super) fn factory(cx: &Cx<'_>, owner: &Def, factory: &Factory, names: &FactoryNames) -> Method {
-    let scoped = format!("{}::{}", cx.model.scoped_name(owner.id), factory.name);
-    let params = (factory.params.iter().zip(&names.params)).map(|(param, name)| Parameter {
+fn parameter(cx: &Cx<'_>, scoped_owner: &str, param: &Param, name: &RustName) -> Parameter {
+    Parameter {
         name: name.clone(),
         idl_name: param.name.clone(),
         span: cx.model.rust_span(param.span),
-        ty: cx.mapping.use_of(param.ty, &param.annotations, &format!("{scoped}::{}", param.name)),
+        ty: cx.mapping.use_of(param.ty, &param.annotations, &format!("{scoped_owner}::{}", param.name)),
         direction: param.direction,
-        is_stream: false,
-    });
+        is_stream: param.annotations.has("stream"),
+    }
+}
+
+/// Returns a factory as a method without a result.
+pub(super) fn factory(cx: &Cx<'_>, owner: &Def, factory: &Factory, names: &FactoryNames) -> Method {
+    let scoped = format!("{}::{}", cx.model.scoped_name(owner.id), factory.name);
+    let params = factory.params.iter().zip(&names.params);
+    let params =
+        params.map(|(param, name)| Parameter { is_stream: false, ..parameter(cx, &scoped, param, name) });
     Method {
         owner: owner.id,
         def: owner.id,
@@ -140,10 +138,9 @@ pub(super) fn factory(cx: &Cx<'_>, owner: &Def, factory: &Factory, names: &Facto
     }
 }
 
-/// Returns the declaration of an operation in IDL.
 fn idl_of(cx: &Cx<'_>, def: &Def, operation: &Operation) -> String {
     let oneway = if operation.oneway { "oneway " } else { "" };
-    let stream = if def.annotations.get("stream").is_some() { "@stream " } else { "" };
+    let stream = if def.annotations.has("stream") { "@stream " } else { "" };
     let result = operation.result.map_or_else(|| "void".to_owned(), |ty| cx.model.describe(ty));
     let context: Vec<String> = operation.context.iter().map(|name| format!("\"{name}\"")).collect();
     let context =
@@ -152,17 +149,12 @@ fn idl_of(cx: &Cx<'_>, def: &Def, operation: &Operation) -> String {
     format!("{stream}{oneway}{result} {}{params}{context}", def.name)
 }
 
-/// Returns parameters and exceptions in IDL.
 fn idl_of_params(cx: &Cx<'_>, params: &[Param], raises: &[DefId]) -> String {
     let params: Vec<String> = params
         .iter()
         .map(|param| {
-            let direction = match param.direction {
-                Direction::In => "in",
-                Direction::Out => "out",
-                Direction::InOut => "inout",
-            };
-            let stream = if param.annotations.get("stream").is_some() { "@stream " } else { "" };
+            let direction = param.direction.keyword();
+            let stream = if param.annotations.has("stream") { "@stream " } else { "" };
             format!("{stream}{direction} {} {}", cx.model.describe(param.ty), param.name)
         })
         .collect();

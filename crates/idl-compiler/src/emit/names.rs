@@ -13,13 +13,13 @@ use super::ident::{Case, RustName, is_identifier};
 use super::options::Options;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
-    AnnotationValue, Annotations, ConstValue, Def, DefId, DefKind, Direction, Flavour, Model, Type,
+    AnnotationValue, Annotations, ConstValue, Def, DefId, DefKind, Direction, Member, Model, Type,
 };
 use crate::source::Span;
 use crate::work;
 
 /// The Rust names of one definition. Names that do not apply to it are empty.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct DefNames {
     /// The path of the module that contains the definition's items, from the root of the output.
     pub(super) scope: Rc<[RustName]>,
@@ -27,9 +27,7 @@ pub(super) struct DefNames {
     pub(super) item: RustName,
     /// The module of the definitions inside this one.
     pub(super) module: RustName,
-    /// For an interface: the reference type.
     pub(super) reference: RustName,
-    /// For an interface: the servant trait.
     pub(super) servant: RustName,
     /// For an interface: the trait of the handlers that receive its replies.
     pub(super) handler: RustName,
@@ -45,11 +43,9 @@ pub(super) struct DefNames {
     pub(super) error: RustName,
     /// For an attribute: the error type of its set operation.
     pub(super) set_error: RustName,
-    /// For an operation: the result struct.
     pub(super) reply: RustName,
     /// For a typedef: the function that returns its type code.
     pub(super) type_code: RustName,
-    /// For an attribute: the method that sets it.
     pub(super) setter: RustName,
     /// The members, enumerators, cases or parameters in order.
     pub(super) members: Vec<RustName>,
@@ -57,16 +53,13 @@ pub(super) struct DefNames {
     pub(super) other_variant: RustName,
 }
 
-/// The Rust names of a factory.
 #[derive(Clone, Debug)]
 pub(super) struct FactoryNames {
     pub(super) item: RustName,
-    /// The error type, if the factory raises exceptions.
     pub(super) error: RustName,
     pub(super) params: Vec<RustName>,
 }
 
-/// The names of all definitions.
 #[derive(Debug)]
 pub(super) struct Names(Vec<DefNames>);
 
@@ -82,8 +75,7 @@ impl std::ops::Index<DefId> for Names {
 pub(super) const MAX_TUPLE: usize = 3;
 
 impl Names {
-    /// Determines all names. Adds clashes of names that the user chose to `problems`, and other names that
-    /// were changed to `warnings`.
+    /// Determines all names. Clashes of names from the user are `problems`, other changes `warnings`.
     pub(super) fn new(
         model: &Model,
         options: &Options,
@@ -91,26 +83,7 @@ impl Names {
         problems: &mut Vec<Diagnostic>,
         warnings: &mut Vec<Diagnostic>,
     ) -> Self {
-        let blank = DefNames {
-            scope: Rc::from([]),
-            item: RustName::verbatim(""),
-            module: RustName::verbatim(""),
-            reference: RustName::verbatim(""),
-            servant: RustName::verbatim(""),
-            handler: RustName::verbatim(""),
-            operations_trait: RustName::verbatim(""),
-            factory_trait: RustName::verbatim(""),
-            base_field: RustName::verbatim(""),
-            factories: Vec::new(),
-            error: RustName::verbatim(""),
-            set_error: RustName::verbatim(""),
-            reply: RustName::verbatim(""),
-            type_code: RustName::verbatim(""),
-            setter: RustName::verbatim(""),
-            members: Vec::new(),
-            other_variant: RustName::verbatim(""),
-        };
-        let names = vec![blank; model.defs().len()];
+        let names = vec![DefNames::default(); model.defs().len()];
         let mut namer = Namer { model, options, external, problems, warnings, names, chosen: HashSet::new() };
         // Definitions are in source order, so base structs come before the structs derived from them.
         model.defs().iter().for_each(|def| namer.name_members(def));
@@ -194,7 +167,6 @@ impl Namer<'_> {
         written
     }
 
-    /// Determines the names of a value type's factories and of their error types.
     fn name_factories(&mut self, def: &Def, taken: &mut UsedNames) {
         let Some(value) = self.model.value(def.id) else { return };
         let scoped = self.model.scoped_name(def.id);
@@ -207,8 +179,8 @@ impl Namer<'_> {
             let item = self.claim(&mut methods, &[Namespace::Values], item, factory.span, &full);
             let camel = RustName::convert(item.as_str().trim_end_matches('_'), Case::Camel);
             let error = match factory.raises.is_empty() {
-                true => RustName::verbatim(""),
-                false => taken.derive(&format!("{camel}Error"), Some(&format!("{camel}Raises"))),
+                true => RustName::default(),
+                false => taken.derive_error(camel.as_str()),
             };
             let mut names = UsedNames { is_silent, ..UsedNames::default() };
             let mut params = Vec::with_capacity(factory.params.len());
@@ -229,103 +201,61 @@ impl Namer<'_> {
         match &def.kind {
             DefKind::Module(_) => names.module = names.item.clone(),
             DefKind::Interface(_) => {
-                names.reference = taken.derive(&format!("{stem}Ref"), None);
-                names.servant = taken.derive(&format!("{stem}Servant"), None);
-                if is_abstract(self.model, def.id) {
-                    names.operations_trait = taken.derive(&format!("{stem}Ops"), None);
-                }
-                names.module = taken.derive(RustName::convert(&stem, Case::Snake).as_str(), None);
+                taken.derive_interface(names, &stem, self.model.is_abstract_interface(def.id));
                 if self.options.has_handlers(self.model, def.id) {
-                    names.handler = taken.derive(&format!("Ami{stem}Handler"), None);
+                    names.handler = taken.derive(&format!("Ami{stem}Handler"));
                 }
             }
             DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Union(_) => {
-                names.module = taken.derive(RustName::convert(&stem, Case::Snake).as_str(), None);
+                names.module = taken.derive_module(&stem);
             }
-            // The items of an interface are re-exported under the names of its alias.
             DefKind::Typedef(_) => {
                 let function = format!("{}_type_code", RustName::convert(&stem, Case::Snake).as_str());
-                names.type_code = taken.derive_in(Namespace::Values, &function, None);
+                names.type_code = taken.derive_in(Namespace::Values, RustName::verbatim(&function));
+                // The items of an interface are re-exported under the names of its alias.
                 if let Some(interface) = alias_of_interface(self.model, def.id) {
-                    names.reference = taken.derive(&format!("{stem}Ref"), None);
-                    names.servant = taken.derive(&format!("{stem}Servant"), None);
-                    if is_abstract(self.model, interface) {
-                        names.operations_trait = taken.derive(&format!("{stem}Ops"), None);
-                    }
-                    names.module = taken.derive(RustName::convert(&stem, Case::Snake).as_str(), None);
+                    taken.derive_interface(names, &stem, self.model.is_abstract_interface(interface));
                 }
             }
             DefKind::Operation(operation) => {
                 let camel = RustName::convert(&stem, Case::Camel);
                 if operation.raises_any || !operation.raises.is_empty() {
-                    names.error = taken.derive(&format!("{camel}Error"), Some(&format!("{camel}Raises")));
+                    names.error = taken.derive_error(camel.as_str());
                 }
                 let outs = operation.params.iter().filter(|p| p.direction != Direction::In).count();
                 if outs + usize::from(operation.result.is_some()) > MAX_TUPLE {
-                    names.reply = taken.derive(&format!("{camel}Reply"), None);
+                    names.reply = taken.derive(&format!("{camel}Reply"));
                 }
             }
             DefKind::Attribute(attribute) => {
                 let camel = RustName::convert(&stem, Case::Camel);
                 if !attribute.get_raises.is_empty() {
-                    names.error = taken.derive(&format!("{camel}Error"), Some(&format!("{camel}Raises")));
+                    names.error = taken.derive_error(camel.as_str());
                 }
                 if !attribute.set_raises.is_empty() {
-                    names.set_error =
-                        taken.derive(&format!("Set{camel}Error"), Some(&format!("Set{camel}Raises")));
+                    names.set_error = taken.derive_error(&format!("Set{camel}"));
                 }
                 names.setter = RustName::verbatim(&format!("set_{stem}"));
             }
             DefKind::Value(value) => {
-                names.operations_trait = taken.derive(&format!("{stem}Ops"), None);
+                names.operations_trait = taken.derive(&format!("{stem}Ops"));
                 if !value.factories.is_empty() {
-                    names.factory_trait = taken.derive(&format!("{stem}Factory"), None);
+                    names.factory_trait = taken.derive(&format!("{stem}Factory"));
                 }
-                names.module = taken.derive(RustName::convert(&stem, Case::Snake).as_str(), None);
-                let mut base = RustName::verbatim("base");
-                while names.members.contains(&base) {
-                    base = base.underscored();
-                }
-                names.base_field = base;
+                names.module = taken.derive_module(&stem);
+                let members = &names.members;
+                names.base_field = RustName::verbatim("base").until_free(|name| members.contains(name));
             }
-            DefKind::Enum(_)
-            | DefKind::Const(_)
-            | DefKind::ValueBox(_)
-            | DefKind::Native
-            | DefKind::Bitset(_)
-            | DefKind::Bitmask(_) => {}
+            _ => {}
         }
     }
 
-    /// Determines the names of the members, enumerators, cases or parameters of a definition.
     fn name_members(&mut self, def: &Def) {
-        struct Part<'a>(&'a str, &'a Annotations, Span);
-        let (case, parts): (Case, Vec<Part<'_>>) = match &def.kind {
-            DefKind::Struct(s) | DefKind::Exception(s) => {
-                (Case::Snake, s.members.iter().map(|m| Part(&m.name, &m.annotations, m.span)).collect())
-            }
-            DefKind::Enum(e) => {
-                (Case::Camel, e.enumerators.iter().map(|m| Part(&m.name, &m.annotations, m.span)).collect())
-            }
-            DefKind::Union(u) => {
-                let members = u.cases.iter().map(|case| &case.member);
-                (Case::Camel, members.map(|m| Part(&m.name, &m.annotations, m.span)).collect())
-            }
-            DefKind::Value(v) => {
-                let members = v.state.iter().map(|state| &state.member);
-                (Case::Snake, members.map(|m| Part(&m.name, &m.annotations, m.span)).collect())
-            }
-            DefKind::Bitset(b) => {
-                let named =
-                    b.fields.iter().filter_map(|m| Some(Part(m.name.as_deref()?, &m.annotations, m.span)));
-                (Case::Snake, named.collect())
-            }
-            DefKind::Bitmask(b) => {
-                (Case::Shouty, b.flags.iter().map(|m| Part(&m.name, &m.annotations, m.span)).collect())
-            }
-            DefKind::Operation(o) => {
-                (Case::Snake, o.params.iter().map(|m| Part(&m.name, &m.annotations, m.span)).collect())
-            }
+        let case = match &def.kind {
+            DefKind::Enum(_) | DefKind::Union(_) => Case::Camel,
+            DefKind::Bitmask(_) => Case::Shouty,
+            DefKind::Struct(_) | DefKind::Exception(_) | DefKind::Value(_) => Case::Snake,
+            DefKind::Bitset(_) | DefKind::Operation(_) => Case::Snake,
             _ => return,
         };
         let scope = self.model.scoped_name(def.id);
@@ -339,8 +269,8 @@ impl Namer<'_> {
                 self.claim(&mut taken, &[Namespace::Values], Chosen(rust, true), member.span, &full);
             }
         }
-        let mut members = Vec::with_capacity(parts.len());
-        for Part(name, annotations, span) in parts {
+        let mut members = Vec::new();
+        for Part(name, annotations, span) in parts(def) {
             let full = format!("{scope}::{name}");
             let rust = self.rename(&full, name, case, annotations);
             members.push(self.claim(&mut taken, &[Namespace::Values], rust, span, &full));
@@ -348,15 +278,11 @@ impl Namer<'_> {
         if let DefKind::Bitset(_) = def.kind {
             self.separate_accessors(def, &mut members);
         }
-        let names = &mut self.names[def.id.index()];
-        names.members = members;
         if let DefKind::Union(_) = def.kind {
-            let mut other = RustName::verbatim("Other");
-            while names.members.contains(&other) {
-                other = other.underscored();
-            }
-            names.other_variant = other;
+            self.names[def.id.index()].other_variant =
+                RustName::verbatim("Other").until_free(|name| members.contains(name));
         }
+        self.names[def.id.index()].members = members;
     }
 
     /// Changes names of a bitset's fields such that no two fields have a method of the same name.
@@ -368,16 +294,12 @@ impl Namer<'_> {
         let named = body.fields.iter().filter(|field| field.name.is_some());
         for (field, name) in named.zip(members) {
             let before = name.clone();
-            while accessor_names(name).iter().any(|method| taken.contains(method)) {
-                *name = name.underscored();
-            }
+            let is_taken = |name: &RustName| accessor_names(name).iter().any(|method| taken.contains(method));
+            *name = name.clone().until_free(is_taken);
             taken.extend(accessor_names(name));
             if *name != before && self.external.emitted(def.id) {
-                let scoped = format!(
-                    "{}::{}",
-                    self.model.scoped_name(def.id),
-                    field.name.as_deref().unwrap_or_default()
-                );
+                let field_name = field.name.as_deref().unwrap_or_default();
+                let scoped = format!("{}::{field_name}", self.model.scoped_name(def.id));
                 let message = format!(
                     "field `{scoped}` is `{name}` in Rust, since a method `{before}` is there that every bitset has or another field brings"
                 );
@@ -388,8 +310,7 @@ impl Namer<'_> {
         }
     }
 
-    /// Changes names of methods such that all methods of a reference or value are distinct, including
-    /// inherited ones.
+    /// Makes all methods of a reference or value distinct, including inherited ones.
     fn separate_methods(&mut self, interface: &Def) {
         let mut taken: HashMap<RustName, (&Def, String)> = HashMap::new();
         for def in self.model.all_members(interface.id) {
@@ -406,9 +327,7 @@ impl Namer<'_> {
                 // The names of external definitions cannot be changed.
                 let is_ours = self.external.emitted(def.id) || !self.external.emitted(interface.id);
                 if is_ours && taken.contains_key(&before) && !self.chosen.contains(&def.id) {
-                    while taken.contains_key(name) {
-                        *name = name.underscored();
-                    }
+                    *name = before.clone().until_free(|name| taken.contains_key(name));
                 }
                 let name = name.clone();
                 let clash = taken.get(&before).cloned();
@@ -496,22 +415,38 @@ impl Namer<'_> {
 }
 
 impl UsedNames {
-    /// Adds a derived name of a type or module: `name`, or `fallback` if `name` is used, with underscores
-    /// appended if both are.
-    fn derive(&mut self, name: &str, fallback: Option<&str>) -> RustName {
-        self.derive_in(Namespace::Types, name, fallback)
+    /// Adds a derived name of a type or module, with underscores appended if it is used.
+    fn derive(&mut self, name: &str) -> RustName {
+        self.derive_in(Namespace::Types, RustName::verbatim(name))
     }
 
-    fn derive_in(&mut self, space: Namespace, name: &str, fallback: Option<&str>) -> RustName {
-        let mut name = RustName::verbatim(name);
-        if let (Some(fallback), true) = (fallback, self.has(space, &name)) {
-            name = RustName::verbatim(fallback);
-        }
-        while self.has(space, &name) {
-            name = name.underscored();
-        }
+    fn derive_in(&mut self, space: Namespace, name: RustName) -> RustName {
+        let name = name.until_free(|name| self.has(space, name));
         self.names.insert((space, name.clone()), None);
         name
+    }
+
+    /// Adds the name of an error type. A type of the IDL may have the usual name.
+    fn derive_error(&mut self, stem: &str) -> RustName {
+        let usual = RustName::verbatim(&format!("{stem}Error"));
+        let is_used = self.has(Namespace::Types, &usual);
+        self.derive_in(
+            Namespace::Types,
+            if is_used { RustName::verbatim(&format!("{stem}Raises")) } else { usual },
+        )
+    }
+
+    fn derive_module(&mut self, stem: &str) -> RustName {
+        self.derive(RustName::convert(stem, Case::Snake).as_str())
+    }
+
+    fn derive_interface(&mut self, names: &mut DefNames, stem: &str, is_abstract: bool) {
+        names.reference = self.derive(&format!("{stem}Ref"));
+        names.servant = self.derive(&format!("{stem}Servant"));
+        if is_abstract {
+            names.operations_trait = self.derive(&format!("{stem}Ops"));
+        }
+        names.module = self.derive_module(stem);
     }
 
     /// Returns the location and name of another IDL item that has this Rust name.
@@ -521,6 +456,28 @@ impl UsedNames {
 
     fn has(&self, space: Namespace, name: &RustName) -> bool {
         self.names.contains_key(&(space, name.clone()))
+    }
+}
+
+/// The name, annotations and location of a member, case, enumerator, field, flag or parameter.
+struct Part<'a>(&'a str, &'a Annotations, Span);
+
+fn parts(def: &Def) -> Vec<Part<'_>> {
+    fn member(member: &Member) -> Part<'_> {
+        Part(&member.name, &member.annotations, member.span)
+    }
+    match &def.kind {
+        DefKind::Struct(s) | DefKind::Exception(s) => s.members.iter().map(member).collect(),
+        DefKind::Union(u) => u.cases.iter().map(|case| member(&case.member)).collect(),
+        DefKind::Value(v) => v.state.iter().map(|state| member(&state.member)).collect(),
+        DefKind::Enum(e) => e.enumerators.iter().map(|m| Part(&m.name, &m.annotations, m.span)).collect(),
+        DefKind::Bitmask(b) => b.flags.iter().map(|m| Part(&m.name, &m.annotations, m.span)).collect(),
+        DefKind::Operation(o) => o.params.iter().map(|m| Part(&m.name, &m.annotations, m.span)).collect(),
+        DefKind::Bitset(b) => {
+            let named = b.fields.iter().filter_map(|m| Some((m.name.as_deref()?, m)));
+            named.map(|(name, m)| Part(name, &m.annotations, m.span)).collect()
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -538,11 +495,6 @@ fn spaces(def: &Def) -> &'static [Namespace] {
     }
 }
 
-fn is_abstract(model: &Model, id: DefId) -> bool {
-    model.interface(id).is_some_and(|interface| interface.flavour == Flavour::Abstract)
-}
-
-/// Returns the interface of which a typedef is an alias.
 pub(super) fn alias_of_interface(model: &Model, id: DefId) -> Option<DefId> {
     let alias = model.typedef(id)?;
     match model.stripped(alias.ty) {
@@ -551,30 +503,17 @@ pub(super) fn alias_of_interface(model: &Model, id: DefId) -> Option<DefId> {
     }
 }
 
-/// Returns the scoped names of all items that can be renamed: definitions, members, enumerators, cases and
-/// parameters.
+/// Returns the items that can be renamed: definitions, members, enumerators, cases, parameters.
 pub(super) fn renamable_names(model: &Model) -> HashSet<String> {
     let mut known = HashSet::new();
     for def in model.defs() {
         let scoped = model.scoped_name(def.id);
-        let parts: Vec<&str> = match &def.kind {
-            DefKind::Struct(s) | DefKind::Exception(s) => s.members.iter().map(|m| m.name.as_str()).collect(),
-            DefKind::Enum(e) => e.enumerators.iter().map(|m| m.name.as_str()).collect(),
-            DefKind::Union(u) => u.cases.iter().map(|case| case.member.name.as_str()).collect(),
-            DefKind::Operation(o) => o.params.iter().map(|m| m.name.as_str()).collect(),
-            DefKind::Value(v) => {
-                for factory in &v.factories {
-                    let params = factory.params.iter();
-                    known.extend(params.map(|param| format!("{scoped}::{}::{}", factory.name, param.name)));
-                }
-                let state = v.state.iter().map(|state| state.member.name.as_str());
-                state.chain(v.factories.iter().map(|factory| factory.name.as_str())).collect()
-            }
-            DefKind::Bitset(b) => b.fields.iter().filter_map(|field| field.name.as_deref()).collect(),
-            DefKind::Bitmask(b) => b.flags.iter().map(|flag| flag.name.as_str()).collect(),
-            _ => Vec::new(),
-        };
-        known.extend(parts.into_iter().map(|part| format!("{scoped}::{part}")));
+        known.extend(parts(def).into_iter().map(|Part(part, ..)| format!("{scoped}::{part}")));
+        for factory in model.value(def.id).map_or(&[][..], |value| &value.factories) {
+            let scoped = format!("{scoped}::{}", factory.name);
+            known.extend(factory.params.iter().map(|param| format!("{scoped}::{}", param.name)));
+            known.insert(scoped);
+        }
         known.insert(scoped);
     }
     known

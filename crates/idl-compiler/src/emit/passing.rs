@@ -1,5 +1,4 @@
-//! The passing of parameters in Rust: the parameter types of clients and servants, and the encoding of
-//! arguments.
+//! Parameters in Rust: their types for clients and servants, and the encoding of arguments.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -8,7 +7,6 @@ use super::cx::Cx;
 use super::forms::{Form, Passing, SeqForm, Side, Use};
 use crate::model::{DefId, Type};
 
-/// The types of a `@stream` result.
 pub(super) struct ResultStream {
     /// The type that a servant returns.
     pub(super) source: TokenStream,
@@ -17,7 +15,6 @@ pub(super) struct ResultStream {
 }
 
 impl Cx<'_> {
-    /// Returns the type of an `in` parameter.
     pub(super) fn in_type(&self, depth: usize, u: Use, side: Side) -> TokenStream {
         let Passing { form, bound } = self.mapping.passing(u);
         let lifetime = (side == Side::Local).then(|| quote!('l));
@@ -53,7 +50,6 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns the type of a `@stream` parameter.
     pub(super) fn stream_type(&self, depth: usize, u: Use, side: Side) -> TokenStream {
         let v1 = &self.v1;
         let item = self.streamed_element(depth, u);
@@ -65,7 +61,6 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns the types of a `@stream` result in a servant and in a client.
     pub(super) fn result_stream(&self, depth: usize, u: Use) -> ResultStream {
         let v1 = &self.v1;
         let (stripped, non_nil) = self.mapping.strip(u);
@@ -104,8 +99,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns an expression of type `Result` that is an error if an `in` parameter is too long. `idl` is the
-    /// name of the parameter in messages.
+    /// Returns a `Result` that is an error if an `in` parameter, `idl` in messages, is too long.
     pub(super) fn bound_check(&self, u: Use, name: &TokenStream, idl: &str) -> Option<TokenStream> {
         let v1 = &self.v1;
         let Passing { form, bound } = self.mapping.passing(u);
@@ -142,7 +136,6 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns the type of the decoder's result for an argument.
     pub(super) fn decoded_type(&self, depth: usize, owner: DefId, u: Use, inout: bool) -> TokenStream {
         let v1 = &self.v1;
         let Passing { form, bound } = self.mapping.passing(u);
@@ -166,7 +159,6 @@ impl Cx<'_> {
         self.ty(depth, u)
     }
 
-    /// Returns the expression that converts a decoded `in` parameter to the servant's parameter type.
     pub(super) fn to_servant(&self, u: Use, name: &TokenStream) -> TokenStream {
         let Passing { form, bound } = self.mapping.passing(u);
         match form {

@@ -17,7 +17,6 @@ use super::names::Names;
 use crate::model::{Def, DefId, Model};
 use crate::work;
 
-/// The Rust names of all definitions, and the paths to them.
 pub(super) struct Paths<'a> {
     model: &'a Model,
     pub(super) names: Names,
@@ -31,7 +30,6 @@ pub(super) struct Paths<'a> {
 }
 
 impl<'a> Paths<'a> {
-    /// Returns the paths from inside a hidden module of the output.
     pub(super) fn new(model: &'a Model, names: Names, external: External) -> Self {
         Paths {
             model,
@@ -47,7 +45,6 @@ impl<'a> Paths<'a> {
         self.path(depth, id, &self.names[id].handler)
     }
 
-    /// Returns the path of a type that belongs to a method.
     pub(super) fn method_type(&self, depth: usize, method: &Method, name: &RustName) -> TokenStream {
         if method.def != method.owner {
             return self.path(depth, method.def, name);
@@ -63,7 +60,6 @@ impl<'a> Paths<'a> {
         RustName::verbatim(&format!("__zorb_{}", self.names[interface].module))
     }
 
-    /// Returns the path of an interface's hidden module.
     pub(super) fn hidden_path(&self, depth: usize, interface: DefId) -> TokenStream {
         self.path(depth, interface, &self.hidden_name(interface))
     }
@@ -107,7 +103,6 @@ impl<'a> Paths<'a> {
         scopes.last().unwrap_or(id)
     }
 
-    /// Returns the path of an interface's servant trait.
     pub(super) fn servant(&self, depth: usize, id: DefId) -> TokenStream {
         self.path(depth, id, &self.names[id].servant)
     }
@@ -121,7 +116,6 @@ impl<'a> Paths<'a> {
         quote!(#hidden::Local)
     }
 
-    /// Returns the name of the constant that describes a typedef.
     pub(super) fn alias_constant(&self, id: DefId) -> RustName {
         let function = self.names[id].type_code.as_str().to_uppercase();
         RustName::verbatim(&format!("__ZORB_{function}"))
@@ -134,7 +128,6 @@ impl<'a> Paths<'a> {
         quote!(#scope::#name)
     }
 
-    /// Returns the path of the item of `id`.
     pub(super) fn item(&self, depth: usize, id: DefId) -> TokenStream {
         self.path(depth, id, &self.names[id].item)
     }
@@ -144,13 +137,11 @@ impl<'a> Paths<'a> {
         self.path(depth, id, &self.names[id].reference)
     }
 
-    /// Returns the path of a trait of operations.
     pub(super) fn operations_path(&self, depth: usize, id: DefId) -> TokenStream {
         self.path(depth, id, &self.names[id].operations_trait)
     }
 
-    /// Emits file-level modules without a hidden module. Returns `None` if one of them names anything outside
-    /// of itself.
+    /// Emits file-level modules without a hidden module; `None` if one names anything outside of it.
     pub(super) fn emit_direct(
         &self,
         roots: &[DefId],
@@ -167,7 +158,6 @@ impl<'a> Paths<'a> {
     }
 }
 
-/// Returns the path of the module that is this many levels up.
 fn up(levels: usize) -> TokenStream {
     if levels == 0 {
         return quote!(self);

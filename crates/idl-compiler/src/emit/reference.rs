@@ -1,13 +1,12 @@
 //! The reference type of an interface: a typed wrapper of `ObjectRef`, and its conversions.
 
-use proc_macro2::TokenStream;
-use quote::quote;
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
 
 use super::cx::Cx;
 use super::docs::doc_after;
 use crate::model::Def;
 
-/// Emits the reference type with its conversions. Its methods are emitted separately.
 pub(super) fn reference_type(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let v1 = &cx.v1;
     let name = &cx.paths.names[def.id].reference;
@@ -89,29 +88,22 @@ pub(super) fn reference_type(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStrea
     }
 }
 
-/// Emits the conversions to each base, to `ObjectRef`, and to the `Option` of these types, which parameters
-/// take. Each conversion exists for values and for references.
+/// Emits conversions to each base, to `ObjectRef`, and to the `Option` of these for parameters.
 fn conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let v1 = &cx.v1;
     let path = cx.paths.reference(depth, def.id);
-    let targets = cx.model.all_bases(def.id).into_iter().map(|base| match cx.mapping.is_abstract(base) {
-        false => (cx.paths.reference(depth, base), quote!(Reference)),
-        true => (cx.paths.reference(depth, base), quote!(AbstractReference)),
-    });
+    let targets =
+        cx.model.all_bases(def.id).into_iter().map(|base| match cx.model.is_abstract_interface(base) {
+            false => (cx.paths.reference(depth, base), quote!(Reference)),
+            true => (cx.paths.reference(depth, base), quote!(AbstractReference)),
+        });
     let (targets, traits): (Vec<_>, Vec<_>) =
         targets.chain([(quote!(#v1::ObjectRef), quote!(Reference))]).unzip();
+    let argument = format_ident!("__zorb_reference");
+    let clones = clone_conversions(&path, &argument);
+    let optional = targets.iter().map(|target| optional_conversions(&path, target, &argument));
     quote! {
-        impl ::core::convert::From<&#path> for #path {
-            fn from(__zorb_reference: &#path) -> Self {
-                ::core::clone::Clone::clone(__zorb_reference)
-            }
-        }
-
-        impl ::core::convert::From<&#path> for ::core::option::Option<#path> {
-            fn from(__zorb_reference: &#path) -> Self {
-                ::core::option::Option::Some(::core::clone::Clone::clone(__zorb_reference))
-            }
-        }
+        #clones
 
         #(
             impl ::core::convert::From<#path> for #targets {
@@ -127,17 +119,55 @@ fn conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
                 }
             }
 
-            impl ::core::convert::From<#path> for ::core::option::Option<#targets> {
-                fn from(__zorb_reference: #path) -> Self {
-                    ::core::option::Option::Some(::core::convert::From::from(__zorb_reference))
-                }
-            }
-
-            impl ::core::convert::From<&#path> for ::core::option::Option<#targets> {
-                fn from(__zorb_reference: &#path) -> Self {
-                    ::core::option::Option::Some(::core::convert::From::from(__zorb_reference))
-                }
-            }
+            #optional
         )*
+    }
+}
+
+/// Emits the conversions of `&path` to `path` and to `Option<path>`.
+pub(super) fn clone_conversions(path: &TokenStream, argument: &Ident) -> TokenStream {
+    quote! {
+        impl ::core::convert::From<&#path> for #path {
+            fn from(#argument: &#path) -> Self {
+                ::core::clone::Clone::clone(#argument)
+            }
+        }
+
+        impl ::core::convert::From<&#path> for ::core::option::Option<#path> {
+            fn from(#argument: &#path) -> Self {
+                ::core::option::Option::Some(::core::clone::Clone::clone(#argument))
+            }
+        }
+    }
+}
+
+/// Emits the conversions of `path` and `&path` to `Option<target>`.
+fn optional_conversions(path: &TokenStream, target: &TokenStream, argument: &Ident) -> TokenStream {
+    quote! {
+        impl ::core::convert::From<#path> for ::core::option::Option<#target> {
+            fn from(#argument: #path) -> Self {
+                ::core::option::Option::Some(::core::convert::From::from(#argument))
+            }
+        }
+
+        impl ::core::convert::From<&#path> for ::core::option::Option<#target> {
+            fn from(#argument: &#path) -> Self {
+                ::core::option::Option::Some(::core::convert::From::from(#argument))
+            }
+        }
+    }
+}
+
+/// Emits conversions of `path`, by value or reference, to `target` and `Option<target>`.
+pub(super) fn derived_conversions(path: &TokenStream, target: &TokenStream, argument: &Ident) -> TokenStream {
+    let optional = optional_conversions(path, target, argument);
+    quote! {
+        impl ::core::convert::From<&#path> for #target {
+            fn from(#argument: &#path) -> Self {
+                ::core::convert::From::from(::core::clone::Clone::clone(#argument))
+            }
+        }
+
+        #optional
     }
 }

@@ -1,7 +1,7 @@
 //! The server side of an interface: the servant trait, and the skeleton that calls servants.
 
 use proc_macro2::{Ident, Literal, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 
 use super::cx::Cx;
 use super::docs::doc_after;
@@ -13,7 +13,6 @@ use crate::model::{Def, DefId};
 /// The number of operations that one future handles. With up to twice as many, there is only one future.
 const GROUP_SIZE: usize = 32;
 
-/// The declaration of a method of a servant trait.
 pub(super) struct Signature {
     /// `name: Type` for each parameter.
     pub(super) parameters: Vec<TokenStream>,
@@ -21,13 +20,11 @@ pub(super) struct Signature {
     pub(super) output: TokenStream,
 }
 
-/// Returns the signature of a method of a servant trait, without its name.
 pub(super) fn servant_signature(cx: &Cx<'_>, depth: usize, method: &Method) -> Signature {
     let parameters = cx.parameters(depth, method, Side::Servant);
     Signature { parameters, output: cx.servant_output(depth, method) }
 }
 
-/// Emits the trait that servants implement, and its implementation for `Arc`.
 pub(super) fn servant_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let v1 = &cx.v1;
     let names = &cx.paths.names[def.id];
@@ -44,8 +41,7 @@ pub(super) fn servant_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream
         let (docs, name) = (method.docs(), method.ident());
         let Signature { parameters, output } = servant_signature(cx, depth, method);
         let future = cx.servant_future(&output);
-        // The whole signature has the span of the name, because rustc shows it for missing and wrong
-        // methods.
+        // The whole signature has the span of the name, which rustc shows for missing and wrong methods.
         let body = match cx.has_default_body(method) {
             true => default_body(cx, method),
             false => quote_spanned!(name.span()=> ;),
@@ -64,9 +60,9 @@ pub(super) fn servant_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream
         }
     });
     let skeleton = quote!(::std::sync::Arc::new(#hidden::Skeleton { servant: __zorb_servant }));
-    let constructor = match cx.mapping.is_local(def.id) {
+    let constructor = match cx.model.is_local_interface(def.id) {
         // An object of an abstract interface is always an object of a derived interface.
-        false if cx.mapping.is_abstract(def.id) => TokenStream::new(),
+        false if cx.model.is_abstract_interface(def.id) => TokenStream::new(),
         false => quote! {
             impl<S: #path> #v1::Serves<S> for #reference {
                 fn skeleton(__zorb_servant: S) -> ::std::sync::Arc<dyn #v1::Skeleton> {
@@ -98,8 +94,7 @@ pub(super) fn servant_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream
     }
 }
 
-/// Emits the attribute with the message of rustc for a type that is used as a servant but does not implement
-/// the trait.
+/// Emits the attribute with rustc's message for a servant that does not implement the trait.
 fn missing_servant(cx: &Cx<'_>, def: &Def) -> TokenStream {
     let scoped = cx.model.scoped_name(def.id);
     let names = &cx.paths.names[def.id];
@@ -118,7 +113,7 @@ fn default_body(cx: &Cx<'_>, method: &Method) -> TokenStream {
     let v1 = &cx.v1;
     let arguments = method.arguments();
     let why = format!("this servant does not implement `{}`", method.wire_name);
-    let minor = match cx.mapping.is_local(method.owner) {
+    let minor = match cx.model.is_local_interface(method.owner) {
         true => quote!(.with_minor(#v1::MinorCode::omg(8))),
         false => TokenStream::new(),
     };
@@ -132,8 +127,7 @@ fn default_body(cx: &Cx<'_>, method: &Method) -> TokenStream {
     }
 }
 
-/// Emits the interface's hidden module: call functions, the local trait and the skeleton. `depth` is the
-/// nesting depth of code in this module.
+/// Emits the hidden module (`depth` modules deep): call functions, local trait and skeleton.
 pub(super) fn hidden_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
     let v1 = &cx.v1;
     let name = cx.paths.hidden_name(def.id);
@@ -146,6 +140,7 @@ pub(super) fn hidden_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[Def
     let ids = lineage.iter().rev().map(|id| &cx.model.def(*id).repository_id);
     let locals = lineage.iter().map(|id| cx.paths.local_path(depth, def, *id));
     let dispatch = dispatch(cx, depth, def, lineage);
+    let local = local_method(locals);
     let streamed = streamed_method(cx, lineage);
     let operations = operations_method(cx, lineage);
     quote! {
@@ -181,16 +176,7 @@ pub(super) fn hidden_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[Def
                     __zorb_slot.set(dispatch(self, __zorb_request));
                 }
 
-                fn local(self: ::std::sync::Arc<Self>, __zorb_out: &mut dyn ::core::any::Any) {
-                    #(
-                        if let ::core::option::Option::Some(__zorb_place) =
-                            __zorb_out.downcast_mut::<::core::option::Option<::std::sync::Arc<dyn #locals>>>()
-                        {
-                            *__zorb_place = ::core::option::Option::Some(self);
-                            return;
-                        }
-                    )*
-                }
+                #local
             }
 
             #dispatch
@@ -198,13 +184,27 @@ pub(super) fn hidden_module(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[Def
     }
 }
 
+/// Emits the method that returns the servant as a trait object of one of these local traits.
+pub(super) fn local_method(locals: impl Iterator<Item = TokenStream>) -> TokenStream {
+    quote! {
+        fn local(self: ::std::sync::Arc<Self>, __zorb_out: &mut dyn ::core::any::Any) {
+            #(
+                if let ::core::option::Option::Some(__zorb_place) =
+                    __zorb_out.downcast_mut::<::core::option::Option<::std::sync::Arc<dyn #locals>>>()
+                {
+                    *__zorb_place = ::core::option::Option::Some(self);
+                    return;
+                }
+            )*
+        }
+    }
+}
+
 /// Emits the list of operations with a `@stream` parameter, including inherited ones.
 fn streamed_method(cx: &Cx<'_>, lineage: &[DefId]) -> TokenStream {
     let methods = lineage.iter().flat_map(|owner| &cx.methods[owner]);
-    let names: Vec<_> = methods
-        .filter(|method| method.params.iter().any(|param| param.is_stream))
-        .map(|method| &method.wire_name)
-        .collect();
+    let streamed = methods.filter(|method| method.params.iter().any(|param| param.is_stream));
+    let names: Vec<_> = streamed.map(|method| &method.wire_name).collect();
     if names.is_empty() {
         return TokenStream::new();
     }
@@ -215,8 +215,7 @@ fn streamed_method(cx: &Cx<'_>, lineage: &[DefId]) -> TokenStream {
     }
 }
 
-/// Emits the method that returns the operations by their numbers, and the number of operations of each
-/// interface.
+/// Emits the method that lists the operations and their number for each interface.
 fn operations_method(cx: &Cx<'_>, lineage: &[DefId]) -> Option<TokenStream> {
     let v1 = &cx.v1;
     let counts: Vec<usize> = lineage.iter().map(|owner| cx.methods[owner].len()).collect();
@@ -239,7 +238,7 @@ pub(super) fn local_trait(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
         let signature = local_signature(cx, depth, method);
         quote!(#signature;)
     });
-    let object = cx.mapping.is_local(def.id).then(|| quote!(#v1::LocalObject +));
+    let object = cx.model.is_local_interface(def.id).then(|| quote!(#v1::LocalObject +));
     quote! {
         pub trait Local: #supers #object ::core::marker::Send + ::core::marker::Sync + 'static {
             #(#methods)*
@@ -255,7 +254,6 @@ fn local_signature(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
     quote!(fn #name<'l>(&'l self, #(#parameters),*) -> #v1::LocalFuture<'l, #output>)
 }
 
-/// Emits the skeleton's implementations of the local traits of its interface and of all bases.
 pub(super) fn local_impls(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStream {
     let servant = cx.paths.servant(depth, def.id);
     let impls = lineage.iter().map(|owner| {
@@ -317,12 +315,8 @@ fn dispatch(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStr
         let names: Vec<_> =
             (0..methods.len().div_ceil(GROUP_SIZE)).map(|group| format_ident!("dispatch_{group}")).collect();
         let signatures = names.iter().zip(methods.chunks(GROUP_SIZE)).map(|(name, covered)| {
-            signature(
-                name.clone(),
-                covered,
-                quote!(__zorb_servant: &S),
-                quote!(__zorb_n: ::core::primitive::usize),
-            )
+            let number = quote!(__zorb_n: ::core::primitive::usize);
+            signature(name.clone(), covered, quote!(__zorb_servant: &S), number)
         });
         let arms = numbers.chunks(GROUP_SIZE).zip(arms.chunks(GROUP_SIZE)).map(|(numbers, arms)| {
             quote!(match __zorb_n {
@@ -356,7 +350,6 @@ fn dispatch(cx: &Cx<'_>, depth: usize, def: &Def, lineage: &[DefId]) -> TokenStr
     }
 }
 
-/// Emits the code that handles a request for one operation: decode, call, encode.
 fn handle_operation(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
     let v1 = &cx.v1;
     let servant = cx.paths.servant(depth, method.owner);
@@ -414,7 +407,6 @@ fn handle_operation(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
     }
 }
 
-/// Emits the code that decodes the arguments into variables with the names of the parameters.
 fn decode_arguments(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
     let v1 = &cx.v1;
     let names = method.arguments();
@@ -459,39 +451,36 @@ fn decode_arguments(cx: &Cx<'_>, depth: usize, method: &Method) -> TokenStream {
 /// Returns the pattern that binds the results, and the closure that encodes them.
 fn encode_results(cx: &Cx<'_>, depth: usize, method: &Method) -> (TokenStream, TokenStream) {
     let v1 = &cx.v1;
-    let variables: Vec<_> = (0..method.results.len()).map(|index| format_ident!("__zorb_r{index}")).collect();
-    let encode = |values: &[TokenStream]| {
-        let values = values.iter().zip(&method.results).map(|(value, result)| {
-            if cx.is_interpreted(method.owner, result.ty) {
-                let desc = cx.desc(depth, result.ty.ty);
-                return quote!(#v1::interpret(&#value, #desc, __zorb_e));
-            }
-            let native = cx.mapping.is_native(result.ty);
-            let value = if native { quote!(&#v1::Native(&#value)) } else { quote!(&#value) };
-            quote!(#v1::CdrEncode::encode(#value, __zorb_e))
-        });
-        quote! {
-            |__zorb_e| {
-                #(#values?;)*
-                ::core::result::Result::Ok(())
-            }
-        }
-    };
-    if method.reply.is_some() {
-        let values: Vec<_> = (method.results.iter())
-            .map(|result| {
-                let name = &result.name;
-                quote!(__zorb_r.#name)
-            })
-            .collect();
-        return (quote!(__zorb_r), encode(&values));
-    }
-    if variables.is_empty() {
+    if method.results.is_empty() {
         return (quote!(()), quote!(|_| ::core::result::Result::Ok(())));
     }
-    let values: Vec<_> = variables.iter().map(|variable| quote!(#variable)).collect();
-    match values.as_slice() {
-        [one] => (quote!(#one), encode(&values)),
-        _ => (quote!((#(#values),*)), encode(&values)),
-    }
+    let variables = method.results.iter().enumerate().map(|(index, result)| match method.reply {
+        Some(_) => {
+            let name = &result.name;
+            quote!(__zorb_r.#name)
+        }
+        None => format_ident!("__zorb_r{index}").into_token_stream(),
+    });
+    let variables: Vec<_> = variables.collect();
+    let values = variables.iter().zip(&method.results).map(|(value, result)| {
+        if cx.is_interpreted(method.owner, result.ty) {
+            let desc = cx.desc(depth, result.ty.ty);
+            return quote!(#v1::interpret(&#value, #desc, __zorb_e));
+        }
+        let native = cx.mapping.is_native(result.ty);
+        let value = if native { quote!(&#v1::Native(&#value)) } else { quote!(&#value) };
+        quote!(#v1::CdrEncode::encode(#value, __zorb_e))
+    });
+    let encode = quote! {
+        |__zorb_e| {
+            #(#values?;)*
+            ::core::result::Result::Ok(())
+        }
+    };
+    let pattern = match variables.as_slice() {
+        _ if method.reply.is_some() => quote!(__zorb_r),
+        [one] => one.clone(),
+        _ => quote!((#(#variables),*)),
+    };
+    (pattern, encode)
 }

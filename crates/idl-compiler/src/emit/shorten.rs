@@ -40,9 +40,7 @@ pub(super) const PRELUDE: &[&str] = &[
     "WString",
 ];
 
-/// The rules for shortening paths.
 pub(super) struct Shortener {
-    /// The path of the runtime crate.
     runtime: String,
     /// Names that have another meaning in the module of the code.
     taken: Vec<String>,
@@ -51,18 +49,15 @@ pub(super) struct Shortener {
 }
 
 impl Shortener {
-    /// Creates a shortener for output that names the runtime by this path, in a module where these names are
-    /// taken.
+    /// A shortener for output that names the runtime `path`, in a module where names are taken.
     pub(super) fn new(runtime: &TokenStream, taken: Vec<String>) -> Self {
         Shortener { runtime: runtime.to_string().replace(' ', ""), taken, uses_prelude: Cell::new(false) }
     }
 
-    /// Returns whether the shortened code needs the names of the runtime's prelude.
     pub(super) fn uses_prelude(&self) -> bool {
         self.uses_prelude.get()
     }
 
-    /// Returns the code with shorter paths.
     pub(super) fn shorten(&self, tokens: TokenStream) -> TokenStream {
         let trees: Vec<TokenTree> = tokens.into_iter().collect();
         let mut out = TokenStream::new();
@@ -95,7 +90,6 @@ impl Shortener {
         out
     }
 
-    /// Returns a shorter path with the same meaning.
     fn short(&self, segments: &[String]) -> Option<String> {
         let whole = segments.join("::");
         let is_free = |name: &str| !self.taken.iter().any(|taken| taken == name);
@@ -123,8 +117,7 @@ impl Shortener {
     }
 }
 
-/// Returns the segments of the path at the start of these tokens. An absolute path starts with an empty
-/// segment.
+/// Returns the segments of a path at the start; an absolute path starts with an empty one.
 fn path(trees: &[TokenTree]) -> Vec<String> {
     let is_scope = |at: usize| {
         matches!(trees.get(at), Some(TokenTree::Punct(first)) if first.as_char() == ':' && first.spacing() == Spacing::Joint)

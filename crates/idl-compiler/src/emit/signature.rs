@@ -9,7 +9,6 @@ use super::method::{Method, Parameter};
 use crate::work;
 
 impl Cx<'_> {
-    /// Returns the parameters of a method as `name: Type`.
     pub(super) fn parameters(&self, depth: usize, method: &Method, side: Side) -> Vec<TokenStream> {
         work::step();
         let v1 = &self.v1;
@@ -39,13 +38,11 @@ impl Cx<'_> {
         method.sent().any(is_wide).then(|| quote!('w,))
     }
 
-    /// Returns the generic parameters of a client's method, if there are any.
     pub(super) fn wide_generics(&self, method: &Method) -> Option<TokenStream> {
         self.wide_lifetime(method).map(|wide| quote!(<#wide>))
     }
 
-    /// Returns the type of a client's results: `()`, the type of the only result, a tuple or a struct; a
-    /// stream for a `@stream` result.
+    /// Returns the type of a client's results: `()`, the only result, a tuple, a struct, or a stream.
     pub(super) fn result_type(&self, depth: usize, method: &Method) -> TokenStream {
         if let Some(reply) = &method.reply {
             return self.paths.path(depth, method.def, reply);
@@ -60,7 +57,6 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns the type of the errors.
     pub(super) fn error_type(&self, depth: usize, method: &Method) -> TokenStream {
         let v1 = &self.v1;
         match &method.error {
@@ -69,14 +65,12 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns `Result<results, errors>`.
     pub(super) fn output(&self, depth: usize, method: &Method) -> TokenStream {
         let (result, error) = (self.result_type(depth, method), self.error_type(depth, method));
         quote!(::core::result::Result<#result, #error>)
     }
 
-    /// Returns the result type of a servant's method. It differs from [`output`](Self::output) for a
-    /// `@stream` result: the servant returns the source of the stream.
+    /// Returns the result type of a servant's method: for `@stream`, the source of the stream.
     pub(super) fn servant_output(&self, depth: usize, method: &Method) -> TokenStream {
         match method.streamed_result() {
             Some(result) => {
@@ -88,13 +82,11 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns the return type of an asynchronous method of a servant.
     pub(super) fn servant_future(&self, output: &TokenStream) -> TokenStream {
         let v1 = &self.v1;
         quote!(impl #v1::ServantFuture<Output = #output> + ::core::marker::Send)
     }
 
-    /// Returns the return type of an asynchronous method of a trait.
     pub(super) fn future(&self, depth: usize, method: &Method) -> TokenStream {
         let output = self.output(depth, method);
         quote!(impl ::core::future::Future<Output = #output> + ::core::marker::Send)

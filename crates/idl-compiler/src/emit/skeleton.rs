@@ -15,7 +15,7 @@ use super::servant::Signature;
 use super::shorten::{Shortener, prelude};
 use super::{context, servant};
 use crate::diagnostic::Diagnostics;
-use crate::model::{Def, DefId, DefKind, Flavour, Model};
+use crate::model::{Def, DefId, Flavour, Interface, Model};
 
 /// The options of a skeleton.
 #[derive(Clone, Debug, Default)]
@@ -47,8 +47,7 @@ pub struct ServantNames {
     pub interface: String,
     /// The repository id of the interface.
     pub repository_id: String,
-    /// The path of the reference type, from the module that [`Skeleton::module`] names
-    /// (`idl::bank::AccountRef`).
+    /// The path of the reference type from [`Skeleton::module`], such as `idl::bank::AccountRef`.
     pub reference: String,
     /// The type of the servant (`AccountImpl`).
     pub servant: String,
@@ -74,7 +73,7 @@ pub fn servant_names(
         repository_id: def.repository_id.clone(),
         reference: cx.paths.reference(0, def.id).to_string().replace(' ', ""),
         servant: servant.to_string(),
-        is_local: cx.mapping.is_local(def.id),
+        is_local: cx.model.is_local_interface(def.id),
     });
     Ok(names.collect())
 }
@@ -85,15 +84,11 @@ pub fn served_interfaces<'m>(model: &'m Model, patterns: &[String]) -> Vec<&'m D
         [] => !model.is_included(def.id) && !model.sources().is_predeclared(def.span),
         patterns => patterns.iter().any(|pattern| matches_name(pattern, &model.scoped_name(def.id))),
     };
-    model.defs().iter().filter(|def| is_served(def)).filter(is_selected).collect()
-}
-
-/// Returns whether objects of exactly this interface can exist.
-fn is_served(def: &Def) -> bool {
-    match &def.kind {
-        DefKind::Interface(interface) => interface.flavour != Flavour::Abstract && !interface.only_declared,
-        _ => false,
-    }
+    // Every object of an abstract interface has a derived interface too.
+    let is_served =
+        |interface: &Interface| interface.flavour != Flavour::Abstract && !interface.only_declared;
+    let served = model.defs().iter().filter(|def| model.interface(def.id).is_some_and(is_served));
+    served.filter(is_selected).collect()
 }
 
 fn servants(cx: &Cx<'_>, skeleton: &Skeleton) -> TokenStream {
@@ -112,13 +107,10 @@ fn servants(cx: &Cx<'_>, skeleton: &Skeleton) -> TokenStream {
     let code = if interfaces.is_empty() { TokenStream::new() } else { code };
     // In the module of the IDL's Rust, the names of the IDL have priority.
     let taken = match skeleton.module {
-        None => cx
-            .model
-            .roots()
-            .iter()
-            .flat_map(|id| cx.exported_names(*id))
-            .map(|name| name.to_string())
-            .collect(),
+        None => {
+            let exported = cx.model.roots().iter().flat_map(|id| cx.exported_names(*id));
+            exported.map(|name| name.to_string()).collect()
+        }
         Some(_) => Vec::new(),
     };
     let shortener = Shortener::new(&cx.options.runtime, taken);
@@ -130,8 +122,7 @@ fn servants(cx: &Cx<'_>, skeleton: &Skeleton) -> TokenStream {
     quote!(#prelude #code)
 }
 
-/// Returns distinct names of the servants' types: the name of the interface and `Impl`. If two interfaces
-/// have the same name, the names of their modules precede it.
+/// Returns distinct names of the servants' types, such as `NameImpl` or `ModuleNameImpl`.
 fn type_names(cx: &Cx<'_>, interfaces: &[&Def]) -> Vec<Ident> {
     let camel = |name: &str| RustName::convert(name, Case::Camel).as_str().trim_end_matches('_').to_owned();
     let name = |def: &Def, whole: bool| {
@@ -158,9 +149,7 @@ fn type_names(cx: &Cx<'_>, interfaces: &[&Def]) -> Vec<Ident> {
 
 fn servant_skeleton(cx: &Cx<'_>, def: &Def, name: &Ident) -> TokenStream {
     let docs = format!(" A servant of interface `{}`.", cx.model.scoped_name(def.id));
-    let mut lineage = cx.model.all_bases(def.id);
-    lineage.push(def.id);
-    let impls = lineage.into_iter().map(|owner| servant_impl(cx, owner, name));
+    let impls = cx.model.lineage(def.id).into_iter().map(|owner| servant_impl(cx, owner, name));
     quote! {
         #[doc = #docs]
         #[derive(Debug, Default)]

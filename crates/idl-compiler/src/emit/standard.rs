@@ -1,5 +1,4 @@
-//! Definitions of the compiler's standard files. The Rust of some is in the runtime crate, and others have no
-//! Rust.
+//! Definitions of standard files. The Rust of some is in the runtime crate, and others have no Rust.
 
 use std::collections::HashSet;
 
@@ -9,7 +8,7 @@ use quote::quote;
 use super::external::{find_entry, used_definitions};
 use super::options::Options;
 use crate::diagnostic::Diagnostic;
-use crate::model::{DefId, DefKind, Flavour, Model};
+use crate::model::{DefId, DefKind, Model};
 use crate::standard::{StandardFile, has_rust};
 
 /// Sets the locations of definitions from included standard files to the runtime crate, except those that an
@@ -58,27 +57,19 @@ pub(super) fn locate_standard(
     internal
 }
 
-/// Returns the standard file of a definition, if the definition is in the file's module. A standard file that
-/// is included inside a scope of the user declares other definitions.
+/// Returns the standard file of a definition, unless it is included in a scope of the user.
 fn file_of(model: &Model, id: DefId) -> Option<&'static StandardFile> {
     let file = model.sources().standard(model.def(id).span)?;
     let outermost = std::iter::successors(Some(id), |id| model.def(*id).parent).last()?;
     (model.def(outermost).name == file.module && outermost != id).then_some(file)
 }
 
-/// Returns whether a definition has no Rust. `internal` contains the other definitions that are known to have
-/// none.
+/// Returns whether a definition has no Rust. `internal` are the others known to have none.
 fn is_internal(model: &Model, id: DefId, file: &StandardFile, internal: &HashSet<DefId>) -> bool {
     let def = model.def(id);
-    let itself = match &def.kind {
-        DefKind::Interface(interface) => {
-            interface.flavour == Flavour::Local && !has_rust(&model.scoped_name(id))
-        }
-        _ => false,
-    };
     let is_native = |id: &DefId| matches!(model.def(*id).kind, DefKind::Native);
     let is_missing = |id: &DefId| internal.contains(id) || is_native(id);
-    itself
+    model.is_local_interface(id) && !has_rust(&model.scoped_name(id))
         || model.is_included(id) && file.rust.is_none()
         || def.parent.is_some_and(|parent| internal.contains(&parent))
         || used_definitions(model, id).iter().any(is_missing)
@@ -97,7 +88,6 @@ pub(super) fn used_internal(model: &Model, internal: &HashSet<DefId>, user: DefI
     found.into_iter().filter(|id| !inside.contains(id)).collect()
 }
 
-/// Reports a use of a definition without Rust.
 pub(super) fn without_rust(model: &Model, internal: DefId, user: DefId) -> Diagnostic {
     let (name, user_name) = (model.scoped_name(internal), model.scoped_name(user));
     let message = format!("`{user_name}` uses `{name}`, which belongs to an ORB itself and has no Rust");

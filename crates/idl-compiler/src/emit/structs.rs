@@ -4,30 +4,25 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::cx::Cx;
-use super::forms::Use;
-use super::hybrid_types::Traits;
+use super::forms::{Traits, Use};
 use super::ident::RustName;
 use super::{docs, hybrid};
 use crate::diagnostic::Diagnostic;
-use crate::model::{Def, DefKind, Model, ZeroCopyLayout};
+use crate::model::{Def, DefId, DefKind, Member, Model, ZeroCopyLayout};
 
-/// Maximum size of a `@zero_copy` struct in bytes.
 const MAX_ZERO_COPY_BYTES: usize = 64 * 1024;
 
-/// A field of the Rust struct.
 struct Field {
     name: TokenStream,
     ty: TokenStream,
     default: TokenStream,
     docs: TokenStream,
-    /// The member is optional.
     optional: bool,
     /// The offset in a `@zero_copy` struct; `None` for padding.
     offset: Option<usize>,
 }
 
-/// Emits a struct or exception with all its implementations, in a module `depth` levels below the hidden
-/// root.
+/// Emits a struct or exception, `depth` modules below the hidden root.
 pub(super) fn structure(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let zero_copy = cx.mapping.is_zero_copy(def.id);
     let layout = if zero_copy { cx.model.zero_copy_layout(def.id).ok() } else { None };
@@ -55,36 +50,38 @@ pub(super) fn structure(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     quote!(#declaration #default #cdr #hybrid #element #exception #bases)
 }
 
-/// Returns the fields. Those of base structs come first.
-fn fields(cx: &Cx<'_>, depth: usize, def: &Def) -> Vec<Field> {
-    let mut owners = cx.model.struct_bases(def.id);
-    owners.push(def.id);
-    let zero_copy = cx.mapping.is_zero_copy(def.id);
-    let mut fields = Vec::new();
-    for owner in owners {
-        let members = cx.model.structure(owner).map_or(&[][..], |body| &body.members);
-        for (member, name) in members.iter().zip(&cx.paths.names[owner].members) {
-            let u: Use = cx.mapping.member(owner, member);
-            let name = name.at(cx.model.rust_span(member.span));
-            let has_default = cx.mapping.has_default(u);
-            fields.push(Field {
-                name: quote!(#name),
-                ty: if zero_copy { cx.inline_type(depth, u) } else { cx.ty(depth, u) },
-                default: match has_default {
-                    true if zero_copy && !member.annotations.has("default") => cx.inline_default(u),
-                    true => cx.member_default(depth, u, member),
-                    false => TokenStream::new(),
-                },
-                docs: docs::member_docs(cx.model, "Member", member),
-                optional: u.optional,
-                offset: None,
-            });
-        }
+impl Cx<'_> {
+    /// Returns the members with their structs and Rust names, those of base structs first.
+    pub(super) fn named_members(&self, id: DefId) -> impl Iterator<Item = (DefId, &Member, &RustName)> {
+        self.model.struct_lineage(id).into_iter().flat_map(|owner| {
+            let members = self.model.structure(owner).map_or(&[][..], |body| &body.members);
+            let names = &self.paths.names[owner].members;
+            members.iter().zip(names).map(move |(member, name)| (owner, member, name))
+        })
     }
-    fields
 }
 
-/// Emits the conversions of a derived struct to each of its bases.
+fn fields(cx: &Cx<'_>, depth: usize, def: &Def) -> Vec<Field> {
+    let zero_copy = cx.mapping.is_zero_copy(def.id);
+    let field = |(owner, member, name): (DefId, &Member, &RustName)| {
+        let u: Use = cx.mapping.member(owner, member);
+        let name = name.at(cx.model.rust_span(member.span));
+        Field {
+            name: quote!(#name),
+            ty: if zero_copy { cx.inline_type(depth, u) } else { cx.ty(depth, u) },
+            default: match cx.mapping.has_default(u) {
+                true if zero_copy && !member.annotations.has("default") => cx.inline_default(u),
+                true => cx.member_default(depth, u, member),
+                false => TokenStream::new(),
+            },
+            docs: docs::member_docs(cx.model, "Member", member),
+            optional: u.optional,
+            offset: None,
+        }
+    };
+    cx.named_members(def.id).map(field).collect()
+}
+
 fn base_conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let path = cx.paths.item(depth, def.id);
     let mut members = Vec::new();
@@ -115,8 +112,7 @@ fn base_conversions(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
 /// Returns the fields with explicit padding between them, so that the compiler adds none.
 fn with_padding(cx: &Cx<'_>, def: &Def, fields: Vec<Field>, layout: &ZeroCopyLayout) -> Vec<Field> {
     let v1 = &cx.v1;
-    let owners = cx.model.struct_bases(def.id).into_iter().chain([def.id]);
-    let taken: Vec<&RustName> = owners.flat_map(|owner| &cx.paths.names[owner].members).collect();
+    let taken: Vec<&RustName> = cx.named_members(def.id).map(|(_, _, name)| name).collect();
     // No converted name begins with an underscore, but a name from `@rust_name` can.
     let mut names =
         (0..).map(|n| RustName::verbatim(&format!("_pad{n}"))).filter(|name| !taken.contains(&name));
@@ -231,7 +227,6 @@ fn struct_cdr(cx: &Cx<'_>, depth: usize, def: &Def, fields: &[Field], traits: &T
     }
 }
 
-/// Returns the minimum number of bytes of an encoded struct: the sum over the members.
 fn struct_min_size(cx: &Cx<'_>, fields: &[Field]) -> TokenStream {
     let v1 = &cx.v1;
     let sizes = fields.iter().map(|Field { ty, optional, .. }| match optional {
@@ -247,8 +242,7 @@ pub(super) fn fixed_min_size(cx: &Cx<'_>) -> TokenStream {
     quote!(<Self as #v1::FixedLayout>::LAYOUT.min_size())
 }
 
-/// Emits the implementation that encodes and decodes all members together, by a layout that is known at
-/// compile time.
+/// Emits the coding of all members together, by a layout known at compile time.
 fn fixed_struct(
     cx: &Cx<'_>,
     depth: usize,
@@ -342,8 +336,7 @@ pub(super) fn cdr_by_layout(cx: &Cx<'_>, path: &TokenStream, traits: &Traits) ->
     }
 }
 
-/// Emits the methods of `FixedLayout` for a struct whose memory is its encoding. With them, all elements of a
-/// sequence are copied at once.
+/// Emits the methods of `FixedLayout` that copy all elements of a sequence at once.
 fn memory_methods(cx: &Cx<'_>) -> TokenStream {
     let v1 = &cx.v1;
     quote! {
@@ -375,8 +368,7 @@ fn memory_methods(cx: &Cx<'_>) -> TokenStream {
     }
 }
 
-/// Emits the implementation that makes a `@zero_copy` struct an element of `Seq`, with a compile-time
-/// proof that its memory layout is that of CDR.
+/// Emits what makes a `@zero_copy` struct an element of `Seq`, and the proof of its layout.
 fn element(cx: &Cx<'_>, depth: usize, def: &Def, fields: &[Field], size: usize) -> TokenStream {
     let v1 = &cx.v1;
     let path = cx.paths.item(depth, def.id);
@@ -395,7 +387,6 @@ fn element(cx: &Cx<'_>, depth: usize, def: &Def, fields: &[Field], size: usize) 
     }
 }
 
-/// Emits the implementations that make a struct an exception.
 fn exception(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let v1 = &cx.v1;
     let path = cx.paths.item(depth, def.id);
@@ -416,8 +407,7 @@ fn exception(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     }
 }
 
-/// Emits the display of an exception: its IDL name, and the name and value of each member (`Bank::Broke:
-/// missing 3.5, owner "ann"`).
+/// Emits the display of an exception, such as `Bank::Broke: missing 3.5, owner "ann"`.
 fn exception_display(cx: &Cx<'_>, def: &Def) -> TokenStream {
     let v1 = &cx.v1;
     let name = cx.model.scoped_name(def.id);
@@ -441,8 +431,7 @@ fn exception_display(cx: &Cx<'_>, def: &Def) -> TokenStream {
     }
 }
 
-/// Reports `@zero_copy` structs that are too large. Outside of sequences, their values are passed on the
-/// stack.
+/// Reports large `@zero_copy` structs: outside of sequences, values are passed on the stack.
 pub(super) fn report_large(model: &Model, problems: &mut Vec<Diagnostic>) {
     for def in model.defs() {
         let Some(annotation) = def.annotations.get("zero_copy") else { continue };

@@ -15,7 +15,6 @@ use crate::model::{
 };
 
 impl Cx<'_> {
-    /// Returns the description of a type at its use, as a constant expression.
     pub(super) fn desc(&self, depth: usize, ty: TypeId) -> TokenStream {
         let v1 = &self.v1;
         match self.model.ty(ty) {
@@ -28,13 +27,10 @@ impl Cx<'_> {
                 let (element, bound) = (self.desc(depth, *element), bound.unwrap_or(0));
                 quote!(&#v1::TypeDesc::Sequence { element: #element, bound: #bound })
             }
-            Type::Array { element, dims } => {
-                let element = self.desc(depth, *element);
-                dims.iter().rev().fold(
-                    element,
-                    |element, length| quote!(&#v1::TypeDesc::Array { element: #element, length: #length }),
-                )
-            }
+            Type::Array { element, dims } => dims.iter().rev().fold(
+                self.desc(depth, *element),
+                |element, length| quote!(&#v1::TypeDesc::Array { element: #element, length: #length }),
+            ),
             Type::Object => quote!(#v1::TypeDesc::OBJECT),
             Type::Any => quote!(#v1::TypeDesc::ANY),
             Type::TypeCode => quote!(#v1::TypeDesc::TYPE_CODE),
@@ -66,12 +62,11 @@ impl Cx<'_> {
     }
 }
 
-/// Emits the type code of a definition: an implementation of `Typed`, or the constant and function of a
-/// typedef.
+/// Emits a type code: an implementation of `Typed`, or a typedef's constant and function.
 pub(super) fn typed(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let v1 = &cx.v1;
-    if let DefKind::Typedef(_) = def.kind {
-        return typed_alias(cx, depth, def);
+    if let DefKind::Typedef(alias) = &def.kind {
+        return typed_alias(cx, depth, def, alias.ty);
     }
     let Some(shape) = shape(cx, depth, def) else { return TokenStream::new() };
     let path = match def.kind {
@@ -86,10 +81,9 @@ pub(super) fn typed(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     }
 }
 
-fn typed_alias(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
+fn typed_alias(cx: &Cx<'_>, depth: usize, def: &Def, ty: TypeId) -> TokenStream {
     let v1 = &cx.v1;
-    let Some(alias) = cx.model.typedef(def.id) else { return TokenStream::new() };
-    let desc = cx.desc(depth, alias.ty);
+    let desc = cx.desc(depth, ty);
     let desc = definition_desc(cx, def, &quote!(Alias(#desc)));
     let constant = cx.paths.alias_constant(def.id);
     let function = &cx.paths.names[def.id].type_code;
@@ -106,7 +100,6 @@ fn typed_alias(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     }
 }
 
-/// Returns the description of a definition with this shape.
 fn definition_desc(cx: &Cx<'_>, def: &Def, shape: &TokenStream) -> TokenStream {
     let v1 = &cx.v1;
     let (id, name) = (&def.repository_id, &def.name);
@@ -126,13 +119,13 @@ fn shape(cx: &Cx<'_>, depth: usize, def: &Def) -> Option<TokenStream> {
             let kind = described::interface_kind(cx, interface);
             quote!(Opaque(#kind))
         }
-        DefKind::Struct(_) => {
+        DefKind::Struct(_) | DefKind::Exception(_) => {
             let members = members_desc(cx, depth, &cx.model.all_struct_members(def.id));
-            quote!(Struct(#members))
-        }
-        DefKind::Exception(_) => {
-            let members = members_desc(cx, depth, &cx.model.all_struct_members(def.id));
-            quote!(Except(#members))
+            if let DefKind::Struct(_) = def.kind {
+                quote!(Struct(#members))
+            } else {
+                quote!(Except(#members))
+            }
         }
         DefKind::Enum(body) => {
             let names = body.enumerators.iter().map(|enumerator| &enumerator.name);
@@ -145,8 +138,7 @@ fn shape(cx: &Cx<'_>, depth: usize, def: &Def) -> Option<TokenStream> {
             quote!(ValueBox(#content))
         }
         DefKind::Native => quote!(Opaque(#v1::TcKind::Native)),
-        // There is no kind of type code for bitsets and bitmasks. They are described as aliases of their
-        // integer.
+        // There are no type codes of bitsets and bitmasks. They are described as aliases of their integer.
         DefKind::Bitset(_) | DefKind::Bitmask(_) => {
             let integer = basic_desc(cx, cx.model.holder_type(def.id));
             quote!(Alias(#integer))

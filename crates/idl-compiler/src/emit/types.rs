@@ -74,7 +74,6 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns the Rust type of a basic type.
     pub(super) fn primitive(&self, primitive: Primitive) -> TokenStream {
         let v1 = &self.v1;
         match primitive {
@@ -95,7 +94,6 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns the Rust type of an unbounded sequence of this element.
     pub(super) fn sequence(&self, depth: usize, element: Use) -> TokenStream {
         let v1 = &self.v1;
         let item = self.ty(depth, element);
@@ -161,8 +159,7 @@ impl Cx<'_> {
         match form {
             ArrayForm::Shared => quote!(::core::default::Default::default()),
             ArrayForm::Inline => quote!(::core::array::from_fn(|_| #row)),
-            // Rows are created on the heap, not on the stack. The conversion cannot fail, because the length
-            // is right.
+            // Rows are created on the heap, not on the stack. The conversion succeeds: the length is right.
             ArrayForm::Boxed => {
                 let outer = dims.first().map(|dim| Literal::u32_unsuffixed(*dim));
                 quote! {
@@ -200,7 +197,6 @@ impl Cx<'_> {
         if u.optional { quote!(::core::option::Option::Some(#owned)) } else { owned }
     }
 
-    /// Returns a constant of this type as an expression.
     pub(super) fn typed_value(&self, depth: usize, ty: TypeId, value: &ConstValue) -> TokenStream {
         let v1 = &self.v1;
         let number = self.plain_value(depth, ty, value);
@@ -229,8 +225,7 @@ impl Cx<'_> {
         match value {
             ConstValue::Bool(value) => quote!(#value),
             ConstValue::Integer(value) => integer(*value),
-            // The constant is emitted as bits, because clippy would report approximations of pi and excessive
-            // precision in decimal numbers.
+            // Emitted as bits: in decimal numbers clippy would report excessive precision and approximate pi.
             ConstValue::Float(value) => {
                 let bits = Literal::u64_unsuffixed(value.to_bits());
                 quote!(::core::primitive::f64::from_bits(#bits))

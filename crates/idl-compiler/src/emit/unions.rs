@@ -5,12 +5,10 @@ use quote::quote;
 
 use super::cx::Cx;
 use super::docs::doc_and;
-use super::forms::Use;
+use super::forms::{Traits, Use};
 use super::hybrid;
-use super::hybrid_types::Traits;
 use crate::model::{Case, ConstValue, Def, TypeId, Union};
 
-/// The content of the variant for a case.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// `V(T)`: the case has one label, so the variant determines the discriminator.
@@ -26,7 +24,6 @@ struct Arms {
     discriminator: TokenStream,
 }
 
-/// Emits a union with all its implementations.
 pub(super) fn union(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> TokenStream {
     let declaration = union_declaration(cx, depth, def, body);
     let default = union_default(cx, depth, def, body);
@@ -80,13 +77,10 @@ fn union_declaration(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> Toke
     }
 }
 
-/// Returns the labels of a case, for its documentation.
 fn labels(cx: &Cx<'_>, case: &Case) -> String {
-    let mut labels: Vec<String> = case
-        .labels
-        .iter()
-        .map(|label| format!("`{}`", cx.model.sources().snippet(label.span).trim()))
-        .collect();
+    let snippet = |span| cx.model.sources().snippet(span).trim();
+    let mut labels: Vec<String> =
+        case.labels.iter().map(|label| format!("`{}`", snippet(label.span))).collect();
     if case.is_default {
         labels.push("every value that is no label of another case".to_owned());
     }
@@ -196,16 +190,14 @@ fn case_arms(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union, index: usize) -
             discriminator: quote!(Self::#name(_) => #label,),
         };
     }
-    let (check, pattern) = if case.is_default {
+    let (mismatch, pattern) = if case.is_default {
         let others = body.cases.iter().enumerate().filter(|(other, _)| *other != index);
         let others = labels_pattern(cx, depth, others.map(|(_, case)| case));
-        (
-            others.map(|others| discriminator_check(cx, quote!(::core::matches!(*__zorb_disc, #others)))),
-            quote!(_),
-        )
+        (others.map(|others| quote!(::core::matches!(*__zorb_disc, #others))), quote!(_))
     } else {
-        (Some(discriminator_check(cx, quote!(!::core::matches!(*__zorb_disc, #own)))), quote!(#own))
+        (Some(quote!(!::core::matches!(*__zorb_disc, #own))), quote!(#own))
     };
+    let check = mismatch.map(|mismatch| discriminator_check(cx, mismatch));
     Arms {
         encode: quote! {
             Self::#name(__zorb_disc, __zorb_v) => {
@@ -219,7 +211,6 @@ fn case_arms(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union, index: usize) -
     }
 }
 
-/// Returns the arms of the implicit default, if there is one.
 fn other_arms(cx: &Cx<'_>, depth: usize, def: &Def, body: &Union) -> Option<Arms> {
     body.implicit_default.as_ref()?;
     let v1 = &cx.v1;
@@ -261,10 +252,8 @@ fn labels_pattern<'m>(
     let labels: Vec<&ConstValue> =
         cases.into_iter().flat_map(|case| &case.labels).map(|label| &label.value).collect();
     let characters = |number: fn(&ConstValue) -> Option<u16>| {
-        labels
-            .iter()
-            .map(|label| number(label).map(proc_macro2::Literal::u16_unsuffixed))
-            .collect::<Option<Vec<_>>>()
+        let numbers = labels.iter().map(|label| number(label).map(proc_macro2::Literal::u16_unsuffixed));
+        numbers.collect::<Option<Vec<_>>>()
     };
     let (first, rest) = labels.split_first()?;
     match first {
@@ -284,7 +273,6 @@ fn labels_pattern<'m>(
     }
 }
 
-/// Returns the shape of the variant for a case.
 fn shape(case: &Case) -> Shape {
     if case.is_default || case.labels.len() > 1 { Shape::DiscriminatorAndValue } else { Shape::Value }
 }

@@ -11,10 +11,8 @@ use super::{abstracts, docs, value_ops};
 use crate::diagnostic::Diagnostic;
 use crate::model::{Def, DefId, DefKind, Docs, Member, Model, TypeId, Value, ValueModifier, Visibility};
 
-/// Traits that every state implements by default.
 const DERIVED: &[&str] = &["Clone", "Debug", "PartialEq", "Default"];
 
-/// A field of a state.
 pub(super) struct Field {
     name: TokenStream,
     ty: TokenStream,
@@ -22,7 +20,6 @@ pub(super) struct Field {
     is_separate_part: bool,
 }
 
-/// Emits a value type with all its implementations, in a module `depth` levels below the hidden root.
 pub(super) fn value_type(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value) -> TokenStream {
     let operations = value_ops::operations(cx, depth, def);
     let factories = value_ops::factory_trait(cx, depth, def, value);
@@ -34,7 +31,6 @@ pub(super) fn value_type(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value) ->
     quote!(#state #extends #operations #factories)
 }
 
-/// Emits an abstract value type: a unit struct, for handles to values of any derived type.
 fn abstract_value(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     let v1 = &cx.v1;
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
@@ -55,7 +51,6 @@ fn abstract_value(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     }
 }
 
-/// Emits the state of a concrete value type.
 fn state(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value) -> TokenStream {
     let names = &cx.paths.names[def.id];
     let base = cx.model.concrete_base(def.id);
@@ -118,7 +113,6 @@ fn state_field(cx: &Cx<'_>, depth: usize, owner: DefId, member: &Member, name: &
     Field { name: quote!(#name), ty, is_separate_part: cx.mapping.holds_values(member.ty) }
 }
 
-/// Emits a value box: a value whose state is a single item.
 pub(super) fn value_box(cx: &Cx<'_>, depth: usize, def: &Def, ty: TypeId) -> TokenStream {
     let item = cx.paths.names[def.id].item.at(cx.model.rust_span(def.span));
     let path = cx.paths.item(depth, def.id);
@@ -152,7 +146,6 @@ pub(super) fn value_box(cx: &Cx<'_>, depth: usize, def: &Def, ty: TypeId) -> Tok
     }
 }
 
-/// Emits the implementation of `ValueType`, which the codec uses.
 fn value_implementation(
     cx: &Cx<'_>,
     depth: usize,
@@ -165,11 +158,9 @@ fn value_implementation(
     let id = &def.repository_id;
     let custom = cx.model.is_custom(def.id);
     let truncatable = truncatable(cx.model, def.id);
-    let truncatable = (!truncatable.is_empty()).then(|| {
-        quote! {
-            const TRUNCATABLE: &'static [&'static ::core::primitive::str] = &[#(#truncatable),*];
-        }
-    });
+    let truncatable = (!truncatable.is_empty()).then(
+        || quote!(const TRUNCATABLE: &'static [&'static ::core::primitive::str] = &[#(#truncatable),*];),
+    );
     let custom_mark = custom.then(|| {
         quote!(
             const CUSTOM: ::core::primitive::bool = true;
@@ -336,39 +327,29 @@ fn casts(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
         });
         at = base;
     }
-    let names =
-        cx.mapping.value_bases(def.id).into_iter().filter(|base| cx.model.is_abstract_value(*base)).map(
-            |base| {
-                let path = cx.paths.item(depth, base);
-                quote!(__zorb_to.offer::<#path>(|_| ::core::option::Option::Some(&#path));)
-            },
-        );
-    let supported = cx.mapping.abstract_bases(def.id).into_iter().map(|base| {
-        let path = cx.values_type(depth, base);
-        quote!(__zorb_to.offer::<#path>(|_| ::core::option::Option::Some(&#path));)
-    });
+    let names = cx.mapping.value_bases(def.id).into_iter().filter(|base| cx.model.is_abstract_value(*base));
+    let names = names.map(|base| cx.paths.item(depth, base));
+    let supported = cx.mapping.abstract_bases(def.id).into_iter().map(|base| cx.values_type(depth, base));
+    let units = names.chain(supported);
     let operations = value_ops::offers(cx, depth, def);
     quote! {
         __zorb_to.offer::<Self>(|__zorb_v| __zorb_v.downcast_ref());
         #(#state)*
-        #(#names)*
-        #(#supported)*
+        #(__zorb_to.offer::<#units>(|_| ::core::option::Option::Some(&#units));)*
         #operations
     }
 }
 
-/// Emits the conversions of handles to a value type to handles to its bases.
 fn extends(cx: &Cx<'_>, depth: usize, id: DefId) -> TokenStream {
     let v1 = &cx.v1;
     let path = cx.paths.item(depth, id);
     let bases = cx.mapping.value_bases(id).into_iter().map(|base| cx.paths.item(depth, base));
-    let bases =
-        bases.chain(cx.mapping.abstract_bases(id).into_iter().map(|base| cx.values_type(depth, base)));
+    let supported = cx.mapping.abstract_bases(id).into_iter().map(|base| cx.values_type(depth, base));
+    let bases = bases.chain(supported);
     quote!(#(impl #v1::Extends<#bases> for #path {})*)
 }
 
-/// Reports members of values whose type has no default. A value is created with default members before it is
-/// decoded.
+/// Reports members without a default: a value has default members before it is decoded.
 pub(super) fn report_without_default(cx: &Cx<'_>, problems: &mut Vec<Diagnostic>) {
     let mut check = |u: Use, span, description: &str| {
         if cx.mapping.has_default(u) {
@@ -387,11 +368,8 @@ pub(super) fn report_without_default(cx: &Cx<'_>, problems: &mut Vec<Diagnostic>
                 }
             }
             DefKind::ValueBox(content) => {
-                check(
-                    cx.mapping.box_content(def, content.ty),
-                    def.span,
-                    &format!("value box `{}`", def.name),
-                );
+                let u = cx.mapping.box_content(def, content.ty);
+                check(u, def.span, &format!("value box `{}`", def.name));
             }
             _ => {}
         }

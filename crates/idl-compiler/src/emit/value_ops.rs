@@ -18,29 +18,25 @@ impl Cx<'_> {
                 self.methods.get(&id).is_some_and(|methods| !methods.is_empty())
                     || self.operation_bases(id).next().is_some()
             }
-            DefKind::Interface(_) => self.mapping.is_abstract(id),
+            DefKind::Interface(_) => self.model.is_abstract_interface(id),
             _ => false,
         }
     }
 
-    /// Returns the direct bases and supported interfaces whose traits of operations are supertraits of this
-    /// definition's trait.
+    /// Returns the bases and supported interfaces whose operations are supertraits of this one's.
     fn operation_bases(&self, id: DefId) -> impl Iterator<Item = DefId> {
         self.model.direct_bases(id).filter(|base| self.has_operations(*base))
     }
 }
 
-/// Emits the trait of a value type's operations, if it has any.
 pub(super) fn operations(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     if !cx.has_operations(def.id) {
         return TokenStream::new();
     }
     let item = cx.paths.names[def.id].operations_trait.at(cx.model.rust_span(def.span));
     let (kind, scoped) = (def.kind.description(), cx.model.scoped_name(def.id));
-    let docs = doc_after(
-        &format!("Operations of {kind} `{scoped}`: what the author of a state implements."),
-        &def.docs,
-    );
+    let first = format!("Operations of {kind} `{scoped}`: what the author of a state implements.");
+    let docs = doc_after(&first, &def.docs);
     let supers = cx.operation_bases(def.id).map(|base| cx.paths.operations_path(depth, base));
     let methods = cx.methods[&def.id].iter().map(|method| {
         let (docs, name) = (method.docs(), method.ident());
@@ -50,8 +46,7 @@ pub(super) fn operations(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
             true => default_operation(cx, method),
             false => quote_spanned!(name.span()=> ;),
         };
-        // The whole signature has the span of the name, because rustc shows it for missing and wrong
-        // methods.
+        // The whole signature has the span of the name, which rustc shows for missing and wrong methods.
         quote_spanned!(name.span()=> #docs fn #name(&self, #(#parameters),*) -> #output #body)
     });
     let declaration = quote! {
@@ -60,7 +55,7 @@ pub(super) fn operations(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
             #(#methods)*
         }
     };
-    if cx.mapping.is_abstract(def.id) {
+    if cx.model.is_abstract_interface(def.id) {
         // The probe is in the hidden module of the abstract interface.
         return declaration;
     }
@@ -75,8 +70,7 @@ pub(super) fn operations(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     }
 }
 
-/// Emits the probe that determines whether a type implements the operations. It is in a submodule of the
-/// module with their trait.
+/// Emits the probe, in a submodule, that determines whether a type implements the operations.
 pub(super) fn probe(cx: &Cx<'_>, id: DefId) -> TokenStream {
     let v1 = &cx.v1;
     let item = &cx.paths.names[id].operations_trait;
@@ -108,10 +102,8 @@ pub(super) fn probe(cx: &Cx<'_>, id: DefId) -> TokenStream {
     }
 }
 
-/// Returns the body of an operation that the author of a state need not implement.
 fn default_operation(cx: &Cx<'_>, method: &Method) -> TokenStream {
-    let arguments = method.arguments();
-    let missing = not_implemented(cx, method);
+    let (arguments, missing) = (method.arguments(), not_implemented(cx, method));
     quote! {
         {
             let _ = (#(#arguments,)*);
@@ -120,7 +112,6 @@ fn default_operation(cx: &Cx<'_>, method: &Method) -> TokenStream {
     }
 }
 
-/// Returns the result of an operation that the author of a state does not implement.
 pub(super) fn not_implemented(cx: &Cx<'_>, method: &Method) -> TokenStream {
     let v1 = &cx.v1;
     let why = format!("this value does not implement `{}`", method.wire_name);
@@ -133,9 +124,8 @@ pub(super) fn not_implemented(cx: &Cx<'_>, method: &Method) -> TokenStream {
 
 /// Emits statements that offer the operations of a state that its author implements.
 pub(super) fn offers(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
-    let mut lineage = cx.model.all_bases(def.id);
-    lineage.push(def.id);
-    let offers = lineage.into_iter().filter(|id| cx.has_operations(*id)).map(|id| {
+    let lineage = cx.model.lineage(def.id).into_iter().filter(|id| cx.has_operations(*id));
+    let offers = lineage.map(|id| {
         let hidden = cx.paths.hidden_path(depth, id);
         quote! {
             {
@@ -148,17 +138,14 @@ pub(super) fn offers(cx: &Cx<'_>, depth: usize, def: &Def) -> TokenStream {
     quote!(#(#offers)*)
 }
 
-/// Emits the trait of a value type's factories, if it has any.
 pub(super) fn factory_trait(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value) -> TokenStream {
     if value.factories.is_empty() {
         return TokenStream::new();
     }
     let item = cx.paths.names[def.id].factory_trait.at(cx.model.rust_span(def.span));
     let scoped = cx.model.scoped_name(def.id);
-    let docs = doc_after(
-        &format!("Factories of value type `{scoped}`: what the author of its state implements."),
-        &def.docs,
-    );
+    let first = format!("Factories of value type `{scoped}`: what the author of its state implements.");
+    let docs = doc_after(&first, &def.docs);
     let methods = factory_methods(cx, def, value).into_iter().map(|method| {
         let (docs, name) = (method.docs(), method.ident());
         let parameters = cx.parameters(depth, &method, Side::Servant);
@@ -176,19 +163,12 @@ pub(super) fn factory_trait(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value)
     }
 }
 
-/// Returns the factories of a value type, as operations without results.
 fn factory_methods(cx: &Cx<'_>, def: &Def, value: &Value) -> Vec<Method> {
-    let names = &cx.paths.names[def.id].factories;
-    value
-        .factories
-        .iter()
-        .zip(names)
-        .map(|(factory, names)| methods::factory(cx, def, factory, names))
-        .collect()
+    let factories = value.factories.iter().zip(&cx.paths.names[def.id].factories);
+    factories.map(|(factory, names)| methods::factory(cx, def, factory, names)).collect()
 }
 
-/// Emits the error types of operations and factories, and the structs of results, which are in the module
-/// of a value type.
+/// Emits the errors of operations and factories, and result structs, in the value's module.
 pub(super) fn operation_types(cx: &Cx<'_>, depth: usize, def: &Def, value: &Value) -> Vec<TokenStream> {
     let mut types = Vec::new();
     for method in &cx.methods[&def.id] {
