@@ -6,7 +6,6 @@ use quote::ToTokens;
 use syn::parse::{ParseStream, Parser};
 use syn::{Ident, LitStr, Token};
 
-/// The arguments of a macro call.
 pub(crate) struct Input {
     pub(crate) idl: Idl,
     pub(crate) options: Options,
@@ -41,9 +40,7 @@ pub(crate) struct Spans {
 
 /// The IDL, or where to find it.
 pub(crate) enum Idl {
-    /// Tokens in the macro call.
     Tokens(TokenStream),
-    /// A string in the macro call.
     Text(Literal),
     /// Files: the string literals, and their values, which are paths.
     Files(Vec<(Literal, String)>),
@@ -57,52 +54,44 @@ impl Input {
     pub(crate) fn parse(tokens: TokenStream) -> syn::Result<Self> {
         let tokens = without_invisible(tokens);
         let mut start = tokens.clone().into_iter();
-        match (start.next(), start.next()) {
+        let mut idl = match (start.next(), start.next()) {
             (Some(TokenTree::Literal(literal)), second)
                 if is_string(&literal) && !is_idl(second.as_ref()) =>
             {
-                let mut idl = text_or_path(literal);
-                let mut reader = Reader::default();
-                let parse = |input: ParseStream<'_>| {
-                    input.parse::<LitStr>()?;
-                    let mut more = input.parse::<Option<Token![,]>>()?.is_some();
-                    while let (true, Idl::Files(paths), true) = (more, &mut idl, input.peek(LitStr)) {
-                        let path: LitStr = input.parse()?;
-                        paths.push((path.token(), path.value()));
-                        more = input.parse::<Option<Token![,]>>()?.is_some();
-                    }
-                    if more {
-                        reader.options(input)?;
-                    }
-                    input.parse::<syn::parse::Nothing>().map(|_| ())
-                };
-                if let Err(error) = Parser::parse2(parse, tokens) {
-                    reader.fail(error);
-                }
-                reader.finish(Some(idl), TokenStream::new())
+                Some(text_or_path(literal))
             }
-            (Some(TokenTree::Ident(first)), Some(second)) if is_option_start(&first, &second) => {
-                let mut reader = Reader::default();
-                let mut rest = TokenStream::new();
-                let parse = |input: ParseStream<'_>| {
-                    reader.options(input)?;
-                    if input.parse::<Option<Token![;]>>()?.is_some() {
-                        rest = input.parse()?;
-                    }
-                    input.parse::<syn::parse::Nothing>().map(|_| ())
-                };
-                if let Err(error) = Parser::parse2(parse, tokens) {
-                    reader.fail(error);
+            (Some(TokenTree::Ident(first)), Some(second)) if is_option_start(&first, &second) => None,
+            _ => return Reader::default().finish(None, tokens),
+        };
+        let mut reader = Reader::default();
+        let mut rest = TokenStream::new();
+        let parse = |input: ParseStream<'_>| {
+            let mut more = true;
+            if let Some(idl) = &mut idl {
+                input.parse::<LitStr>()?;
+                more = input.parse::<Option<Token![,]>>()?.is_some();
+                while let (true, Idl::Files(paths), true) = (more, &mut *idl, input.peek(LitStr)) {
+                    let path: LitStr = input.parse()?;
+                    paths.push((path.token(), path.value()));
+                    more = input.parse::<Option<Token![,]>>()?.is_some();
                 }
-                reader.finish(None, rest)
             }
-            _ => Reader::default().finish(None, tokens),
+            if more {
+                reader.options(input)?;
+            }
+            if idl.is_none() && input.parse::<Option<Token![;]>>()?.is_some() {
+                rest = input.parse()?;
+            }
+            input.parse::<syn::parse::Nothing>().map(|_| ())
+        };
+        if let Err(error) = Parser::parse2(parse, tokens) {
+            reader.fail(error);
         }
+        reader.finish(idl, rest)
     }
 }
 
-/// Removes invisible delimiters, which a macro adds around fragments that it passes on as `literal`, `expr`,
-/// `path` or `ty`.
+/// Removes the invisible delimiters around what a macro passes on as `literal` or `expr`.
 fn without_invisible(tokens: TokenStream) -> TokenStream {
     if !has_invisible(&tokens) {
         return tokens;
@@ -126,6 +115,12 @@ fn has_invisible(tokens: &TokenStream) -> bool {
     })
 }
 
+/// Parses `=` and a string.
+fn string_value(input: ParseStream<'_>) -> syn::Result<LitStr> {
+    input.parse::<Token![=]>()?;
+    input.parse()
+}
+
 /// A parser of options that collects errors.
 #[derive(Default)]
 struct Reader {
@@ -137,9 +132,7 @@ struct Reader {
     /// The name of the first option for the preprocessor.
     preprocessor_option: Option<Ident>,
     files: Vec<(Literal, String)>,
-    /// The names of all options so far.
     seen: Vec<String>,
-    /// All errors so far.
     error: Option<syn::Error>,
 }
 
@@ -173,8 +166,7 @@ impl Reader {
         self.seen.push(text.clone());
         match text.as_str() {
             "file" => {
-                input.parse::<Token![=]>()?;
-                let path: LitStr = input.parse()?;
+                let path = string_value(input)?;
                 self.files.push((path.token(), path.value()));
             }
             "include" | "define" => {
@@ -205,11 +197,9 @@ impl Reader {
                 self.options.runtime = path.into_token_stream();
             }
             "rename" => {
-                for (idl, rust) in in_parentheses(input, |input| {
-                    let idl: LitStr = input.parse()?;
-                    input.parse::<Token![=]>()?;
-                    Ok((idl, input.parse::<LitStr>()?))
-                })? {
+                for (idl, rust) in
+                    in_parentheses(input, |input| Ok((input.parse::<LitStr>()?, string_value(input)?)))?
+                {
                     self.spans.rename.push((idl.span(), rust.span()));
                     self.options.rename.push((idl.value(), rust.value()));
                 }
@@ -249,17 +239,14 @@ impl Reader {
             }
             "no_warnings" => self.no_warnings = true,
             "uses" => {
-                input.parse::<Token![=]>()?;
-                let function: LitStr = input.parse()?;
+                let function = string_value(input)?;
                 self.spans.uses = Some(function.span());
                 self.options.uses = Some(function.value());
             }
             _ => {
                 let known = "`file`, `include`, `define`, `extern`, `include_policy`, `rename`, `non_nil`, `derive`, `default_bodies`, `ami`, `interpretive`, `adaptive`, `uses`, `no_warnings` and `crate`";
-                return Err(syn::Error::new(
-                    name.span(),
-                    format!("there is no option `{text}`; there are {known}"),
-                ));
+                let message = format!("there is no option `{text}`; there are {known}");
+                return Err(syn::Error::new(name.span(), message));
             }
         }
         Ok(())
@@ -279,10 +266,8 @@ impl Reader {
             (None, Some(_)) if rest.is_empty() => Idl::Files(files),
             (Some(idl), None) => idl,
             (_, Some((literal, _))) => {
-                self.fail(syn::Error::new(
-                    literal.span(),
-                    "IDL comes from a file or from the macro, not from both",
-                ));
+                let message = "IDL comes from a file or from the macro, not from both";
+                self.fail(syn::Error::new(literal.span(), message));
                 Idl::Tokens(TokenStream::new())
             }
         };
@@ -292,21 +277,14 @@ impl Reader {
             );
             self.fail(syn::Error::new(name.span(), message));
         }
-        match self.error {
+        let Reader { options, spans, include, define, no_warnings, error, .. } = self;
+        match error {
             Some(error) => Err(error),
-            None => Ok(Input {
-                idl,
-                options: self.options,
-                spans: self.spans,
-                include: self.include,
-                define: self.define,
-                no_warnings: self.no_warnings,
-            }),
+            None => Ok(Input { idl, options, spans, include, define, no_warnings }),
         }
     }
 }
 
-/// Parses `compile` or `extern`.
 fn include_policy(input: ParseStream<'_>) -> syn::Result<IncludePolicy> {
     let policy = input.call(<Ident as syn::ext::IdentExt>::parse_any)?;
     match policy.to_string().as_str() {

@@ -101,7 +101,6 @@ fn expand(tokens: TokenStream) -> Result<TokenStream, TokenStream> {
     Ok(quote!(#output #rebuild #(#warnings)*))
 }
 
-/// Returns an error if a file cannot be read.
 fn missing(base: &std::path::Path, span: proc_macro2::Span, path: &str) -> Option<TokenStream> {
     if is_standard_file(path.as_ref()) {
         return None;
@@ -121,59 +120,41 @@ fn rebuild(model: &Model) -> TokenStream {
 /// Returns the error about an invalid option, located at its name or value.
 fn option_error(input: &Input, problem: OptionProblem) -> TokenStream {
     let (options, spans) = (&input.options, &input.spans);
-    let rename = |index: usize| options.rename.get(index).cloned().unwrap_or_default();
+    let text = || problem.describe(options).1;
+    let unmatched = |spans: &[proc_macro2::Span], index: usize, name: Option<&String>, kinds: &str| {
+        let name = name.map_or("", String::as_str);
+        (spans.get(index).copied(), format!("`{name}` names no {kinds}"))
+    };
+    const TYPES: &str = "struct, exception, union or enum";
     let (span, text) = match problem {
-        OptionProblem::UnknownName(index) => (
-            spans.rename.get(index).map(|(idl, _)| *idl),
-            format!("`{}` names nothing in this IDL that has a Rust name", rename(index).0),
-        ),
-        OptionProblem::NotAnIdentifier(index) => (
-            spans.rename.get(index).map(|(_, rust)| *rust),
-            format!("`{}` is not an identifier", rename(index).1),
-        ),
-        OptionProblem::UnmatchedExternal(index) => {
-            let name = options.external.get(index).map_or("", |(name, _)| name);
-            (spans.external.get(index).copied(), format!("no included file defines `{name}`"))
+        OptionProblem::UnknownName(index) => {
+            let name = options.rename.get(index).map_or("", |(name, _)| name);
+            let text = format!("`{name}` names nothing in this IDL that has a Rust name");
+            (spans.rename.get(index).map(|(idl, _)| *idl), text)
         }
+        OptionProblem::NotAnIdentifier(index) => (spans.rename.get(index).map(|(_, rust)| *rust), text()),
+        OptionProblem::UnmatchedExternal(index) => (spans.external.get(index).copied(), text()),
         OptionProblem::UnmatchedDerive(index) => {
-            let name = options.derive.get(index).map_or("", |(name, _)| name);
-            (spans.derive.get(index).copied(), format!("`{name}` names no struct, exception, union or enum"))
+            unmatched(&spans.derive, index, options.derive.get(index).map(|(name, _)| name), TYPES)
         }
         OptionProblem::UnmatchedDefaultBody(index) => {
-            let name = options.default_bodies.get(index).map_or("", String::as_str);
-            (
-                spans.default_bodies.get(index).copied(),
-                format!("`{name}` names no interface, operation or attribute"),
-            )
+            let kinds = "interface, operation or attribute";
+            unmatched(&spans.default_bodies, index, options.default_bodies.get(index), kinds)
         }
         OptionProblem::UnmatchedAmi(index) => {
-            let name = options.ami.get(index).map_or("", String::as_str);
-            (
-                spans.ami.get(index).copied(),
-                format!("`{name}` names no interface whose objects can be elsewhere"),
-            )
+            unmatched(&spans.ami, index, options.ami.get(index), "interface whose objects can be elsewhere")
         }
         OptionProblem::UnmatchedInterpretive(index) => {
-            let name = options.interpretive.get(index).map_or("", String::as_str);
-            (
-                spans.interpretive.get(index).copied(),
-                format!("`{name}` names no struct, exception, union, enum or interface"),
-            )
+            let kinds = "struct, exception, union, enum or interface";
+            unmatched(&spans.interpretive, index, options.interpretive.get(index), kinds)
         }
         OptionProblem::UnmatchedAdaptive(index) => {
-            let name = options.adaptive.get(index).map_or("", |(name, _)| name);
-            (
-                spans.adaptive.get(index).copied(),
-                format!("`{name}` names no struct, exception, union or enum"),
-            )
+            unmatched(&spans.adaptive, index, options.adaptive.get(index).map(|(name, _)| name), TYPES)
         }
         OptionProblem::ZeroUses(index) => {
             (spans.adaptive.get(index).copied(), "`uses` is a number from 1 on".to_owned())
         }
-        OptionProblem::InvalidUsesName => {
-            let name = options.uses.as_deref().unwrap_or_default();
-            (spans.uses, format!("`{name}` is not an identifier"))
-        }
+        OptionProblem::InvalidUsesName => (spans.uses, text()),
         OptionProblem::RelativeRuntime => {
             (spans.runtime, "the path of the crate starts with `::` or `crate`".to_owned())
         }
