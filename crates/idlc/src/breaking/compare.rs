@@ -12,7 +12,6 @@ use serde_json::{Value as Json, json};
 use super::rules::{self, Rule};
 use super::types::{Difference, Pair};
 
-/// A breaking change.
 pub(super) struct Change {
     pub(super) rule: &'static Rule,
     /// The scoped name of the changed item, from the old IDL if the item exists there.
@@ -20,7 +19,6 @@ pub(super) struct Change {
     pub(super) message: String,
     /// The location in the old IDL: `file`, `line` and `column`.
     pub(super) old: Json,
-    /// The location in the new IDL.
     pub(super) new: Json,
 }
 
@@ -41,7 +39,6 @@ pub(super) enum ChangedDef<'m> {
     Both(&'m Def, &'m Def),
 }
 
-/// A comparison in progress.
 pub(super) struct Comparison<'m> {
     pub(super) pair: Pair<'m>,
     changes: Vec<Change>,
@@ -62,8 +59,7 @@ pub(super) fn changes(old: &Model, new: &Model) -> Vec<Change> {
     comparison.changes
 }
 
-/// Returns whether a definition is compared on its own. Operations and attributes are compared with their
-/// interface, and modules have no other properties than their contents.
+/// Returns whether a definition is compared on its own: not operations, attributes, modules.
 fn is_compared(def: &Def) -> bool {
     !matches!(def.kind, DefKind::Operation(_) | DefKind::Attribute(_) | DefKind::Module(_))
 }
@@ -82,8 +78,7 @@ impl<'m> Comparison<'m> {
         self.changes.push(Change { rule, name: name.to_owned(), message, old, new });
     }
 
-    /// Adds the change for a definition whose name does not exist in the new model: it was renamed or
-    /// removed.
+    /// Adds the change for a definition that was renamed or removed.
     fn add_missing(&mut self, def: &'m Def, name: &str) {
         let pair = self.pair;
         let is_typedef = matches!(def.kind, DefKind::Typedef(_));
@@ -106,14 +101,11 @@ impl<'m> Comparison<'m> {
         self.add(rule, name, ChangedDef::Old(def), format!("{kind} `{name}` was removed"));
     }
 
-    /// Compares two definitions with the same name.
     fn compare_definition(&mut self, old: &'m Def, new: &'m Def, name: &str) {
         let is_constant = matches!(old.kind, DefKind::Const(_) | DefKind::Native);
         if old.repository_id != new.repository_id && !is_constant {
-            let message = format!(
-                "the repository id of `{name}` was `{}` and is `{}`",
-                old.repository_id, new.repository_id
-            );
+            let (was, is) = (&old.repository_id, &new.repository_id);
+            let message = format!("the repository id of `{name}` was `{was}` and is `{is}`");
             self.add(&rules::REPOSITORY_ID, name, ChangedDef::Both(old, new), message);
         }
         self.compare_contents(old, new, name);
@@ -135,12 +127,8 @@ impl<'m> Comparison<'m> {
                 for base in pair.old.struct_bases(old.id) {
                     if !pair.new.struct_bases(new.id).iter().any(|other| pair.is_same(base, *other)) {
                         let base = pair.old.scoped_name(base);
-                        self.add(
-                            &rules::BASE_REMOVED,
-                            name,
-                            changed,
-                            format!("`{name}` lacks its base `{base}`"),
-                        );
+                        let message = format!("`{name}` lacks its base `{base}`");
+                        self.add(&rules::BASE_REMOVED, name, changed, message);
                     }
                 }
                 let members = |model: &'m Model, id| model.all_struct_members(id);
@@ -148,37 +136,32 @@ impl<'m> Comparison<'m> {
             }
             (DefKind::Union(a), DefKind::Union(b)) => self.compare_union((old, a), (new, b), name),
             (DefKind::Enum(a), DefKind::Enum(b)) => self.compare_enum(a, b, name, changed),
-            (DefKind::Typedef(a), DefKind::Typedef(b)) => self.compare_type(
-                (&old.annotations, a.ty),
-                (&new.annotations, b.ty),
-                &rules::TYPEDEF_CHANGED,
-                name,
-                changed,
-                &format!("typedef `{name}`"),
-            ),
+            (DefKind::Typedef(a), DefKind::Typedef(b)) => {
+                let types = ((&old.annotations, a.ty), (&new.annotations, b.ty));
+                self.compare_type(
+                    types,
+                    &rules::TYPEDEF_CHANGED,
+                    name,
+                    changed,
+                    &format!("typedef `{name}`"),
+                );
+            }
             (DefKind::Const(a), DefKind::Const(b)) => {
                 if pair.difference(a.ty, b.ty) != Difference::None {
                     let (was, is) = pair.type_names(a.ty, b.ty);
                     let message = format!("constant `{name}` was of type `{was}` and is of type `{is}`");
                     self.add(&rules::CONSTANT_REMOVED, name, changed, message);
                 } else if !self.is_equal(&a.value, &b.value) {
-                    self.add(
-                        &rules::CONSTANT_CHANGED,
-                        name,
-                        changed,
-                        format!("constant `{name}` has another value"),
-                    );
+                    let message = format!("constant `{name}` has another value");
+                    self.add(&rules::CONSTANT_CHANGED, name, changed, message);
                 }
             }
             (DefKind::Value(a), DefKind::Value(b)) => self.compare_value((old, a), (new, b), name),
-            (DefKind::ValueBox(a), DefKind::ValueBox(b)) => self.compare_type(
-                (&old.annotations, a.ty),
-                (&new.annotations, b.ty),
-                &rules::MEMBER_TYPE,
-                name,
-                changed,
-                &format!("the content of `{name}`"),
-            ),
+            (DefKind::ValueBox(a), DefKind::ValueBox(b)) => {
+                let types = ((&old.annotations, a.ty), (&new.annotations, b.ty));
+                let description = format!("the content of `{name}`");
+                self.compare_type(types, &rules::MEMBER_TYPE, name, changed, &description);
+            }
             (DefKind::Bitset(a), DefKind::Bitset(b)) => self.compare_bitset(a, b, name, changed),
             (DefKind::Bitmask(a), DefKind::Bitmask(b)) => self.compare_bitmask(a, b, name, changed),
             (DefKind::Native, DefKind::Native) => {}
@@ -234,14 +217,8 @@ impl<'m> Comparison<'m> {
             let Some(b) = after.iter().find(|b| b.name == a.name) else { continue };
             let full_name = format!("{name}::{}", a.name);
             let description = format!("member `{}` of `{name}`", a.name);
-            self.compare_type(
-                (&a.annotations, a.ty),
-                (&b.annotations, b.ty),
-                &rules::MEMBER_TYPE,
-                &full_name,
-                changed,
-                &description,
-            );
+            let types = ((&a.annotations, a.ty), (&b.annotations, b.ty));
+            self.compare_type(types, &rules::MEMBER_TYPE, &full_name, changed, &description);
         }
     }
 
@@ -257,10 +234,8 @@ impl<'m> Comparison<'m> {
                     self.add(&rules::ENUMERATOR_REMOVED, &full_name, changed, message);
                 }
                 Some(new_index) if new_index != index => {
-                    let message = format!(
-                        "enumerator `{}` of `{name}` was number {index} and is number {new_index}",
-                        enumerator.name
-                    );
+                    let name_and_enum = format!("enumerator `{}` of `{name}`", enumerator.name);
+                    let message = format!("{name_and_enum} was number {index} and is number {new_index}");
                     self.add(&rules::ENUMERATOR_ORDER, &full_name, changed, message);
                 }
                 Some(_) => {}
@@ -332,14 +307,8 @@ impl<'m> Comparison<'m> {
         }
         for (x, y, full_name) in uses {
             let description = format!("case `{}` of `{name}`", x.name);
-            self.compare_type(
-                (&x.annotations, x.ty),
-                (&y.annotations, y.ty),
-                &rules::CASE_TYPE,
-                &full_name,
-                changed,
-                &description,
-            );
+            let types = ((&x.annotations, x.ty), (&y.annotations, y.ty));
+            self.compare_type(types, &rules::CASE_TYPE, &full_name, changed, &description);
         }
     }
 
@@ -383,12 +352,8 @@ impl<'m> Comparison<'m> {
             body.fields.iter().map(|f| (f.width, format!("{:?}", f.ty), f.name.is_some())).collect()
         };
         if !is_same_base || layout(a) != layout(b) {
-            return self.add(
-                &rules::BITS_CHANGED,
-                name,
-                changed,
-                format!("bitset `{name}` has other fields"),
-            );
+            let message = format!("bitset `{name}` has other fields");
+            return self.add(&rules::BITS_CHANGED, name, changed, message);
         }
         for (x, y) in a.fields.iter().zip(&b.fields) {
             if let (Some(x), Some(y)) = (&x.name, &y.name)
@@ -415,10 +380,8 @@ impl<'m> Comparison<'m> {
                     self.add(&rules::MEMBER_RENAMED, &full_name, changed, message);
                 }
                 (Some(same), _) => {
-                    let message = format!(
-                        "flag `{}` of `{name}` was bit {} and is bit {}",
-                        flag.name, flag.position, same.position
-                    );
+                    let (flag_name, was, is) = (&flag.name, flag.position, same.position);
+                    let message = format!("flag `{flag_name}` of `{name}` was bit {was} and is bit {is}");
                     self.add(&rules::BITS_CHANGED, &full_name, changed, message);
                 }
                 (None, _) => {

@@ -1,15 +1,12 @@
 //! Comparison of the operations, attributes and bases of interfaces and value types.
 
-use idl_compiler::model::{
-    Annotations, Attribute, Def, DefId, DefKind, Direction, Factory, Operation, TypeId,
-};
+use idl_compiler::model::{Annotations, Attribute, Def, DefId, DefKind, Factory, Operation, Param, TypeId};
 
 use super::compare::{ChangedDef, Comparison};
 use super::rules::{self, Rule};
 use super::types::Difference;
 
 impl<'m> Comparison<'m> {
-    /// Compares the operations, attributes and bases of two versions of an interface or value type.
     pub(super) fn compare_interface(&mut self, old: &'m Def, new: &'m Def) {
         let pair = self.pair;
         self.compare_bases(old, new);
@@ -18,12 +15,10 @@ impl<'m> Comparison<'m> {
             let name = pair.old.scoped_name(old_member.id);
             let kind = member_kind(&old_member.kind);
             match new_member {
-                None => self.add(
-                    &rules::OPERATION_REMOVED,
-                    &name,
-                    ChangedDef::Old(old_member),
-                    format!("{kind} `{name}` was removed"),
-                ),
+                None => {
+                    let message = format!("{kind} `{name}` was removed");
+                    self.add(&rules::OPERATION_REMOVED, &name, ChangedDef::Old(old_member), message);
+                }
                 Some(new_member) => {
                     if new_member.parent != Some(new.id) {
                         let owner = new_member.parent.map(|owner| pair.new.scoped_name(owner));
@@ -44,18 +39,14 @@ impl<'m> Comparison<'m> {
             let name = pair.new.scoped_name(new_member.id);
             let kind = member_kind(&new_member.kind);
             match pair.old.all_members(old.id).find(|def| def.name == new_member.name) {
-                None => self.add(
-                    &rules::OPERATION_ADDED,
-                    &name,
-                    ChangedDef::New(new_member),
-                    format!("{kind} `{name}` is new"),
-                ),
+                None => {
+                    let message = format!("{kind} `{name}` is new");
+                    self.add(&rules::OPERATION_ADDED, &name, ChangedDef::New(new_member), message);
+                }
                 Some(inherited) if inherited.parent != Some(old.id) => {
                     let owner = inherited.parent.map(|owner| pair.old.scoped_name(owner));
-                    let message = format!(
-                        "{kind} `{name}` is no longer inherited from `{}`",
-                        owner.unwrap_or_default()
-                    );
+                    let owner = owner.unwrap_or_default();
+                    let message = format!("{kind} `{name}` is no longer inherited from `{owner}`");
                     self.add(
                         &rules::OPERATION_MOVED,
                         &name,
@@ -82,23 +73,15 @@ impl<'m> Comparison<'m> {
         for base in &before {
             if !after.iter().any(|other| self.pair.is_same(*base, *other)) {
                 let base = self.pair.old.scoped_name(*base);
-                self.add(
-                    &rules::BASE_REMOVED,
-                    &name,
-                    ChangedDef::Both(old, new),
-                    format!("`{name}` lacks its base `{base}`"),
-                );
+                let message = format!("`{name}` lacks its base `{base}`");
+                self.add(&rules::BASE_REMOVED, &name, ChangedDef::Both(old, new), message);
             }
         }
         for base in &after {
             if !before.iter().any(|other| self.pair.is_same(*other, *base)) {
                 let base = self.pair.new.scoped_name(*base);
-                self.add(
-                    &rules::BASE_ADDED,
-                    &name,
-                    ChangedDef::Both(old, new),
-                    format!("`{name}` has the new base `{base}`"),
-                );
+                let message = format!("`{name}` has the new base `{base}`");
+                self.add(&rules::BASE_ADDED, &name, ChangedDef::Both(old, new), message);
             }
         }
     }
@@ -113,11 +96,8 @@ impl<'m> Comparison<'m> {
                 self.compare_attribute((old, a), (new, b), &name)
             }
             (a, b) => {
-                let message = format!(
-                    "`{name}` was {} and is {}",
-                    with_article(member_kind(a)),
-                    with_article(member_kind(b))
-                );
+                let (was, is) = (member_kind(a), member_kind(b));
+                let message = format!("`{name}` was an {was} and is an {is}");
                 self.add(&rules::OPERATION_REMOVED, &name, ChangedDef::Both(old, new), message);
             }
         }
@@ -135,27 +115,18 @@ impl<'m> Comparison<'m> {
             self.add(&rules::ONEWAY_CHANGED, name, changed, format!("operation `{name}` {is}"));
         }
         match (a.result, b.result) {
-            (Some(x), Some(y)) => self.compare_type(
-                (&old.annotations, x),
-                (&new.annotations, y),
-                &rules::RESULT_CHANGED,
-                name,
-                changed,
-                &format!("the result of `{name}`"),
-            ),
+            (Some(x), Some(y)) => {
+                let types = ((&old.annotations, x), (&new.annotations, y));
+                let description = format!("the result of `{name}`");
+                self.compare_type(types, &rules::RESULT_CHANGED, name, changed, &description);
+            }
             (None, None) => {}
             (x, y) => {
                 let type_name = |ty: Option<String>| ty.unwrap_or_else(|| "void".to_owned());
-                let (x, y) = (
-                    type_name(x.map(|ty| self.pair.old.describe(ty))),
-                    type_name(y.map(|ty| self.pair.new.describe(ty))),
-                );
-                self.add(
-                    &rules::RESULT_CHANGED,
-                    name,
-                    changed,
-                    format!("the result of `{name}` was `{x}` and is `{y}`"),
-                );
+                let x = type_name(x.map(|ty| self.pair.old.describe(ty)));
+                let y = type_name(y.map(|ty| self.pair.new.describe(ty)));
+                let message = format!("the result of `{name}` was `{x}` and is `{y}`");
+                self.add(&rules::RESULT_CHANGED, name, changed, message);
             }
         }
         self.compare_parameters(a, b, name, changed);
@@ -178,23 +149,13 @@ impl<'m> Comparison<'m> {
         for (x, y) in a.params.iter().zip(&b.params) {
             let full_name = format!("{name}::{}", x.name);
             if x.direction != y.direction {
-                let message = format!(
-                    "parameter `{}` of `{name}` was `{}` and is `{}`",
-                    x.name,
-                    direction_keyword(x.direction),
-                    direction_keyword(y.direction)
-                );
+                let (was, is) = (x.direction.keyword(), y.direction.keyword());
+                let message = format!("parameter `{}` of `{name}` was `{was}` and is `{is}`", x.name);
                 self.add(&rules::DIRECTION_CHANGED, &full_name, changed, message);
             }
             let description = format!("parameter `{}` of `{name}`", x.name);
-            self.compare_type(
-                (&x.annotations, x.ty),
-                (&y.annotations, y.ty),
-                &rules::PARAMETER_TYPE,
-                &full_name,
-                changed,
-                &description,
-            );
+            let types = ((&x.annotations, x.ty), (&y.annotations, y.ty));
+            self.compare_type(types, &rules::PARAMETER_TYPE, &full_name, changed, &description);
         }
     }
 
@@ -207,32 +168,18 @@ impl<'m> Comparison<'m> {
         let changed = ChangedDef::Both(old, new);
         match (a.readonly, b.readonly) {
             (false, true) => {
-                self.add(
-                    &rules::OPERATION_REMOVED,
-                    name,
-                    changed,
-                    format!("attribute `{name}` is readonly now"),
-                );
+                let message = format!("attribute `{name}` is readonly now");
+                self.add(&rules::OPERATION_REMOVED, name, changed, message);
             }
             (true, false) => {
-                self.add(
-                    &rules::OPERATION_ADDED,
-                    name,
-                    changed,
-                    format!("attribute `{name}` is no longer readonly"),
-                );
+                let message = format!("attribute `{name}` is no longer readonly");
+                self.add(&rules::OPERATION_ADDED, name, changed, message);
             }
             _ => {}
         }
         let description = format!("attribute `{name}`");
-        self.compare_type(
-            (&old.annotations, a.ty),
-            (&new.annotations, b.ty),
-            &rules::RESULT_CHANGED,
-            name,
-            changed,
-            &description,
-        );
+        let types = ((&old.annotations, a.ty), (&new.annotations, b.ty));
+        self.compare_type(types, &rules::RESULT_CHANGED, name, changed, &description);
         self.compare_raises(&a.get_raises, &b.get_raises, name, changed, " when it is read");
         if !a.readonly && !b.readonly {
             self.compare_raises(&a.set_raises, &b.set_raises, name, changed, " when it is set");
@@ -243,33 +190,23 @@ impl<'m> Comparison<'m> {
         for id in a {
             if !b.iter().any(|other| self.pair.is_same(*id, *other)) {
                 let exception = self.pair.old.scoped_name(*id);
-                self.add(
-                    &rules::RAISES_CHANGED,
-                    name,
-                    changed,
-                    format!("`{name}` no longer raises `{exception}`{when}"),
-                );
+                let message = format!("`{name}` no longer raises `{exception}`{when}");
+                self.add(&rules::RAISES_CHANGED, name, changed, message);
             }
         }
         for id in b {
             if !a.iter().any(|other| self.pair.is_same(*other, *id)) {
                 let exception = self.pair.new.scoped_name(*id);
-                self.add(
-                    &rules::RAISES_CHANGED,
-                    name,
-                    changed,
-                    format!("`{name}` raises `{exception}`{when} now"),
-                );
+                let message = format!("`{name}` raises `{exception}`{when} now");
+                self.add(&rules::RAISES_CHANGED, name, changed, message);
             }
         }
     }
 
-    /// Compares the type of a result, parameter, member, attribute or another item. `type_rule` is the rule
-    /// for different types, and `description` the item in messages.
+    /// Compares the types of an item, `description` in messages; `type_rule` applies to different ones.
     pub(super) fn compare_type(
         &mut self,
-        old: (&Annotations, TypeId),
-        new: (&Annotations, TypeId),
+        (old, new): ((&Annotations, TypeId), (&Annotations, TypeId)),
         type_rule: &'static Rule,
         name: &str,
         changed: ChangedDef<'m>,
@@ -278,20 +215,12 @@ impl<'m> Comparison<'m> {
         let (was, is) = self.pair.type_names(old.1, new.1);
         match self.pair.difference(old.1, new.1) {
             Difference::Type => {
-                return self.add(
-                    type_rule,
-                    name,
-                    changed,
-                    format!("{description} was `{was}` and is `{is}`"),
-                );
+                let message = format!("{description} was `{was}` and is `{is}`");
+                return self.add(type_rule, name, changed, message);
             }
             Difference::Bound => {
-                self.add(
-                    &rules::BOUND_CHANGED,
-                    name,
-                    changed,
-                    format!("{description} was `{was}` and is `{is}`"),
-                );
+                let message = format!("{description} was `{was}` and is `{is}`");
+                self.add(&rules::BOUND_CHANGED, name, changed, message);
             }
             Difference::None if self.pair.range_differs(old, new) => {
                 self.add(&rules::BOUND_CHANGED, name, changed, format!("{description} has another range"));
@@ -315,7 +244,6 @@ impl<'m> Comparison<'m> {
         }
     }
 
-    /// Compares the factories of two versions of a value type.
     pub(super) fn compare_factories(&mut self, old: &'m Def, new: &'m Def, a: &[Factory], b: &[Factory]) {
         let name = self.pair.old.scoped_name(old.id);
         let is_equal = |x: &Factory, y: &Factory| {
@@ -323,12 +251,11 @@ impl<'m> Comparison<'m> {
                 ids.len() == others.len()
                     && ids.iter().zip(others).all(|(id, other)| self.pair.is_same(*id, *other))
             };
+            let is_same_type =
+                |(p, q): (&Param, &Param)| self.pair.difference(p.ty, q.ty) == Difference::None;
             x.name == y.name
                 && x.params.len() == y.params.len()
-                && x.params
-                    .iter()
-                    .zip(&y.params)
-                    .all(|(p, q)| self.pair.difference(p.ty, q.ty) == Difference::None)
+                && x.params.iter().zip(&y.params).all(is_same_type)
                 && raises(&x.raises, &y.raises)
         };
         if a.len() != b.len() || !a.iter().all(|x| b.iter().any(|y| is_equal(x, y))) {
@@ -344,18 +271,6 @@ fn sorted(names: &[String]) -> Vec<&String> {
     names
 }
 
-fn direction_keyword(direction: Direction) -> &'static str {
-    match direction {
-        Direction::In => "in",
-        Direction::Out => "out",
-        Direction::InOut => "inout",
-    }
-}
-
 fn member_kind(kind: &DefKind) -> &'static str {
     if matches!(kind, DefKind::Attribute(_)) { "attribute" } else { "operation" }
-}
-
-fn with_article(kind: &str) -> String {
-    format!("an {kind}")
 }

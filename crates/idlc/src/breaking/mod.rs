@@ -70,7 +70,6 @@ impl ClassFilter {
     }
 }
 
-/// Parses the id of a rule.
 fn parse_rule(text: &str) -> Result<String, String> {
     match rules::RULES.iter().any(|rule| rule.id == text) {
         true => Ok(text.to_owned()),
@@ -131,19 +130,17 @@ fn as_text(changes: &[Change]) -> String {
 }
 
 fn as_json(changes: &[Change]) -> Value {
-    let changes: Vec<Value> = changes
-        .iter()
-        .map(|change| {
-            json!({
-                "rule": change.rule.id,
-                "class": change.rule.class.name(),
-                "name": change.name,
-                "message": change.message,
-                "why": change.rule.reason,
-                "old": change.old,
-                "new": change.new,
-            })
+    let change = |change: &Change| {
+        json!({
+            "rule": change.rule.id,
+            "class": change.rule.class.name(),
+            "name": change.name,
+            "message": change.message,
+            "why": change.rule.reason,
+            "old": change.old,
+            "new": change.new,
         })
-        .collect();
+    };
+    let changes: Vec<Value> = changes.iter().map(change).collect();
     json!({ "changes": changes })
 }

@@ -1,6 +1,5 @@
 //! The rules of `idlc breaking`: the reported changes, and why they break clients or servers.
 
-/// The class of a breaking change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
     /// A client and a server, one with the old IDL and one with the new, cannot communicate correctly.
@@ -18,7 +17,6 @@ impl Class {
     }
 }
 
-/// A kind of change.
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub(crate) id: &'static str,

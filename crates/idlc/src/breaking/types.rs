@@ -3,7 +3,6 @@
 use idl_compiler::Model;
 use idl_compiler::model::{Annotations, DefId, DefKind, Type, TypeId};
 
-/// The difference between two types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Difference {
     /// The encodings are equal.
@@ -29,7 +28,6 @@ impl Difference {
     }
 }
 
-/// Two models to compare.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<'m> {
     pub(super) old: &'m Model,
@@ -71,13 +69,11 @@ impl Pair<'_> {
         same_name || same_id
     }
 
-    /// Returns whether annotations restrict a number to different ranges.
     pub(super) fn range_differs(&self, old: (&Annotations, TypeId), new: (&Annotations, TypeId)) -> bool {
         let text = |bounds: Option<idl_compiler::model::Bounds>| bounds.map(|bounds| format!("{bounds:?}"));
         text(self.old.bounds(old.0, old.1)) != text(self.new.bounds(new.0, new.1))
     }
 
-    /// Returns the names of both types for messages.
     pub(super) fn type_names(&self, old: TypeId, new: TypeId) -> (String, String) {
         (self.old.describe(old), self.new.describe(new))
     }
