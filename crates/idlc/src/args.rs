@@ -185,15 +185,11 @@ impl Mapping {
     /// # Errors
     /// An argument is not a Rust path.
     pub(crate) fn options(&self) -> Result<Options, String> {
-        let mut external = Vec::new();
-        for (idl, rust) in &self.external {
-            external.push((idl.clone(), parse_path(rust)?));
-        }
-        let mut derive = Vec::new();
-        for text in &self.derive {
+        let external = self.external.iter().map(|(idl, rust)| Ok((idl.clone(), parse_path(rust)?)));
+        let derive = self.derive.iter().map(|text| {
             let (pattern, rust) = text.split_once('=').unwrap_or(("*", text));
-            derive.push((pattern.trim().to_owned(), parse_path(rust.trim())?));
-        }
+            Ok((pattern.trim().to_owned(), parse_path(rust.trim())?))
+        });
         let include_policy = match self.include_policy {
             Policy::Compile => IncludePolicy::Compile,
             Policy::Extern => IncludePolicy::Extern,
@@ -202,9 +198,9 @@ impl Mapping {
             runtime: parse_path(&self.runtime)?,
             rename: self.rename.clone(),
             non_nil: self.non_nil.clone(),
-            external,
+            external: external.collect::<Result<_, String>>()?,
             include_policy,
-            derive,
+            derive: derive.collect::<Result<_, String>>()?,
             default_bodies: self.default_bodies.clone(),
             ami: self.ami.clone(),
             interpretive: self.interpretive.clone(),
@@ -214,10 +210,6 @@ impl Mapping {
     }
 }
 
-/// Parses a Rust path into tokens.
-///
-/// # Errors
-/// The text is not a path.
 pub(crate) fn parse_path(text: &str) -> Result<proc_macro2::TokenStream, String> {
     let tokens: Option<proc_macro2::TokenStream> = text.parse().ok();
     let is_path = |tokens: &proc_macro2::TokenStream| {
@@ -226,15 +218,12 @@ pub(crate) fn parse_path(text: &str) -> Result<proc_macro2::TokenStream, String>
     tokens.filter(is_path).ok_or_else(|| format!("`{text}` is not a Rust path"))
 }
 
-/// Parses `PATTERN=USES`.
 fn parse_adaptive(text: &str) -> Result<(String, u32), String> {
     let (pattern, uses) = text.split_once('=').ok_or("expected `PATTERN=USES`")?;
-    let uses =
-        uses.trim().parse().map_err(|_| "the number of uses must be from 1 to 4294967295".to_owned())?;
+    let uses = uses.trim().parse().map_err(|_| "the number of uses must be from 1 to 4294967295")?;
     Ok((pattern.trim().to_owned(), uses))
 }
 
-/// Parses `IDL=RUST`.
 fn parse_pair(text: &str) -> Result<(String, String), String> {
     let (left, right) = text.split_once('=').ok_or("expected `IDL=RUST`")?;
     Ok((left.trim().to_owned(), right.trim().to_owned()))

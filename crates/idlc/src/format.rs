@@ -19,10 +19,8 @@ pub(crate) fn files(files: &[PathBuf], check_only: bool) -> Result<(), Failure> 
         let from_stdin = is_standard_input(path);
         let before = read(path)?;
         let after = formatted(&before).map_err(|line| {
-            Failure::Io(format!(
-                "{}:{line}: a comment or literal has no end; the file is not changed",
-                path.display()
-            ))
+            let problem = "a comment or literal has no end; the file is not changed";
+            Failure::Io(format!("{}:{line}: {problem}", path.display()))
         })?;
         match (check_only, from_stdin) {
             (true, _) if after != before => {
@@ -66,18 +64,13 @@ enum Kind {
     Literal,
     /// Punctuation, such as `::`.
     Punctuation,
-    /// `// ...`, without the end of the line.
     LineComment,
-    /// `/* ... */`.
     BlockComment,
     /// A preprocessor line, with its continuation lines.
     Directive,
 }
 
-/// Returns the formatted text.
-///
-/// # Errors
-/// The line of a comment or literal that has no end.
+/// Returns the formatted text; `Err` with the line of a comment or literal that has no end.
 fn formatted(text: &str) -> Result<String, usize> {
     let pieces = pieces(text)?;
     let out = Layout::default().format(&pieces);
@@ -90,8 +83,7 @@ fn formatted(text: &str) -> Result<String, usize> {
     }
 }
 
-/// Returns whether the pieces are equal, apart from white space at the start and end of lines within
-/// comments.
+/// Returns whether the pieces are equal, apart from white space around lines of comments.
 fn is_equal(before: &[Piece<'_>], after: &[Piece<'_>]) -> bool {
     let stripped = |piece: &Piece<'_>| -> (Kind, Vec<String>) {
         (piece.kind, piece.text.lines().map(|line| line.trim().to_owned()).collect())
@@ -99,10 +91,7 @@ fn is_equal(before: &[Piece<'_>], after: &[Piece<'_>]) -> bool {
     before.len() == after.len() && before.iter().zip(after).all(|(a, b)| stripped(a) == stripped(b))
 }
 
-/// Splits a text into pieces.
-///
-/// # Errors
-/// The line of a comment or literal that has no end.
+/// Splits a text into pieces; `Err` with the line of a comment or literal that has no end.
 fn pieces(text: &str) -> Result<Vec<Piece<'_>>, usize> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut all = Vec::new();
@@ -122,8 +111,7 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, usize> {
         let starts_line = line_breaks > 0 || all.is_empty();
         let (kind, len) = match next_piece(rest, starts_line) {
             Some(piece) => piece,
-            // The preprocessor may skip this text, which then need not be IDL. It may be prose with an
-            // apostrophe.
+            // The preprocessor may skip this text. It may be prose with an apostrophe, not IDL.
             None if condition_depth > 0 && !rest.starts_with("/*") => {
                 (Kind::Literal, rest.find('\n').unwrap_or(rest.len()))
             }
@@ -159,25 +147,18 @@ fn next_piece(rest: &str, starts_line: bool) -> Option<(Kind, usize)> {
         let end = rest.get(2..)?.find("*/")?;
         return Some((Kind::BlockComment, end + 4));
     }
-    for prefix in ["L\"", "L'", "\"", "'"] {
-        if rest.starts_with(prefix) {
-            return Some((Kind::Literal, literal_len(rest, prefix)?));
-        }
+    if let Some(prefix) = ["L\"", "L'", "\"", "'"].into_iter().find(|prefix| rest.starts_with(prefix)) {
+        return Some((Kind::Literal, literal_len(rest, prefix)?));
     }
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     if is_word(first) || first == '.' && rest.get(1..)?.starts_with(|c: char| c.is_ascii_digit()) {
         return Some((Kind::Word, word_len(rest)));
     }
-    for sign in ["::", "<<", ">>", "##"] {
-        if rest.starts_with(sign) {
-            return Some((Kind::Punctuation, sign.len()));
-        }
-    }
-    Some((Kind::Punctuation, first.len_utf8()))
+    let sign = ["::", "<<", ">>", "##"].into_iter().find(|sign| rest.starts_with(sign));
+    Some((Kind::Punctuation, sign.map_or(first.len_utf8(), str::len)))
 }
 
-/// Returns the length of `#if 0` with the text that it skips, up to `#else`, `#elif` or `#endif`. The skipped
-/// text need not be IDL. Returns `None` for other text.
+/// Returns the length of `#if 0` and the text it skips, which need not be IDL.
 fn skipped_block_len(rest: &str) -> Option<usize> {
     let directive = |line: &str| line.trim_start().strip_prefix('#').map(|word| word.trim().to_owned());
     let mut lines = rest.split_inclusive('\n');
@@ -198,8 +179,7 @@ fn skipped_block_len(rest: &str) -> Option<usize> {
     rest.get(..len).map(|text| text.trim_end().len())
 }
 
-/// Returns the length of a directive with its continuation lines. A comment that starts in the directive is
-/// included up to its end.
+/// Returns the length of a directive with its continuation lines and a comment it starts.
 fn directive_len(rest: &str) -> usize {
     let mut len = 0;
     let mut in_comment = false;
@@ -276,11 +256,11 @@ struct Layout {
 
 impl Layout {
     fn format(mut self, pieces: &[Piece<'_>]) -> String {
-        let mut previous: Option<(usize, &Piece<'_>)> = None;
+        let mut last: Option<&Piece<'_>> = None;
         for (index, piece) in pieces.iter().enumerate() {
-            match previous {
+            match last {
                 None => self.indent(piece),
-                Some((_, last))
+                Some(last)
                     if piece.line_breaks > 0
                         || last.kind == Kind::Directive
                         || piece.kind == Kind::Directive =>
@@ -292,15 +272,15 @@ impl Layout {
                     }
                     self.indent(piece);
                 }
-                Some((last_index, last)) => {
-                    let earlier = last_index.checked_sub(1).and_then(|index| pieces.get(index));
+                Some(last) => {
+                    let earlier = index.checked_sub(2).and_then(|index| pieces.get(index));
                     if self.needs_space(earlier, last, piece) {
                         self.out.push(' ');
                     }
                 }
             }
             self.write(piece);
-            previous = Some((index, piece));
+            last = Some(piece);
         }
         self.end_line();
         self.out
@@ -314,7 +294,6 @@ impl Layout {
         }
     }
 
-    /// Writes the indentation of a line that starts with a piece.
     fn indent(&mut self, piece: &Piece<'_>) {
         if piece.kind == Kind::Directive {
             return;
@@ -330,7 +309,6 @@ impl Layout {
         self.out.extend(std::iter::repeat_n(' ', depth * INDENT));
     }
 
-    /// Returns whether the innermost open bracket is `{`, or there is none.
     fn in_body(&self) -> bool {
         self.open_brackets.last().is_none_or(|open| *open == '{')
     }
@@ -359,15 +337,13 @@ impl Layout {
             _ => {}
         }
         let ends_label = piece.text == ":" && self.is_label_line();
-        // An enumerator counts as a declaration. The item after a line with an annotation starts a
-        // declaration too.
+        // An enumerator counts as a declaration, and so does the item after a line with an annotation.
         let ends_declaration =
             matches!(piece.text, ";" | "{" | "}") || piece.text == "," && self.in_body() || ends_label;
         self.in_declaration = !ends_declaration && !self.line().trim_start().starts_with('@');
         self.is_labelled = ends_label || self.is_labelled && !(piece.text == ";" && self.in_body());
     }
 
-    /// Returns the current line so far.
     fn line(&self) -> &str {
         self.out.rsplit('\n').next().unwrap_or_default()
     }
@@ -377,8 +353,7 @@ impl Layout {
         self.line().rsplit([';', '{', '}']).next().unwrap_or_default().trim_start()
     }
 
-    /// Returns whether the `<` at the end of the text opens the parameters of a type, such as
-    /// `sequence<long>`, or of a template module.
+    /// Returns whether the `<` at the end opens parameters, such as `sequence<long>`.
     fn opens_type_parameters(&self) -> bool {
         let before = self.out.trim_end_matches('<').trim_end();
         let word = before.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
@@ -428,8 +403,7 @@ impl Layout {
         }
     }
 
-    /// Returns whether there is a space between the pieces `last` and `piece` of a line. `earlier` precedes
-    /// `last`.
+    /// Returns whether a space separates `last` and `piece` of a line; `earlier` precedes both.
     fn needs_space(&self, earlier: Option<&Piece<'_>>, last: &Piece<'_>, piece: &Piece<'_>) -> bool {
         if is_comment(last) || is_comment(piece) {
             return true;
@@ -470,7 +444,6 @@ fn is_label(word: &str) -> bool {
     matches!(word, "case" | "default")
 }
 
-/// Returns whether a type has parameters between `<` and `>`.
 fn takes_parameters(word: &str) -> bool {
     matches!(word, "sequence" | "string" | "wstring" | "fixed" | "map" | "bitfield")
 }

@@ -3,7 +3,6 @@
 
 mod args;
 mod breaking;
-mod deps;
 mod format;
 mod messages;
 mod model;
@@ -40,7 +39,6 @@ pub fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// The reason why a command failed.
 enum Failure {
     /// The IDL has errors or is not formatted. Already reported.
     Idl,
@@ -50,7 +48,6 @@ enum Failure {
     UnreadableFile,
     /// The options are wrong or do not apply to the IDL. One message for each problem.
     Options(Vec<String>),
-    /// An error of input or output.
     Io(String),
 }
 
@@ -64,7 +61,6 @@ impl Failure {
         }
     }
 
-    /// Prints the messages that are not yet printed.
     fn print(&self, messages: &Messages) {
         let (code, lines) = match self {
             Failure::Idl | Failure::Breaking | Failure::UnreadableFile => return,
@@ -138,8 +134,7 @@ fn run_command(args: &Args) -> Result<(), Failure> {
                 let error = "--make requires --target if the input is standard input".to_owned();
                 return Err(Failure::Options(vec![error]));
             }
-            // The files are listed even if the IDL has errors, because the build must run again when one of
-            // them changes.
+            // The files are listed even if the IDL has errors: the build runs again when one changes.
             let result = compile_silently(input, &input.files)?;
             let sources = match &result {
                 Ok(model) => model.sources(),
@@ -147,8 +142,8 @@ fn run_command(args: &Args) -> Result<(), Failure> {
             };
             let paths = sources.paths();
             let text = match make {
-                true => deps::make_rule(target.as_deref(), first, &paths),
-                false => deps::list(&paths),
+                true => make_rule(target.as_deref(), first, &paths),
+                false => paths.iter().map(|path| format!("{}\n", path.display())).collect(),
             };
             write(output.as_deref(), &text)?;
             report(input, result, messages).map(|_| ())
@@ -169,12 +164,10 @@ fn is_standard_input(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Compiles files together, or standard input, and prints the messages.
 fn compile(input: &Input, files: &[PathBuf], messages: &Messages) -> Result<Model, Failure> {
     report(input, compile_silently(input, files)?, messages)
 }
 
-/// Compiles files together, or standard input.
 fn compile_silently(input: &Input, files: &[PathBuf]) -> Result<Result<Model, Diagnostics>, Failure> {
     let mut compiler = Compiler::default().files(Disk::new()).strict_names(input.strict_names);
     for folder in &input.include {
@@ -220,7 +213,6 @@ fn report(input: &Input, result: Result<Model, Diagnostics>, messages: &Messages
     Ok(model)
 }
 
-/// Returns the formatted Rust code for a model.
 fn generate_rust(
     model: &Model,
     options: &Options,
@@ -241,59 +233,19 @@ fn generate_rust(
     Ok(prettyplease::unparse(&file))
 }
 
-/// Checks that the options apply to the model.
 fn check_options(model: &Model, options: &Options) -> Result<(), Failure> {
-    let problems: Vec<String> =
-        options.check(model).into_iter().map(|problem| problem_message(options, problem)).collect();
+    let message = |problem: OptionProblem| {
+        let (option, message) = problem.describe(options);
+        let option = match option {
+            "external" => "extern",
+            "default_bodies" => "default-bodies",
+            "runtime" => "crate",
+            other => other,
+        };
+        format!("--{option}: {message}")
+    };
+    let problems: Vec<String> = options.check(model).into_iter().map(message).collect();
     if problems.is_empty() { Ok(()) } else { Err(Failure::Options(problems)) }
-}
-
-fn problem_message(options: &Options, problem: OptionProblem) -> String {
-    let rename = |index: usize| options.rename.get(index).cloned().unwrap_or_default();
-    match problem {
-        OptionProblem::UnknownName(index) => {
-            format!(
-                "--rename: `{}` is not the name of a definition, member, enumerator or parameter in this IDL",
-                rename(index).0
-            )
-        }
-        OptionProblem::NotAnIdentifier(index) => {
-            format!("--rename: `{}` is not an identifier", rename(index).1)
-        }
-        OptionProblem::UnmatchedExternal(index) => {
-            let idl = options.external.get(index).map_or("", |(idl, _)| idl);
-            format!("--extern: no included file defines `{idl}`")
-        }
-        OptionProblem::UnmatchedDerive(index) => {
-            let idl = options.derive.get(index).map_or("", |(idl, _)| idl);
-            format!("--derive: `{idl}` is not the name of a struct, exception, union or enum")
-        }
-        OptionProblem::UnmatchedDefaultBody(index) => {
-            let idl = options.default_bodies.get(index).map_or("", String::as_str);
-            format!("--default-bodies: `{idl}` is not the name of an interface, operation or attribute")
-        }
-        OptionProblem::UnmatchedAmi(index) => {
-            let idl = options.ami.get(index).map_or("", String::as_str);
-            format!("--ami: `{idl}` is not the name of an interface for remote objects")
-        }
-        OptionProblem::UnmatchedInterpretive(index) => {
-            let idl = options.interpretive.get(index).map_or("", String::as_str);
-            format!(
-                "--interpretive: `{idl}` is not the name of a struct, exception, union, enum or interface"
-            )
-        }
-        OptionProblem::UnmatchedAdaptive(index) => {
-            let idl = options.adaptive.get(index).map_or("", |(idl, _)| idl);
-            format!("--adaptive: `{idl}` is not the name of a struct, exception, union or enum")
-        }
-        OptionProblem::ZeroUses(_) => "--adaptive: the number of uses must be at least 1".to_owned(),
-        OptionProblem::InvalidUsesName => {
-            format!("--uses: `{}` is not an identifier", options.uses.as_deref().unwrap_or_default())
-        }
-        OptionProblem::RelativeRuntime => {
-            "--crate: the path of the crate must start with `::` or `crate`".to_owned()
-        }
-    }
 }
 
 /// Writes to a file or to standard output. It is not an error if standard output is closed.
@@ -311,8 +263,7 @@ fn write(path: Option<&Path>, text: &str) -> Result<(), Failure> {
 }
 
 impl Colour {
-    /// Returns whether messages are coloured. With `Auto`, they are coloured if standard error is a terminal
-    /// and `NO_COLOR` is not set.
+    /// Returns whether messages are coloured: `Auto` on a terminal without `NO_COLOR`.
     fn is_enabled(self) -> bool {
         match self {
             Colour::Always => true,
@@ -323,4 +274,24 @@ impl Colour {
             }
         }
     }
+}
+
+/// Formats a rule for make, like `-MD -MP`: empty rules prevent errors if files are removed.
+fn make_rule(target: Option<&str>, first: Option<&Path>, paths: &[&Path]) -> String {
+    let default = || first.map(|path| path.with_extension("rs").display().to_string()).unwrap_or_default();
+    let target = target.map_or_else(default, str::to_owned);
+    let names: Vec<String> = paths.iter().map(|path| escaped(&path.display().to_string())).collect();
+    let mut text = format!("{}:", escaped(&target));
+    if !names.is_empty() {
+        text.push_str(&format!(" {}", names.join(" \\\n  ")));
+    }
+    text.push('\n');
+    for name in &names {
+        text.push_str(&format!("\n{name}:\n"));
+    }
+    text
+}
+
+fn escaped(path: &str) -> String {
+    path.replace('$', "$$").replace('#', "\\#").replace(' ', "\\ ")
 }

@@ -10,7 +10,6 @@ use crate::options::{Colour, MessageFormat};
 /// The maximum number of nested macro expansions in a message.
 const MAX_MACROS: usize = 64;
 
-/// The format of messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Messages {
     format: MessageFormat,
@@ -18,12 +17,10 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    /// Creates the format for options of the command line.
     pub(crate) fn new(format: MessageFormat, colour: Colour) -> Self {
         Messages { format, is_coloured: colour.is_enabled() }
     }
 
-    /// Prints the diagnostics of the compiler.
     pub(crate) fn show(&self, diagnostics: &Diagnostics) {
         match self.format {
             MessageFormat::Human => write_error(&diagnostics.render(self.is_coloured)),
@@ -33,15 +30,13 @@ impl Messages {
                 write_error(&lines.collect::<String>());
             }
             MessageFormat::Json => {
-                let lines = diagnostics.iter().map(|diagnostic| {
-                    format!("{}\n", escaped_json(&diagnostic_json(diagnostics, diagnostic).to_string()))
-                });
+                let json = |diagnostic| escaped_json(&diagnostic_json(diagnostics, diagnostic).to_string());
+                let lines = diagnostics.iter().map(|diagnostic| json(diagnostic) + "\n");
                 write_error(&lines.collect::<String>());
             }
         }
     }
 
-    /// Prints an error that does not concern the IDL.
     pub(crate) fn error(&self, code: &str, message: &str) {
         match self.format {
             MessageFormat::Human | MessageFormat::Short => {
@@ -64,8 +59,7 @@ fn write_error(text: &str) {
 pub(crate) fn escaped_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
-        // ASCII control characters below DEL are white space here: JSON strings contain them only in escaped
-        // form.
+        // ASCII control characters are white space here: in JSON strings they are escaped.
         if c < '\u{7f}' || printable(c.encode_utf8(&mut [0; 4])).chars().eq([c]) {
             out.push(c);
         } else {
@@ -79,24 +73,15 @@ pub(crate) fn escaped_json(json: &str) -> String {
 fn short_line(sources: &Sources, diagnostic: &Diagnostic) -> String {
     let location = diagnostic.span().map_or(String::new(), |span| format!("{}: ", sources.position(span)));
     let message = printable(&diagnostic.message).replace('\n', " ");
-    format!(
-        "{}{}[{}]: {message}\n",
-        printable(&location),
-        severity_name(diagnostic.severity),
-        diagnostic.code
-    )
+    let (severity, code) = (severity_name(diagnostic.severity), diagnostic.code);
+    format!("{}{severity}[{code}]: {message}\n", printable(&location))
 }
 
-/// Converts a diagnostic to JSON. docs/IDL-MAPPING.md describes the keys. Keys may be added, but not changed
-/// or removed.
+/// docs/IDL-MAPPING.md describes the keys. Keys may be added, but not changed or removed.
 fn diagnostic_json(diagnostics: &Diagnostics, diagnostic: &Diagnostic) -> Value {
     let sources = diagnostics.sources();
-    let spans: Vec<Value> = diagnostic
-        .labels
-        .iter()
-        .enumerate()
-        .map(|(index, label)| span_json(sources, label, index == 0))
-        .collect();
+    let labels = diagnostic.labels.iter().enumerate();
+    let spans: Vec<Value> = labels.map(|(index, label)| span_json(sources, label, index == 0)).collect();
     json!({
         "severity": severity_name(diagnostic.severity),
         "code": diagnostic.code,
@@ -108,7 +93,6 @@ fn diagnostic_json(diagnostics: &Diagnostics, diagnostic: &Diagnostic) -> Value 
     })
 }
 
-/// Returns the JSON of an error without a location.
 fn error_json(code: &str, message: &str) -> Value {
     let none: [Value; 0] = [];
     json!({
@@ -131,16 +115,11 @@ fn severity_name(severity: Severity) -> &'static str {
 
 fn span_json(sources: &Sources, label: &Label, is_primary: bool) -> Value {
     let (start, end) = (sources.position(label.span), sources.end(label.span));
-    let included: Vec<Value> = sources
-        .included_from(label.span)
-        .into_iter()
-        .map(|from| position_json(&sources.position(from)))
-        .collect();
+    let included = sources.included_from(label.span).into_iter();
+    let included: Vec<Value> = included.map(|from| position_json(&sources.position(from))).collect();
     // Limited, because macro expansions may be nested thousands of levels deep.
-    let expanded: Vec<Value> = sources
-        .expanded_from(label.span)
-        .into_iter()
-        .take(MAX_MACROS)
+    let expanded = sources.expanded_from(label.span).into_iter().take(MAX_MACROS);
+    let expanded: Vec<Value> = expanded
         .map(|(name, body)| json!({ "macro": name, "place": position_json(&sources.position(body)) }))
         .collect();
     json!({

@@ -1,25 +1,22 @@
-//! The model as JSON, with one object for each definition. Objects refer to other definitions by their scoped
-//! names.
+//! The model as JSON: an object for each definition, which names others by their scoped names.
 
 use idl_compiler::Model;
 use idl_compiler::model::{
-    AnnotationValue, Annotations, ConstValue, Construct, DefId, DefKind, Direction, Docs, Flavour, Interface,
-    Member, Param, Primitive, Type, TypeId, Union, ValueModifier, Visibility,
+    AnnotationValue, Annotations, ConstValue, Construct, DefId, DefKind, Docs, Flavour, Interface, Member,
+    Param, Primitive, Type, TypeId, Union, ValueModifier, Visibility,
 };
 use serde_json::{Map, Value, json};
 
-/// Returns the whole model. `format` must be incremented with each change that breaks programs that read the
-/// JSON.
+/// `format` must be incremented with each change that breaks programs that read the JSON.
 pub(crate) fn json(model: &Model) -> Value {
     let writer = Writer { model };
     let pragmas = model.pragmas().iter();
+    let pragmas = pragmas.map(|pragma| json!({ "text": pragma.text, "place": writer.location(pragma.span) }));
     json!({
         "format": 1,
         "files": model.sources().paths().iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
         "docs": model.docs().text(),
-        "pragmas": pragmas
-            .map(|pragma| json!({ "text": pragma.text, "place": writer.location(pragma.span) }))
-            .collect::<Vec<_>>(),
+        "pragmas": pragmas.collect::<Vec<_>>(),
         "definitions": model.roots().iter().map(|id| writer.definition(*id)).collect::<Vec<_>>(),
     })
 }
@@ -64,11 +61,8 @@ impl Writer<'_> {
             DefKind::Bitset(bitset) => {
                 put("base", json!(bitset.base.map(|base| self.model.scoped_name(base))));
                 let fields = bitset.fields.iter().map(|field| {
-                    let entries = [
-                        ("name", json!(field.name)),
-                        ("width", json!(field.width)),
-                        ("type", json!(field.ty.idl_name())),
-                    ];
+                    let (name, width) = (json!(field.name), json!(field.width));
+                    let entries = [("name", name), ("width", width), ("type", json!(field.ty.idl_name()))];
                     self.with_head(entries, &field.docs, &field.annotations)
                 });
                 put("fields", fields.collect());
@@ -163,13 +157,9 @@ impl Writer<'_> {
 
     fn params(&self, params: &[Param]) -> Value {
         let params = params.iter().map(|param| {
-            let direction = match param.direction {
-                Direction::In => "in",
-                Direction::Out => "out",
-                Direction::InOut => "inout",
-            };
-            let entries =
-                [("name", json!(param.name)), ("direction", json!(direction)), ("type", self.ty(param.ty))];
+            let direction = param.direction.keyword();
+            let (name, direction) = (json!(param.name), json!(direction));
+            let entries = [("name", name), ("direction", direction), ("type", self.ty(param.ty))];
             self.with_head(entries, &param.docs, &param.annotations)
         });
         params.collect()
@@ -246,10 +236,8 @@ impl Writer<'_> {
             })
         });
         put("cases", cases.collect());
-        put(
-            "implicit_default",
-            union.implicit_default.as_ref().map_or(Value::Null, |value| self.value(value)),
-        );
+        let implicit_default = union.implicit_default.as_ref();
+        put("implicit_default", implicit_default.map_or(Value::Null, |value| self.value(value)));
     }
 
     /// Returns a type: a basic type as a string, another type as an object with one key for the kind.
@@ -298,8 +286,8 @@ impl Writer<'_> {
                 json!({ "fixed": { "unscaled": unscaled.to_string(), "scale": scale } })
             }
             ConstValue::Enum { def, ordinal } => {
-                let name =
-                    self.model.enumeration(*def).and_then(|body| body.enumerators.get(*ordinal as usize));
+                let body = self.model.enumeration(*def);
+                let name = body.and_then(|body| body.enumerators.get(*ordinal as usize));
                 json!({ "enum": self.model.scoped_name(*def), "name": name.map(|e| &e.name), "ordinal": ordinal })
             }
         }

@@ -40,7 +40,6 @@ fn format_item(item: syn::Item) -> String {
     spaced
 }
 
-/// Returns the message for a skeleton without interfaces.
 pub(crate) fn no_interface_message(interfaces: &[String]) -> String {
     match interfaces {
         [] => "the given files do not define an interface for remote objects; use --interface for those of included files"

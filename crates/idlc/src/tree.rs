@@ -1,9 +1,8 @@
-//! The model as a tree in text form: one line for each definition, followed by its contents, which are
-//! indented.
+//! The model as a tree: one line for each definition, and indented below it those inside it.
 
 use idl_compiler::Model;
 use idl_compiler::model::{
-    Attribute, ConstValue, Def, DefId, DefKind, Direction, Flavour, Interface, Module, Operation, Param,
+    Attribute, BitField, ConstValue, Def, DefId, DefKind, Flavour, Interface, Module, Operation, Param,
     TypeId, Union, Value, ValueModifier, Visibility,
 };
 
@@ -79,10 +78,11 @@ impl Tree<'_> {
             DefKind::Union(union) => self.cases(union),
             DefKind::Enum(body) => body.enumerators.iter().map(|one| one.name.clone()).collect(),
             DefKind::Bitset(bitset) => {
-                let name =
-                    |name: &Option<String>| name.as_ref().map_or(String::new(), |name| format!(" {name}"));
-                let field = bitset.fields.iter();
-                field.map(|field| format!("bitfield<{}>{}", field.width, name(&field.name))).collect()
+                let field = |field: &BitField| {
+                    let name = field.name.as_ref().map_or(String::new(), |name| format!(" {name}"));
+                    format!("bitfield<{}>{name}", field.width)
+                };
+                bitset.fields.iter().map(field).collect()
             }
             DefKind::Bitmask(bitmask) => {
                 bitmask.flags.iter().map(|flag| format!("{} at {}", flag.name, flag.position)).collect()
@@ -158,11 +158,7 @@ impl Tree<'_> {
 
     fn params(&self, params: &[Param]) -> String {
         let param = |param: &Param| {
-            let direction = match param.direction {
-                Direction::In => "in",
-                Direction::Out => "out",
-                Direction::InOut => "inout",
-            };
+            let direction = param.direction.keyword();
             format!("{direction} {} {}", self.ty(param.ty), param.name)
         };
         params.iter().map(param).collect::<Vec<_>>().join(", ")
@@ -199,17 +195,16 @@ impl Tree<'_> {
             ConstValue::String(text) => format!("{text:?}"),
             ConstValue::WString(text) => format!("L{text:?}"),
             ConstValue::Fixed { unscaled, scale } => {
-                let digits = unscaled.unsigned_abs().to_string();
-                let scale = usize::from(*scale);
+                let (digits, scale) = (unscaled.unsigned_abs(), usize::from(*scale));
                 let digits = format!("{digits:0>width$}", width = scale + 1);
                 let (whole, rest) = digits.split_at(digits.len() - scale);
-                let (sign, point) =
-                    (if *unscaled < 0 { "-" } else { "" }, if rest.is_empty() { "" } else { "." });
+                let sign = if *unscaled < 0 { "-" } else { "" };
+                let point = if rest.is_empty() { "" } else { "." };
                 format!("{sign}{whole}{point}{rest}d")
             }
             ConstValue::Enum { def, ordinal } => {
-                let name =
-                    self.model.enumeration(*def).and_then(|body| body.enumerators.get(*ordinal as usize));
+                let body = self.model.enumeration(*def);
+                let name = body.and_then(|body| body.enumerators.get(*ordinal as usize));
                 name.map_or_else(|| ordinal.to_string(), |one| one.name.clone())
             }
         }
