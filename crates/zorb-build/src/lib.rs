@@ -15,11 +15,9 @@
 //! The output and the options are the same as those of `zorb::idl!("idl/bank.idl", include = ["idl"])`. This
 //! crate does not depend on the ORB, so that cargo need not build the ORB for build scripts.
 
-mod error;
-
-pub use error::Error;
 pub use idl_compiler::emit::IncludePolicy;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use idl_compiler::emit::{self, OptionProblem, Options};
@@ -45,8 +43,7 @@ impl Config {
         Config::default()
     }
 
-    /// Adds a file. All files of a configuration are compiled together, in order. Definitions in one file are
-    /// visible in the following ones.
+    /// Adds a file. All files are compiled together, in order: later ones see earlier definitions.
     pub fn file(mut self, path: impl Into<PathBuf>) -> Self {
         self.files.push(path.into());
         self
@@ -90,8 +87,7 @@ impl Config {
         self.derive_for("*", path)
     }
 
-    /// Makes some types derive a trait, like [`derive`](Self::derive). `pattern` is a scoped name, or a
-    /// prefix of such names followed by `*`.
+    /// Like [`derive`](Self::derive), for types named by a scoped name, or a prefix of names and `*`.
     pub fn derive_for(mut self, pattern: impl Into<String>, path: impl Into<String>) -> Self {
         self.derive.push((pattern.into(), path.into()));
         self
@@ -142,8 +138,7 @@ impl Config {
         self
     }
 
-    /// Generates a function with this name, which returns the use counts of all types of
-    /// [`adaptive_of`](Self::adaptive_of).
+    /// Generates a function that returns the use counts of all types of [`adaptive_of`](Self::adaptive_of).
     pub fn uses(mut self, function: impl Into<String>) -> Self {
         self.options.uses = Some(function.into());
         self
@@ -205,7 +200,8 @@ impl Config {
             (Some(folder), _) => folder.clone(),
             (None, Some(folder)) => folder.into(),
             (None, None) => {
-                return Err(Error::new("OUT_DIR is not set; outside of a build script, call `out_dir`"));
+                let message = "OUT_DIR is not set; outside of a build script, call `out_dir`";
+                return Err(Error(message.to_owned()));
             }
         };
         let output = self.generate()?;
@@ -213,8 +209,7 @@ impl Config {
             println!("{line}");
         }
         let path = folder.join(format!("{}.rs", output.name));
-        write(&path, &output.rust)
-            .map_err(|error| Error::new(format!("cannot write {}: {error}", path.display())))
+        write(&path, &output.rust).map_err(|error| Error(format!("cannot write {}: {error}", path.display())))
     }
 
     /// Compiles the files, and returns the output that [`Config::compile`] would write and print.
@@ -235,34 +230,39 @@ impl Config {
         }
         let compiler = self.compiler.files(Disk::new());
         let result = compiler.compile_files(&self.files);
-        let mut cargo_lines = Vec::new();
         let sources = match &result {
             Ok(model) => model.sources(),
             Err(errors) => errors.sources(),
         };
-        cargo_lines.extend(sources.paths().into_iter().map(rerun_line));
-        let model = result.map_err(|errors| {
-            // No lines for cargo are needed, because cargo runs a failed build script again.
-            Error::new(errors.render(false))
-        })?;
+        let rerun = |path: &Path| format!("cargo:rerun-if-changed={}", path.display());
+        let mut cargo_lines: Vec<String> = sources.paths().into_iter().map(rerun).collect();
+        // After an error no lines for cargo are needed, because cargo runs a failed build script again.
+        let model = result.map_err(|errors| Error(errors.render(false)))?;
         if !self.no_warnings {
             cargo_lines.extend(warning_lines(&model, model.warnings()));
         }
-        let problems: Vec<String> = self
-            .options
-            .check(&model)
-            .into_iter()
-            .map(|problem| problem_message(&self.options, problem))
-            .collect();
+        let message = |problem: OptionProblem| {
+            let (option, message) = problem.describe(&self.options);
+            let method = match option {
+                "derive" => "derive_for",
+                "default_bodies" => "default_bodies_of",
+                "ami" => "ami_of",
+                "interpretive" => "interpretive_of",
+                "adaptive" => "adaptive_of",
+                other => other,
+            };
+            format!("`{method}`: {message}")
+        };
+        let problems: Vec<String> = self.options.check(&model).into_iter().map(message).collect();
         if !problems.is_empty() {
-            return Err(Error::new(problems.join("\n")));
+            return Err(Error(problems.join("\n")));
         }
-        let emitted = emit::emit(&model, &self.options).map_err(|errors| Error::new(errors.render(false)))?;
+        let emitted = emit::emit(&model, &self.options).map_err(|errors| Error(errors.render(false)))?;
         if !self.no_warnings {
             cargo_lines.extend(warning_lines(&model, &emitted.warnings));
         }
         let mut file: syn::File = syn::parse2(emitted.tokens).map_err(|error| {
-            Error::new(format!("the generated code is not valid Rust; this is a bug of zorb: {error}"))
+            Error(format!("the generated code is not valid Rust; this is a bug of zorb: {error}"))
         })?;
         // Clippy ignores code from macros, but not the same code in a file.
         for item in &mut file.items {
@@ -278,13 +278,15 @@ impl Config {
     }
 
     fn output_name(&self) -> Result<String, Error> {
-        let first =
-            self.files.first().ok_or_else(|| Error::new("there is no IDL file; add one with `file`"))?;
+        let first = self
+            .files
+            .first()
+            .ok_or_else(|| Error("there is no IDL file; add one with `file`".to_owned()))?;
         let stem = || first.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         self.output
             .clone()
             .or_else(stem)
-            .ok_or_else(|| Error::new(format!("`{}` is not the name of a file", first.display())))
+            .ok_or_else(|| Error(format!("`{}` is not the name of a file", first.display())))
     }
 }
 
@@ -300,17 +302,32 @@ pub struct Output {
     pub cargo: Vec<String>,
 }
 
+/// The reason why no code was generated. `Debug` prints the same text as `Display`, because Rust uses `Debug`
+/// to print the error that `main` of a build script returns.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Error(String);
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.trim_end())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IDL:\n\n{self}\n")
+    }
+}
+
+impl std::error::Error for Error {}
+
 /// Parses a path without generic arguments into tokens.
 fn parse_path(text: &str) -> Result<proc_macro2::TokenStream, Error> {
     let tokens: Option<proc_macro2::TokenStream> = text.parse().ok();
     let is_path = |tokens: &proc_macro2::TokenStream| {
         syn::parse::Parser::parse2(syn::Path::parse_mod_style, tokens.clone()).is_ok()
     };
-    tokens.filter(is_path).ok_or_else(|| Error::new(format!("`{text}` is not a Rust path")))
-}
-
-fn rerun_line(path: &Path) -> String {
-    format!("cargo:rerun-if-changed={}", path.display())
+    tokens.filter(is_path).ok_or_else(|| Error(format!("`{text}` is not a Rust path")))
 }
 
 /// Formats each warning as one line for cargo.
@@ -319,54 +336,6 @@ fn warning_lines(model: &Model, warnings: &Diagnostics) -> impl Iterator<Item = 
         let location = warning.span().map(|span| format!("{}: ", model.sources().position(span)));
         format!("cargo:warning={}{}", location.unwrap_or_default(), warning.message)
     })
-}
-
-fn problem_message(options: &Options, problem: OptionProblem) -> String {
-    let name = |list: &[(String, String)], index: usize| list.get(index).cloned().unwrap_or_default();
-    match problem {
-        OptionProblem::UnknownName(index) => {
-            format!(
-                "`rename`: `{}` is not the name of a definition, member, enumerator or parameter in this IDL",
-                name(&options.rename, index).0
-            )
-        }
-        OptionProblem::NotAnIdentifier(index) => {
-            format!("`rename`: `{}` is not an identifier", name(&options.rename, index).1)
-        }
-        OptionProblem::UnmatchedExternal(index) => {
-            let idl = options.external.get(index).map_or("", |(idl, _)| idl);
-            format!("`external`: no included file defines `{idl}`")
-        }
-        OptionProblem::UnmatchedDerive(index) => {
-            let idl = options.derive.get(index).map_or("", |(idl, _)| idl);
-            format!("`derive_for`: `{idl}` is not the name of a struct, exception, union or enum")
-        }
-        OptionProblem::UnmatchedDefaultBody(index) => {
-            let idl = options.default_bodies.get(index).map_or("", String::as_str);
-            format!("`default_bodies_of`: `{idl}` is not the name of an interface, operation or attribute")
-        }
-        OptionProblem::UnmatchedAmi(index) => {
-            let idl = options.ami.get(index).map_or("", String::as_str);
-            format!("`ami_of`: `{idl}` is not the name of an interface for remote objects")
-        }
-        OptionProblem::UnmatchedInterpretive(index) => {
-            let idl = options.interpretive.get(index).map_or("", String::as_str);
-            format!(
-                "`interpretive_of`: `{idl}` is not the name of a struct, exception, union, enum or interface"
-            )
-        }
-        OptionProblem::UnmatchedAdaptive(index) => {
-            let idl = options.adaptive.get(index).map_or("", |(idl, _)| idl);
-            format!("`adaptive_of`: `{idl}` is not the name of a struct, exception, union or enum")
-        }
-        OptionProblem::ZeroUses(_) => "`adaptive_of`: the number of uses must be at least 1".to_owned(),
-        OptionProblem::InvalidUsesName => {
-            format!("`uses`: `{}` is not an identifier", options.uses.as_deref().unwrap_or_default())
-        }
-        OptionProblem::RelativeRuntime => {
-            "`runtime`: the path of the crate must start with `::` or `crate`".to_owned()
-        }
-    }
 }
 
 /// Writes a file unless it already has this content. Otherwise cargo would rebuild the crate without need.
