@@ -238,7 +238,7 @@ impl Resolver<'_> {
         (is_same && def.name == name.text).then_some(id)
     }
 
-    /// Starts the body of a new or forward-declared definition. Also returns if the name was free.
+    /// Starts the body of a new or forward-declared definition. Also returns whether the name was free.
     fn begin(&mut self, head: &Head, name: &Ident, kind: DefKind, scope: ScopeId) -> (DefId, bool) {
         if let Some(id) = self.same_declaration(name, &kind, scope)
             && matches!(self.symbols.states[id.index()].progress, Progress::Forward(_))

@@ -13,7 +13,7 @@ use super::method::{Method, Parameter};
 use crate::model::{Def, DefId, Flavour};
 
 impl Cx<'_> {
-    /// Returns whether options request a handler for this interface, which is emitted here and not local.
+    /// Returns whether a reply handler is emitted: the options request it, and objects can be remote.
     pub(super) fn has_handler(&self, id: DefId) -> bool {
         self.model.interface(id).is_some_and(|interface| interface.flavour == Flavour::Plain)
             && self.paths.external.emitted(id)

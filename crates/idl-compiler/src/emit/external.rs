@@ -138,7 +138,7 @@ fn unknown_native(model: &Model, native: DefId, user: DefId) -> Diagnostic {
         .help(format!("say it with `extern(\"::{name}\" = ::path::Type)`"))
 }
 
-/// Marks the predeclared definitions for emission, if one is needed and no entry specifies it.
+/// Marks the predeclared definitions without an entry for emission, if any of them is needed.
 fn add_predeclared(model: &Model, locations: &[Option<(TokenStream, usize)>], emitted: &mut [bool]) {
     let is_predeclared =
         |id: DefId| locations[id.index()].is_none() && model.sources().is_predeclared(model.def(id).span);
@@ -184,7 +184,7 @@ pub(super) fn find_entry<'o>(
     matching.max_by_key(|(length, _, _)| *length).map(|(_, path, named)| (path, named))
 }
 
-/// Returns what an entry names, if it covers the definition; `Some(None)` for `::`.
+/// Returns what an entry names, if this covers the definition; `Some(None)` for the entry `::`.
 fn entry_covers(model: &Model, idl: &str, id: DefId) -> Option<Option<DefId>> {
     let wanted = idl.trim_start_matches("::");
     if wanted.is_empty() {

@@ -200,7 +200,7 @@ fn obstacle(cx: &Cx<'_>, def: &Def) -> Option<&'static str> {
     }
 }
 
-/// Returns the expressions that pass a part, which is `value`, to the interpreter and read it.
+/// Returns the expressions with which the interpreter writes the part `value`, and reads it.
 fn part(cx: &Cx<'_>, u: Use, value: &TokenStream) -> (TokenStream, TokenStream) {
     let v1 = &cx.v1;
     if u.optional {

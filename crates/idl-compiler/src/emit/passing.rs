@@ -99,7 +99,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Returns a `Result` that is an error if an `in` parameter, `idl` in messages, is too long.
+    /// Returns a `Result` that is an error if an `in` parameter is too long; `idl` is its name in messages.
     pub(super) fn bound_check(&self, u: Use, name: &TokenStream, idl: &str) -> Option<TokenStream> {
         let v1 = &self.v1;
         let Passing { form, bound } = self.mapping.passing(u);

@@ -30,7 +30,7 @@ impl Parser<'_> {
 
     pub(super) fn simple_type(&mut self, what: &str) -> Parse<TypeSpec> {
         let start = self.input.span();
-        // This function is recursive. Another one parses the other types, so that its stack frame is small.
+        // This function is recursive. To keep its stack frame small, another one parses the other types.
         let kind = match *self.input.kind() {
             TokenKind::Keyword("sequence") => self.sequence(),
             TokenKind::Ident { .. } if at_map(&self.input) => self.map(),

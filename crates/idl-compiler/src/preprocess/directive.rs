@@ -50,7 +50,7 @@ impl Preprocessor<'_> {
         let text = unspliced(text).unwrap_or_else(|| text.to_owned());
         let text = text.trim();
         let is_first = matches!(open.guard, Guard::Unread);
-        // No guard: a directive before the `#ifndef` or after the `#endif`, or another branch.
+        // There is no guard if a directive is before the `#ifndef` or after the `#endif`, or a branch inside.
         let in_guard = open.conditions.len() == 1 && matches!(&*word.text, "else" | "elif");
         if is_first || in_guard || matches!(open.guard, Guard::Closed(_)) {
             open.guard = match line.as_slice() {

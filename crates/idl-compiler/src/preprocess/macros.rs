@@ -37,7 +37,7 @@ pub(super) enum Part {
     VaOpt(Vec<Part>, PartToken),
 }
 
-/// A token of a body, equal to others of the same kind and spelling, also as to white space before.
+/// A token of a body. Equal tokens have the same kind and spelling, and both or none follow white space.
 #[derive(Clone, Debug)]
 pub(super) struct PartToken(pub(super) Piece);
 

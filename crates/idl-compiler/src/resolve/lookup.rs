@@ -117,7 +117,7 @@ impl Symbols<'_> {
         self.entry_or_report(Answer::Missing, name, 0, scope)
     }
 
-    /// Searches a scope and its bases; `include_used` also names used but not declared in it.
+    /// Searches a scope and its bases and, with `include_used`, the names that the scope only uses.
     fn search(&self, scope: ScopeId, name: &str, include_used: bool) -> Answer {
         match self.search_known(scope, name, include_used) {
             Answer::Missing if self.scope(scope).may_inherit_unknown => {
