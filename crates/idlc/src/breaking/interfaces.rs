@@ -203,7 +203,7 @@ impl<'m> Comparison<'m> {
         }
     }
 
-    /// Compares the types of an item, `description` in messages; `type_rule` applies to different ones.
+    /// Compares the types of the item that messages call `description`, by the rule `type_rule`.
     pub(super) fn compare_type(
         &mut self,
         (old, new): ((&Annotations, TypeId), (&Annotations, TypeId)),
