@@ -12,15 +12,15 @@ use std::time::Instant;
 use bytes::Bytes;
 use giop_codec::cdr::{CdrDecode, Decoder, Encoder, Seq};
 use giop_codec::giop::{
-    BlockList, ContextId, MIN_BLOCK, MessageType, RequestHeader, RequestId, ResponseFlags, ServiceContext,
-    ServiceContexts, TargetAddress, begin_body, finish_message, put_message_header,
+    BlockList, ContextId, MIN_BLOCK_BYTES, MessageType, RequestHeader, RequestId, ResponseFlags,
+    ServiceContext, ServiceContexts, TargetAddress, begin_body, finish_message, put_message_header,
 };
 use giop_codec::{ByteOrder, DecodeError, Version};
 use giop_proto::{BufferPool, Config, Connection, Event, Limits, Role};
 use libfuzzer_sys::fuzz_target;
 
 /// Size of a body, bytes.
-const BODY: usize = 4 * MIN_BLOCK;
+const BODY: usize = 4 * MIN_BLOCK_BYTES;
 
 fuzz_target!(|data: &[u8]| {
     let mut dice = Dice::new(data);
@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
         let (mut offset, mut len) = (a << 16 | b << 8 | c, d << 16 | e << 8 | f);
         if in_order {
             offset = end + offset % 1024;
-            len = MIN_BLOCK as u32 + len % 1024;
+            len = MIN_BLOCK_BYTES as u32 + len % 1024;
             end = offset + len;
         }
         pairs.push((offset, len));

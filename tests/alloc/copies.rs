@@ -147,11 +147,11 @@ async fn what_closed_connections_counted_stays() {
     sink.echo(Bytes::from(vec![1; 100_000])).await.unwrap();
     let open: Stats = pair.client.stats();
     assert_eq!((open.messages_in, open.messages_out), (1, 1));
-    assert!(open.octets_in > 100_000 && open.octets_out > 100_000);
+    assert!(open.bytes_in > 100_000 && open.bytes_out > 100_000);
     pair.client.shutdown().await;
     pair.server.shutdown().await;
     assert_eq!(pair.client.open_connections(), 0);
     let closed = pair.client.stats();
-    assert!(closed.octets_in >= open.octets_in && closed.octets_out >= open.octets_out);
-    assert!(pair.server.stats().octets_in > 100_000);
+    assert!(closed.bytes_in >= open.bytes_in && closed.bytes_out >= open.bytes_out);
+    assert!(pair.server.stats().bytes_in > 100_000);
 }

@@ -158,9 +158,9 @@ async fn a_slow_servant_makes_the_sender_wait() {
     let expected = checksum(0, &data);
     let call = tokio::spawn(async move { store.put("a name", 2.0, data).await });
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let received = server.stats().octets_in;
+    let received = server.stats().bytes_in;
     assert!(received <= 2 << 20, "{received} octets came though nobody took them");
-    assert!(client.stats().octets_out < 32 << 20, "the sender waits as well");
+    assert!(client.stats().bytes_out < 32 << 20, "the sender waits as well");
     let opened = tokio::spawn(async move {
         loop {
             gate.notify_one();

@@ -126,7 +126,7 @@ impl Tap {
             Exchange { key: key.to_vec(), operation, arguments: message[body..].to_vec(), reply: None };
         let inputs = match (self.find(request.operation), request.operation) {
             (Some(info), _) => {
-                let inputs = info.params.iter().filter(|param| param.mode.goes_in());
+                let inputs = info.params.iter().filter(|param| param.mode.is_input());
                 Some(inputs.map(|param| param.code.clone()).collect())
             }
             (None, "_is_a") => Some(vec![TypeCode::STRING]),
@@ -245,7 +245,7 @@ impl DynServant for Caller {
     async fn invoke(&self, mut request: ServerRequest) -> Result<ServerRequest, DynamicException> {
         let info = Arc::clone(request.info());
         let mut call = Request::described(&self.to, &info);
-        for argument in request.arguments().iter().filter(|argument| argument.mode.goes_in()) {
+        for argument in request.arguments().iter().filter(|argument| argument.mode.is_input()) {
             call.set(&argument.name, argument.value.clone().unwrap())?;
         }
         if info.oneway {

@@ -170,7 +170,7 @@ fn what_goes_over_sockets_is_counted_on_every_transport() {
             server.record_metrics();
             let (of_client, of_server) = (client.stats(), server.stats());
             assert_eq!(kept.counter("zorb_messages_sent_total"), 20);
-            assert_eq!(kept.counter("zorb_sent_bytes_total"), of_client.octets_out + of_server.octets_out);
+            assert_eq!(kept.counter("zorb_sent_bytes_total"), of_client.bytes_out + of_server.bytes_out);
             assert_eq!(kept.counter("zorb_socket_reads_total"), of_client.reads + of_server.reads);
             assert_eq!(kept.counter("zorb_socket_writes_total"), of_client.writes + of_server.writes);
             assert!(kept.counter("zorb_socket_writes_total") >= 20);

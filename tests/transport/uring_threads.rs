@@ -177,14 +177,14 @@ fn oneways_of_a_plain_thread_are_with_the_kernel_when_the_wait_ends() {
         let data = Bytes::from(vec![1; size]);
         let before = zorb::blocking::wait(async {
             two.post.echo(Bytes::new()).await.unwrap();
-            two.client.stats().octets_out
+            two.client.stats().bytes_out
         });
         zorb::blocking::wait(async {
             for _ in 0..3 {
                 two.post.note(data.clone()).await.unwrap();
             }
         });
-        let written = two.client.stats().octets_out - before;
+        let written = two.client.stats().bytes_out - before;
         assert!(written >= 3 * size as u64, "{written} of 3 x {size}");
     }
 }

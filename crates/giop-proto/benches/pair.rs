@@ -99,7 +99,7 @@ fn main() {
         carry(&mut client, &mut server, now);
         while let Some(event) = server.poll_event() {
             let Event::Request(request) = event else { panic!("{event:?}") };
-            black_box((request.key(), request.operation_octets(), request.arguments()));
+            black_box((request.key(), request.operation_name_bytes(), request.arguments()));
             let size_at = put_message_header(&mut reply, MessageType::Reply);
             ReplyHeader::new(request.id(), ReplyStatus::NoException).encode(&mut reply).unwrap();
             finish_message(&mut reply, size_at).unwrap();

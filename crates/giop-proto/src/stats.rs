@@ -13,9 +13,9 @@ pub struct Stats {
     /// Messages queued.
     pub messages_out: u64,
     /// Bytes received.
-    pub octets_in: u64,
+    pub bytes_in: u64,
     /// Bytes that the socket accepted.
-    pub octets_out: u64,
+    pub bytes_out: u64,
     /// Buffers that were lent to a reader and returned: with epoll, one for each system call.
     pub reads: u64,
     /// Writes of which the socket accepted at least a part, each by one system call.
@@ -47,8 +47,8 @@ impl AddAssign for Stats {
         let Self {
             messages_in,
             messages_out,
-            octets_in,
-            octets_out,
+            bytes_in,
+            bytes_out,
             reads,
             writes,
             copied,
@@ -64,8 +64,8 @@ impl AddAssign for Stats {
         } = other;
         self.messages_in += messages_in;
         self.messages_out += messages_out;
-        self.octets_in += octets_in;
-        self.octets_out += octets_out;
+        self.bytes_in += bytes_in;
+        self.bytes_out += bytes_out;
         self.reads += reads;
         self.writes += writes;
         self.copied += copied;

@@ -119,7 +119,7 @@ unexecuted_exceptions! {
     InvalidPolicy => InvPolicy, MinorCode::NONE, "`INV_POLICY`, COMPLETED_NO.";
     InvalidPolicyValue => InvPolicy, MinorCode::NONE, "`INV_POLICY`, COMPLETED_NO.";
     ManagerAlreadyExists => ObjAdapter, MinorCode::NONE, "`OBJ_ADAPTER`, COMPLETED_NO.";
-    #[cfg(feature = "csi")] crate::csi::LoginRefused => NoPermission, minor::NO_PERMISSION_NOT_BELIEVED,
+    #[cfg(feature = "csi")] crate::csi::LoginRefused => NoPermission, minor::NO_PERMISSION_INVALID_CREDENTIALS,
         "`NO_PERMISSION` minor zorb 2, COMPLETED_NO.";
     #[cfg(feature = "csi")] crate::csi::RulesError => Initialize, MinorCode::NONE, "`INITIALIZE`, COMPLETED_NO.";
     #[cfg(feature = "csi")] crate::csi::UsersError => Initialize, MinorCode::NONE, "`INITIALIZE`, COMPLETED_NO.";

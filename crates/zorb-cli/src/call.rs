@@ -191,7 +191,7 @@ pub(crate) fn create_request(
 }
 
 fn input_params(operation: &OperationInfo) -> impl Iterator<Item = (&str, &TypeCode)> {
-    let inputs = operation.params.iter().filter(|param| param.mode.goes_in());
+    let inputs = operation.params.iter().filter(|param| param.mode.is_input());
     inputs.map(|param| (&*param.name, &param.code))
 }
 

@@ -199,9 +199,9 @@ impl End {
         let between = !self.conn.may_wait_with_buf();
         let len = self.wire.len().min(most).min(64);
         let octets: Vec<u8> = self.wire.drain(..len).collect();
-        let before = self.conn.stats().octets_in;
+        let before = self.conn.stats().bytes_in;
         let fitted = self.conn.handle_early(&octets, now);
-        let taken = self.conn.stats().octets_in - before;
+        let taken = self.conn.stats().bytes_in - before;
         assert_eq!(fitted, taken == octets.len() as u64, "it counts what there was room for");
         self.read += taken;
         if !fitted {
@@ -267,7 +267,7 @@ impl End {
             conn.lifecycle().is_closing(),
             "there is a reason for it"
         );
-        assert_eq!(stats.octets_in, self.read);
+        assert_eq!(stats.bytes_in, self.read);
         if self.closed {
             assert!(!conn.wants_read() && !conn.unfinished_request().wants_part() && !conn.has_output());
             assert_eq!(conn.poll_timeout(), None);
@@ -275,7 +275,7 @@ impl End {
             assert!(conn.output().backlog() == 0 || self.writer.is_some());
             return;
         }
-        assert_eq!(stats.octets_out, self.out.written);
+        assert_eq!(stats.bytes_out, self.out.written);
         assert!(
             conn.wants_read()
                 || self.ended

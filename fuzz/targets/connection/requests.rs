@@ -64,7 +64,7 @@ impl World {
         let sent = match (way, call) {
             (Way::Whole, Some(call)) => {
                 if flags & 1 == 1 {
-                    conn.call(call).pass_reply();
+                    conn.call(call).forward_reply_encoded();
                 }
                 conn.call(call).send_request(&mut e);
                 true

@@ -36,7 +36,7 @@ impl World {
             1 => {
                 let loan = end.conn.stream(token).abandon();
                 drop(loan);
-                drop(end.conn.input_mut().take_dead());
+                drop(end.conn.input_mut().take_orphaned_loans());
                 assert_eq!(end.conn.stream(token).take_ready_chunk(), Chunk::Lost);
                 end.payloads.swap_remove(which);
             }

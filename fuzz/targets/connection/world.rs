@@ -511,7 +511,7 @@ impl World {
             end.check();
             assert!(end.calls.is_empty(), "each call was told its end");
             assert!(end.writer.is_none() && end.conn.output().backlog() == 0);
-            drop(end.conn.input_mut().take_dead());
+            drop(end.conn.input_mut().take_orphaned_loans());
             if let Some(buf) = end.reader.take() {
                 end.conn.handle_read(buf, 0, now);
             }

@@ -182,7 +182,7 @@ fn a_runtime_that_ends_in_the_middle_of_a_deposit_drops_the_target() {
         stream
     });
     runtime.block_on(async {
-        while servant.targets.load(Ordering::SeqCst) == 0 || server.stats().octets_in < 60_000 {
+        while servant.targets.load(Ordering::SeqCst) == 0 || server.stats().bytes_in < 60_000 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -161,7 +161,7 @@ fn plain_threads_send_them() {
 #[tokio::test]
 async fn four_gibibytes_are_refused_before_anything_is_sent() {
     let over = Over::tcp().await;
-    let before = over.client.stats().octets_out;
+    let before = over.client.stats().bytes_out;
     for len in [u64::from(u32::MAX) + 1, u64::from(u32::MAX), u64::MAX] {
         let source = ByteSource::reader(len, tokio::io::repeat(0));
         let failed = over.store.put("a name", source).await.unwrap_err();
@@ -169,6 +169,6 @@ async fn four_gibibytes_are_refused_before_anything_is_sent() {
         assert!(failed.to_string().contains(&len.to_string()), "{failed}");
     }
     // Except for locating the object, nothing was sent.
-    assert!(over.client.stats().octets_out - before < 100);
+    assert!(over.client.stats().bytes_out - before < 100);
     over.store.ping().await.unwrap();
 }

@@ -66,8 +66,8 @@ async fn lengths(kind: Kind, version: &str) -> [(Way, u64); 2] {
     let (orbs, _servant, target) = faulty(version, Way::Requests, PipeFaults::default()).await;
     send(kind, &target).await.unwrap();
     let stats = orbs.client.stats();
-    assert!(stats.octets_out > 40 && stats.octets_out < 400 && stats.octets_in < 400, "{stats:?}");
-    [(Way::Requests, stats.octets_out), (Way::Replies, stats.octets_in)]
+    assert!(stats.bytes_out > 40 && stats.bytes_out < 400 && stats.bytes_in < 400, "{stats:?}");
+    [(Way::Requests, stats.bytes_out), (Way::Replies, stats.bytes_in)]
 }
 
 /// Makes the call over that connection, then over others, and checks what must hold regardless of its

@@ -42,7 +42,7 @@ async fn a_server_killed_in_mid_message_fails_the_calls_under_way_and_its_succes
             })
             .collect();
         // In the middle of the transfer: hundreds of kilobytes are always in transit in each direction.
-        while client.stats().octets_in < (round + 1) * 20_000_000 {
+        while client.stats().bytes_in < (round + 1) * 20_000_000 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         server.kill().await;

@@ -315,7 +315,7 @@ async fn what_comes_behind_the_last_word_is_thrown_away_in_large_pieces() {
     drop(peer);
     assert_eq!(ending.await.unwrap().aborted_connections, 0);
     let stats = server.stats();
-    assert_eq!(stats.octets_in as usize, OCTETS);
+    assert_eq!(stats.bytes_in as usize, OCTETS);
     // A window holds at least 16 KiB; not each of them is full.
     assert!(stats.reads < 4 * (OCTETS as u64 >> 14), "{stats:?}");
 }

@@ -31,11 +31,11 @@ impl Full {
     }
 
     async fn stranger(&self, says: &[u8]) -> TcpStream {
-        let before = self.orb.stats().octets_in;
+        let before = self.orb.stats().bytes_in;
         let mut stream = TcpStream::connect(&self.orb.endpoints()[0]).await.unwrap();
         stream.write_all(says).await.unwrap();
         // Waits until the server has received it, so that strangers arrive one after the other.
-        until(|| self.orb.stats().octets_in >= before + says.len() as u64).await;
+        until(|| self.orb.stats().bytes_in >= before + says.len() as u64).await;
         stream
     }
 

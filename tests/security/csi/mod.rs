@@ -154,8 +154,8 @@ pub(crate) fn assert_refused<T: std::fmt::Debug>(
     assert!(source.contains(words), "{source}");
 }
 
-pub(crate) const UNKNOWN: MinorCode = minor::NO_PERMISSION_UNKNOWN_CALLER;
-pub(crate) const NOT_BELIEVED: MinorCode = minor::NO_PERMISSION_NOT_BELIEVED;
+pub(crate) const UNKNOWN: MinorCode = minor::NO_PERMISSION_AUTHENTICATION_REQUIRED;
+pub(crate) const NOT_BELIEVED: MinorCode = minor::NO_PERMISSION_INVALID_CREDENTIALS;
 pub(crate) const DENIED: MinorCode = minor::NO_PERMISSION_DENIED;
 /// Rejected by the client's own ORB.
 pub(crate) const HERE: MinorCode = MinorCode::NONE;

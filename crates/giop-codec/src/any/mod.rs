@@ -122,7 +122,7 @@ impl Any {
 
     fn from_value<T: CdrEncode>(code: TypeCode, value: &T) -> Result<Any, EncodeError> {
         let mut e = canonical_encoder();
-        e.want_context();
+        e.record_next_context();
         if let Some(id) = exception_id(&code) {
             e.put_ascii(id)?;
         }
@@ -282,7 +282,7 @@ impl CheckedValue {
                 if received_stream != StreamProperties::default() =>
             {
                 d.return_to(bookmark);
-                custom::return_to_nesting(d, nesting);
+                custom::restore_nesting(d, nesting);
                 CheckedValue::read_into(received_stream, code, d)
             }
             read => read,
@@ -316,15 +316,15 @@ impl CheckedValue {
     /// Returns a decoder of these bytes in place of the value.
     fn decoder_of<'v>(&'v self, bytes: &'v Bytes) -> Decoder<'v> {
         let d = self.stream.decoder(bytes);
-        untyped::with_local_types(d.with_kept_context(self.context.as_ref()), self.local_types.as_ref())
+        untyped::with_local_types(d.with_shared_context(self.context.as_ref()), self.local_types.as_ref())
     }
 
     fn encode(&self, code: &TypeCode, e: &mut Encoder) -> Result<(), EncodeError> {
         if let Some(context) = &self.context {
-            e.note_kept_context(context);
+            e.record_shared_context(context);
         }
         if let Some(local_types) = &self.local_types {
-            untyped::note_local_types(e, local_types);
+            untyped::store_local_types(e, local_types);
         }
         if self.is_as_written_by(code, e) {
             e.put_shared_part(self.bytes.clone());

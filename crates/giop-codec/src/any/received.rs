@@ -62,7 +62,7 @@ impl ReceivedValue {
     pub(super) fn decoder(&self) -> Decoder<'_> {
         let mut d = self.stream.decoder(&self.bytes).shifted(self.phase);
         d.set_limits(self.limits);
-        d.with_kept_context(self.context.as_ref())
+        d.with_shared_context(self.context.as_ref())
     }
 
     pub(super) fn checked(&self, code: &TypeCode) -> Result<&CheckedValue, DecodeError> {
@@ -86,7 +86,7 @@ impl ReceivedValue {
     /// Writes the value: the received bytes if `e` would write the same, otherwise a copy.
     pub(super) fn encode(&self, code: &TypeCode, e: &mut Encoder) -> Result<(), EncodeError> {
         if let Some(context) = &self.context {
-            e.note_kept_context(context);
+            e.record_shared_context(context);
         }
         if self.is_as_written_by(e) {
             e.put_shared_part(self.bytes.clone());

@@ -89,7 +89,7 @@ pub(crate) fn interrupt_chunk(d: &mut Decoder<'_>) -> usize {
     values.nesting.chunks.is_limited = false;
     d.data = values.nesting.chunks.all_data;
     d.remaining_segments.bytes = 0;
-    if d.is_piecewise() {
+    if d.has_fragment_boundaries() {
         d.pass_boundaries();
     }
     d.visible_end = d.next_boundary().max(d.position);
@@ -124,15 +124,15 @@ pub(crate) fn bytes_between<'a>(d: &Decoder<'a>, from: usize, to: usize) -> &'a 
 }
 
 /// Moves to an offset from the alignment origin, inside of `level` chunked values, and makes everything from
-/// that offset on visible. Returns the previous view, for [`look_back`]. Returns `None`, and changes nothing,
-/// in a fragmented message, because its offsets do not determine the alignment.
-pub(crate) fn look_at<'a>(
+/// that offset on visible. Returns the previous view, for [`restore_view`]. In a fragmented message, whose
+/// offsets do not determine the alignment, returns `None` and changes nothing.
+pub(crate) fn view_from<'a>(
     d: &mut Decoder<'a>,
     position: usize,
     level: u32,
 ) -> Result<Option<View<'a>>, DecodeError> {
     d.join()?;
-    if d.is_piecewise() {
+    if d.has_fragment_boundaries() {
         return Ok(None);
     }
     let nesting = d.values.as_mut().map(|values| core::mem::take(&mut values.nesting)).unwrap_or_default();
@@ -151,8 +151,8 @@ pub(crate) fn look_at<'a>(
     Ok(Some(view))
 }
 
-/// Restores a view saved by [`look_at`].
-pub(crate) fn look_back<'a>(d: &mut Decoder<'a>, view: View<'a>) {
+/// Restores a view saved by [`view_from`].
+pub(crate) fn restore_view<'a>(d: &mut Decoder<'a>, view: View<'a>) {
     (d.data, d.position, d.visible_end) = (view.data, view.position, view.visible_end);
     d.remaining_segments.bytes = view.hidden_bytes;
     if let Some(values) = &mut d.values {

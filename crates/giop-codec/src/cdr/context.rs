@@ -48,17 +48,17 @@ impl<'a> Decoder<'a> {
         self.context.and_then(|context| (context as &dyn Any).downcast_ref())
     }
 
-    pub(crate) fn any_context(&self) -> Option<&'a dyn Context> {
+    pub(crate) fn dyn_context(&self) -> Option<&'a dyn Context> {
         self.context
     }
 
-    pub(crate) fn with_any_context(mut self, context: Option<&'a dyn Context>) -> Decoder<'a> {
+    pub(crate) fn with_dyn_context(mut self, context: Option<&'a dyn Context>) -> Decoder<'a> {
         self.context = context;
         self
     }
 
-    pub(crate) fn with_kept_context(self, context: Option<&'a Arc<dyn Context>>) -> Decoder<'a> {
-        self.with_any_context(context.map(|context| &**context))
+    pub(crate) fn with_shared_context(self, context: Option<&'a Arc<dyn Context>>) -> Decoder<'a> {
+        self.with_dyn_context(context.map(|context| &**context))
     }
 
     pub(crate) fn invalid_text(&self) -> InvalidText {
@@ -73,14 +73,14 @@ impl<'a> Decoder<'a> {
 impl Encoder {
     /// Stores a context for decoding this value again later, if the encoder writes an any.
     #[inline]
-    pub(crate) fn note_any_context(&mut self, context: &dyn Context) {
+    pub(crate) fn record_context(&mut self, context: &dyn Context) {
         if let ContextRetention::Wanted = self.context_retention {
             self.context_retention = ContextRetention::Kept(context.keep());
         }
     }
 
-    /// Stores a shared context like [`note_any_context`](Self::note_any_context).
-    pub(crate) fn note_kept_context(&mut self, context: &Arc<dyn Context>) {
+    /// Stores a shared context like [`record_context`](Self::record_context).
+    pub(crate) fn record_shared_context(&mut self, context: &Arc<dyn Context>) {
         if let ContextRetention::Wanted = self.context_retention {
             self.context_retention = ContextRetention::Kept(Arc::clone(context));
         }
@@ -91,7 +91,7 @@ impl Encoder {
         !matches!(self.context_retention, ContextRetention::Nothing)
     }
 
-    pub(crate) fn want_context(&mut self) {
+    pub(crate) fn record_next_context(&mut self) {
         self.context_retention = ContextRetention::Wanted;
     }
 

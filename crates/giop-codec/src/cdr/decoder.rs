@@ -329,7 +329,7 @@ impl<'a> Decoder<'a> {
         match self.rest().get(..n) {
             Some(bytes) => {
                 self.position += n;
-                if self.is_piecewise() {
+                if self.has_fragment_boundaries() {
                     self.pass_boundaries();
                 }
                 Ok(bytes)
@@ -402,7 +402,7 @@ impl<'a> Decoder<'a> {
         if (!self.is_foreign || size_of::<T>() == 1)
             && let Some((owner, origin)) = self.owner
             && let Some(pad) = <T as FixedLayout>::LAYOUT.lead(self.phase())
-            && self.in_piece(n.saturating_mul(size_of::<T>()).saturating_add(pad))
+            && self.has_contiguous(n.saturating_mul(size_of::<T>()).saturating_add(pad))
         {
             let (start, visible_end, fragments) = (self.position, self.visible_end, self.fragments);
             let bytes = self.take(n.saturating_mul(size_of::<T>()).saturating_add(pad))?;

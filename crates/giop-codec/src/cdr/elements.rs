@@ -24,10 +24,10 @@ enum Storage<T> {
 }
 
 impl<T: AnyBitPattern> Elements<T> {
-    /// Whether memory has the layout of CDR: for the members by `T::VIEWED`, here for the sizes.
-    const VIEWED: bool = {
+    /// Whether memory has the layout of CDR: for the members by `T::IS_VIEWABLE`, here for the sizes.
+    const IS_VIEWABLE: bool = {
         let layout = <T as FixedLayout>::LAYOUT;
-        T::VIEWED && size_of::<T>() == layout.size(0) && layout.end(0) == 0 && size_of::<T>() != 0
+        T::IS_VIEWABLE && size_of::<T>() == layout.size(0) && layout.end(0) == 0 && size_of::<T>() != 0
     };
 }
 
@@ -50,7 +50,7 @@ impl<T: AnyBitPattern + CdrDecode> CdrDecode for Elements<T> {
 
     /// Returns a view where possible, also of a rewritten message: see [`Rewrites`](super::Rewrites).
     fn decode(d: &mut Decoder<'_>) -> Result<Elements<T>, DecodeError> {
-        if !Self::VIEWED {
+        if !Self::IS_VIEWABLE {
             return Vec::decode(d).map(|items| Elements(Storage::Owned(items)));
         }
         if let Some(bytes) = rewrite::rewritten::<T>(d) {

@@ -138,7 +138,7 @@ pub(crate) fn write_strided<T: FixedLayout>(region: &mut [u8], items: &[T], is_f
     }
     if !is_foreign
         && const { T::LAYOUT.end(0) == 0 }
-        && let Some(bytes) = T::as_octets(items)
+        && let Some(bytes) = T::run_as_bytes(items)
         && let Some(place) = region.get_mut(..bytes.len())
     {
         place.copy_from_slice(bytes);
@@ -284,7 +284,7 @@ impl<'a> FixedReader<'a> {
         };
         if !self.is_foreign
             && first.is_none()
-            && let Some(items) = T::array_from_octets(region)
+            && let Some(items) = T::array_from_bytes(region)
         {
             return items;
         }
@@ -338,7 +338,7 @@ pub(crate) fn read_strided<T: FixedLayout>(region: &[u8], out: &mut Vec<T>, is_f
         return T::extend_swapped(out, region) || read_each(region, out, true);
     }
     let is_memory = const { T::LAYOUT.end(0) == 0 };
-    is_memory && T::extend_from_octets(out, region) || read_each(region, out, false)
+    is_memory && T::extend_from_bytes(out, region) || read_each(region, out, false)
 }
 
 #[inline(always)]

@@ -56,7 +56,7 @@ impl Encoder {
         }
         if !self.is_foreign
             && const { T::LAYOUT.end(0) == 0 }
-            && let Some(bytes) = T::as_octets(items)
+            && let Some(bytes) = T::run_as_bytes(items)
         {
             if bytes.len() >= MIN_MAPPED_BYTES {
                 self.reserve(bytes.len());
@@ -98,7 +98,7 @@ impl Decoder<'_> {
     #[inline(always)]
     fn read_fixed_at<T: FixedLayout>(&mut self, phase: usize, size: usize) -> Result<T, DecodeError> {
         let start = self.position();
-        if !self.in_piece(size) {
+        if !self.has_contiguous(size) {
             return self.read_fixed_across_boundary();
         }
         let mut r = FixedReader::new(self.take(size)?, phase, self.is_foreign);
@@ -126,7 +126,7 @@ impl Decoder<'_> {
         let start = self.position();
         let phase = self.phase();
         let before = out.len();
-        if !self.in_piece(T::LAYOUT.run(phase, n)) {
+        if !self.has_contiguous(T::LAYOUT.run(phase, n)) {
             return self.read_fixed_each(n, out);
         }
         let bytes = self.take(T::LAYOUT.run(phase, n))?;

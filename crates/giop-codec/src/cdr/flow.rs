@@ -2,7 +2,7 @@
 //! structs.
 //!
 //! A message begins with its length. Its values are therefore encoded twice: [`Encoder::measure_runs`] only
-//! counts the bytes of long runs, and [`Encoder::flow_to`] encodes everything.
+//! counts the bytes of long runs, and [`Encoder::stream_to`] encodes everything.
 //!
 //! A piece stays in the second-level cache until the kernel copies it, and its memory is reused for the next
 //! piece. A run of megabytes that is encoded as a whole would be evicted from that cache before it is sent.
@@ -19,7 +19,7 @@ use super::text::CodeSets;
 use crate::{ByteOrder, Version};
 
 /// Minimum length in bytes of a run of structs that is encoded in pieces, if streaming is enabled.
-pub const LONG_RUN: usize = 512 * 1024;
+pub const MIN_STREAMED_RUN_BYTES: usize = 512 * 1024;
 
 /// Size of a piece in bytes. It fits the second-level cache together with its source and the kernel's copy.
 pub const PIECE: usize = 256 * 1024;
@@ -27,7 +27,7 @@ pub const PIECE: usize = 256 * 1024;
 /// A destination for the bytes of an incomplete message.
 pub trait Outlet: fmt::Debug + Send + Sync {
     /// Takes all encoded bytes out of the encoder by [`Encoder::drain_into`]. Bytes that are not taken are
-    /// dropped. `message` is the number that was passed to [`Encoder::flow_to`].
+    /// dropped. `message` is the number that was passed to [`Encoder::stream_to`].
     ///
     /// Returns `false` if the bytes cannot be sent immediately. Pieces then have no benefit, and the rest of
     /// the run is encoded as a whole.
@@ -71,7 +71,7 @@ impl Encoder {
     ///
     /// Indexes into the head and [marks](Encoder::mark) are invalid after each piece. The next
     /// [`reset`](Encoder::reset) releases the outlet.
-    pub fn flow_to(
+    pub fn stream_to(
         &mut self,
         order: ByteOrder,
         version: Version,
@@ -96,7 +96,7 @@ impl Encoder {
     /// Skips a run of `len` bytes or encodes it in pieces, and returns `true`. Does nothing and returns
     /// `false` if neither is enabled. All elements start at the phase at which elements end.
     pub(super) fn put_long<T: FixedLayout>(&mut self, items: &[T], stride: usize, len: usize) -> bool {
-        if len < LONG_RUN || self.is_in_encapsulation || self.values.is_some() {
+        if len < MIN_STREAMED_RUN_BYTES || self.is_in_encapsulation || self.values.is_some() {
             return false;
         }
         let (outlet, message) = match &mut self.long_runs {

@@ -20,7 +20,7 @@ impl<'a> Decoder<'a> {
     /// Returns this decoder for a message joined from GIOP 1.1 fragments, each of which is aligned
     /// separately. `starts` holds the offsets of the second and later fragments, in ascending order.
     #[must_use]
-    pub fn with_pieces(mut self, starts: &'a [u32]) -> Decoder<'a> {
+    pub fn with_fragments(mut self, starts: &'a [u32]) -> Decoder<'a> {
         if starts.is_empty() {
             return self;
         }
@@ -32,7 +32,7 @@ impl<'a> Decoder<'a> {
 
     /// Returns whether fragment boundaries follow.
     #[inline(always)]
-    pub(crate) fn is_piecewise(&self) -> bool {
+    pub(crate) fn has_fragment_boundaries(&self) -> bool {
         !self.fragments.starts.is_empty()
     }
 
@@ -52,9 +52,9 @@ impl<'a> Decoder<'a> {
 
     /// Returns whether the next `n` bytes are contiguous and have one alignment.
     #[inline(always)]
-    pub(crate) fn in_piece(&self, n: usize) -> bool {
+    pub(crate) fn has_contiguous(&self, n: usize) -> bool {
         self.visible_end - self.position >= n
-            || !(self.is_piecewise() || self.is_segmented() || chunked::in_chunks(self))
+            || !(self.has_fragment_boundaries() || self.is_segmented() || chunked::in_chunks(self))
     }
 
     /// Advances to the next fragment. Returns `false` if there is none.
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn values_after_a_boundary_are_aligned_in_their_fragment() {
         let bytes = message();
-        let mut d = Decoder::new(&bytes, ByteOrder::Little, Version::V1_1).at(4).with_pieces(&[16]);
+        let mut d = Decoder::new(&bytes, ByteOrder::Little, Version::V1_1).at(4).with_fragments(&[16]);
         assert_eq!(d.read_u32().unwrap(), 7);
         assert_eq!(d.read_f64().unwrap(), 1.5);
         assert_eq!(d.read_f64().unwrap(), 2.5);
@@ -169,7 +169,8 @@ mod tests {
         bytes.extend(2.5f64.to_le_bytes());
         bytes.extend(9u32.to_le_bytes());
         let shared = bytes::Bytes::from(bytes.clone());
-        let new = || Decoder::from_bytes(&shared, ByteOrder::Little, Version::V1_1).at(4).with_pieces(&[16]);
+        let new =
+            || Decoder::from_bytes(&shared, ByteOrder::Little, Version::V1_1).at(4).with_fragments(&[16]);
         let mut d = new();
         assert_eq!(Vec::<f64>::decode(&mut d).unwrap(), [1.5, 2.5]);
         assert_eq!(d.read_u32().unwrap(), 9);
@@ -199,7 +200,8 @@ mod tests {
             (9, 12, 8, 16),
         ] {
             let boundaries = [joint];
-            let d = Decoder::new(&bytes, ByteOrder::Little, Version::V1_1).at(from).with_pieces(&boundaries);
+            let d =
+                Decoder::new(&bytes, ByteOrder::Little, Version::V1_1).at(from).with_fragments(&boundaries);
             let mut d = d;
             assert_eq!((d.begin_run(n), d.position()), (0, at), "{from} {joint} {n}");
         }
@@ -217,14 +219,15 @@ mod tests {
         bytes.extend(1.5f64.to_le_bytes());
         bytes.extend(2.5f64.to_le_bytes());
         let shared = bytes::Bytes::from(bytes);
-        let new = || Decoder::from_bytes(&shared, ByteOrder::Little, Version::V1_1).at(4).with_pieces(&[8]);
+        let new =
+            || Decoder::from_bytes(&shared, ByteOrder::Little, Version::V1_1).at(4).with_fragments(&[8]);
         let mut d = new();
         assert_eq!(Vec::<f64>::decode(&mut d).unwrap(), [1.5, 2.5]);
         assert_eq!(d.remaining(), 0);
         assert_eq!(*Seq::<f64>::decode(&mut new()).unwrap(), [1.5, 2.5]);
         // The padding omitted at a boundary does not make a count invalid.
         let bytes = [1, 0, 0, 0, 1, 0, 0, 0, 7, 9, 0];
-        let mut d = Decoder::new(&bytes, ByteOrder::Little, Version::V1_1).with_pieces(&[9]);
+        let mut d = Decoder::new(&bytes, ByteOrder::Little, Version::V1_1).with_fragments(&[9]);
         assert_eq!(d.read_len(8).unwrap(), 1);
     }
 
@@ -236,7 +239,7 @@ mod tests {
         bytes.extend(9u32.to_le_bytes());
         let shared = bytes::Bytes::from(bytes);
         let mut d =
-            Decoder::from_bytes(&shared, ByteOrder::Little, Version::V1_1).at(8).with_pieces(&[8, 20]);
+            Decoder::from_bytes(&shared, ByteOrder::Little, Version::V1_1).at(8).with_fragments(&[8, 20]);
         assert_eq!(*Seq::<f64>::decode(&mut d).unwrap(), [2.5]);
         assert_eq!(d.read_u32().unwrap(), 9);
     }
@@ -247,11 +250,11 @@ mod tests {
         for a in 0..=bytes.len() as u32 + 2 {
             for b in a..=bytes.len() as u32 + 2 {
                 let boundaries = [a, b];
-                let mut d = Decoder::new(&bytes, ByteOrder::Big, Version::V1_1).with_pieces(&boundaries);
+                let mut d = Decoder::new(&bytes, ByteOrder::Big, Version::V1_1).with_fragments(&boundaries);
                 while let Ok(value) = d.read_u64() {
                     let _ = value;
                 }
-                let mut d = Decoder::new(&bytes, ByteOrder::Big, Version::V1_1).with_pieces(&boundaries);
+                let mut d = Decoder::new(&bytes, ByteOrder::Big, Version::V1_1).with_fragments(&boundaries);
                 let _ = d.read_fixed_vec::<u64>(3);
                 let _ = d.take(5);
                 let _ = d.read_u16();

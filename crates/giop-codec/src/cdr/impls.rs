@@ -50,7 +50,7 @@ impl<T: CdrDecode, const N: usize> CdrDecode for [T; N] {
 
     fn decode_vec(d: &mut Decoder<'_>, n: usize) -> Result<Vec<[T; N]>, DecodeError> {
         let mut out = d.new_vec(n)?;
-        if d.is_piecewise() {
+        if d.has_fragment_boundaries() {
             // Senders of GIOP 1.1 fragments write all elements of the arrays as one run.
             let start = d.position();
             let mut items = T::decode_vec(d, n.saturating_mul(N))?.into_iter();

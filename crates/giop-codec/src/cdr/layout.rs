@@ -154,7 +154,7 @@ pub trait FixedLayout: Sized + 'static {
 
     /// Whether memory has the layout of CDR except for the content of padding, so that
     /// [`Elements`](super::Elements) can be views of the receive buffer.
-    const VIEWED: bool = false;
+    const IS_VIEWABLE: bool = false;
 
     /// Writes the members in order.
     fn put(&self, w: &mut FixedWriter<'_>);
@@ -163,18 +163,18 @@ pub trait FixedLayout: Sized + 'static {
     fn get(r: &mut FixedReader<'_>) -> Self;
 
     /// Returns the memory of `items` if that is their native-order encoding from phase 0 on.
-    /// [`element_octets!`](crate::element_octets) overrides this method,
-    /// [`extend_from_octets`](FixedLayout::extend_from_octets) and
-    /// [`array_from_octets`](FixedLayout::array_from_octets).
+    /// [`element_bytes!`](crate::element_bytes) overrides this method,
+    /// [`extend_from_bytes`](FixedLayout::extend_from_bytes) and
+    /// [`array_from_bytes`](FixedLayout::array_from_bytes).
     #[inline(always)]
-    fn as_octets(_items: &[Self]) -> Option<&[u8]> {
+    fn run_as_bytes(_items: &[Self]) -> Option<&[u8]> {
         None
     }
 
     /// Appends the values with this memory and returns `true`, or does nothing and returns `false`. The
-    /// inverse of [`as_octets`](FixedLayout::as_octets).
+    /// inverse of [`run_as_bytes`](FixedLayout::run_as_bytes).
     #[inline(always)]
-    fn extend_from_octets(_out: &mut Vec<Self>, _bytes: &[u8]) -> bool {
+    fn extend_from_bytes(_out: &mut Vec<Self>, _bytes: &[u8]) -> bool {
         false
     }
 
@@ -194,7 +194,7 @@ pub trait FixedLayout: Sized + 'static {
 
     /// Returns the array with this memory, if the type allows that.
     #[inline(always)]
-    fn array_from_octets<const N: usize>(_bytes: &[u8]) -> Option<[Self; N]> {
+    fn array_from_bytes<const N: usize>(_bytes: &[u8]) -> Option<[Self; N]> {
         None
     }
 }
@@ -204,22 +204,22 @@ pub trait FixedLayout: Sized + 'static {
 /// Valid only for types whose memory is their encoding at phase 0, padding included (zerocopy's `FromBytes`,
 /// `IntoBytes` and `Immutable`, size equal to the layout's stride).
 #[macro_export]
-macro_rules! element_octets {
+macro_rules! element_bytes {
     () => {
         #[inline(always)]
-        fn as_octets(items: &[Self]) -> ::core::option::Option<&[u8]> {
+        fn run_as_bytes(items: &[Self]) -> ::core::option::Option<&[u8]> {
             ::core::option::Option::Some($crate::__zerocopy::IntoBytes::as_bytes(items))
         }
 
         #[inline(always)]
-        fn extend_from_octets(out: &mut ::std::vec::Vec<Self>, bytes: &[u8]) -> bool {
+        fn extend_from_bytes(out: &mut ::std::vec::Vec<Self>, bytes: &[u8]) -> bool {
             <[Self] as $crate::__zerocopy::FromBytes>::ref_from_bytes(bytes)
                 .map(|items| out.extend_from_slice(items))
                 .is_ok()
         }
 
         #[inline(always)]
-        fn array_from_octets<const N: usize>(bytes: &[u8]) -> ::core::option::Option<[Self; N]> {
+        fn array_from_bytes<const N: usize>(bytes: &[u8]) -> ::core::option::Option<[Self; N]> {
             <[Self; N] as $crate::__zerocopy::FromBytes>::read_from_bytes(bytes).ok()
         }
     };

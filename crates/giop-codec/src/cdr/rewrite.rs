@@ -161,7 +161,7 @@ pub(super) fn record_rewrite<T: AnyBitPattern>(d: &mut Decoder<'_>, n: usize) ->
     let layout = <T as FixedLayout>::LAYOUT;
     let (wire_start, size) = (origin + d.position, n.saturating_mul(size_of::<T>()));
     let is_needed = size >= MIN_REWRITE_BYTES && layout.lead(wire_start).is_none();
-    if !is_needed || d.order() != ByteOrder::NATIVE || d.is_piecewise() {
+    if !is_needed || d.order() != ByteOrder::NATIVE || d.has_fragment_boundaries() {
         return Ok(false);
     }
     let run = layout.run(wire_start, n);

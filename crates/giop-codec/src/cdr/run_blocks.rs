@@ -6,7 +6,7 @@ use super::encoder::Encoder;
 use super::fixed::write_strided;
 use super::layout::FixedLayout;
 use super::mapped::mapped_size;
-use super::swapped::{TILE, swap};
+use super::swapped::{TILE_BYTES, swap};
 
 /// Maximum size of all blocks that are kept for the next runs. Two blocks of any size are kept: one is filled
 /// while another one is queued for the socket.
@@ -37,7 +37,7 @@ impl Encoder {
             return self.push_block(block, len, true);
         }
         self.reserve(len);
-        for tile in numbers.chunks(TILE) {
+        for tile in numbers.chunks(TILE_BYTES) {
             swap(width, tile, self.grow(tile.len()));
         }
     }

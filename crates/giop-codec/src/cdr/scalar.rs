@@ -7,7 +7,7 @@ use super::fixed::{FixedReader, FixedWriter};
 use super::layout::{FixedLayout, Layout};
 use super::long_double::LongDouble;
 use super::seq::Element;
-use super::swapped::{TILE, swap};
+use super::swapped::{TILE_BYTES, swap};
 use super::text::Char;
 
 /// Implements [`CdrEncode`](crate::cdr::CdrEncode) and [`CdrDecode`](crate::cdr::CdrDecode) for types of
@@ -84,7 +84,7 @@ macro_rules! primitives {
 
             #[inline(always)]
             fn extend_swapped(out: &mut Vec<$type>, region: &[u8]) -> bool {
-                for tile in region.chunks(TILE) {
+                for tile in region.chunks(TILE_BYTES) {
                     let start = out.len();
                     out.resize(start + tile.len() / $size, <$type>::default());
                     let place = out.get_mut(start..).unwrap_or_default();
@@ -93,7 +93,7 @@ macro_rules! primitives {
                 true
             }
 
-            crate::element_octets!();
+            crate::element_bytes!();
         }
 
         impl Element for $type {}
@@ -146,7 +146,7 @@ impl FixedLayout for Char {
         Char(r.read_u8())
     }
 
-    crate::element_octets!();
+    crate::element_bytes!();
 }
 
 impl Element for Char {}
@@ -168,7 +168,7 @@ impl FixedLayout for LongDouble {
         LongDouble::from_bits(r.read_u128())
     }
 
-    crate::element_octets!();
+    crate::element_bytes!();
 }
 
 impl Element for LongDouble {}
@@ -190,8 +190,8 @@ impl<T: FixedLayout, const N: usize> FixedLayout for [T; N] {
     }
 
     #[inline(always)]
-    fn as_octets(items: &[[T; N]]) -> Option<&[u8]> {
-        T::as_octets(items.as_flattened())
+    fn run_as_bytes(items: &[[T; N]]) -> Option<&[u8]> {
+        T::run_as_bytes(items.as_flattened())
     }
 
     #[inline(always)]

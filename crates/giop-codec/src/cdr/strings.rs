@@ -142,7 +142,7 @@ impl<'a> Decoder<'a> {
     /// [`EndOfData`](DecodeErrorKind::EndOfData), [`LengthBeyondData`](DecodeErrorKind::LengthBeyondData),
     /// [`StringNotTerminated`](DecodeErrorKind::StringNotTerminated),
     /// [`EmbeddedNul`](DecodeErrorKind::EmbeddedNul).
-    pub fn read_octet_str(&mut self) -> Result<&'a [u8], DecodeError> {
+    pub fn read_str_bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         let len = self.read_len(1)?;
         let start = self.position();
         match self.take(len)?.split_last() {
@@ -153,12 +153,12 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Reads like [`read_octet_str`](Decoder::read_octet_str), but returns a view of the shared buffer.
+    /// Reads like [`read_str_bytes`](Decoder::read_str_bytes), but returns a view of the shared buffer.
     ///
     /// # Errors
-    /// Those of `read_octet_str`, and [`AllocLimit`](DecodeErrorKind::AllocLimit) without a shared buffer.
-    pub fn read_octet_str_shared(&mut self) -> Result<Bytes, DecodeError> {
-        let bytes = self.read_octet_str()?;
+    /// Those of `read_str_bytes`, and [`AllocLimit`](DecodeErrorKind::AllocLimit) without a shared buffer.
+    pub fn read_str_bytes_shared(&mut self) -> Result<Bytes, DecodeError> {
+        let bytes = self.read_str_bytes()?;
         let start = self.position.saturating_sub(bytes.len() + 1);
         self.share(start, bytes)
     }
@@ -167,10 +167,10 @@ impl<'a> Decoder<'a> {
     /// addresses.
     ///
     /// # Errors
-    /// Those of [`read_octet_str`](Decoder::read_octet_str), and
+    /// Those of [`read_str_bytes`](Decoder::read_str_bytes), and
     /// [`InvalidIdentifier`](DecodeErrorKind::InvalidIdentifier) unless it is UTF-8.
     pub fn read_str_ascii(&mut self) -> Result<&'a str, DecodeError> {
-        let bytes = self.read_octet_str()?;
+        let bytes = self.read_str_bytes()?;
         utf8(self, bytes, DecodeErrorKind::InvalidIdentifier)
     }
 
@@ -179,7 +179,7 @@ impl<'a> Decoder<'a> {
         if self.code_sets().char != CharSet::Utf8 {
             return self.read_string().map(Cow::Owned);
         }
-        let bytes = self.read_octet_str()?;
+        let bytes = self.read_str_bytes()?;
         match utf8(self, bytes, DecodeErrorKind::InvalidText) {
             Ok(text) => Ok(Cow::Borrowed(text)),
             Err(error) => decode_leniently(self, bytes, error).map(Cow::Owned),
@@ -190,11 +190,11 @@ impl<'a> Decoder<'a> {
     /// [context](crate::value::DecodeContext::invalid_text) handles them in another way.
     ///
     /// # Errors
-    /// Those of [`read_octet_str`](Decoder::read_octet_str), [`InvalidText`](DecodeErrorKind::InvalidText),
+    /// Those of [`read_str_bytes`](Decoder::read_str_bytes), [`InvalidText`](DecodeErrorKind::InvalidText),
     /// [`CharNotInCodeSet`](DecodeErrorKind::CharNotInCodeSet) for bytes that are not a character of a
     /// converted set, and [`AllocLimit`](DecodeErrorKind::AllocLimit).
     pub fn read_string(&mut self) -> Result<String, DecodeError> {
-        let bytes = self.read_octet_str()?;
+        let bytes = self.read_str_bytes()?;
         match self.code_sets().char {
             CharSet::Utf8 => utf8_owned(self, bytes),
             set => decode_in(self, set, bytes),
@@ -208,7 +208,7 @@ impl<'a> Decoder<'a> {
     /// [`WideInGiop10`](DecodeErrorKind::WideInGiop10), [`NoWideCodeSet`](DecodeErrorKind::NoWideCodeSet),
     /// [`InvalidWideText`](DecodeErrorKind::InvalidWideText), [`EmbeddedNul`](DecodeErrorKind::EmbeddedNul),
     /// [`StringNotTerminated`](DecodeErrorKind::StringNotTerminated) (GIOP 1.1), and those of
-    /// [`read_octet_str`](Decoder::read_octet_str).
+    /// [`read_str_bytes`](Decoder::read_str_bytes).
     pub fn read_wstring(&mut self) -> Result<WString, DecodeError> {
         if wide_code_set(self)? == WCharSet::Ucs4 {
             return conversion::read_ucs_4(self);

@@ -13,7 +13,7 @@ use crate::DecodeError;
 
 /// Number of bytes that are zeroed before they are overwritten. They are still in the first-level cache at
 /// the second write.
-pub(crate) const TILE: usize = 4096;
+pub(crate) const TILE_BYTES: usize = 4096;
 
 /// Copies numbers of `1 << width` bytes in the other byte order. Both slices have the same length.
 #[inline]
@@ -55,7 +55,9 @@ impl Decoder<'_> {
         let padded_len = len.saturating_add(pad);
         let mut out: Vec<u8> = Vec::new();
         // Do not reserve memory for data that is missing: `take` fails below.
-        if !self.in_piece(padded_len) || padded_len <= self.remaining() && !reserve_aligned(&mut out, len) {
+        if !self.has_contiguous(padded_len)
+            || padded_len <= self.remaining() && !reserve_aligned(&mut out, len)
+        {
             return match width {
                 1 => self.read_numbers_as::<u16>(n),
                 2 => self.read_numbers_as::<u32>(n),
@@ -65,7 +67,7 @@ impl Decoder<'_> {
         }
         let numbers = self.take(padded_len)?.get(pad..).unwrap_or_default();
         self.charge(len)?;
-        for tile in numbers.chunks(TILE) {
+        for tile in numbers.chunks(TILE_BYTES) {
             let start = out.len();
             out.resize(start + tile.len(), 0);
             let place = out.get_mut(start..).unwrap_or_default();

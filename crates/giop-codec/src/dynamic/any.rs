@@ -59,7 +59,7 @@ impl Any {
     /// hold it.
     pub fn from_dynamic(value: &Dynamic) -> Result<Any, DynError> {
         let mut e = canonical_encoder();
-        e.want_context();
+        e.record_next_context();
         Program::of(&value.code).encode(value, &mut e)?;
         Ok(Any::from_encoder(&value.code, e)?)
     }

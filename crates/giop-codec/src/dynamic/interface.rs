@@ -18,12 +18,12 @@ pub enum Mode {
 
 impl Mode {
     /// Returns whether the caller sends the parameter.
-    pub const fn goes_in(self) -> bool {
+    pub const fn is_input(self) -> bool {
         !matches!(self, Mode::Out)
     }
 
     /// Returns whether the servant sends the parameter.
-    pub const fn comes_out(self) -> bool {
+    pub const fn is_output(self) -> bool {
         !matches!(self, Mode::In)
     }
 }
@@ -354,6 +354,6 @@ mod tests {
         assert!(derived.is_a("IDL:Base:1.0") && derived.is_a("IDL:omg.org/CORBA/Object:1.0"));
         assert!(!derived.is_a("IDL:Other:1.0"));
         assert_eq!(derived.lineage().iter().map(|one| one.name()).collect::<Vec<_>>(), ["Derived", "Base"]);
-        assert!(Mode::InOut.goes_in() && Mode::InOut.comes_out() && !Mode::In.comes_out());
+        assert!(Mode::InOut.is_input() && Mode::InOut.is_output() && !Mode::In.is_output());
     }
 }

@@ -105,9 +105,9 @@ macro_rules! omg_minors {
             pub const TRANSIENT_OVERLOADED: MinorCode = MinorCode(MinorCode::ZORB | 1);
             /// zorb minor 1 of `NO_PERMISSION`: the server requires authentication, and the request has no
             /// credentials.
-            pub const NO_PERMISSION_UNKNOWN_CALLER: MinorCode = MinorCode(MinorCode::ZORB | 1);
+            pub const NO_PERMISSION_AUTHENTICATION_REQUIRED: MinorCode = MinorCode(MinorCode::ZORB | 1);
             /// zorb minor 2 of `NO_PERMISSION`: the credentials of the request are invalid.
-            pub const NO_PERMISSION_NOT_BELIEVED: MinorCode = MinorCode(MinorCode::ZORB | 2);
+            pub const NO_PERMISSION_INVALID_CREDENTIALS: MinorCode = MinorCode(MinorCode::ZORB | 2);
             /// zorb minor 3 of `NO_PERMISSION`: the caller is not authorized for this call.
             pub const NO_PERMISSION_DENIED: MinorCode = MinorCode(MinorCode::ZORB | 3);
         }

@@ -18,14 +18,14 @@ use crate::ior::{ComponentTag, TaggedComponent};
 use crate::{DecodeError, DecodeErrorKind, Version};
 
 /// The minimum length of a block in bytes. Shorter sequences are not listed.
-pub const MIN_BLOCK: usize = 64 * 1024;
+pub const MIN_BLOCK_BYTES: usize = 64 * 1024;
 
 /// The maximum number of blocks in a list; later blocks are not listed.
 pub const MAX_BLOCKS: usize = 64;
 
 /// The maximum number of bytes before the body of a message with a list. It bounds how long a receiver waits
 /// for the list.
-pub const MAX_BLOCK_HEAD: usize = 2048;
+pub const MAX_BLOCK_HEAD_BYTES: usize = 2048;
 
 /// The minimum length in bytes of a sequence of structs whose message a receiver needs in one buffer.
 const MIN_REWRITTEN_SIZE: usize = 16 * 1024;
@@ -100,7 +100,7 @@ fn read_list(d: &mut Decoder<'_>, body_at: usize, total: usize) -> Result<Vec<(u
     let (mut blocks, mut end) = (Vec::with_capacity(count), body_at);
     for _ in 0..count {
         let (start, len) = (d.read_u32()? as usize, d.read_u32()? as usize);
-        if start < end || len < MIN_BLOCK || start.saturating_add(len) > total {
+        if start < end || len < MIN_BLOCK_BYTES || start.saturating_add(len) > total {
             return invalid(d);
         }
         blocks.push((start, len));
@@ -112,7 +112,7 @@ fn read_list(d: &mut Decoder<'_>, body_at: usize, total: usize) -> Result<Vec<(u
 /// Inserts the list of blocks into a completely encoded GIOP 1.2 Request or Reply. Returns whether a list was
 /// inserted. If so, the message's size must be patched again.
 ///
-/// A block is a chunk of at least [`MIN_BLOCK`] bytes that contains all the elements of one sequence. A
+/// A block is a chunk of at least [`MIN_BLOCK_BYTES`] bytes that contains all the elements of one sequence. A
 /// single block needs no list, because it needs no separate buffer. A message with large sequences of structs
 /// gets no list if the receiver rewrites them in place to return views of them.
 ///
@@ -123,7 +123,7 @@ pub fn announce_blocks(e: &mut Encoder) -> bool {
     if e.version() != Version::V1_2 || e.position() != e.len() || has_rewritten() {
         return false;
     }
-    let blocks = || e.chunks().filter(|(_, len, _)| *len >= MIN_BLOCK).take(MAX_BLOCKS);
+    let blocks = || e.chunks().filter(|(_, len, _)| *len >= MIN_BLOCK_BYTES).take(MAX_BLOCKS);
     let count = blocks().count();
     let Some(HeaderPositions { count_at, context_count, end }) = header_of(e).filter(|_| count > 1) else {
         return false;
@@ -133,7 +133,7 @@ pub fn announce_blocks(e: &mut Encoder) -> bool {
     let len = LIST_HEAD_SIZE + 8 * count;
     let body_at = end.next_multiple_of(8);
     let new_body_at = (end + padding + 8 + len).next_multiple_of(8);
-    if new_body_at > MAX_BLOCK_HEAD || context_count >= MAX_SERVICE_CONTEXTS {
+    if new_body_at > MAX_BLOCK_HEAD_BYTES || context_count >= MAX_SERVICE_CONTEXTS {
         return false;
     }
     let in_order = |word: u32| if e.is_foreign() { word.swap_bytes() } else { word }.to_ne_bytes();

@@ -18,7 +18,7 @@ mod request;
 mod target;
 
 pub use bidir::{BiDirIiopServiceContext, ListenPoint, MAX_LISTEN_POINTS};
-pub use blocks::{BlockList, MAX_BLOCK_HEAD, MAX_BLOCKS, MIN_BLOCK, announce_blocks};
+pub use blocks::{BlockList, MAX_BLOCK_HEAD_BYTES, MAX_BLOCKS, MIN_BLOCK_BYTES, announce_blocks};
 pub use context::{ContextId, ServiceContext, ServiceContextRef, ServiceContexts, ServiceContextsIter};
 pub use header::{HeaderError, MessageHeader, MessageType};
 pub use locate::{LocateReplyHeader, LocateRequestHeader, LocateStatus};
@@ -36,6 +36,6 @@ pub use crate::ior::ObjectKey;
 /// The maximum number of service contexts in a message; more is `MARSHAL`.
 pub const MAX_SERVICE_CONTEXTS: usize = 64;
 /// The maximum length of an object key in bytes; longer is `OBJECT_NOT_EXIST`.
-pub const MAX_OBJECT_KEY: usize = 64 * 1024;
+pub const MAX_OBJECT_KEY_BYTES: usize = 64 * 1024;
 /// The maximum length of an operation name in bytes; longer is `MARSHAL`.
-pub const MAX_OPERATION: usize = 1024;
+pub const MAX_OPERATION_NAME_BYTES: usize = 1024;

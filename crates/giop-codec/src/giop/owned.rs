@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::MAX_OBJECT_KEY;
+use super::MAX_OBJECT_KEY_BYTES;
 use super::context::{ContextsRange, ServiceContexts, range_in};
 use super::message::enter_body;
 use super::reply::{ReplyHeader, ReplyStatus};
@@ -74,11 +74,11 @@ impl RequestMessage {
     /// Returns the object key, for any form of target address.
     ///
     /// # Errors
-    /// The key is longer than [`MAX_OBJECT_KEY`], or the address contains no usable IIOP profile.
+    /// The key is longer than [`MAX_OBJECT_KEY_BYTES`], or the address contains no usable IIOP profile.
     #[inline]
     pub fn object_key(&self) -> Result<&[u8], TargetError> {
         match &self.key {
-            RequestKey::InMessage(range) if range.len() > MAX_OBJECT_KEY => {
+            RequestKey::InMessage(range) if range.len() > MAX_OBJECT_KEY_BYTES => {
                 Err(TargetError::KeyTooLong(range.len()))
             }
             RequestKey::InMessage(range) => Ok(self.frame.message.get(range.clone()).unwrap_or_default()),

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::context::ServiceContexts;
 use super::message::put_message_header;
 use super::target::{RequestId, TargetAddress};
-use super::{MAX_OPERATION, MessageHeader, MessageType};
+use super::{MAX_OPERATION_NAME_BYTES, MessageHeader, MessageType};
 use crate::cdr::{CdrEncode, Decoder, Encoder};
 use crate::{ByteOrder, DecodeError, DecodeErrorKind, EncodeError, Version};
 
@@ -167,7 +167,7 @@ fn read_ids(d: &mut Decoder<'_>) -> Result<(RequestId, ResponseFlags), DecodeErr
 fn read_operation<'a>(d: &mut Decoder<'a>) -> Result<&'a str, DecodeError> {
     let at = d.position();
     let operation = d.read_str_ascii()?;
-    if operation.len() > MAX_OPERATION {
+    if operation.len() > MAX_OPERATION_NAME_BYTES {
         return Err(DecodeError::new(DecodeErrorKind::LimitExceeded, at));
     }
     Ok(operation)

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::MAX_OBJECT_KEY;
+use super::MAX_OBJECT_KEY_BYTES;
 use crate::cdr::{CdrDecode, CdrEncode, Decoder, Encoder};
 use crate::exception::{SystemException, minor};
 use crate::ior::{IiopProfile, Ior, ObjectKey, TaggedProfile, put_octets};
@@ -94,10 +94,10 @@ impl TargetAddress<'_> {
     /// Returns the object key as a shared value: a copy of a key, or a view of the profile.
     ///
     /// # Errors
-    /// The key is longer than [`MAX_OBJECT_KEY`], or the address contains no usable IIOP profile.
+    /// The key is longer than [`MAX_OBJECT_KEY_BYTES`], or the address contains no usable IIOP profile.
     pub fn object_key(&self) -> Result<ObjectKey, TargetError> {
         let key = match self {
-            Self::Key(key) if key.len() <= MAX_OBJECT_KEY => ObjectKey::from(*key),
+            Self::Key(key) if key.len() <= MAX_OBJECT_KEY_BYTES => ObjectKey::from(*key),
             Self::Key(key) => return Err(TargetError::KeyTooLong(key.len())),
             Self::Profile(profile) => iiop_key(profile)?,
             Self::Reference(target) => {
@@ -108,7 +108,7 @@ impl TargetAddress<'_> {
             }
         };
         let len = key.as_slice().len();
-        if len > MAX_OBJECT_KEY { Err(TargetError::KeyTooLong(len)) } else { Ok(key) }
+        if len > MAX_OBJECT_KEY_BYTES { Err(TargetError::KeyTooLong(len)) } else { Ok(key) }
     }
 
     /// Writes the union (GIOP 1.2) or only the key (1.0, 1.1).
@@ -166,8 +166,8 @@ fn iiop_key(profile: &TaggedProfile) -> Result<ObjectKey, TargetError> {
 /// Becomes `OBJECT_NOT_EXIST` with OMG minor 1, `COMPLETED_NO`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// The length of the key in bytes, which exceeds [`MAX_OBJECT_KEY`].
-    #[error("object key of {0} bytes, the limit is {MAX_OBJECT_KEY}")]
+    /// The length of the key in bytes, which exceeds [`MAX_OBJECT_KEY_BYTES`].
+    #[error("object key of {0} bytes, the limit is {MAX_OBJECT_KEY_BYTES}")]
     KeyTooLong(usize),
     /// The chosen profile is missing or not a usable IIOP profile.
     #[error("target address contains no usable IIOP profile")]

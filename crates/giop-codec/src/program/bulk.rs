@@ -55,7 +55,7 @@ impl Plan {
             Some(pad) => self.stride.saturating_mul(count).saturating_add(pad),
             None => self.run_size(phase, count),
         };
-        if !d.in_piece(len) {
+        if !d.has_contiguous(len) {
             return Ok(None);
         }
         let bytes = d.take(len)?;
@@ -66,7 +66,7 @@ impl Plan {
     /// Returns the width and count of the numbers in an element, if consecutive elements consist only of
     /// numbers.
     fn as_numbers(&self, d: &Decoder<'_>) -> Option<(u8, usize)> {
-        self.uniform().filter(|_| self.number || !d.is_piecewise())
+        self.uniform().filter(|_| self.number || !d.has_fragment_boundaries())
     }
 
     /// Reads one element that is not in one fragment: in native order, into zeroed memory of its size at
@@ -76,7 +76,7 @@ impl Plan {
         let start = d.position();
         for (field, mut at) in self.fields_at(0) {
             // After a fragment boundary, each member is aligned individually.
-            let one_by_one = field.width > 2 && !field.joined && d.is_piecewise();
+            let one_by_one = field.width > 2 && !field.joined && d.has_fragment_boundaries();
             let (reads, count) = if one_by_one { (field.count, 1) } else { (1, field.count) };
             for _ in 0..reads {
                 let from = d.read_numbers(field.width, count as usize)?;

@@ -1,7 +1,7 @@
 //! [`Plan`]: the counterpart at run time of [`Layout`](crate::cdr::Layout), computed once for a type.
 
 use super::words::WordPattern;
-use crate::cdr::{TILE, copy, padding, swap, swap_here};
+use crate::cdr::{TILE_BYTES, copy, padding, swap, swap_here};
 
 /// The maximum number of fields of a plan. Adjacent fields of one kind are one field.
 pub(crate) const MAX_FIELDS: usize = 256;
@@ -107,7 +107,7 @@ impl Plan {
             align,
             end_phase,
             stride,
-            tile_size: if max_pattern > TILE { stride } else { TILE / max_pattern * max_pattern },
+            tile_size: if max_pattern > TILE_BYTES { stride } else { TILE_BYTES / max_pattern * max_pattern },
             method: ConversionMethod::ByField,
             number: false,
         };

@@ -42,7 +42,7 @@ pub(crate) struct TypeLookup {
 
 /// Returns the decoder's context, and the functions that find types in it.
 pub(crate) fn type_lookup<'a>(d: &Decoder<'a>) -> Option<(&'a dyn Any, &'static TypeLookup)> {
-    let context = d.any_context()?;
+    let context = d.dyn_context()?;
     Some((context, context.lookup().downcast_ref()?))
 }
 
@@ -275,7 +275,7 @@ fn invalid(d: &Decoder<'_>, size: usize) -> DecodeError {
 
 /// Names are always in ISO 8859-1, independent of the code sets.
 fn read_name(d: &mut Decoder<'_>) -> Result<Name, DecodeError> {
-    let bytes = d.read_octet_str()?;
+    let bytes = d.read_str_bytes()?;
     if bytes.is_empty() {
         return Ok(Cow::Borrowed(""));
     }

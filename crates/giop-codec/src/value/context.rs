@@ -85,7 +85,7 @@ impl<'a> Decoder<'a> {
     /// clone of it.
     #[inline]
     pub fn with_context<C: DecodeContext + Clone>(self, context: &'a C) -> Decoder<'a> {
-        self.with_any_context(Some(context))
+        self.with_dyn_context(Some(context))
     }
 }
 
@@ -94,7 +94,7 @@ impl Encoder {
     /// Types that use a context when they are decoded call this method when they are encoded.
     #[inline]
     pub fn note_context<C: DecodeContext + Clone>(&mut self, context: &C) {
-        self.note_any_context(context);
+        self.record_context(context);
     }
 }
 

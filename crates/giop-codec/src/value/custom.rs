@@ -27,7 +27,7 @@ pub(crate) fn nesting<'a>(d: &Decoder<'a>) -> Option<Nesting<'a>> {
 }
 
 /// Restores the nesting in chunked values. Ids that were read since then remain known.
-pub(crate) fn return_to_nesting<'a>(d: &mut Decoder<'a>, nesting: Option<Nesting<'a>>) {
+pub(crate) fn restore_nesting<'a>(d: &mut Decoder<'a>, nesting: Option<Nesting<'a>>) {
     read::value_state(d).nesting = nesting.unwrap_or_default();
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn tag_phase(d: &Decoder<'_>) -> usize {
 
 /// Reads the state of a custom value, after `enter`, up to its end tag, and passes its pieces to `f`. Returns
 /// all bytes of the state.
-pub(crate) fn pass_custom<'a>(
+pub(crate) fn read_custom_pieces<'a>(
     d: &mut Decoder<'a>,
     value: ValueHeader,
     f: &mut dyn FnMut(&mut Decoder<'a>, Piece<'a>) -> Result<(), DecodeError>,
@@ -87,7 +87,11 @@ pub(crate) fn pass_custom<'a>(
 }
 
 /// Begins a custom value and returns the position of its tag. If `phase` is given, the state has it.
-pub(crate) fn open_custom(e: &mut Encoder, ids: &[&str], phase: Option<usize>) -> Result<usize, EncodeError> {
+pub(crate) fn begin_custom_value(
+    e: &mut Encoder,
+    ids: &[&str],
+    phase: Option<usize>,
+) -> Result<usize, EncodeError> {
     if write::is_in_chunked(e) {
         write::close_chunk(e)?;
     }

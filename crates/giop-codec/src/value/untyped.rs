@@ -32,7 +32,7 @@ pub(crate) enum NextValue<'a> {
 /// Returns the factory for this repository id, if the program has the type.
 pub(super) fn find_factory(d: &Decoder<'_>, id: &str) -> Option<&'static Factory> {
     let local_types = || DecodedValues::find(d)?.local_types.as_ref()?.factories.find(id);
-    let of_context = || d.any_context()?.known_factories()?.downcast_ref::<Factories>()?.find(id);
+    let of_context = || d.dyn_context()?.known_factories()?.downcast_ref::<Factories>()?.find(id);
     match of_context().or_else(local_types) {
         None if id == STRING_VALUE => Some(StringValue::STATE_FACTORY),
         None if id == WSTRING_VALUE => Some(WStringValue::STATE_FACTORY),
@@ -118,21 +118,21 @@ pub(super) fn revisit<'a, R>(
     f: impl FnOnce(&mut Decoder<'a>) -> Result<R, DecodeError>,
 ) -> Result<R, DecodeError> {
     let at = d.position();
-    let Some(view) = chunked::look_at(d, position, level)? else { return Err(read::malformed(at)) };
+    let Some(view) = chunked::view_from(d, position, level)? else { return Err(read::malformed(at)) };
     let result = d.nested(f);
-    chunked::look_back(d, view);
+    chunked::restore_view(d, view);
     result
 }
 
 /// Stores the types of the values of an any that is put into another any.
-pub(crate) fn note_local_types(e: &mut Encoder, local_types: &LocalTypes) {
+pub(crate) fn store_local_types(e: &mut Encoder, local_types: &LocalTypes) {
     if e.is_keeping() {
         EncodedValues::of(e).local_types.merge(local_types);
     }
 }
 
 /// Stores the type of a value that is written without its Rust type.
-pub(crate) fn note_value_type(e: &mut Encoder, id: &str, code: &TypeCode) {
+pub(crate) fn store_value_type(e: &mut Encoder, id: &str, code: &TypeCode) {
     if e.is_keeping() {
         EncodedValues::of(e).local_types.add_code(id, code);
     }
@@ -170,7 +170,7 @@ pub(crate) fn open(
 }
 
 /// Ends the bases whose members are all among the first `members`. `ended` counts the ended bases.
-pub(crate) fn after_members(
+pub(crate) fn end_complete_bases(
     e: &mut Encoder,
     class: &Class,
     chunked: bool,

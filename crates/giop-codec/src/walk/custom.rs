@@ -82,11 +82,11 @@ impl Copier<'_> {
         d.charge(VALUE_CHARGE)?;
         let phase = (!self.discards_output()).then(|| custom::tag_phase(d));
         untyped::enter(d, value, missing_id.as_ref())?;
-        let position = self.put(d, |e| custom::open_custom(e, ids, phase))?;
+        let position = self.put(d, |e| custom::begin_custom_value(e, ids, phase))?;
         self.graph.copied.insert(value.at, position, Some(&class));
         // The state may contain a reference.
         self.findings.references = true;
-        custom::pass_custom(d, value, &mut |d, piece| self.copy_piece(d, &piece))?;
+        custom::read_custom_pieces(d, value, &mut |d, piece| self.copy_piece(d, &piece))?;
         untyped::leave(d, value, true)?;
         self.put(d, |e| untyped::close(e, true))?;
         self.after_step(d)

@@ -170,7 +170,7 @@ impl Copier<'_> {
         let Some(frame) = frame else { return Ok(()) };
         let (class, in_chunks, member, mut ended_bases) =
             (Arc::clone(&frame.class), frame.is_written_in_chunks, frame.next_member, frame.ended_bases);
-        self.put(d, |e| untyped::after_members(e, &class, in_chunks, member, &mut ended_bases))?;
+        self.put(d, |e| untyped::end_complete_bases(e, &class, in_chunks, member, &mut ended_bases))?;
         if let Some(frame) = self.graph.frames.last_mut() {
             frame.ended_bases = ended_bases;
         }

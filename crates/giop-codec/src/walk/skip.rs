@@ -153,7 +153,7 @@ impl StepActions for Skipper {
                 check_fits(d, bound, || check_bound(&*text, bound as usize).is_ok())
             }
             CharSet::Latin1 => {
-                let text = d.read_octet_str()?;
+                let text = d.read_str_bytes()?;
                 check_fits(d, bound, || text.len() <= bound as usize)
             }
             CharSet::Converted(_) => {
@@ -229,8 +229,8 @@ impl StepActions for Skipper {
 /// Reads the repository id before the members of an exception. omniORB omits it in anys, where the type code
 /// contains it too.
 pub(crate) fn read_except_id(d: &mut Decoder<'_>, id: &str) -> StepResult {
-    if id.is_empty() || d.clone().read_octet_str().is_ok_and(|bytes| bytes == id.as_bytes()) {
-        d.read_octet_str()?;
+    if id.is_empty() || d.clone().read_str_bytes().is_ok_and(|bytes| bytes == id.as_bytes()) {
+        d.read_str_bytes()?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::cdr_types::{BinStruct, Colour, ORDERS, Odd};
 use bytes::Bytes;
-use giop_codec::cdr::{CdrEncode, Char, CodeSets, Encoder, LONG_RUN, Outlet, PIECE};
+use giop_codec::cdr::{CdrEncode, Char, CodeSets, Encoder, MIN_STREAMED_RUN_BYTES, Outlet, PIECE};
 use giop_codec::{ByteOrder, EncodeError, Version};
 use proptest::prelude::*;
 
@@ -65,7 +65,7 @@ fn in_pieces(
     let (octets, runs) = (e.position(), e.measured_runs());
     e.rewind(begun);
     let sink = Arc::new(Sink { blocks_at, ..Sink::default() });
-    e.flow_to(order, version, CodeSets::default_for(version), offset, Arc::<Sink>::clone(&sink), 7);
+    e.stream_to(order, version, CodeSets::default_for(version), offset, Arc::<Sink>::clone(&sink), 7);
     put(e).unwrap();
     assert_eq!(e.position(), octets, "the first pass counted right");
     let len = e.len();
@@ -143,10 +143,10 @@ fn count(stride: usize) -> impl Strategy<Value = usize> {
     let about = |octets: usize| octets / stride;
     prop_oneof![
         0..3usize,
-        about(LONG_RUN) - 3..about(LONG_RUN) + 3,
+        about(MIN_STREAMED_RUN_BYTES) - 3..about(MIN_STREAMED_RUN_BYTES) + 3,
         about(3 * PIECE) - 3..about(3 * PIECE) + 3,
         about(7 * PIECE / 2) - 3..about(7 * PIECE / 2) + 3,
-        about(LONG_RUN)..about(6 * PIECE),
+        about(MIN_STREAMED_RUN_BYTES)..about(6 * PIECE),
     ]
 }
 
@@ -210,7 +210,11 @@ fn long_runs_leave_in_pieces_of_the_same_memory() {
 fn short_runs_and_those_in_encapsulations_stay() {
     let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
     let at = (ByteOrder::NATIVE, Version::V1_2, 0);
-    for part in [Part::Bins(LONG_RUN / 24 - 1), Part::Enclosed(LONG_RUN / 12), Part::Shared(LONG_RUN)] {
+    for part in [
+        Part::Bins(MIN_STREAMED_RUN_BYTES / 24 - 1),
+        Part::Enclosed(MIN_STREAMED_RUN_BYTES / 12),
+        Part::Shared(MIN_STREAMED_RUN_BYTES),
+    ] {
         let (taken, runs) = in_pieces(&mut e, at, usize::MAX, |e| put(std::slice::from_ref(&part), e));
         assert_eq!((runs, taken.pieces.len()), (0, 1), "{part:?}");
     }
@@ -221,10 +225,10 @@ fn an_outlet_is_let_go_of_with_the_message() {
     let sink = Arc::new(Sink::default());
     let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
     let sets = CodeSets::default_for(Version::V1_2);
-    e.flow_to(ByteOrder::NATIVE, Version::V1_2, sets, 0, Arc::<Sink>::clone(&sink), 7);
+    e.stream_to(ByteOrder::NATIVE, Version::V1_2, sets, 0, Arc::<Sink>::clone(&sink), 7);
     assert_eq!(Arc::strong_count(&sink), 2);
     e.reset(ByteOrder::NATIVE, Version::V1_2);
     assert_eq!(Arc::strong_count(&sink), 1);
-    bins(LONG_RUN / 12).as_slice().encode(&mut e).unwrap();
+    bins(MIN_STREAMED_RUN_BYTES / 12).as_slice().encode(&mut e).unwrap();
     assert_eq!(sink.taken.lock().unwrap().pieces.len(), 0);
 }

@@ -33,7 +33,7 @@ macro_rules! zero_copy {
                 $name { $($field: r.read(),)* }
             }
 
-            giop_codec::element_octets!();
+            giop_codec::element_bytes!();
         }
 
         impl Element for $name {}
@@ -165,7 +165,7 @@ struct Plain {
 
 impl FixedLayout for Plain {
     const LAYOUT: Layout = <Over as FixedLayout>::LAYOUT;
-    const VIEWED: bool = true;
+    const IS_VIEWABLE: bool = true;
 
     #[inline(always)]
     fn put(&self, w: &mut FixedWriter<'_>) {
@@ -313,6 +313,6 @@ fn joined_fragments_are_copied() {
     let rewrites = Rewrites::default();
     let joints = [sent.len() as u32];
     let mut d =
-        Decoder::from_bytes(&sent, order, Version::V1_1).with_pieces(&joints).with_rewrites(&rewrites);
+        Decoder::from_bytes(&sent, order, Version::V1_1).with_fragments(&joints).with_rewrites(&rewrites);
     assert!(Seq::<Over>::decode(&mut d).unwrap() == samples(1000));
 }

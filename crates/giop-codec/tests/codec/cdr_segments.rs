@@ -302,7 +302,7 @@ impl FixedLayout for Over {
         Over { s, c, l, o, d, ..Over::default() }
     }
 
-    giop_codec::element_octets!();
+    giop_codec::element_bytes!();
 }
 
 impl Element for Over {}

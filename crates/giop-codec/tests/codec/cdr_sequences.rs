@@ -238,7 +238,7 @@ impl FixedLayout for Plain {
         Plain { a: r.read(), b: r.read(), c: r.read(), e: r.read(), d: r.read() }
     }
 
-    giop_codec::element_octets!();
+    giop_codec::element_bytes!();
 }
 
 impl Element for Plain {}

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder, Seq};
 use giop_codec::giop::{
-    BlockList, ContextId, MAX_BLOCK_HEAD, MAX_BLOCKS, MAX_SERVICE_CONTEXTS, MIN_BLOCK, MessageHeader,
-    MessageType, ReplyHeader, ReplyStatus, RequestHeader, RequestId, ResponseFlags, ServiceContext,
-    ServiceContexts, TargetAddress, announce_blocks, begin_body, enter_body, finish_message,
+    BlockList, ContextId, MAX_BLOCK_HEAD_BYTES, MAX_BLOCKS, MAX_SERVICE_CONTEXTS, MIN_BLOCK_BYTES,
+    MessageHeader, MessageType, ReplyHeader, ReplyStatus, RequestHeader, RequestId, ResponseFlags,
+    ServiceContext, ServiceContexts, TargetAddress, announce_blocks, begin_body, enter_body, finish_message,
     put_message_header,
 };
 use giop_codec::ior::{OrbType, TaggedComponent};
@@ -90,8 +90,8 @@ fn blocks_are_where_the_list_says_and_the_message_says_the_same_as_without() {
                 let native = order == ByteOrder::NATIVE;
                 let (message, announced) = message(order, &own, is_reply, |e| {
                     "first".encode(e).unwrap();
-                    octets(MIN_BLOCK).encode(e).unwrap();
-                    octets(MIN_BLOCK - 1).encode(e).unwrap();
+                    octets(MIN_BLOCK_BYTES).encode(e).unwrap();
+                    octets(MIN_BLOCK_BYTES - 1).encode(e).unwrap();
                     octets(100_001).encode(e).unwrap();
                     doubles.encode(e).unwrap();
                     77u16.encode(e).unwrap();
@@ -104,14 +104,14 @@ fn blocks_are_where_the_list_says_and_the_message_says_the_same_as_without() {
                 let list = list(&message).unwrap();
                 assert_eq!(list.body_at, d.position());
                 assert_eq!(list.blocks.len(), 3);
-                let sent = [octets(MIN_BLOCK), octets(100_001), doubles.bytes()];
+                let sent = [octets(MIN_BLOCK_BYTES), octets(100_001), doubles.bytes()];
                 for (i, ((at, len), expected)) in list.blocks.iter().zip(sent).enumerate() {
                     assert_eq!(*len, expected.len());
                     assert!(message[*at..*at + *len] == expected || i == 2 && !native, "{i}");
                 }
                 assert_eq!(String::decode(&mut d).unwrap(), "first");
-                assert!(Bytes::decode(&mut d).unwrap() == octets(MIN_BLOCK));
-                assert!(Bytes::decode(&mut d).unwrap() == octets(MIN_BLOCK - 1));
+                assert!(Bytes::decode(&mut d).unwrap() == octets(MIN_BLOCK_BYTES));
+                assert!(Bytes::decode(&mut d).unwrap() == octets(MIN_BLOCK_BYTES - 1));
                 assert!(Bytes::decode(&mut d).unwrap() == octets(100_001));
                 assert!(Seq::<f64>::decode(&mut d).unwrap() == doubles);
                 assert_eq!((d.read_u16().unwrap(), d.remaining()), (77, 0));
@@ -133,19 +133,19 @@ fn what_needs_no_list_or_would_suffer_by_one_gets_none() {
         assert!(!announced && list(&message).is_none());
         assert_eq!(body_of(&message).1.to_vec(), own, "nothing is left of the attempt");
     };
-    let two = |e: &mut Encoder| (0..2).for_each(|_| octets(MIN_BLOCK).encode(e).unwrap());
+    let two = |e: &mut Encoder| (0..2).for_each(|_| octets(MIN_BLOCK_BYTES).encode(e).unwrap());
     plain(&|e| octets(1 << 20).encode(e).unwrap(), &[]);
-    plain(&|e| (0..9).for_each(|_| octets(MIN_BLOCK - 1).encode(e).unwrap()), &[]);
+    plain(&|e| (0..9).for_each(|_| octets(MIN_BLOCK_BYTES - 1).encode(e).unwrap()), &[]);
     // A large sequence in an encapsulation.
     plain(
         &|e| {
             two(e);
-            e.encapsulate(|e| octets(MIN_BLOCK).encode(e)).unwrap();
+            e.encapsulate(|e| octets(MIN_BLOCK_BYTES).encode(e)).unwrap();
         },
         &[],
     );
     plain(&two, &vec![context(0); MAX_SERVICE_CONTEXTS]);
-    plain(&two, &[context(MAX_BLOCK_HEAD)]);
+    plain(&two, &[context(MAX_BLOCK_HEAD_BYTES)]);
     for version in [Version::V1_0, Version::V1_1] {
         let mut e = Encoder::new(ByteOrder::NATIVE, version);
         put_message_header(&mut e, MessageType::Reply);
@@ -158,13 +158,13 @@ fn what_needs_no_list_or_would_suffer_by_one_gets_none() {
 #[test]
 fn more_blocks_than_a_list_takes_are_sent_all_the_same() {
     let (message, announced) = message(ByteOrder::NATIVE, &[], false, |e| {
-        (0..MAX_BLOCKS + 3).for_each(|_| octets(MIN_BLOCK).encode(e).unwrap());
+        (0..MAX_BLOCKS + 3).for_each(|_| octets(MIN_BLOCK_BYTES).encode(e).unwrap());
     });
     assert!(announced);
     assert_eq!(list(&message).unwrap().blocks.len(), MAX_BLOCKS);
     let mut d = body_of(&message).0;
     for _ in 0..MAX_BLOCKS + 3 {
-        assert!(Bytes::decode(&mut d).unwrap() == octets(MIN_BLOCK));
+        assert!(Bytes::decode(&mut d).unwrap() == octets(MIN_BLOCK_BYTES));
     }
 }
 
@@ -182,10 +182,10 @@ fn claiming(count: u32, pairs: &[(u32, u32)], version: u8) -> Vec<u8> {
 
 #[test]
 fn a_list_that_can_not_be_true_is_none() {
-    let (least, n) = (MIN_BLOCK as u32, 1 << 20);
+    let (least, n) = (MIN_BLOCK_BYTES as u32, 1 << 20);
     assert_eq!(
         list(&claiming(2, &[(200, least), (200 + least, least)], 1)).unwrap().blocks,
-        [(200, MIN_BLOCK), (200 + MIN_BLOCK, MIN_BLOCK)]
+        [(200, MIN_BLOCK_BYTES), (200 + MIN_BLOCK_BYTES, MIN_BLOCK_BYTES)]
     );
     let good = (500_000, least);
     for pairs in [

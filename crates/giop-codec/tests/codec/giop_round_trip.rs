@@ -5,10 +5,10 @@ use giop_codec::cdr::{Decoder, Encoder};
 use giop_codec::exception::{SystemException, SystemExceptionKind};
 use giop_codec::giop::{
     AddressingDisposition, CancelRequest, ContextId, FragmentHeader, LocateReplyHeader, LocateRequestHeader,
-    LocateStatus, MAX_OBJECT_KEY, MAX_OPERATION, MAX_SERVICE_CONTEXTS, Message, MessageHeader, MessageType,
-    ObjectKey, ReplyHeader, ReplyStatus, RequestHeader, RequestId, RequestMessage, RequestTemplate,
-    ResponseFlags, ServiceContext, ServiceContexts, TargetAddress, TargetError, TargetReference, begin_body,
-    finish_message, response_word,
+    LocateStatus, MAX_OBJECT_KEY_BYTES, MAX_OPERATION_NAME_BYTES, MAX_SERVICE_CONTEXTS, Message,
+    MessageHeader, MessageType, ObjectKey, ReplyHeader, ReplyStatus, RequestHeader, RequestId,
+    RequestMessage, RequestTemplate, ResponseFlags, ServiceContext, ServiceContexts, TargetAddress,
+    TargetError, TargetReference, begin_body, finish_message, response_word,
 };
 use giop_codec::ior::{IiopProfile, Ior, ProfileTag, TaggedProfile};
 use giop_codec::{ByteOrder, DecodeErrorKind, Version};
@@ -299,8 +299,8 @@ fn older_versions_send_the_key_of_the_profile() {
 #[test]
 fn limits_hold() {
     let many = vec![ServiceContext { id: ContextId(9), data: Bytes::new() }; MAX_SERVICE_CONTEXTS + 1];
-    let long_name = "x".repeat(MAX_OPERATION + 1);
-    let long_key = vec![b'k'; MAX_OBJECT_KEY + 1];
+    let long_name = "x".repeat(MAX_OPERATION_NAME_BYTES + 1);
+    let long_key = vec![b'k'; MAX_OBJECT_KEY_BYTES + 1];
     let build = |contexts: usize, name: usize, key: usize| {
         let header = RequestHeader {
             request_id: RequestId(1),
@@ -312,17 +312,17 @@ fn limits_hold() {
         let (octets, _) = encode(&Message::Request(header), ByteOrder::Little, Version::V1_2, None);
         RequestMessage::decode(&MessageHeader::decode(octets.first_chunk().unwrap()).unwrap(), octets)
     };
-    let request = build(MAX_SERVICE_CONTEXTS, MAX_OPERATION, MAX_OBJECT_KEY).unwrap();
+    let request = build(MAX_SERVICE_CONTEXTS, MAX_OPERATION_NAME_BYTES, MAX_OBJECT_KEY_BYTES).unwrap();
     assert_eq!(request.contexts().len(), MAX_SERVICE_CONTEXTS);
-    assert_eq!(request.object_key().map(<[u8]>::len), Ok(MAX_OBJECT_KEY));
+    assert_eq!(request.object_key().map(<[u8]>::len), Ok(MAX_OBJECT_KEY_BYTES));
     assert_eq!(build(MAX_SERVICE_CONTEXTS + 1, 1, 1).unwrap_err().kind, DecodeErrorKind::LimitExceeded);
-    assert_eq!(build(0, MAX_OPERATION + 1, 1).unwrap_err().kind, DecodeErrorKind::LimitExceeded);
-    let request = build(0, 1, MAX_OBJECT_KEY + 1).unwrap();
-    assert_eq!(request.object_key(), Err(TargetError::KeyTooLong(MAX_OBJECT_KEY + 1)));
+    assert_eq!(build(0, MAX_OPERATION_NAME_BYTES + 1, 1).unwrap_err().kind, DecodeErrorKind::LimitExceeded);
+    let request = build(0, 1, MAX_OBJECT_KEY_BYTES + 1).unwrap();
+    assert_eq!(request.object_key(), Err(TargetError::KeyTooLong(MAX_OBJECT_KEY_BYTES + 1)));
     assert!(TargetAddress::Key(&long_key[1..]).object_key().is_ok());
     assert_eq!(
         TargetAddress::Key(&long_key).object_key(),
-        Err(TargetError::KeyTooLong(MAX_OBJECT_KEY + 1)),
+        Err(TargetError::KeyTooLong(MAX_OBJECT_KEY_BYTES + 1)),
         "the same limit on both ways to the key"
     );
 }

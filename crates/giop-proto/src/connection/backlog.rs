@@ -79,7 +79,7 @@ impl Drop for PoolShare {
 impl Connection {
     /// Counts that requests wait for the queue, once for each time. The connection is not read meanwhile.
     #[cold]
-    pub fn waits_for_room(&mut self) {
+    pub fn count_backlog_wait(&mut self) {
         self.clock.stop_message_timeout();
         if self.requests.last_wait != Some(self.output.stats.messages_in) {
             self.requests.last_wait = Some(self.output.stats.messages_in);

@@ -129,8 +129,8 @@ impl Connection {
     /// Counts a call that timed out although its request was sent. Too many of them close the connection.
     fn count_unanswered(&mut self, now: Instant) {
         let (bytes, calls) = self.unanswered;
-        let calls = if bytes == self.output.stats.octets_in { calls + 1 } else { 1 };
-        self.unanswered = (self.output.stats.octets_in, calls);
+        let calls = if bytes == self.output.stats.bytes_in { calls + 1 } else { 1 };
+        self.unanswered = (self.output.stats.bytes_in, calls);
         if calls >= self.limits.max_unanswered && self.lifecycle.accepts_requests() {
             self.output.stats.limits.hit(Limit::Unanswered);
             self.close_because(CloseReason::Unanswered(calls), now);
@@ -140,14 +140,14 @@ impl Connection {
     /// Returns whether calls can be made. A side that is closing may still call back the senders of requests
     /// that it serves, because they have not received CloseConnection yet.
     #[inline]
-    pub fn takes_calls(&self) -> bool {
+    pub fn accepts_calls(&self) -> bool {
         self.lifecycle.is_open()
             || self.lifecycle.is_draining() && self.serving.len() > 0 && self.lifecycle.end_reason().is_none()
     }
 
     #[inline]
     pub(super) fn check_open(&self) -> Result<(), CallError> {
-        if self.takes_calls() { Ok(()) } else { Err(self.lifecycle.closed_error()) }
+        if self.accepts_calls() { Ok(()) } else { Err(self.lifecycle.closed_error()) }
     }
 }
 
@@ -169,7 +169,7 @@ impl PendingCall<'_> {
 
     /// Marks the reply for forwarding in encoded form, so that none of it is copied before it is decoded. The
     /// part that is received with its header stays where it was read, and the rest gets a buffer of its own.
-    pub fn pass_reply(&mut self) {
+    pub fn forward_reply_encoded(&mut self) {
         if self.connection.calls.is_pending(self.id) {
             self.connection
                 .input

@@ -74,7 +74,7 @@ impl Lifecycle {
 
     /// Returns whether input is discarded, because this side has queued its last message.
     #[inline]
-    pub fn throws_away(&self) -> bool {
+    pub fn discards_input(&self) -> bool {
         matches!(self.phase, Phase::Finishing { .. } | Phase::Lingering { .. })
     }
 
@@ -154,7 +154,7 @@ impl Connection {
             && self.output.partial_request.is_none()
             && self.output.fragment_queue.is_empty()
             && !self.input.streams_reply()
-            && !self.takes_last_oneways()
+            && !self.accepts_last_oneways()
         {
             // Before GIOP 1.2 only servers send CloseConnection.
             let last = (self.role == Role::Server || self.output.version >= Version::V1_2)

@@ -82,10 +82,11 @@ pub struct Config {
     /// headers of requests and replies are never cut. Default `None`: messages are not fragmented, except
     /// replies that are [started](ServedRequest::begin_reply) before they are complete.
     ///
-    /// Requests by [`Connection::begin_request`] are fragmented only after [`Connection::cut_at`].
+    /// [`Connection::limit_fragment_size`] must be called to fragment requests by
+    /// [`Connection::begin_request`].
     pub fragment_size: Option<usize>,
     /// The code sets of text until others are negotiated. Default: ISO 8859-1, and no wide text.
-    pub unannounced: CodeSets,
+    pub assumed_code_sets: CodeSets,
     /// Selects the requests that are handed out before their payload is received. Default: none.
     pub streams: Option<Arc<dyn Streams>>,
 }
@@ -103,7 +104,7 @@ impl Config {
             accept_requests: role == Role::Server,
             deposit: true,
             fragment_size: None,
-            unannounced: CodeSets::default(),
+            assumed_code_sets: CodeSets::default(),
             streams: None,
         }
     }
@@ -216,7 +217,7 @@ impl Connection {
             peer: Peer {
                 opened: role == Role::Server,
                 code_sets: None,
-                unannounced: config.unannounced,
+                assumed_code_sets: config.assumed_code_sets,
                 listen_points: Vec::new(),
                 reads_blocks: false,
                 last_head: LastHead::default(),
@@ -311,14 +312,14 @@ impl Connection {
     }
 
     /// Limits the size in bytes of GIOP 1.2 messages. From now on larger ones are sent in fragments.
-    pub fn cut_at(&mut self, size: usize) {
+    pub fn limit_fragment_size(&mut self, size: usize) {
         self.output.fragment_queue.lower_to(size);
     }
 
     /// Returns the numbers of received messages and bytes, from which a reader measures its progress.
     #[inline]
     pub fn received(&self) -> (u64, u64) {
-        (self.output.stats.messages_in, self.output.stats.octets_in)
+        (self.output.stats.messages_in, self.output.stats.bytes_in)
     }
 
     /// Returns the counters.
@@ -326,7 +327,7 @@ impl Connection {
         Stats {
             copied: self.input.rx.memory.copied + self.input.fragments.copied,
             skipped: self.input.rx.skip.total,
-            octets_out: self.output.tx.written(),
+            bytes_out: self.output.tx.written(),
             writes: self.output.tx.writes(),
             copied_out: self.output.stats.copied_out + self.output.tx.copied(),
             ..self.output.stats

@@ -65,23 +65,25 @@ impl Connection {
     /// Closes like [`close`](Self::close), but still hands out oneways that have arrived, including those in
     /// the socket's buffer, because their senders would not notice that they were not executed.
     ///
-    /// The driver must read all, and then call [`all_read`](Self::all_read), so that CloseConnection is sent.
+    /// The driver must read all, and then call [`handle_all_read`](Self::handle_all_read), so that
+    /// CloseConnection is sent.
     pub fn close_after_oneways(&mut self, now: Instant) {
         if self.lifecycle.accepts_requests() && self.accept_requests && self.lifecycle.end_reason().is_none()
         {
-            self.oneways.accepted_until = self.output.stats.octets_in.saturating_add(MAX_LAST_BYTES);
+            self.oneways.accepted_until = self.output.stats.bytes_in.saturating_add(MAX_LAST_BYTES);
         }
         self.close(now);
     }
 
-    /// Returns whether oneways are accepted while the connection closes, until [`all_read`](Self::all_read).
-    pub fn takes_last_oneways(&self) -> bool {
+    /// Returns whether oneways are accepted while the connection closes, until
+    /// [`handle_all_read`](Self::handle_all_read).
+    pub fn accepts_last_oneways(&self) -> bool {
         self.oneways.is_open(&self.lifecycle)
     }
 
     /// Called when there is nothing to read in the socket.
-    pub fn all_read(&mut self) {
-        if self.takes_last_oneways() {
+    pub fn handle_all_read(&mut self) {
+        if self.accepts_last_oneways() {
             self.oneways.accepted_until = 0;
             self.continue_closing();
         }
@@ -89,8 +91,8 @@ impl Connection {
 
     #[inline]
     pub(super) fn close_after_last_bytes(&mut self) {
-        if self.oneways.accepted_until > 0 && self.output.stats.octets_in >= self.oneways.accepted_until {
-            self.all_read();
+        if self.oneways.accepted_until > 0 && self.output.stats.bytes_in >= self.oneways.accepted_until {
+            self.handle_all_read();
         }
     }
 

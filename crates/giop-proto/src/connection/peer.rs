@@ -22,7 +22,7 @@ pub struct Peer {
     pub(super) opened: bool,
     pub(super) code_sets: Option<CodeSets>,
     /// The code sets that are assumed until others are negotiated.
-    pub(super) unannounced: CodeSets,
+    pub(super) assumed_code_sets: CodeSets,
     pub(super) listen_points: Vec<ListenPoint>,
     pub(super) reads_blocks: bool,
     pub(super) last_head: LastHead,
@@ -54,7 +54,7 @@ impl Peer {
 
     /// Returns the code sets of text at present.
     pub fn code_sets_in_force(&self) -> CodeSets {
-        self.code_sets.unwrap_or(self.unannounced)
+        self.code_sets.unwrap_or(self.assumed_code_sets)
     }
 
     pub(super) fn message_settings(&self, limits: &Limits, deposits: bool) -> MessageSettings {

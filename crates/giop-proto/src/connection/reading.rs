@@ -59,10 +59,10 @@ impl Connection {
     /// Returns whether a buffer may be lent before bytes are available. Otherwise wait for readiness first.
     ///
     /// True if a message has started, if the connection keeps its window anyway, or if it
-    /// [discards](super::Lifecycle::throws_away) input, which is read in pieces of the same size.
+    /// [discards](super::Lifecycle::discards_input) input, which is read in pieces of the same size.
     #[inline]
     pub fn may_wait_with_buf(&self) -> bool {
-        self.input.rx.is_mid_message() || self.input.rx.window.may_keep || self.lifecycle.throws_away()
+        self.input.rx.is_mid_message() || self.input.rx.window.may_keep || self.lifecycle.discards_input()
     }
 
     /// Takes the buffer back with `n` more bytes. If `n` is 0, the buffer is only returned.
@@ -71,7 +71,7 @@ impl Connection {
         self.input.rx.handle_read(buf, n);
         self.output.stats.reads += 1;
         if n > 0 {
-            self.output.stats.octets_in += n as u64;
+            self.output.stats.bytes_in += n as u64;
             self.clock.record_transfer(now);
         }
         if !self.lifecycle.processes_messages() {
@@ -144,7 +144,7 @@ impl Connection {
 
     /// Returns whether another request may be handed out before one is finished.
     #[inline]
-    pub fn may_hand_out(&self) -> bool {
+    pub fn may_hand_out_request(&self) -> bool {
         self.serving.len() < self.limits.max_requests
     }
 
@@ -311,7 +311,7 @@ impl Connection {
             Ok(mut head) => match self.peer.apply_contexts(&header, &message) {
                 Ok(RequestContexts { announces, asks_for_reference, is_glassfish }) => {
                     if is_glassfish {
-                        self.cut_at(GLASSFISH_FRAGMENT);
+                        self.limit_fragment_size(GLASSFISH_FRAGMENT);
                     }
                     (head.announces, head.asks_for_reference) = (announces, asks_for_reference);
                     if let Some(head) = self.input.rx.first_blocks(&header, &message) {

@@ -93,13 +93,13 @@ impl Input {
     /// Takes loans that were returned after their stream was abandoned. Dropping them runs the lender's code.
     #[inline]
     #[must_use]
-    pub fn take_dead(&mut self) -> Vec<Box<Loan>> {
+    pub fn take_orphaned_loans(&mut self) -> Vec<Box<Loan>> {
         std::mem::take(&mut self.rx.stream.orphaned_loans)
     }
 
     /// Returns whether the loan is with the reader of the socket.
     #[inline]
-    pub fn is_loan_read(&self) -> bool {
+    pub fn is_loan_being_read(&self) -> bool {
         self.rx.stream.is_lent()
     }
 
@@ -369,7 +369,7 @@ impl IncomingStream<'_> {
     }
 
     /// Discards the rest of the payload; the connection continues. Returns the loan to be dropped. If the
-    /// reader of the socket has it, [`take_dead`](Input::take_dead) returns it later.
+    /// reader of the socket has it, [`take_orphaned_loans`](Input::take_orphaned_loans) returns it later.
     pub fn abandon(&mut self) -> Option<Box<Loan>> {
         let streamed = self.connection.input.streamed.filter(|streamed| streamed.of == self.of)?;
         let loan = self.connection.input.abandon_stream(streamed, self.connection.clock.now);

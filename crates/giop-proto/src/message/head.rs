@@ -2,7 +2,7 @@
 
 use giop_codec::exception::SystemException;
 use giop_codec::giop::{
-    MAX_OBJECT_KEY, MessageHeader, ObjectKey, RequestHeader, RequestId, ResponseFlags, TargetAddress,
+    MAX_OBJECT_KEY_BYTES, MessageHeader, ObjectKey, RequestHeader, RequestId, ResponseFlags, TargetAddress,
     enter_body,
 };
 use giop_codec::{DecodeError, Version};
@@ -83,7 +83,7 @@ impl RequestHead {
             key_len,
             operation_at,
             body_at: narrow(d.position()),
-            operation_len: operation_len as u16, // at most `MAX_OPERATION`
+            operation_len: operation_len as u16, // at most `MAX_OPERATION_NAME_BYTES`
             response,
             has_contexts: !request.contexts.is_empty(),
             repeats: false,
@@ -144,7 +144,7 @@ pub(super) type KeyLocation = (u32, u32, Option<Box<ObjectKey>>);
 #[inline]
 pub(super) fn locate_key(message: &[u8], target: &TargetAddress<'_>) -> Result<KeyLocation, SystemException> {
     match target {
-        TargetAddress::Key(key) if key.len() <= MAX_OBJECT_KEY => {
+        TargetAddress::Key(key) if key.len() <= MAX_OBJECT_KEY_BYTES => {
             let (at, len) = locate_part(message, key);
             Ok((at, len, None))
         }

@@ -83,7 +83,7 @@ impl Body {
         d.set_limits(self.limits);
         match self.layout.as_deref() {
             None => d,
-            Some(MessageLayout::Fragments(starts)) => d.with_pieces(starts),
+            Some(MessageLayout::Fragments(starts)) => d.with_fragments(starts),
             Some(MessageLayout::Segments(segments)) => d.with_segments(segments),
         }
     }

@@ -115,12 +115,12 @@ impl IncomingRequest {
     /// Returns the operation's name.
     #[inline]
     pub fn operation(&self) -> &str {
-        std::str::from_utf8(self.operation_octets()).unwrap_or_default() // ASCII: the decoder checked it
+        std::str::from_utf8(self.operation_name_bytes()).unwrap_or_default() // ASCII: the decoder checked it
     }
 
     /// Returns the operation's name as encoded in the message.
     #[inline]
-    pub fn operation_octets(&self) -> &[u8] {
+    pub fn operation_name_bytes(&self) -> &[u8] {
         self.head.operation(&self.body.message)
     }
 

@@ -13,7 +13,7 @@ use std::mem;
 use bytes::Bytes;
 use giop_codec::Version;
 use giop_codec::cdr::Segments;
-use giop_codec::giop::{BlockList, MAX_BLOCK_HEAD, MIN_BLOCK, MessageHeader};
+use giop_codec::giop::{BlockList, MAX_BLOCK_HEAD_BYTES, MIN_BLOCK_BYTES, MessageHeader};
 
 use super::lent::{Deposit, LentBuffer, NextHeader};
 use super::parts::Memory;
@@ -250,7 +250,7 @@ impl MessageParts {
 impl Receiver {
     #[inline]
     pub(super) fn find_blocks(&self, header: &MessageHeader, total: usize, bytes: &[u8]) -> BlockListSearch {
-        let may_have = total > 2 * MIN_BLOCK
+        let may_have = total > 2 * MIN_BLOCK_BYTES
             && header.version == Version::V1_2
             && !header.more_fragments
             && self.deposits;
@@ -262,8 +262,10 @@ impl Receiver {
 
     fn read_list(&self, header: &MessageHeader, bytes: &[u8]) -> BlockListSearch {
         match BlockList::read(header, bytes) {
-            Ok(Some(list)) if list.body_at <= MAX_BLOCK_HEAD => BlockListSearch::List(list),
-            Err(_) if self.sizes.read_ahead > 0 && bytes.len() < MAX_BLOCK_HEAD => BlockListSearch::Wait,
+            Ok(Some(list)) if list.body_at <= MAX_BLOCK_HEAD_BYTES => BlockListSearch::List(list),
+            Err(_) if self.sizes.read_ahead > 0 && bytes.len() < MAX_BLOCK_HEAD_BYTES => {
+                BlockListSearch::Wait
+            }
             Ok(_) | Err(_) => BlockListSearch::No,
         }
     }
@@ -272,7 +274,7 @@ impl Receiver {
     /// it is the first one of the peer. Then call [`expect_blocks`](Self::expect_blocks).
     #[inline]
     pub(crate) fn first_blocks(&self, header: &MessageHeader, bytes: &[u8]) -> Option<usize> {
-        if self.sizes.read_ahead > 0 || bytes.len() <= 2 * MIN_BLOCK {
+        if self.sizes.read_ahead > 0 || bytes.len() <= 2 * MIN_BLOCK_BYTES {
             return None;
         }
         match self.find_blocks(header, bytes.len(), bytes) {

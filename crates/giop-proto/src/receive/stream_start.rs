@@ -27,7 +27,7 @@ pub trait Streams: fmt::Debug + Send + Sync {
     fn streams(&self, key: &[u8], operation: &[u8]) -> bool;
 
     /// Returns whether there may be objects whose requests are forwarded in encoded form.
-    fn any_passed(&self) -> bool {
+    fn any_forwarded(&self) -> bool {
         false
     }
 
@@ -121,7 +121,7 @@ impl StreamState {
             return false;
         }
         match (header.kind, &self.selector) {
-            (MessageType::Request, Some(streams)) if streams.any_passed() => {
+            (MessageType::Request, Some(streams)) if streams.any_forwarded() => {
                 RequestHead::decode(header, bytes).is_ok_and(|head| {
                     (head.body_at as usize) < bytes.len() && streams.passes(head.key(bytes))
                 })

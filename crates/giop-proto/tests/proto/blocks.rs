@@ -8,9 +8,9 @@ use crate::util::{Cut, Pair};
 use bytes::Bytes;
 use giop_codec::cdr::{CdrDecode, CdrEncode, Decoder, Encoder, Seq};
 use giop_codec::giop::{
-    BlockList, ContextId, MIN_BLOCK, MessageHeader, MessageType, ReplyHeader, ReplyStatus, RequestHeader,
-    RequestId, ResponseFlags, ServiceContext, ServiceContexts, TargetAddress, announce_blocks, begin_body,
-    finish_message, put_message_header,
+    BlockList, ContextId, MIN_BLOCK_BYTES, MessageHeader, MessageType, ReplyHeader, ReplyStatus,
+    RequestHeader, RequestId, ResponseFlags, ServiceContext, ServiceContexts, TargetAddress, announce_blocks,
+    begin_body, finish_message, put_message_header,
 };
 use giop_codec::{ByteOrder, DecodeError, Version};
 use giop_proto::{BufferPool, Config, Connection, Event, Limits, Role};
@@ -107,7 +107,7 @@ fn exchange(pair: &mut Pair, values: &Values, apart: bool) {
 
 #[test]
 fn blocks_of_requests_and_replies_have_buffers_of_their_own_wherever_the_stream_is_cut() {
-    let values = values(MIN_BLOCK);
+    let values = values(MIN_BLOCK_BYTES);
     let octets = request(RequestId(2), &[], true, |e| put(&values, e)).into_bytes();
     let list = BlockList::read(&MessageHeader::decode(octets.first_chunk().unwrap()).unwrap(), &octets);
     let joints = list.unwrap().unwrap().blocks.into_iter().flat_map(|(at, len)| [at, at + len]);
@@ -125,7 +125,7 @@ fn blocks_of_requests_and_replies_have_buffers_of_their_own_wherever_the_stream_
 
 #[test]
 fn a_body_is_passed_on_without_a_copy_and_keeps_its_blocks() {
-    let values = values(MIN_BLOCK);
+    let values = values(MIN_BLOCK_BYTES);
     for blocks in [true, false] {
         let mut pair = Pair::new(Cut::Whole);
         let call = pair.client.conn.start_call(None, pair.now).unwrap();
@@ -177,7 +177,7 @@ fn a_steady_stream_costs_a_read_for_the_header_and_one_for_each_block() {
 
 #[test]
 fn blocks_that_come_octet_by_octet_have_buffers_of_their_own_from_the_second_message_on() {
-    let values = values(MIN_BLOCK);
+    let values = values(MIN_BLOCK_BYTES);
     let message = request(RequestId(2), &[], true, |e| put(&values, e)).into_bytes();
     let mut reader = Reader::new(64 << 20);
     for apart in [false, true] {
@@ -365,7 +365,7 @@ proptest! {
         damage in proptest::option::of((0usize..200_000, any::<u8>())),
     ) {
         let mut e = Encoder::new(ByteOrder::NATIVE, Version::V1_2);
-        put(&values(MIN_BLOCK), &mut e);
+        put(&values(MIN_BLOCK_BYTES), &mut e);
         let mut body = e.into_bytes().to_vec();
         if let Some((at, flip)) = damage {
             let len = body.len();
@@ -398,7 +398,7 @@ proptest! {
         kinds in proptest::collection::vec(0usize..5, 1..12),
         steps in proptest::collection::vec(prop_oneof![1usize..100, 1000usize..200_000], 1..20),
     ) {
-        let values = values(MIN_BLOCK);
+        let values = values(MIN_BLOCK_BYTES);
         let mut stream = Vec::new();
         let mut expected = Vec::new();
         for kind in kinds {

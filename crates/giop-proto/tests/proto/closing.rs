@@ -68,11 +68,11 @@ fn oneways_that_came_before_a_server_closes_are_handed_out_and_calls_are_not() {
             }
             pair.drive();
             assert!(
-                pair.server.conn.takes_last_oneways()
+                pair.server.conn.accepts_last_oneways()
                     && pair.client.conn.lifecycle().close_reason().is_none()
             );
             // The socket has no more data.
-            pair.server.conn.all_read();
+            pair.server.conn.handle_all_read();
             pair.drive();
             assert_eq!(pair.client.conn.lifecycle().close_reason(), Some(&CloseReason::PeerClosed));
             assert_eq!(pair.server.conn.stats().dropped, 3);

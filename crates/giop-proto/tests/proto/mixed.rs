@@ -21,7 +21,7 @@ impl Streams for Table {
         key == b"streamed"
     }
 
-    fn any_passed(&self) -> bool {
+    fn any_forwarded(&self) -> bool {
         true
     }
 

@@ -74,7 +74,7 @@ fn a_request_in_parts_leaves_in_pieces_where_the_peer_takes_no_more() {
     for size in [64, 100, 1_024, 4_096, 20_000] {
         for (len, part) in [(0, 1), (1, 1), (300, 1), (5_000, 7), (20_000, 4_097), (20_000, 20_000)] {
             let mut pair = Pair::new(Cut::Whole);
-            pair.client.conn.cut_at(size);
+            pair.client.conn.limit_fragment_size(size);
             let call = begin(&mut pair, Version::V1_2, len, None);
             let (mut given, mut sent) = (0, Vec::new());
             loop {
@@ -109,7 +109,7 @@ fn a_request_in_parts_leaves_in_pieces_where_the_peer_takes_no_more() {
 #[test]
 fn a_request_in_pieces_that_is_given_up_before_anything_left_is_taken_back() {
     let mut pair = Pair::new(Cut::Whole);
-    pair.client.conn.cut_at(1_024);
+    pair.client.conn.limit_fragment_size(1_024);
     let call = begin(&mut pair, Version::V1_2, 100_000, None);
     pair.client.conn.unfinished_request().send_part(octets(50_000));
     pair.client.conn.call(call).cancel();
@@ -182,7 +182,7 @@ fn a_call_given_up_in_the_middle_ends_the_connection_without_a_word() {
         let call = begin(&mut pair, Version::V1_2, 100_000, by_deadline.then_some(deadline));
         pair.client.conn.unfinished_request().send_part(octets(50_000));
         pair.drive();
-        let sent = pair.client.conn.stats().octets_out;
+        let sent = pair.client.conn.stats().bytes_out;
         if by_deadline {
             assert_eq!(pair.client.conn.poll_timeout(), Some(deadline));
             pair.now = deadline;
@@ -196,7 +196,7 @@ fn a_call_given_up_in_the_middle_ends_the_connection_without_a_word() {
         assert!(!pair.client.conn.unfinished_request().wants_part());
         pair.client.conn.unfinished_request().send_part(octets(50_000));
         pair.drive();
-        assert_eq!(pair.client.conn.stats().octets_out, sent, "nothing follows half a message");
+        assert_eq!(pair.client.conn.stats().bytes_out, sent, "nothing follows half a message");
         assert!(pair.server.closed && pair.server.requests.is_empty());
     }
 }
@@ -259,13 +259,13 @@ fn a_peer_that_breaks_the_protocol_meanwhile_gets_no_message_error() {
     let mut pair = Pair::new(Cut::Whole);
     let call = begin(&mut pair, Version::V1_2, 100, None);
     pair.drive();
-    let sent = pair.client.conn.stats().octets_out;
+    let sent = pair.client.conn.stats().bytes_out;
     pair.client.inject(b"this is no message header");
     pair.drive();
     let error = pair.client.outcome(call).unwrap_err();
     assert_eq!((error.sent, error.completed()), (SentPart::Partly, CompletionStatus::No));
     assert!(pair.client.closed);
-    assert_eq!(pair.client.conn.stats().octets_out, sent);
+    assert_eq!(pair.client.conn.stats().bytes_out, sent);
 }
 
 #[test]

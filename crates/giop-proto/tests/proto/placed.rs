@@ -345,8 +345,8 @@ fn what_is_lent_comes_back_whatever_becomes_of_the_connection() {
     buf.io_slices()[0][..5].fill(1);
     pair.server.conn.abort(CloseReason::Local);
     assert!(matches!(pair.server.conn.input_mut().take_loan(), LoanReturn::Pending));
-    assert!(pair.server.conn.input().is_loan_read());
-    assert!(pair.server.conn.input_mut().take_dead().is_empty());
+    assert!(pair.server.conn.input().is_loan_being_read());
+    assert!(pair.server.conn.input_mut().take_orphaned_loans().is_empty());
     pair.server.conn.handle_read(buf, 5, pair.now);
     assert_eq!(filled(pair.server.conn.input_mut().take_loan()), 5);
     assert_eq!(pair.server.conn.stream(token).take_ready_chunk(), Chunk::Lost);
@@ -355,12 +355,12 @@ fn what_is_lent_comes_back_whatever_becomes_of_the_connection() {
         let (mut pair, token) = begun();
         let buf = pair.server.conn.take_read_buf();
         assert!(pair.server.conn.stream(token).abandon().is_none());
-        assert!(pair.server.conn.input_mut().take_dead().is_empty());
+        assert!(pair.server.conn.input_mut().take_orphaned_loans().is_empty());
         if end {
             pair.server.conn.abort(CloseReason::Local);
         }
         pair.server.conn.handle_read(buf, 100, pair.now);
-        assert_eq!(pair.server.conn.input_mut().take_dead().len(), 1);
+        assert_eq!(pair.server.conn.input_mut().take_orphaned_loans().len(), 1);
         assert!(matches!(pair.server.conn.input_mut().take_loan(), LoanReturn::Nothing));
         if !end {
             pair.server.wire.drain(..100);

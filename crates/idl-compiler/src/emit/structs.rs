@@ -260,7 +260,7 @@ fn fixed_struct(
         let size = Literal::usize_unsuffixed(layout.size);
         let offsets = layout.fields.iter().map(|field| Literal::usize_unsuffixed(field.offset));
         quote! {
-            const VIEWED: ::core::primitive::bool = ::core::mem::size_of::<Self>() == #size
+            const IS_VIEWABLE: ::core::primitive::bool = ::core::mem::size_of::<Self>() == #size
                 #(&& ::core::mem::offset_of!(Self, #names) == #offsets)*;
         }
     });
@@ -341,12 +341,12 @@ fn memory_methods(cx: &Cx<'_>) -> TokenStream {
     let v1 = &cx.v1;
     quote! {
         #[inline(always)]
-        fn as_octets(__zorb_items: &[Self]) -> ::core::option::Option<&[::core::primitive::u8]> {
+        fn run_as_bytes(__zorb_items: &[Self]) -> ::core::option::Option<&[::core::primitive::u8]> {
             ::core::option::Option::Some(#v1::zerocopy::IntoBytes::as_bytes(__zorb_items))
         }
 
         #[inline(always)]
-        fn extend_from_octets(
+        fn extend_from_bytes(
             __zorb_out: &mut ::std::vec::Vec<Self>,
             __zorb_octets: &[::core::primitive::u8],
         ) -> ::core::primitive::bool {
@@ -360,7 +360,7 @@ fn memory_methods(cx: &Cx<'_>) -> TokenStream {
         }
 
         #[inline(always)]
-        fn array_from_octets<const N: ::core::primitive::usize>(
+        fn array_from_bytes<const N: ::core::primitive::usize>(
             __zorb_octets: &[::core::primitive::u8],
         ) -> ::core::option::Option<[Self; N]> {
             <[Self; N] as #v1::zerocopy::FromBytes>::read_from_bytes(__zorb_octets).ok()

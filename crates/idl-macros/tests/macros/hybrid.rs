@@ -485,7 +485,7 @@ fn a_value_may_be_in_fragments_that_are_aligned_by_themselves() {
             members[joint..].iter().for_each(|put| put(&mut second));
             let first = first.into_bytes();
             let (starts, octets) = ([first.len() as u32], [first, second.into_bytes()].concat());
-            let decoder = || Decoder::new(&octets, order, Version::V1_1).with_pieces(&starts);
+            let decoder = || Decoder::new(&octets, order, Version::V1_1).with_fragments(&starts);
             let compiled = compiled::interop::Mixed::decode(&mut decoder()).unwrap();
             let interpreted = interpreted::interop::Mixed::decode(&mut decoder()).unwrap();
             assert_eq!(format!("{compiled:?}"), format!("{interpreted:?}"), "joint {joint}");

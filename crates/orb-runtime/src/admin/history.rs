@@ -54,7 +54,7 @@ impl History {
     pub(crate) fn take_sample(&mut self, core: &Shared) {
         let Some(calls) = core.calls() else { return };
         let now = core.counter_snapshot();
-        self.add(core.admin().uptime(), calls, now.connections, (now.stats.octets_in, now.stats.octets_out));
+        self.add(core.admin().uptime(), calls, now.connections, (now.stats.bytes_in, now.stats.bytes_out));
     }
 
     fn add(

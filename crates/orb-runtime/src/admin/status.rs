@@ -27,8 +27,8 @@ pub(crate) fn status(core: &Shared) -> Value {
             json!({
                 "peer": link.peer().to_string(),
                 "incoming": link.serves_peer(),
-                "received_bytes": stats.octets_in,
-                "sent_bytes": stats.octets_out,
+                "received_bytes": stats.bytes_in,
+                "sent_bytes": stats.bytes_out,
                 "received_messages": stats.messages_in,
                 "sent_messages": stats.messages_out,
             })
@@ -77,8 +77,8 @@ pub(crate) fn status(core: &Shared) -> Value {
         "messages": {
             "received": stats.messages_in,
             "sent": stats.messages_out,
-            "received_bytes": stats.octets_in,
-            "sent_bytes": stats.octets_out,
+            "received_bytes": stats.bytes_in,
+            "sent_bytes": stats.bytes_out,
             "refused": stats.refused,
             "failed_oneways": failed_oneways,
         },

@@ -208,7 +208,7 @@ impl ObjectRef {
         let Some(RequiredForm { code_sets, .. }) = self.required_form() else {
             let mut negotiated = negotiate(&self.orb().config.connection.code_sets, offered, version);
             if offered.is_none() {
-                negotiated.sets = self.orb().config.unannounced(version);
+                negotiated.sets = self.orb().config.assumed_code_sets(version);
             }
             return Ok((negotiated.sets, Some(negotiated.context)));
         };

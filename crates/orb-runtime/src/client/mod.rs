@@ -323,7 +323,7 @@ async fn call(
         let encoder = started.encoder;
         trace_request(&encoder, &link, operation);
         if operation.is_raw() {
-            pending.pass_reply();
+            pending.forward_reply_encoded();
         }
         pending.send(encoder, flow)?;
         let reply = match pending.reply().await {

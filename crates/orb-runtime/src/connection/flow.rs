@@ -61,7 +61,7 @@ impl SharedConnection {
         };
         drop(state);
         let guard = FlowGuard { link: self, message };
-        encoder.flow_to(order, version, sets, offset, Arc::<Self>::clone(self), message);
+        encoder.stream_to(order, version, sets, offset, Arc::<Self>::clone(self), message);
         let encoded = (flow.arguments)(&mut encoder);
         if encoded.is_ok() {
             self.take(message, &mut encoder);
@@ -96,7 +96,7 @@ impl SharedConnection {
             ReplyFlow::Dropped => return true,
         };
         let guard = FlowGuard { link: self, message };
-        encoder.flow_to(order, version, sets, offset, Arc::<Self>::clone(self), message);
+        encoder.stream_to(order, version, sets, offset, Arc::<Self>::clone(self), message);
         match results(encoder) {
             Ok(()) => {
                 self.take(message, encoder);

@@ -105,7 +105,7 @@ impl SharedConnection {
         let mut state = self.lock();
         let loan = state.machine.stream(of).abandon();
         state.let_driver_read();
-        if state.machine.input().is_loan_read()
+        if state.machine.input().is_loan_being_read()
             && let Some(ring) = self.socket.ring()
         {
             // Otherwise the kernel would use the memory until it is filled.
@@ -119,7 +119,7 @@ impl SharedConnection {
     /// Drops the memory of servants that no longer wait for it.
     #[inline]
     pub(crate) fn drop_returned_targets<'a>(&'a self, mut state: LockedState<'a>) -> LockedState<'a> {
-        let dead = state.machine.input_mut().take_dead();
+        let dead = state.machine.input_mut().take_orphaned_loans();
         if dead.is_empty() {
             return state;
         }
@@ -134,7 +134,7 @@ impl SharedConnection {
         mut state: LockedState<'a>,
         cx: &mut Context<'_>,
     ) -> (LockedState<'a>, bool) {
-        if state.machine.input().is_loan_read()
+        if state.machine.input().is_loan_being_read()
             && let Some(ring) = self.socket.ring()
         {
             ring.cancel_read();

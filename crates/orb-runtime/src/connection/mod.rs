@@ -191,7 +191,7 @@ impl SharedConnection {
 
     /// From now on, sends GIOP 1.2 messages of more than `size` bytes in fragments.
     pub(crate) fn set_fragment_size(&self, size: usize) {
-        self.lock().machine.cut_at(size);
+        self.lock().machine.limit_fragment_size(size);
     }
 
     pub(crate) fn accepts_requests(&self) -> bool {
@@ -268,7 +268,7 @@ impl SharedConnection {
 
     /// Returns whether callbacks can be made. Servants can make them even while the connection closes.
     pub(crate) fn allows_callbacks(&self) -> bool {
-        self.lock().machine.takes_calls()
+        self.lock().machine.accepts_calls()
     }
 
     /// Finishes active requests and oneways that were already received, and rejects new requests.

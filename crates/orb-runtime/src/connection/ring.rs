@@ -194,7 +194,7 @@ impl SharedConnection {
                 let socket_emptied = n < buf.capacity();
                 state.machine.handle_read(buf, n, now);
                 state.ring.parked &= n == 0;
-                state.ring.parked |= socket_emptied && state.machine.lifecycle().throws_away();
+                state.ring.parked |= socket_emptied && state.machine.lifecycle().discards_input();
                 match outcome {
                     Ok(0) => state.machine.handle_eof(now),
                     Ok(_) => {}

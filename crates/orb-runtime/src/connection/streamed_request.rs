@@ -146,8 +146,8 @@ impl Pending<'_> {
     }
 
     /// Declares that the reply will be forwarded as bytes, not decoded.
-    pub(crate) fn pass_reply(&self) {
-        self.link.lock().machine.call(self.call).pass_reply();
+    pub(crate) fn forward_reply_encoded(&self) {
+        self.link.lock().machine.call(self.call).forward_reply_encoded();
     }
 
     /// See [`PendingCall::stream_reply`](giop_proto::PendingCall::stream_reply).

@@ -262,7 +262,7 @@ impl Guard {
         self.security.counters.unknown_callers.fetch_add(1, Ordering::Relaxed);
         let text = "the request does not identify its caller";
         self.log_refusal(text);
-        let exception = no_permission(minor::NO_PERMISSION_UNKNOWN_CALLER, text.to_owned());
+        let exception = no_permission(minor::NO_PERMISSION_AUTHENTICATION_REQUIRED, text.to_owned());
         AuthOutcome::Refused(Box::new(Refusal { exception, context: None }))
     }
 
@@ -280,7 +280,7 @@ impl Guard {
         self.log_refusal(&rejection.reason);
         let ContextRejection { failure, token, reason } = rejection;
         let error = SasContext::Error { client_context_id: number, failure, error_token: token };
-        let exception = no_permission(minor::NO_PERMISSION_NOT_BELIEVED, reason);
+        let exception = no_permission(minor::NO_PERMISSION_INVALID_CREDENTIALS, reason);
         AuthOutcome::Refused(Box::new(Refusal { exception, context: error.to_service_context().ok() }))
     }
 

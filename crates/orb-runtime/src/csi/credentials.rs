@@ -247,7 +247,7 @@ pub(crate) fn with_refusal_reason(exception: SystemException, reply: &Reply) -> 
     let context = contexts.find(ContextId::SECURITY_ATTRIBUTE_SERVICE);
     let context = context.and_then(|context| SasContext::from_service_context(&context).ok().flatten());
     let Some(SasContext::Error { failure, error_token, .. }) = context else {
-        let is_unknown = exception.minor == minor::NO_PERMISSION_UNKNOWN_CALLER;
+        let is_unknown = exception.minor == minor::NO_PERMISSION_AUTHENTICATION_REQUIRED;
         let text =
             "the server does not know the caller: use OrbBuilder::login or Reference::with_credentials";
         return if is_unknown { exception.with_reason(text) } else { exception };

@@ -49,8 +49,8 @@
 //! its own objects are not checked, because the caller could call the servant directly.
 //!
 //! Refused requests get `NO_PERMISSION`, `COMPLETED_NO`, with
-//! [`NO_PERMISSION_UNKNOWN_CALLER`](crate::minor::NO_PERMISSION_UNKNOWN_CALLER),
-//! [`NO_PERMISSION_NOT_BELIEVED`](crate::minor::NO_PERMISSION_NOT_BELIEVED) or
+//! [`NO_PERMISSION_AUTHENTICATION_REQUIRED`](crate::minor::NO_PERMISSION_AUTHENTICATION_REQUIRED),
+//! [`NO_PERMISSION_INVALID_CREDENTIALS`](crate::minor::NO_PERMISSION_INVALID_CREDENTIALS) or
 //! [`NO_PERMISSION_DENIED`](crate::minor::NO_PERMISSION_DENIED).
 //!
 //! Source clause: "Secure Interoperability / Common Secure Interoperability".

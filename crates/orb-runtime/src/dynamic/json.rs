@@ -66,12 +66,12 @@ impl Request {
     /// BAD_PARAM with the error of [`Dynamic::members_from_json`] as its source. The error names the argument
     /// that is missing, unknown or of the wrong type, and the location in the argument.
     pub fn with_json(mut self, arguments: &str) -> Result<Self, SystemException> {
-        let inputs = self.arguments().iter().filter(|argument| argument.mode.goes_in());
+        let inputs = self.arguments().iter().filter(|argument| argument.mode.is_input());
         let members: Vec<(&str, &TypeCode)> =
             inputs.map(|argument| (&*argument.name, &argument.code)).collect();
         let known = self.target().orb().runtime_types().value_types();
         let values = Dynamic::members_from_json(&members, &known, arguments)?;
-        let inputs = self.arguments.iter_mut().filter(|argument| argument.mode.goes_in());
+        let inputs = self.arguments.iter_mut().filter(|argument| argument.mode.is_input());
         for (argument, value) in inputs.zip(&values) {
             let any = Any::from_dynamic(value);
             argument.value = Some(any.map_err(|error| error.inside(Step::Member(argument.name.clone())))?);
@@ -101,7 +101,7 @@ impl ServerRequest {
     pub fn reply_to_json(&self) -> Result<String, DynError> {
         let result =
             self.result().filter(|_| !is_nothing(&self.info().result)).map(|result| (RESULT, result));
-        let outputs = self.arguments().iter().filter(|argument| argument.mode.comes_out());
+        let outputs = self.arguments().iter().filter(|argument| argument.mode.is_output());
         let outputs = outputs.filter_map(|argument| Some((&*argument.name, argument.value.as_ref()?)));
         object(result.into_iter().chain(outputs))
     }

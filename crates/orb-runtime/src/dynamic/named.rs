@@ -262,7 +262,7 @@ mod tests {
         let arguments =
             [argument("count", Any::new(2_i32).unwrap()), argument("texts", Any::new(texts).unwrap())];
         let list: NVList = arguments.into_iter().collect();
-        let error = list.encode(Mode::goes_in, &mut Encoder::new(ByteOrder::NATIVE, Version::V1_0));
+        let error = list.encode(Mode::is_input, &mut Encoder::new(ByteOrder::NATIVE, Version::V1_0));
         let error = error.unwrap_err().to_string();
         assert!(error.starts_with("texts[0]: "), "{error}");
     }

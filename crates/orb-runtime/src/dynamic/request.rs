@@ -288,7 +288,7 @@ impl Request {
     /// The message is queued completely or not at all.
     pub async fn send_oneway(&self) -> Result<(), SystemException> {
         self.check()?;
-        let needs_reply = self.arguments.iter().any(|argument| argument.mode.comes_out())
+        let needs_reply = self.arguments.iter().any(|argument| argument.mode.is_output())
             || !self.raises.is_empty()
             || !is_nothing(&self.result);
         if needs_reply {
@@ -311,7 +311,7 @@ impl Request {
                 .with_minor(minor::BAD_PARAM_IMPLICIT_OPERATION)
                 .with_reason(format!("`{}` {text}", self.operation)));
         }
-        let is_missing = |argument: &&NamedValue| argument.mode.goes_in() && argument.value.is_none();
+        let is_missing = |argument: &&NamedValue| argument.mode.is_input() && argument.value.is_none();
         match self.arguments.iter().find(is_missing) {
             Some(argument) => Err(missing(&argument.name, CompletionStatus::No)),
             None => Ok(()),
@@ -319,7 +319,7 @@ impl Request {
     }
 
     fn encode(&self, e: &mut Encoder) -> Result<(), DynError> {
-        self.arguments.encode(Mode::goes_in, e)?;
+        self.arguments.encode(Mode::is_input, e)?;
         match (&self.patterns, &self.context) {
             (Some(patterns), context) => {
                 let patterns: Vec<&str> = patterns.iter().map(|pattern| &**pattern).collect();
@@ -353,7 +353,7 @@ impl Request {
             true => Any::default(),
             false => decode_value(&self.result, RESULT, d)?,
         };
-        let outputs = self.arguments.iter().filter(|argument| argument.mode.comes_out());
+        let outputs = self.arguments.iter().filter(|argument| argument.mode.is_output());
         Ok(DynamicReply { result, outputs: NVList::decode(outputs, d)? })
     }
 

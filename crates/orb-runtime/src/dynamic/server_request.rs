@@ -27,7 +27,7 @@ pub struct ServerRequest {
 impl ServerRequest {
     pub(super) fn decode(operation: &Arc<OperationInfo>, d: &mut Decoder<'_>) -> Result<Self, DynError> {
         let mut arguments: NVList = operation.params.iter().map(NamedValue::for_param).collect();
-        for argument in arguments.iter_mut().filter(|argument| argument.mode.goes_in()) {
+        for argument in arguments.iter_mut().filter(|argument| argument.mode.is_input()) {
             argument.value = Some(decode_value(&argument.code, &argument.name, d)?);
         }
         let context = match operation.contexts.is_empty() {
@@ -92,7 +92,7 @@ impl ServerRequest {
     /// # Errors
     /// BAD_PARAM if there is no such argument.
     pub fn set(&mut self, name: &str, value: Any) -> Result<(), SystemException> {
-        let argument = self.arguments.named_mut(name).filter(|argument| argument.mode.comes_out());
+        let argument = self.arguments.named_mut(name).filter(|argument| argument.mode.is_output());
         argument.ok_or_else(|| unknown(name))?.value = Some(value);
         Ok(())
     }
@@ -137,7 +137,7 @@ impl ServerRequest {
                 return Err(bad_param(text, completed));
             }
         }
-        for argument in self.arguments.iter().filter(|argument| argument.mode.comes_out()) {
+        for argument in self.arguments.iter().filter(|argument| argument.mode.is_output()) {
             let value = argument.value.as_ref().ok_or_else(|| missing(&argument.name, completed))?;
             check_type(|| format!("the argument `{}`", argument.name), value, &argument.code, completed)?;
         }
@@ -145,7 +145,7 @@ impl ServerRequest {
     }
 
     pub(super) fn reply_bytes(&self) -> usize {
-        let outputs = self.arguments.iter().filter(|argument| argument.mode.comes_out());
+        let outputs = self.arguments.iter().filter(|argument| argument.mode.is_output());
         let outputs = outputs.filter_map(|argument| argument.value.as_ref());
         self.result.iter().chain(outputs).map(Any::byte_len).sum()
     }
@@ -156,7 +156,7 @@ impl ServerRequest {
         {
             result.encode_value_with_path(e).map_err(|error| inside(error, RESULT))?;
         }
-        self.arguments.encode(Mode::comes_out, e)
+        self.arguments.encode(Mode::is_output, e)
     }
 }
 

@@ -87,8 +87,8 @@ pub(crate) const METRICS: &[Metric] = &[
         now.stats.messages_in
     }),
     count("zorb_messages_sent_total", "GIOP messages and fragments queued", |now| now.stats.messages_out),
-    bytes("zorb_received_bytes_total", "bytes received, headers included", |now| now.stats.octets_in),
-    bytes("zorb_sent_bytes_total", "bytes that the sockets accepted", |now| now.stats.octets_out),
+    bytes("zorb_received_bytes_total", "bytes received, headers included", |now| now.stats.bytes_in),
+    bytes("zorb_sent_bytes_total", "bytes that the sockets accepted", |now| now.stats.bytes_out),
     count("zorb_socket_reads_total", "reads of sockets", |now| now.stats.reads),
     count("zorb_socket_writes_total", "writes of which a socket accepted at least a part", |now| {
         now.stats.writes

@@ -70,7 +70,7 @@ impl Config {
     }
 
     /// Returns the code sets for a peer that announces none.
-    pub(crate) fn unannounced(&self, version: Version) -> CodeSets {
+    pub(crate) fn assumed_code_sets(&self, version: Version) -> CodeSets {
         let assumed = WCharSet::from_id(self.connection.assumed_wide).filter(|_| version > Version::V1_0);
         CodeSets { wchar: assumed, ..CodeSets::default() }
     }

@@ -76,7 +76,7 @@ impl Streams for ObjectAdapter {
         found.is_some_and(|entry| entry.skeleton.streamed().iter().any(|name| name.as_bytes() == operation))
     }
 
-    fn any_passed(&self) -> bool {
+    fn any_forwarded(&self) -> bool {
         self.has_raw_servants.load(Ordering::Relaxed)
     }
 

@@ -467,7 +467,7 @@ impl Request {
 
     #[inline]
     pub(crate) fn operation_bytes(&self) -> &[u8] {
-        self.incoming().map_or_else(|| self.operation().as_bytes(), IncomingRequest::operation_octets)
+        self.incoming().map_or_else(|| self.operation().as_bytes(), IncomingRequest::operation_name_bytes)
     }
 
     /// Returns the address of the caller.

@@ -223,7 +223,7 @@ impl Shared {
             config.deposit = self.config.connection.deposit;
         }
         config.fragment_size = self.config.connection.fragment_size;
-        config.unannounced = self.config.unannounced(Version::V1_2);
+        config.assumed_code_sets = self.config.assumed_code_sets(Version::V1_2);
         config.streams = Some(Arc::clone(self.adapter()) as Arc<dyn Streams>);
         config
     }

@@ -131,7 +131,7 @@ impl Driver {
             && incoming.response().expects_reply()
             && self.link.calls_waiting() == 0;
         if waits {
-            self.memory_ticket = self.orb.wait_for_memory(incoming.operation_octets(), &self.link);
+            self.memory_ticket = self.orb.wait_for_memory(incoming.operation_name_bytes(), &self.link);
         }
         self.memory_ticket.as_ref().map(|_| Pause::Memory)
     }
@@ -243,7 +243,8 @@ impl Driver {
         let mut to = ReplyTo::new(incoming);
         // A client with SYNC_WITH_SERVER gets a reply because the server has not accepted the request.
         to.wants_reply |= incoming.response() == ResponseFlags::Server;
-        let asks_for_existence = matches!(incoming.operation_octets(), b"_non_existent" | b"_not_existent");
+        let asks_for_existence =
+            matches!(incoming.operation_name_bytes(), b"_non_existent" | b"_not_existent");
         if asks_for_existence && exception.kind == SystemExceptionKind::ObjectNotExist && to.wants_reply {
             return to.non_existent(self.active.encoder());
         }
@@ -345,7 +346,7 @@ impl Driver {
     #[cold]
     fn find_delayered(&mut self, incoming: &IncomingRequest) {
         let adapter = self.orb.adapter();
-        let found = adapter.strategies.find_combined(incoming.key(), incoming.operation_octets());
+        let found = adapter.strategies.find_combined(incoming.key(), incoming.operation_name_bytes());
         (self.last_object, self.active.number) = match found {
             Some((entry, number)) => (Some(entry), Some(number)),
             None => (adapter.find(incoming.key()), None),

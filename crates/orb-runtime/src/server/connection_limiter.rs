@@ -203,7 +203,7 @@ impl SlotState {
 
     /// Returns whether the bytes of the first message have been received at the minimum rate so far.
     fn reaches_min_rate(&self, age: Duration, rate: usize) -> bool {
-        let bytes = self.link().map_or(0, |link| link.stats().octets_in);
+        let bytes = self.link().map_or(0, |link| link.stats().bytes_in);
         bytes > 0 && u128::from(bytes) * 1000 >= age.as_millis() * rate as u128
     }
 

@@ -155,7 +155,7 @@ impl Driver {
                 let backed_up = state.machine.output().is_backed_up() && state.machine.calls_waiting() == 0;
                 if backed_up || self.waits_for_memory(cx) {
                     state.stalled = true;
-                    state.machine.waits_for_room();
+                    state.machine.count_backlog_wait();
                     break;
                 }
                 drop(state);
@@ -179,7 +179,7 @@ impl Driver {
                 }
                 self.batch.push_back(incoming);
                 event = loop {
-                    if self.batch.len() >= MAX_BATCH || !state.machine.may_hand_out() {
+                    if self.batch.len() >= MAX_BATCH || !state.machine.may_hand_out_request() {
                         break None;
                     }
                     match state.machine.poll_event() {
@@ -451,12 +451,12 @@ impl Driver {
             return (state, true);
         }
         state.roles.driver_reads = true;
-        let ready = if state.machine.takes_last_oneways() {
+        let ready = if state.machine.accepts_last_oneways() {
             let ready;
             (state, ready) = link.poll_last_input(state, cx);
             if ready.is_pending() {
                 state.roles.driver_awake = true;
-                state.machine.all_read();
+                state.machine.handle_all_read();
                 return (state, false);
             }
             ready

@@ -63,7 +63,7 @@ impl ServerCounters {
             pooled: pool.held as u64,
             limits: hits.filter(|(_, times)| *times > 0).collect(),
             messages: stats.messages_in,
-            octets: stats.octets_in,
+            octets: stats.bytes_in,
             fallbacks: orb.transport_stats().fallbacks,
         }
     }

@@ -112,7 +112,7 @@ impl Mock {
         }
         // An `inout` argument without a value in the script is returned unchanged.
         for argument in request.arguments_mut().iter_mut() {
-            if argument.mode.comes_out() && argument.value.is_none() {
+            if argument.mode.is_output() && argument.value.is_none() {
                 argument.value = Some(default_value(&argument.code)?);
             }
         }
@@ -157,7 +157,7 @@ fn arguments_text(arguments: &NVList) -> String {
 fn results_text(request: &ServerRequest) -> String {
     let is_void = request.info().result.kind() == TypeCode::VOID.kind();
     let result = request.result().filter(|_| !is_void).map(|result| ("$result", result));
-    let outputs = request.arguments().iter().filter(|argument| argument.mode.comes_out());
+    let outputs = request.arguments().iter().filter(|argument| argument.mode.is_output());
     let outputs = outputs.filter_map(|argument| Some((&*argument.name, argument.value.as_ref()?)));
     log_text(result.into_iter().chain(outputs))
 }

@@ -124,7 +124,7 @@ fn parse_answer(
     let parsed = ScriptAnswer::deserialize(value)?;
     let mut when = Vec::new();
     for (name, value) in parsed.when {
-        let param = operation.params.iter().find(|param| *param.name == *name && param.mode.goes_in());
+        let param = operation.params.iter().find(|param| *param.name == *name && param.mode.is_input());
         let param = param.with_context(|| format!("when.{name}: {} has no such argument", operation.name))?;
         // Normalized, because for example 10 and 10.0 are the same double.
         let value = parse_value(&param.code, value_types, &value).with_context(|| format!("when.{name}"))?;
@@ -145,7 +145,7 @@ fn parse_answer(
             let mut outs = Vec::new();
             for (name, value) in parsed.out {
                 let param =
-                    operation.params.iter().find(|param| *param.name == *name && param.mode.comes_out());
+                    operation.params.iter().find(|param| *param.name == *name && param.mode.is_output());
                 let param =
                     param.with_context(|| format!("out.{name}: {} has no such argument", operation.name))?;
                 outs.push((
@@ -161,7 +161,7 @@ fn parse_answer(
 
 fn parse_value(code: &TypeCode, value_types: &ValueTypes, value: &Value) -> anyhow::Result<Dynamic> {
     let json = value.to_string();
-    Dynamic::from_json_knowing(code, value_types, &json)
+    Dynamic::from_json_with_types(code, value_types, &json)
         .map_err(|error| anyhow::anyhow!(fit::describe_value_error(code, &json, &error)))
 }
 

@@ -253,7 +253,7 @@ impl Connection {
         record.fragments = complete.fragments;
         record.remarks.extend(damage.map(str::to_owned));
         let mut d = Decoder::from_bytes(&complete.bytes, header.order, header.version).at(MessageHeader::LEN);
-        d = d.with_pieces(&complete.pieces);
+        d = d.with_fragments(&complete.pieces);
         d.set_code_sets(self.code_sets.unwrap_or(CodeSets::default_for(header.version)));
         // A fragment that could not be joined has no header of its own.
         if header.kind == MessageType::Fragment {

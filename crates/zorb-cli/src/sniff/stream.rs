@@ -37,7 +37,7 @@ pub(super) enum StreamItem {
 pub(super) struct CompleteMessage {
     pub(super) header: MessageHeader,
     pub(super) bytes: Bytes,
-    /// The positions where the alignment restarts, see `Decoder::with_pieces`.
+    /// The positions where the alignment restarts, see `Decoder::with_fragments`.
     pub(super) pieces: Vec<u32>,
     /// The number of fragments, 1 for a message that is not fragmented.
     pub(super) fragments: u32,

@@ -204,7 +204,7 @@ impl Types {
     }
 
     fn decode_arguments(&mut self, operation: &OperationInfo, body: &Decoder<'_>) -> DecodedBody {
-        let inputs = operation.params.iter().filter(|param| param.mode.goes_in());
+        let inputs = operation.params.iter().filter(|param| param.mode.is_input());
         let inputs: Vec<(&str, &TypeCode)> = inputs.map(|param| (&*param.name, &param.code)).collect();
         // An operation with a context clause has further data after the arguments.
         self.decode_values(&inputs, body, operation.contexts.is_empty())
@@ -212,7 +212,7 @@ impl Types {
 
     pub(super) fn decode_reply(&mut self, operation: &OperationInfo, body: &Decoder<'_>) -> DecodedBody {
         let result = (!is_void(&operation.result)).then_some(("$result", &operation.result));
-        let outputs = operation.params.iter().filter(|param| param.mode.comes_out());
+        let outputs = operation.params.iter().filter(|param| param.mode.is_output());
         let outputs = outputs.map(|param| (&*param.name, &param.code));
         let all: Vec<(&str, &TypeCode)> = result.into_iter().chain(outputs).collect();
         self.decode_values(&all, body, true)

@@ -63,7 +63,7 @@ impl Dynamic {
     /// [`DuplicateMember`](DynErrorKind::DuplicateMember), [`Bounds`](DynErrorKind::Bounds),
     /// [`Limit`](DynErrorKind::Limit) for more than 64 levels.
     pub fn from_json(code: &TypeCode, text: &str) -> Result<Dynamic, DynError> {
-        Dynamic::from_json_knowing(code, &ValueTypes::default(), text)
+        Dynamic::from_json_with_types(code, &ValueTypes::default(), text)
     }
 
     /// Reads a value like [`from_json`](Self::from_json); the text may name the value types in `known` by
@@ -71,7 +71,11 @@ impl Dynamic {
     ///
     /// # Errors
     /// Those of [`from_json`](Self::from_json).
-    pub fn from_json_knowing(code: &TypeCode, known: &ValueTypes, text: &str) -> Result<Dynamic, DynError> {
+    pub fn from_json_with_types(
+        code: &TypeCode,
+        known: &ValueTypes,
+        text: &str,
+    ) -> Result<Dynamic, DynError> {
         let mut json = serde_json::Deserializer::from_str(text);
         // The 64 levels of values take up to two levels of JSON each.
         let value = OfType::new(code).knowing(known).read(&mut json)?;

@@ -127,7 +127,7 @@ impl Reader {
         let missing_id = class.ids.first().filter(|_| ids.is_empty());
         untyped::enter(d, value, missing_id)?;
         if class.custom {
-            let bytes = custom::pass_custom(d, value, &mut |_, _| Ok(()))?;
+            let bytes = custom::read_custom_pieces(d, value, &mut |_, _| Ok(()))?;
             untyped::leave(d, value, true)?;
             d.charge(bytes.len())?;
             let bytes = boxed(d, Items::Octets(Bytes::copy_from_slice(bytes)))?;

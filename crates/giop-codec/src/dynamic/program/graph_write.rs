@@ -99,7 +99,7 @@ impl<'v> Writer<'v> {
         }
         let (at, chunked) = untyped::open(e, &class.ids, exact)?;
         if let Some(id) = class.ids.first() {
-            untyped::note_value_type(e, id, &class.code);
+            untyped::store_value_type(e, id, &class.code);
         }
         let graph_state = self.graph_state();
         graph_state.written.insert(node as usize, at, Some(&class));
@@ -157,7 +157,7 @@ impl<'v> Writer<'v> {
                 continue;
             }
             let member = frame.next_member;
-            untyped::after_members(e, &class, frame.chunked, member, &mut frame.ended_bases)?;
+            untyped::end_complete_bases(e, &class, frame.chunked, member, &mut frame.ended_bases)?;
             let (Some(kind), Some(value)) = (class.members.get(member), frame.members.get(member)) else {
                 let chunked = frame.chunked;
                 frames.pop();

@@ -213,7 +213,7 @@ impl Reader {
         {
             return Ok(Value::Items(boxed(d, items)?));
         }
-        if d.is_piecewise()
+        if d.has_fragment_boundaries()
             && let Some(stride) = nodes.compiled().wide_number_stride(element)
         {
             return self.read_joined_numbers(d, nodes, element, (count, stride));

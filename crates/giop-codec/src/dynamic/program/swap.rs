@@ -97,7 +97,7 @@ impl Swapper<'_> {
                 }
                 Op::ExceptId(index) => {
                     let Node::Named(NamedType { id, .. }) = nodes.at(index) else { return None };
-                    let next = self.decoder().read_octet_str();
+                    let next = self.decoder().read_str_bytes();
                     if id.is_empty() || next.is_ok_and(|bytes| bytes == id.as_bytes()) {
                         self.skip_counted()?;
                     }

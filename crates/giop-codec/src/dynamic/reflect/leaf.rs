@@ -65,7 +65,7 @@ macro_rules! self_coding_types {
 }
 
 fn read_array<T: CdrDecode>(items: &mut [T], r: &mut ReflectReader<'_, '_>) -> ReadResult {
-    if !r.d.in_piece(size_of_val(items).saturating_add(8)) {
+    if !r.d.has_contiguous(size_of_val(items).saturating_add(8)) {
         // An array that extends over a fragment boundary must be decoded as a whole, because it is not
         // aligned again after the boundary.
         let read = T::decode_vec(r.d, items.len())?;

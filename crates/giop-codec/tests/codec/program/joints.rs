@@ -103,7 +103,7 @@ proptest! {
         for first in 0..all.len() {
             let joints = [first, second.index(all.len())];
             let (octets, starts) = in_pieces(&all, &joints, order, phase);
-            let fresh = || decoder(&octets, order, Version::V1_1, phase).with_pieces(&starts);
+            let fresh = || decoder(&octets, order, Version::V1_1, phase).with_fragments(&starts);
             let mut d = fresh();
             prop_assert_eq!(&program.decode(&mut d).unwrap().value, &value, "{:?}", starts);
             prop_assert_eq!(d.remaining(), 0);
@@ -163,7 +163,7 @@ proptest! {
         prop_assume!(!octets.is_empty());
         let cut = octets.slice(..cut.index(octets.len()));
         let program = Program::of(&shape.type_code());
-        let fresh = || decoder(&cut, ByteOrder::Big, Version::V1_1, 0).with_pieces(&starts);
+        let fresh = || decoder(&cut, ByteOrder::Big, Version::V1_1, 0).with_fragments(&starts);
         prop_assert!(program.decode(&mut fresh()).is_err());
         prop_assert!(program.skip(&mut fresh()).is_err());
         prop_assert!(program.validate(&mut fresh()).is_err());
@@ -281,12 +281,12 @@ fn bulk_in_fragments_is_read_as_it_lies() {
         self::leaves(&shape, &Value::Items(Box::new(items)), &mut leaves);
         for joint in [1, 2, 50, 100] {
             let (octets, starts) = in_pieces(&leaves, &[joint], order, 0);
-            let mut d = decoder(&octets, order, Version::V1_1, 0).with_pieces(&starts);
+            let mut d = decoder(&octets, order, Version::V1_1, 0).with_fragments(&starts);
             let value = Program::of(&code).decode(&mut d).unwrap().value;
             let Value::Items(items) = &value else { panic!("{value:?}") };
             let Items::Doubles(items) = &**items else { panic!("{items:?}") };
             assert!(items.iter().enumerate().all(|(at, item)| *item == at as f64));
-            let mut d = decoder(&octets, order, Version::V1_1, 0).with_pieces(&starts);
+            let mut d = decoder(&octets, order, Version::V1_1, 0).with_fragments(&starts);
             let flat = Program::of(&code).flat(&mut d).unwrap();
             assert_eq!((flat.len(), d.remaining()), (800, 0));
             assert_eq!(flat[8..16], 1_f64.to_ne_bytes());
