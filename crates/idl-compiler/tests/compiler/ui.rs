@@ -85,8 +85,14 @@ fn every_bad_text_has_a_good_twin() {
 
 /// The kinds of findings in the compiler's own source: whatever looks like one where messages are made.
 fn codes_in_source(folder: &Path, codes: &mut BTreeSet<String>) {
-    const MAKERS: &[&str] =
-        &["Diagnostic::error(", "Diagnostic::warning(", "::without_location(", ".error(", ".wrong_kind("];
+    const MAKERS: &[&str] = &[
+        "Diagnostic::error(",
+        "Diagnostic::warning(",
+        "::without_location(",
+        ".error(",
+        ".wrong_kind(",
+        ".reject_wrong_kind(",
+    ];
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
