@@ -327,7 +327,7 @@ async fn a_target_that_fails_costs_its_call_only() {
     for room in [0, 1, 65_536, 4 * MIB - 1] {
         let failed = sink.put("small", room as u64, octets(4 * MIB)).await.unwrap_err();
         let place::sink::PutError::Refused(refused) = failed else { panic!("{failed}") };
-        assert!(refused.taken == 0 && refused.has_target && refused.why.contains("do not fit"));
+        assert!(refused.taken == 0 && refused.has_target && refused.why.contains("does not fit"));
         sink.ping().await.unwrap();
     }
     assert_eq!(server.open_connections(), 1);

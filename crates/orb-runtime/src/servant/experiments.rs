@@ -1,45 +1,13 @@
 //! Alternative strategies for looking up operations, for comparison with the default. Feature `experiments`.
 
-use std::collections::HashMap;
-
 use giop_codec::ior::{InterfaceNumbers, MAX_NUMBERED_INTERFACES, OperationNumbers};
 
 use crate::experiments::{OperationDemux, PathDemux, parse_operation_number};
 use crate::runtime::Shared;
 use crate::servant::active_object::ActiveObject;
-use crate::servant::optable::OpTable;
+use crate::servant::optable::{AlternativeTables, OpTable};
 use crate::servant::request::ServerRequest;
 use crate::servant::skeleton::Operations;
-
-/// The tables of the alternative strategies, which are built on first use.
-#[derive(Debug)]
-pub(super) struct AlternativeTables {
-    /// The numbers of the operations, sorted by name.
-    sorted: Vec<u16>,
-    by_name: HashMap<&'static [u8], u16>,
-}
-
-impl AlternativeTables {
-    pub(super) fn new(names: &[&'static str]) -> Self {
-        let numbers = || (0..=u16::MAX).zip(names);
-        let mut sorted: Vec<(u16, &&str)> = numbers().collect();
-        sorted.sort_unstable_by_key(|(_, name)| **name);
-        Self {
-            sorted: sorted.into_iter().map(|(number, _)| number).collect(),
-            by_name: numbers().map(|(number, name)| (name.as_bytes(), number)).collect(),
-        }
-    }
-
-    pub(super) fn binary_search(&self, names: &[&str], name: &[u8]) -> Option<usize> {
-        let named = |number: &u16| names.get(usize::from(*number)).map_or(&[][..], |name| name.as_bytes());
-        let at = self.sorted.binary_search_by(|number| named(number).cmp(name)).ok()?;
-        self.sorted.get(at).map(|number| usize::from(*number))
-    }
-
-    pub(super) fn hash_search(&self, name: &[u8]) -> Option<usize> {
-        self.by_name.get(name).map(|number| usize::from(*number))
-    }
-}
 
 pub(super) fn linear_search(names: &[&str], name: &[u8]) -> Option<usize> {
     names.iter().position(|known| known.as_bytes() == name)

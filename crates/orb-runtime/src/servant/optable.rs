@@ -1,10 +1,7 @@
 //! The table that maps operation names to numbers, by a perfect hash that is computed at compile time.
 
 #[cfg(feature = "experiments")]
-use std::sync::OnceLock;
-
-#[cfg(feature = "experiments")]
-use crate::servant::experiments::AlternativeTables;
+use std::{collections::HashMap, sync::OnceLock};
 
 /// A table of `N` operation names. A look-up takes one hash and one comparison, independent of `N`. `SLOTS`
 /// is a power of two of at least `2 * N`.
@@ -137,6 +134,38 @@ const fn hash(mut bytes: &[u8]) -> u64 {
 const fn fold(x: u64) -> u64 {
     let x = x.wrapping_mul(0xd6e8_feb8_6659_fd93);
     x ^ (x >> 32)
+}
+
+/// The tables of the alternative strategies, which are built on first use.
+#[cfg(feature = "experiments")]
+#[derive(Debug)]
+pub(super) struct AlternativeTables {
+    /// The numbers of the operations, sorted by name.
+    sorted: Vec<u16>,
+    by_name: HashMap<&'static [u8], u16>,
+}
+
+#[cfg(feature = "experiments")]
+impl AlternativeTables {
+    pub(super) fn new(names: &[&'static str]) -> Self {
+        let numbers = || (0..=u16::MAX).zip(names);
+        let mut sorted: Vec<(u16, &&str)> = numbers().collect();
+        sorted.sort_unstable_by_key(|(_, name)| **name);
+        Self {
+            sorted: sorted.into_iter().map(|(number, _)| number).collect(),
+            by_name: numbers().map(|(number, name)| (name.as_bytes(), number)).collect(),
+        }
+    }
+
+    pub(super) fn binary_search(&self, names: &[&str], name: &[u8]) -> Option<usize> {
+        let named = |number: &u16| names.get(usize::from(*number)).map_or(&[][..], |name| name.as_bytes());
+        let at = self.sorted.binary_search_by(|number| named(number).cmp(name)).ok()?;
+        self.sorted.get(at).map(|number| usize::from(*number))
+    }
+
+    pub(super) fn hash_search(&self, name: &[u8]) -> Option<usize> {
+        self.by_name.get(name).map(|number| usize::from(*number))
+    }
 }
 
 #[cfg(test)]
