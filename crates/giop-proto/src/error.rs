@@ -18,7 +18,9 @@ pub enum ProtocolError {
     #[error(transparent)]
     Header(#[from] HeaderError),
     /// A message that exceeds the size limit and cannot be skipped.
-    #[error("a message of {size} bytes exceeds the limit of {limit}: raise it by `Limits::max_message_size`")]
+    #[error(
+        "a message of {size} bytes exceeds the limit of this side, {limit}: raise it by `Limits::max_message_size`"
+    )]
     TooLarge {
         /// The number of bytes announced or received.
         size: usize,

@@ -119,7 +119,7 @@ async fn a_reply_that_is_too_large_blames_the_limit_of_this_side() {
     assert_eq!(cause.limit(), Some(Limit::MessageSize));
     let text = cause.to_string();
     assert!(
-        text.contains("this side takes at most 10000") && text.contains("`Limits::max_message_size`"),
+        text.contains("exceeds the limit of this side, 10000") && text.contains("`Limits::max_message_size`"),
         "{text}"
     );
     assert!(!text.contains("broke the protocol"), "{text}");
