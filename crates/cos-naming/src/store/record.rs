@@ -138,7 +138,7 @@ impl Target {
     }
 }
 
-/// Returns the checksum of a stored binding and of its name.
+/// Returns one checksum of a context's id, a name in it, and the stored bytes of its target.
 pub(super) fn checksum(context: u64, key: &str, bytes: &[u8]) -> u32 {
     let mut sum = crc32fast::Hasher::new();
     sum.update(&context.to_be_bytes());

@@ -1,6 +1,6 @@
 //! Access to fields of bitsets, for generated code.
 
-/// Returns the field of `width` bits that begins at bit `shift`. The least significant bit is 0.
+/// Returns the field of `width` bits that begins at bit `shift`. Bit 0 is the least significant one.
 #[doc(hidden)]
 pub const fn bit_field(bits: u64, shift: u32, width: u32) -> u64 {
     bits >> shift & low_bits(width)

@@ -11,7 +11,7 @@ use super::layout::{FixedLayout, padding};
 use super::value_state::{Chunks, Nesting};
 use crate::{DecodeError, DecodeErrorKind};
 
-/// The least value tag. A chunk length is less.
+/// The smallest value tag. Chunk lengths are smaller.
 const MIN_VALUE_TAG: u32 = 0x7FFF_FF00;
 
 pub(crate) const fn is_end(tag: u32) -> bool {
@@ -37,7 +37,7 @@ pub(crate) struct View<'a> {
     nesting: Nesting<'a>,
 }
 
-/// Returns whether only the current chunk is visible, or, between chunks, nothing.
+/// Returns whether the visible bytes are limited: to the current chunk, or to none between chunks.
 pub(crate) fn in_chunks(d: &Decoder<'_>) -> bool {
     d.values.as_ref().is_some_and(|values| values.nesting.chunks.is_limited)
 }
@@ -59,7 +59,7 @@ pub(crate) fn end_chunks(d: &mut Decoder<'_>) {
     }
 }
 
-/// Hides everything until the next chunk.
+/// Hides all bytes from the current position on. The next read then enters the next chunk.
 pub(crate) fn await_chunk(d: &mut Decoder<'_>) {
     hide_from(d, d.position);
 }

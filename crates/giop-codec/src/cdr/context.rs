@@ -1,4 +1,4 @@
-//! The context of a decoder or encoder: application data that types use while they are decoded, and that an
+//! The context of a decoder or encoder: application data that the decoding of values uses, and that an
 //! any keeps so that it can decode its value later.
 
 use core::any::Any;
@@ -36,7 +36,7 @@ pub(super) enum ContextRetention {
     /// Values are sent, not stored.
     #[default]
     Nothing,
-    /// The first context that is noted is stored.
+    /// The first context that is recorded is kept.
     Wanted,
     Kept(Arc<dyn Context>),
 }

@@ -20,7 +20,8 @@ use crate::model::{Def, DefId, Flavour, Interface, Model};
 /// The options of a skeleton.
 #[derive(Clone, Debug, Default)]
 pub struct Skeleton {
-    /// The module with the Rust of the IDL (`crate::idl`). By default, the skeleton is in the same module.
+    /// The module of the Rust code that is generated from the IDL, such as `crate::idl`. By default, the
+    /// skeleton is in the same module.
     pub module: Option<TokenStream>,
     /// The interfaces: scoped names, or prefixes of names and `*`. By default all interfaces of the input
     /// files, and none of the files that these include.
@@ -84,7 +85,8 @@ pub fn served_interfaces<'m>(model: &'m Model, patterns: &[String]) -> Vec<&'m D
         [] => !model.is_included(def.id) && !model.sources().is_predeclared(def.span),
         patterns => patterns.iter().any(|pattern| matches_name(pattern, &model.scoped_name(def.id))),
     };
-    // Every object of an abstract interface has a derived interface too.
+    // Abstract interfaces need no servant: each object that supports one has a derived interface, whose
+    // servant is generated.
     let is_served =
         |interface: &Interface| interface.flavour != Flavour::Abstract && !interface.only_declared;
     let served = model.defs().iter().filter(|def| model.interface(def.id).is_some_and(is_served));

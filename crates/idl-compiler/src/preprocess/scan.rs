@@ -5,7 +5,8 @@ use std::rc::Rc;
 use super::text::{Kind, Piece, Text};
 use crate::source::Span;
 
-/// Longer punctuation, except `>>` and operators of `#if`, which are combined where needed.
+/// Punctuation of more than one character, except `>>` and operators of `#if`, which are combined where
+/// needed.
 const MULTI_CHAR_PUNCTS: &[&str] = &["...", "::", "<<", "##"];
 
 /// Names of zorb's own annotations.
@@ -17,7 +18,7 @@ pub(crate) const OWN_ANNOTATIONS: &[&str] =
 pub(super) struct Cursor {
     pub(super) text: Rc<str>,
     pub(super) at: usize,
-    /// Number of the text in `Sources`.
+    /// Index of the text in `Sources`.
     pub(super) file: u32,
     /// Number of line ends before the position.
     pub(super) line: usize,
@@ -188,7 +189,7 @@ impl Cursor {
         piece
     }
 
-    /// Reads a number: digits, letters and points, and the sign of an exponent.
+    /// Reads a number: digits, letters, underscores and points, and the sign of an exponent.
     fn number(&mut self, start: usize) -> Piece {
         let hex = self.rest().starts_with("0x") || self.rest().starts_with("0X");
         let mut exponent = false;

@@ -1,4 +1,5 @@
-//! Calls of the operations that every object has (`_is_a`, `_non_existent`), LocateRequests, and flushing.
+//! Calls of the operations that every object has (`_is_a`, `_non_existent`), LocateRequests, and the flushing
+//! of oneway requests.
 
 use std::sync::atomic::Ordering;
 
@@ -16,7 +17,8 @@ static NON_EXISTENT: Operation = Operation::twoway("_non_existent");
 static NOT_EXISTENT: Operation = Operation::twoway("_not_existent");
 
 impl ObjectRef {
-    /// Returns whether the object has the interface. Asks the object unless the reference already tells it.
+    /// Returns whether the object has the interface. Calls the object only if neither the reference nor a
+    /// servant in this process gives the answer.
     pub(crate) async fn call_is_a(&self, repository_id: &str) -> Result<bool, SystemException> {
         if repository_id == OBJECT_REPOSITORY_ID || repository_id == self.ior().type_id {
             return Ok(true);

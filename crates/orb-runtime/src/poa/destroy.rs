@@ -14,7 +14,8 @@ use crate::poa::manager::check_deadlock;
 use crate::runtime::Shared;
 use crate::servant::poa_gate::PoaGate;
 
-/// A running destruction of a POA. It continues if this value is dropped.
+/// A running destruction of a POA. It continues if this value is dropped; without a tokio runtime, it runs
+/// only while it is awaited.
 #[derive(Clone)]
 pub struct Destruction {
     orb: Arc<Shared>,

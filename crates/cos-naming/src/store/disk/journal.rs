@@ -48,7 +48,8 @@ const FRAME_EFFECT_BYTES: usize = 1024 * 1024;
 /// The number of bytes by which a journal may exceed twice its initial length before it is rewritten.
 const MAX_EXCESS_BYTES: u64 = 1024 * 1024;
 
-/// The maximum time until appended data is synchronized to disk. Until then, the database has the data.
+/// The maximum time until appended data is synchronized to disk. Data that is lost before that is still in
+/// the database.
 const SYNC_DELAY: Duration = Duration::from_secs(1);
 
 /// A change of one context or binding, as a part of a batch.
@@ -186,7 +187,7 @@ pub(super) struct Journal {
     previous: Option<(Version, u64)>,
     /// The length above which the journal is rewritten.
     max_len: u64,
-    /// The time since which appended data may not be on disk.
+    /// The time of the first append that is possibly not on disk yet.
     unsynced_since: Option<Instant>,
 }
 
@@ -306,7 +307,7 @@ impl Journal {
 /// A summary of a journal, obtained without storing its contents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Scan {
-    /// The version of the store after the last complete batch, or the default without one.
+    /// The version of the store after the last complete batch, or the default if there is no complete batch.
     pub(super) version: Version,
     pub(super) end: u64,
     pub(super) initial_end: u64,
@@ -319,7 +320,7 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Reads a journal and searches a version of the store.
+    /// Reads a journal and looks for the batch that leads to version `searched`.
     pub(super) fn read(file: &mut dyn JournalFile, searched: Version) -> io::Result<Self> {
         let (mut scan, mut ends_with_batch) = (Self::default(), false);
         let reached_end = read_frames(file, |head, _, end| {

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::de::{Deserializer, Error, Unexpected};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A byte string, in Base64.
+/// A byte string that JSON represents in Base64. The field holds the decoded bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Base64Bytes(pub(super) Vec<u8>);
 
@@ -115,7 +115,7 @@ impl Compare {
     }
 }
 
-/// Returns the first key after all keys with a prefix that ends with a slash.
+/// Returns the least key that is greater than every key with this prefix, which must end with a slash.
 pub(super) fn end_of_prefix(prefix: &str) -> Base64Bytes {
     let mut bytes = prefix.as_bytes().to_vec();
     if let Some(last) = bytes.last_mut() {
@@ -240,7 +240,8 @@ pub(super) struct KeepAliveRequest {
     pub(super) id: TextI64,
 }
 
-/// The response to [`GrantRequest`] and a part of that to [`KeepAliveRequest`]. `ttl` is 0 after expiry.
+/// The response to [`GrantRequest`]. The response to [`KeepAliveRequest`] contains it as `result`. `ttl` is 0
+/// after expiry.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Lease {

@@ -90,7 +90,7 @@ pub(crate) fn struct_traverse<T: CallCounter>(
     Ok((aligned(at, max_alignment), max_alignment))
 }
 
-/// Returns size and alignment of a value in memory, bytes.
+/// Returns the size and the alignment, in bytes, of a value in memory.
 #[inline(never)]
 pub(crate) fn calc_nested_size_and_alignment<T: CallCounter>(
     code: &TypeCode<'_>,
@@ -118,7 +118,7 @@ pub(crate) fn calc_nested_size_and_alignment<T: CallCounter>(
     })
 }
 
-/// Returns the size of an element in memory, bytes.
+/// Returns the size of an element in memory, in bytes.
 #[inline(always)]
 pub(crate) fn element_size<T: CallCounter>(
     element: &TypeCode<'_>,
