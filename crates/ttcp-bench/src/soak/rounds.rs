@@ -121,7 +121,7 @@ pub fn soak(args: &SoakArgs) -> anyhow::Result<ExitCode> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RoundKind {
-    /// No faults. The resources at the end are the baseline.
+    /// No injected faults, but misbehaving peers. The resources at the end are the baseline.
     WarmUp,
     Calm,
     Stops,

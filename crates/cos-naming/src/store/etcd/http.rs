@@ -25,7 +25,8 @@ use super::api::{AuthRequest, AuthResponse, ErrorResponse};
 use super::tls::Tls;
 use super::{ConnectError, EtcdConfig};
 
-/// The maximum number of concurrent requests to the cluster, each over its own connection. Others are queued.
+/// The maximum number of concurrent requests to the cluster, each over its own connection. Streams are not
+/// counted. Others are queued.
 const MAX_REQUESTS: usize = 64;
 
 pub(super) struct Cluster {
