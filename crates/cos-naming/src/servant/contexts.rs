@@ -140,8 +140,10 @@ impl<S: Store> NamingContextServant for ContextServant<S> {
         n: &[NameComponent],
         nc: Option<NamingContextRef>,
     ) -> Result<(), BindContextError> {
+        let (service, context) = self.service_and_context()?;
         let nc = nc.ok_or_else(nil_reference)?;
-        Ok(self.execute(n, Operation::BindContext(nc, MayReplace::Nothing)).await?)
+        service.execute(context, n, Operation::BindContext(nc, MayReplace::Nothing)).await?;
+        Ok(())
     }
 
     async fn rebind_context(
@@ -149,8 +151,10 @@ impl<S: Store> NamingContextServant for ContextServant<S> {
         n: &[NameComponent],
         nc: Option<NamingContextRef>,
     ) -> Result<(), RebindContextError> {
+        let (service, context) = self.service_and_context()?;
         let nc = nc.ok_or_else(nil_reference)?;
-        Ok(self.execute(n, Operation::BindContext(nc, MayReplace::Context)).await?)
+        service.execute(context, n, Operation::BindContext(nc, MayReplace::Context)).await?;
+        Ok(())
     }
 
     async fn resolve(&self, n: &[NameComponent]) -> Result<Option<ObjectRef>, ResolveError> {
@@ -230,8 +234,10 @@ impl<S: Store> BalancedContextServant for ContextServant<S> {
         member: &str,
         target: Option<ObjectRef>,
     ) -> Result<(), JoinError> {
+        let (service, context) = self.service_and_context()?;
         let target = target.ok_or_else(nil_reference)?;
-        Ok(self.execute(n, Operation::Join(member, target)).await?)
+        service.execute(context, n, Operation::Join(member, target)).await?;
+        Ok(())
     }
 
     async fn leave(&self, n: &[NameComponent], member: &str) -> Result<(), LeaveError> {
@@ -263,11 +269,13 @@ impl<S: Store> BalancedContextServant for ContextServant<S> {
         obj: Option<ObjectRef>,
         seconds: u32,
     ) -> Result<(), BindForError> {
+        let (service, context) = self.service_and_context()?;
         let obj = obj.ok_or_else(nil_reference)?;
         if seconds == 0 {
             return Err(bad_param("the duration of a binding must be at least one second").into());
         }
-        Ok(self.execute(n, Operation::BindFor(obj, Duration::from_secs(seconds.into()))).await?)
+        service.execute(context, n, Operation::BindFor(obj, Duration::from_secs(seconds.into()))).await?;
+        Ok(())
     }
 
     async fn state(&self) -> Result<State, SystemException> {
@@ -281,6 +289,7 @@ impl<S: Store> BalancedContextServant for ContextServant<S> {
     }
 }
 
+/// A missing context is reported before a nil reference, so the callers look the context up first.
 #[cold]
 fn nil_reference() -> SystemException {
     bad_param("the reference is nil")
