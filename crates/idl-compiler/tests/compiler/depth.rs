@@ -8,9 +8,9 @@ use idl_compiler::{Source, compile};
 /// text of [`LONGEST`] bytes.
 const LEVELS: [usize; 4] = [10, 60, 1_000, 1_000_000];
 
-/// A quarter of the stack of threads of `std` and tokio. Tests are not optimized, so the frames of nested
+/// Half of the stack of threads of `std` and tokio. Tests are not optimized, so the frames of nested
 /// modules and unions are several times as large as in a release build.
-const STACK: usize = 512 << 10;
+const STACK: usize = 1 << 20;
 
 /// Maximum length of a text, in bytes.
 const LONGEST: usize = 128 << 10;
